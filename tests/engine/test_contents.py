@@ -63,9 +63,16 @@ def test_a_destination_becomes_a_source_that_holds_the_pattern():
     assert filled(THERE, BACK, THERE) == [("pass", ALL), ("pass", ["fake:0"]), ("pass", ["fake:1"])]
 
 
-def test_buffers_that_a_visit_may_have_changed_are_filled_again():
+def test_both_ends_of_both_ways_are_filled_before_and_after():
+    """The warm-up has written to both."""
     both = filled(THERE, "fake:0 <-> fake:1 by fake:0.sm", THERE)
-    assert [memories for _, memories in both] == [ALL, ["fake:1"], ALL]
+    assert [memories for _, memories in both] == [ALL] * 3
+
+
+def test_what_is_only_read_is_filled_before_and_after():
+    """A read does not show whether its source holds the pattern."""
+    read = filled(THERE, "fake:0 -> null by fake:0.sm", THERE)
+    assert [memories for _, memories in read] == [ALL, ["fake:0"], ALL]
 
 
 def test_another_set_of_buffers_is_filled_for_itself():

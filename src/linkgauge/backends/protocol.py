@@ -149,8 +149,8 @@ class Pace(msgspec.Struct, frozen=True):
     `sustained` keeps all copies running for several loops of the slowest one.
     `steps` is the number of steps in a loop, such as accesses; a latency is the time of one step.
     `rehearsed` adds an uncounted sample before short ones, because the first one is slower.
-    `steady` says that samples of a visit hardly differ, the first one included. A visit then has
-    few of them, and only a cell's first visit warms up."""
+    `steady` says that samples of a visit hardly differ and buffers outlive visits. A visit then has
+    few samples, only a cell's first visit warms up, and sources are not filled again."""
 
     seconds: float = 0.02
     loops: int = 2

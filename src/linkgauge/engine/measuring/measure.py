@@ -230,7 +230,6 @@ class _Together:
                 )
                 for cell, own in zip(self._cells, split, strict=True)
             )
-            # Ranks allocate the buffers of some other copies anew at each visit.
             for cell, result in zip(self._cells, results, strict=True):
                 if sample.steady and result.verified:
                     cell.know_contents(pool)

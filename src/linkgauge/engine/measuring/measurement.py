@@ -82,6 +82,13 @@ class _Compared(NamedTuple):
     given: Content
     made: Content
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the copy only reads its source, and its destination shows what it read."""
+        transfer = self.copy.transfer
+        one_way = len(transfer.memories) == 2 and not transfer.both_ways
+        return one_way and not touches(transfer)
+
 
 class Measurement:
     """One cell with its buffers. Its methods are the steps of a visit: allocate, fill, compare and
@@ -217,24 +224,24 @@ class Measurement:
 
     def fill(self, pool: BufferPool) -> None:
         """Fills the source with the pattern, and the destination with bytes that all differ from
-        it. A source that still holds the pattern is left as it is. Does nothing if nothing is
-        verified."""
-        for _, copy, backend, given, made in self._compared:
-            if copy.source is not None and not pool.is_held(copy.source, given):
-                backend.fill(copy.source, *given)
-            if copy.destination is not None:
-                size, pattern, seed, _ = made
-                backend.fill(copy.destination, size, pattern, seed, inverted=True)
+        it. The source of a plain copy that still holds the pattern is left as it is. Does nothing
+        if nothing is verified."""
+        for one in self._compared:
+            source, destination, given = one.copy.source, one.copy.destination, one.given
+            if source is not None and not (one.is_plain and pool.is_held(source, given)):
+                one.backend.fill(source, *given)
+            if destination is not None:
+                size, pattern, seed, _ = one.made
+                one.backend.fill(destination, size, pattern, seed, inverted=True)
 
     def know_contents(self, pool: BufferPool) -> None:
-        """Tells the pool what buffers hold after a visit that found all bytes right."""
-        for _, copy, _, given, made in self._compared:
-            if copy.transfer.both_ways or touches(copy.transfer):
-                continue
-            if copy.source is not None:
-                pool.know(copy.source, given)
-            if copy.destination is not None:
-                pool.know(copy.destination, made)
+        """Tells the pool what the buffers of plain copies hold after a visit that found all bytes
+        right."""
+        for one in self._compared:
+            source, destination = one.copy.source, one.copy.destination
+            if one.is_plain and source is not None and destination is not None:
+                pool.know(source, one.given)
+                pool.know(destination, one.made)
 
     def _find_compared(self) -> Iterator[_Compared]:
         """Yields the copies whose bytes are compared after this visit."""

@@ -48,10 +48,10 @@ class BufferPool:
         self._idle_bytes = 0
         """The idle bytes of host memory."""
         self._lent: list[tuple[_Key, Buffer]] = []
-        self._held: dict[int, Content] = {}
-        """The known contents of lent buffers, as they were lent."""
-        self._holds: dict[int, Content] = {}
-        """The known contents of idle buffers."""
+        self._before: dict[int, Content] = {}
+        """The known contents of lent buffers before this visit."""
+        self._after: dict[int, Content] = {}
+        """The known contents of buffers after their last visit."""
 
     def lend(
         self, backend: Backend, memory: Memory, size: int, engine: Engine, visit: int = 0
@@ -67,17 +67,17 @@ class BufferPool:
             self._on_host[memory] = of_device is not False
         buffer = self._unused(key) or self._allocate(backend, memory, size, engine)
         self._lent.append((key, buffer))
-        if (held := self._holds.pop(id(buffer), None)) is not None:
-            self._held[id(buffer)] = held
+        if (content := self._after.pop(id(buffer), None)) is not None:
+            self._before[id(buffer)] = content
         return buffer
 
     def is_held(self, buffer: Buffer, content: Content) -> bool:
         """Whether a lent buffer had this content when it was lent."""
-        return self._held.get(id(buffer)) == content
+        return self._before.get(id(buffer)) == content
 
     def know(self, buffer: Buffer, content: Content) -> None:
         """Remembers what a lent buffer holds at the end of the visit, until it is lent again."""
-        self._holds[id(buffer)] = content
+        self._after[id(buffer)] = content
 
     def _unused(self, key: _Key) -> Buffer | None:
         """Returns an unused buffer and removes it from the pool, or returns None if there is
@@ -111,7 +111,7 @@ class BufferPool:
             self._idle.move_to_end(key)
             self._idle_bytes += self._host_bytes(buffer)
         self._lent.clear()
-        self._held.clear()
+        self._before.clear()
 
     def free_idle(self) -> None:
         while self._idle:
@@ -129,7 +129,7 @@ class BufferPool:
     def _free_one(self, key: _Key) -> None:
         buffer = self._unused(key)
         if buffer is not None:
-            self._holds.pop(id(buffer), None)
+            self._after.pop(id(buffer), None)
             buffer.free()
 
     def _host_bytes(self, buffer: Buffer) -> int:
