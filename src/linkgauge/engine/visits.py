@@ -30,7 +30,8 @@ from linkgauge.model.transfer import Place
 
 _DEGREES = 6
 """The degrees of freedom that the variance between visits should have. Student's t is then 2.45,
-little more than the 1.96 of a known variance."""
+little more than the 1.96 of a known variance. They also show whether the precision can be
+reached."""
 _PICKED = 24
 """The number of cells that are visited several times to show how alike cells vary. If there are
 more alike cells, the others are visited once, and again only if their figure is not precise
@@ -38,8 +39,7 @@ enough."""
 _LEAST_DEGREES = 4
 """The least degrees of freedom for a cell that varies unlike all its peers."""
 _LEAST_TO_JUDGE = 9
-"""The fewest samples that show whether the precision can be reached, with fewer degrees of
-freedom."""
+"""The fewest samples that show the same with fewer than `_DEGREES` degrees of freedom."""
 _OVER = 0.2
 """The share of the time left for the end of a run by which a visit may exceed the time for
 measuring, before it is given up."""

@@ -1,5 +1,5 @@
-"""Defines the report's charts in Vega-Lite's own words. A page then needs no altair, which takes a
-third of a second and 40 MB to load.
+"""Defines the report's charts in Vega-Lite's own words. A page then needs no altair, which takes
+long to load.
 
 The rows of a chart are its top-level data, which whoever shows the chart adds. `charts` describes
 the rows."""
@@ -81,7 +81,7 @@ def levels(plateaus: Marks, y: str, *, marks: Sequence[float] = ()) -> Spec:
         "mark": {"type": "rule", "strokeWidth": 7, "opacity": 0.3, "strokeCap": "round"},
         "encoding": {**ends, "color": _colour(), "description": _names("says")},
     }
-    return _sized({"layer": [flat, {"layer": sizes(y, log=True, marks=marks)["layer"]}]})
+    return _sized({"layer": [flat, *sizes(y, log=True, marks=marks)["layer"]]})
 
 
 def scaling(knee: Marks) -> Spec:
@@ -91,7 +91,7 @@ def scaling(knee: Marks) -> Spec:
     at, data = {"x": _numbers("x")}, {"values": knee}
     says = {"mark": {**word, "fontWeight": "bold"}, "data": data}
     says["encoding"] = {**at, "y": {"value": 4}, "text": _names("says")}
-    return _sized({"layer": [{"layer": curve}, {"mark": rule, "data": data, "encoding": at}, says]})
+    return _sized({"layer": [*curve, {"mark": rule, "data": data, "encoding": at}, says]})
 
 
 def bars(x: str) -> Spec:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from linkgauge.machine.extras import needed
 
 from . import chart_specs
-from .chart_specs import PAPER, Marks, Spec
+from .chart_specs import PAPER, Spec
 
 if TYPE_CHECKING:
     import altair as alt
@@ -70,13 +70,13 @@ def over_time(rows: Rows, y: str, x: str = chart_specs.OVER_TIME) -> alt.LayerCh
 
 def levels(rows: Rows, plateaus: Rows, y: str, *, marks: Sequence[float] = ()) -> alt.LayerChart:
     """Makes a chart of latency against size. Each plateau is a line from `x` to `x2` at `y`."""
-    return _chart(chart_specs.levels(_values(plateaus), y, marks=marks), rows)
+    return _chart(chart_specs.levels((), y, marks=marks), rows, plateaus)
 
 
 def scaling(rows: Rows, knee: Rows) -> alt.LayerChart:
     """Makes a chart of bus bandwidth against the number of devices, with a line where the curve
     bends."""
-    return _chart(chart_specs.scaling(_values(knee)), rows)
+    return _chart(chart_specs.scaling(()), rows, knee)
 
 
 def bars(rows: Rows, x: str) -> alt.LayerChart:
@@ -87,17 +87,20 @@ def bars(rows: Rows, x: str) -> alt.LayerChart:
 
 
 def _altair() -> Any:
-    return needed("altair", EXTRA)
+    return needed("altair", "analysis")
 
 
-def _chart(spec: Spec, rows: Rows) -> alt.LayerChart:
+def _chart(spec: Spec, rows: Rows, beside: Rows = ()) -> alt.LayerChart:
+    """Returns the chart with its rows. `beside` are the rows of layers with rows of their own."""
     altair = _altair()
-    made: alt.LayerChart = altair.LayerChart.from_dict(spec, validate=False)
-    made.data = altair.Data(values=list(rows)) if isinstance(rows, (list, tuple)) else rows
+    layers = [altair.Chart.from_dict(layer, validate=False) for layer in spec["layer"]]
+    for layer, of in zip(layers, spec["layer"], strict=True):
+        if "data" in of:
+            layer.data = _data(beside)
+    made: alt.LayerChart = altair.layer(*layers, data=_data(rows))
+    made.width, made.height = spec["width"], spec["height"]
     return made
 
 
-def _values(rows: Rows) -> Marks:
-    """Returns rows as a sequence of dicts."""
-    found: Marks = rows if isinstance(rows, (list, tuple)) else _altair().to_values(rows)["values"]
-    return found
+def _data(rows: Rows) -> Any:
+    return _altair().Data(values=list(rows)) if isinstance(rows, (list, tuple)) else rows

@@ -68,6 +68,8 @@ SAMPLES_FILE = "samples.csv"
 _MOST_KEPT = 1 << 16
 """The most samples of a result whose text is kept, in 35 bytes each, for other cells that share the
 samples."""
+_LENGTHS = 4
+"""The different numbers of samples for which the form of a text is kept."""
 _START = "\0"
 _Pieces = Iterable[bytes | memoryview]
 
@@ -123,7 +125,7 @@ def sample_lines(run: Run) -> Iterator[bytes]:
         further = dict(zip(fields, _lines(("", field) for field in fields), strict=True))
         series = [list(samples_of(cell)) for cell in result.cells]
         longest = max((len(samples) for own in series for _, samples in own), default=0)
-        form = cache(partial(_numbered_lines, after=after))
+        form = lru_cache(_LENGTHS)(partial(_numbered_lines, after=after))
         numbered = lru_cache(_MOST_KEPT // (longest or 1))(partial(_numbered, form=form))
         for place, own in zip(places, series, strict=True):
             before = head + "".join([further[field] for field in place])

@@ -387,7 +387,10 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         owner = transfer.engine.owner
         return tuple(self._resources.latency(memory, owner) for memory in transfer.memories)
 
-    def close(self) -> None:
-        """Forgets the ways of transfers, before a later pass or before the run is written. Buffers
-        are freed one by one."""
+    def forget_ways(self) -> None:
+        """Forgets the ways of transfers, which take much memory on a rack."""
         self._way_of.cache_clear()
+
+    def close(self) -> None:
+        self.forget_ways()  # before the run is written; buffers are freed one by one
+        self._solved.clear()

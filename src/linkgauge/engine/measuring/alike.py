@@ -61,7 +61,7 @@ class AlikeCells:
         if self._pass != visit.number:
             self._pass = visit.number
             self._visited.clear()
-            self._simulated.close()  # few cells are visited again
+            self._simulated.forget_ways()  # few cells are visited again
         (cell,) = cells
         key = alike.key, crc32(b"%d" % cell.number) % DRAWS, visit.passed
         at = key, visit.taken, visit.spent

@@ -44,8 +44,9 @@ apart."""
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
     """How steady a cell's samples are, as times relative to their median. `count` is their number,
-    and `longest` the longest. `spikes` are the positions of samples that last longer than `least`.
-    `variance` is the variance of the other samples, with `degrees` degrees of freedom."""
+    and `longest` the longest. `spikes` are the positions of samples that last longer than `least`,
+    which is infinite if no sample of the run can be a spike. `variance` is the variance of the
+    other samples, with `degrees` degrees of freedom."""
 
     case: Case
     count: int

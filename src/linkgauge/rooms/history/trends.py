@@ -142,7 +142,7 @@ def _change(change: SharedChange, trend: Trend) -> Problem:
 def trend_csv(trends: TrendDocument) -> str:
     """Returns the trends as CSV, with a line for each run and cell. Where a figure changed, the
     column `change` says better or worse."""
-    from linkgauge.report.files import csv_text  # knows runs, which texts do not need
+    from linkgauge.report.files import csv_text  # slow to load, and only CSV needs it
 
     return csv_text((COLUMNS, *(row for trend in trends.trends for row in _csv_rows(trend))))
 
