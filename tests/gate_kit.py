@@ -11,6 +11,9 @@ from pathlib import Path
 from fakes import machine
 from linkgauge.judge.compare.gate import hold, suspects
 from linkgauge.judge.compare.likeness import CellFigure, RunFigures
+from linkgauge.judge.compare.machine_state import state_from
+from linkgauge.judge.compare.side_tests import key_of
+from linkgauge.model.documents.history import EarlierMedians
 from linkgauge.model.load import Load
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import Aim
@@ -138,6 +141,17 @@ def failed(gate):
     return {
         ALIKE * int(one.cell.benchmark[10:]) + int(one.cell.column) for one in gate.of("regression")
     }
+
+
+def medians_of(runs):
+    """Runs, the latest first, as the history gives their medians."""
+    cells = {}
+    for number, one in enumerate(runs, start=1):
+        for own in one.cells:
+            cells.setdefault(key_of(own), (own, {}))[1][number] = own.figure
+    latest = runs[0]
+    state = state_from(latest.machine, latest.facts)
+    return EarlierMedians(len(runs), state, list(cells.values()))
 
 
 AIM = Aim()

@@ -102,16 +102,13 @@ SHOWN = 0.1
 
 
 class _CellPast(NamedTuple):
-    """A cell in a run, whose number is 0, and in earlier runs, the latest first. `figures` are its
-    figures by the number of the run. `cells` are the cells whose interval and devices are known."""
+    """A cell in a run, whose number is 0, and in earlier runs, the latest first. `logs` are the
+    logarithms of its figures by the number of the run. `cells` are the cells whose interval and
+    devices are known."""
 
     better: Better
-    figures: dict[int, float]
+    logs: dict[int, float]
     cells: dict[int, CellFigure]
-
-    @property
-    def logs(self) -> dict[int, float]:
-        return {number: math.log(figure) for number, figure in self.figures.items()}
 
     def lost(self, before: float, after: float) -> float:
         """Returns the loss between two logarithms of the figure."""
@@ -122,23 +119,25 @@ _Table = dict[Key, _CellPast]
 
 
 def apart_from(past: EarlierMedians, run: RunFigures) -> Since | None:
-    """Compares a run with earlier runs of the same machine and settings, all in the same state.
-    Returns None if it is unknown how much runs vary."""
+    """Compares a run with earlier runs of the same machine and settings, all in the same state. If
+    no fact of the machine changed, the latest earlier runs count on the run's side if they show the
+    same loss. Returns None if it is unknown how much runs vary."""
     table: _Table = {}
     for cell, medians in past.cells:
-        _row(table, cell).figures.update(sorted(medians.items()))
+        logs = ((number, math.log(median)) for number, median in sorted(medians.items()))
+        _row(table, cell).logs.update(logs)
     facts = facts_apart(past.state, state_from(run.machine, run.facts))
     found = _held(table, past.runs, run, facts, alone=bool(facts))
     return found if found is not None and found.cells else None
 
 
-def held_against(before: Runs, run: RunFigures, *, alone: bool = True) -> Since | None:
-    """Compares a run with earlier runs, the latest first. Unless `alone`, the latest earlier runs
-    count on the run's side if they show the same loss. Returns None without earlier runs."""
+def held_against(before: Runs, run: RunFigures) -> Since | None:
+    """Compares a run alone with earlier runs, the latest first. Returns None without earlier
+    runs."""
     table: _Table = {}
     for number, one in enumerate(before, start=1):
         _add(table, number, one)
-    return _held(table, len(before), run, (), alone=alone)
+    return _held(table, len(before), run, (), alone=True)
 
 
 def _add(table: _Table, number: int, run: RunFigures) -> None:
@@ -146,7 +145,7 @@ def _add(table: _Table, number: int, run: RunFigures) -> None:
         own = _row(table, cell)
         own.cells[number] = cell
         if cell.figure:
-            own.figures[number] = cell.figure
+            own.logs[number] = math.log(cell.figure)
 
 
 def _row(table: _Table, cell: CellFigure | PastCell) -> _CellPast:
@@ -180,7 +179,7 @@ def _fallen(table: _Table, count: int) -> dict[Key, float]:
     each with its smallest loss as a logarithm."""
     least = -math.log1p(-Aim().least)
     fallen: dict[Key, float] = {}
-    for key, own in ((key, own) for key, own in table.items() if 0 in own.figures):
+    for key, own in table.items():
         before, after = _sides(own.logs, count - 1)
         if before and len(after) == count:
             mean = fmean(before.values())
@@ -236,10 +235,8 @@ def _lost(
             unknown.append(number)
         sure = change.holm < CHANCE / len(_LATER)
         if sure and fallen.get(key, 0.0) >= _FAR * change.deviation:
-            figure = math.exp(first.mean)
-            own = table[key]
-            share = math.exp(-own.lost(math.log(figure), own.logs[0]))
-            lost.append(EarlierLoss(number, figure, share))
+            share = math.exp(-table[key].lost(first.mean, table[key].logs[0]))
+            lost.append(EarlierLoss(number, math.exp(first.mean), share))
     return tuple(lost), tuple(unknown)
 
 
