@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +36,22 @@ def test_pages_that_others_mapped_have_nodes_once_they_were_touched() -> None:
     del window
     with pytest.raises(ValueError, match="null"):
         nodes_of(0, page)
+
+
+def _huge_bytes(address: int) -> int:
+    """What smaps says of the mapping that begins there, read as a whole."""
+    text = Path("/proc/self/smaps").read_text("ascii")
+    _, _, own = f"\n{text}".partition(f"\n{address:x}-")
+    fields = dict(re.findall(r"^(\w+):\s+(\d+) kB$", own.partition("VmFlags:")[0], re.MULTILINE))
+    return 1024 * (int(fields["AnonHugePages"]) + int(fields["Private_Hugetlb"]))
+
+
+def test_huge_pages_of_each_of_several_mappings_are_its_own() -> None:
+    kinds = [Kind.TRANSPARENT, Kind.BASE, Kind.PAGEABLE, Kind.TRANSPARENT, Kind.BASE] * 2
+    memories = [Memory(8 << 20, kind, None, CPUS[:1]) for kind in kinds]
+    found = [memory.huge_bytes() for memory in memories]
+    assert found == [_huge_bytes(memory.address) for memory in memories]
+    assert {huge for kind, huge in zip(kinds, found, strict=True) if kind == Kind.BASE} == {0}
 
 
 def test_memory_that_cannot_be_had_is_an_os_error() -> None:
