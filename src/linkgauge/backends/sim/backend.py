@@ -207,7 +207,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def _motion(self, copies: Sequence[Copy], does: Operation) -> _Motion:
         """Returns the movement of each copy and its relative noise. Alike cells of a machine
         without faults have the same."""
-        key = None if self.faults else self.alike
+        is_shared = self.alike is not None and not self.faults
+        key = (self.alike, does.name, len(copies)) if is_shared else None
         known = self._solved.get(key)
         if known is None:
             demands, sigmas = self._demands(copies, does)

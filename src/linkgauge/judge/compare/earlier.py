@@ -196,6 +196,7 @@ def _tested(table: _Table, later: int) -> Tests:
     for key, own in table.items():
         known = _sides(own.cells, later) if has_intervals else ({}, {})
         within = [within_of(side) for side in known]
+        # A cell that the run lacks is not tested, whatever its host.
         host: HostUse = next(iter(own.cells.values())).host if own.cells else "cpus"
         cells.append(CellLogs(key[0].sheet, host, within, _sides(own.logs, later)))
     return side_tests(cells, 2)
