@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from linkgauge.judge.compare.configurations import ConfigurationComparison
 from linkgauge.judge.compare.run_comparison import RunCell
 
-from .files import csv_text, json_document
+from .csv_text import csv_text
+from .files import json_document
 
 COLUMNS = (
     "accelerator", "label", "figure", "benchmark", "median", "low", "high", "unit", "runs",

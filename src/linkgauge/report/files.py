@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from shlex import quote
@@ -20,49 +18,12 @@ from linkgauge.engine.kept.stored import share_texts, stored
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.errors import ResultsError, unwritable
 from linkgauge.model.notation import encode_hook
-from linkgauge.model.printable import escaped, printable
+from linkgauge.model.printable import escaped
 from linkgauge.report.words.sentences import program, sentence
 
+from .csv_text import csv_text
 from .results import size_of
 from .rows import OneRun, SampleRow, samples_of
-
-# CSV that no spreadsheet takes for formulas.
-
-SIMULATED = "SIMULATED"
-
-_GUARDED = ("=", "+", "-", "@", "|", "%", "'", "＝", "＋", "－", "＠")
-"""Texts that begin with these characters get a quote. Some spreadsheet takes such a text for a
-formula, or a reader would remove its first quote."""
-_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-
-
-def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Returns the rows as CSV, one in each line. A text that begins like a formula or with `'` gets
-    a `'` in front. Spreadsheets hide this `'`, and a reader removes it. Simulated figures are
-    marked SIMULATED."""
-    lines = _Lines()
-    guarded = cache(_guarded)  # most texts are met again
-    csv.writer(lines).writerows(
-        [guarded(field) if isinstance(field, (str, bool)) else field for field in row]
-        for row in rows
-    )
-    return "".join(lines)
-
-
-class _Lines(list[str]):
-    """A list of CSV lines, which replaces CR LF at line ends by LF."""
-
-    def write(self, line: str) -> None:
-        self.append(line.removesuffix("\r\n") + "\n")
-
-
-def _guarded(field: str | bool) -> str:
-    if isinstance(field, bool):
-        return SIMULATED if field else ""
-    text = printable(field)
-    is_formula = text.lstrip().startswith(_GUARDED) and not _NUMBER.fullmatch(text)
-    return f"'{text}" if is_formula else text
-
 
 SAMPLES_FILE = "samples.csv"
 _MOST_KEPT = 1 << 16

@@ -12,7 +12,8 @@ from linkgauge.judge.outcome import outcome_of
 from linkgauge.model.documents.result import Run
 from linkgauge.model.hardware.part import Part
 
-from .files import SIMULATED, json_document
+from .csv_text import SIMULATED
+from .files import json_document
 from .results import named
 from .rows import OneRun
 from .sections.findings import Diagnosis

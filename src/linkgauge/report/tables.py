@@ -15,7 +15,8 @@ from linkgauge.model.documents.result import Run
 from linkgauge.model.printable import printable
 from linkgauge.model.units import count_of
 
-from .files import csv_text, json_document
+from .csv_text import csv_text
+from .files import json_document
 from .rows import CellRow, OneRun, SampleRow, cell_rows, sample_rows
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
 from linkgauge.model.stats.summary import Summary
 from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, attachment, plain
-from linkgauge.report.files import SAMPLES_FILE, csv_text, document_of, sample_lines
+from linkgauge.report.csv_text import csv_text
+from linkgauge.report.files import SAMPLES_FILE, document_of, sample_lines
 from linkgauge.report.rows import result_rows
 from linkgauge.report.tables import CELLS
 

@@ -21,7 +21,7 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import known_percentile
 from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import format_size
-from linkgauge.report.files import SIMULATED
+from linkgauge.report.csv_text import SIMULATED
 
 from .copy_cells import CopyPath, metered, shown
 

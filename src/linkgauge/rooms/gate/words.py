@@ -16,7 +16,8 @@ from linkgauge.judge.compare.run_comparison import CellChange, RunCell, RunCompa
 from linkgauge.model.printable import escaped, printable
 from linkgauge.model.stats.changes import log_of_loss
 from linkgauge.model.units import UNITS, format_size, percent, unit_of
-from linkgauge.report.files import csv_text, json_document
+from linkgauge.report.csv_text import csv_text
+from linkgauge.report.files import json_document
 from linkgauge.report.run_texts import case_of, document_of, fail, suite_of
 from linkgauge.report.words.figures import digits
 

@@ -26,6 +26,7 @@ from linkgauge.report.blocks import (
     moved,
     plain,
 )
+from linkgauge.report.csv_text import csv_text
 from linkgauge.report.results import mark
 from linkgauge.report.words.figures import TONES, course, digits, signed
 
@@ -142,8 +143,6 @@ def _change(change: SharedChange, trend: Trend) -> Problem:
 def trend_csv(trends: TrendDocument) -> str:
     """Returns the trends as CSV, with a line for each run and cell. Where a figure changed, the
     column `change` says better or worse."""
-    from linkgauge.report.files import csv_text  # slow to load, and only CSV needs it
-
     return csv_text((COLUMNS, *(row for trend in trends.trends for row in _csv_rows(trend))))
 
 
@@ -228,8 +227,6 @@ def _history_cells(run: PastRun) -> str:
 def history_csv(history: HistoryDocument) -> str:
     """Returns the runs as CSV, with a line for each run. Names of benchmarks are separated by
     blanks."""
-    from linkgauge.report.files import csv_text
-
     names = PastRun.__struct_fields__
     rows = ([_field(getattr(run, name)) for name in names] for run in history.runs)
     return csv_text((names, *rows))

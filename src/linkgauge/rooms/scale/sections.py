@@ -23,8 +23,8 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
+from linkgauge.report.csv_text import csv_text
 from linkgauge.report.curves import pivot
-from linkgauge.report.files import csv_text
 from linkgauge.report.results import figure, mark
 from linkgauge.report.sections.sizes import line_lines
 from linkgauge.report.words.worst import Ending

@@ -22,7 +22,7 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.files import csv_text
+from linkgauge.report.csv_text import csv_text
 from linkgauge.report.results import figure, mark, without_empty
 from linkgauge.report.words.figures import SAME, TONES
 from linkgauge.report.words.sentences import first_of

@@ -1,0 +1,45 @@
+"""CSV that no spreadsheet takes for formulas."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable
+from functools import cache
+
+from linkgauge.model.printable import printable
+
+SIMULATED = "SIMULATED"
+
+_GUARDED = ("=", "+", "-", "@", "|", "%", "'", "＝", "＋", "－", "＠")
+"""Texts that begin with these characters get a quote. Some spreadsheet takes such a text for a
+formula, or a reader would remove its first quote."""
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Returns the rows as CSV, one in each line. A text that begins like a formula or with `'` gets
+    a `'` in front. Spreadsheets hide this `'`, and a reader removes it. Simulated figures are
+    marked SIMULATED."""
+    lines = _Lines()
+    guarded = cache(_guarded)  # most texts are met again
+    csv.writer(lines).writerows(
+        [guarded(field) if isinstance(field, (str, bool)) else field for field in row]
+        for row in rows
+    )
+    return "".join(lines)
+
+
+class _Lines(list[str]):
+    """A list of CSV lines, which replaces CR LF at line ends by LF."""
+
+    def write(self, line: str) -> None:
+        self.append(line.removesuffix("\r\n") + "\n")
+
+
+def _guarded(field: str | bool) -> str:
+    if isinstance(field, bool):
+        return SIMULATED if field else ""
+    text = printable(field)
+    is_formula = text.lstrip().startswith(_GUARDED) and not _NUMBER.fullmatch(text)
+    return f"'{text}" if is_formula else text
