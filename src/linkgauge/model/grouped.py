@@ -19,6 +19,11 @@ class Shared:
         """Returns the value, or the first value that was equal to it."""
         return self._known.setdefault(value, value)  # type: ignore[return-value]
 
+    def each(self, values: Iterable[_K]) -> tuple[_K, ...]:
+        """Returns the same for each of many values."""
+        values = tuple(values)
+        return tuple(map(self._known.setdefault, values, values))  # type: ignore[arg-type]
+
 
 class Numbers:
     """Numbers names in the order of their first use. Uses of other names that are shared in the

@@ -73,8 +73,7 @@ class AlikeCells:
         self._simulated.draw, self._simulated.alike = crc32(repr(key).encode()), alike.key
         ordered = tuple([cell.transfers[number] for number in alike.order])
         (result,) = measure([replace(cell, transfers=ordered)])
-        samples, one = result.samples, dict[float, float]().setdefault
-        result = replace(result, samples=tuple(map(one, samples, samples)))  # most are equal
+        result = replace(result, samples=Shared().each(result.samples))  # most are equal
         found = _Visited(result, _named(result))
         if result.status == "pass":
             self._visited[at] = found
