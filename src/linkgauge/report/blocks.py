@@ -205,9 +205,9 @@ DENSE = 24
 
 
 class ChartFigure(NamedTuple):
-    """A chart of `rows`. `spec` defines it, and `says` describes it in words. `table` has the same
-    figures and is shown where charts cannot be drawn. `lines` are shown below, and `anchor` is the
-    name to which links lead."""
+    """A chart of `rows`. `spec` defines the chart. `says` describes the chart in words. `table` has
+    the same figures, for readers who get no charts. `lines` stand below the chart. Links to the
+    chart lead to `anchor`."""
 
     title: str
     says: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from linkgauge.model.documents.result import Result
 from linkgauge.model.operations.busbw import bandwidths
@@ -13,6 +13,7 @@ from linkgauge.model.units import Unit, format_size
 
 from . import chart_specs
 from .blocks import ChartFigure, Column, Entry, Table, plain
+from .chart_specs import Spec
 from .results import has_own_size, label, size_of, title_of
 
 MOST_ROWS = 200
@@ -57,10 +58,10 @@ def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, flo
 
 
 def chart(
-    title: str, curves: Curves, unit: Unit, draw: Callable[..., Any], x: str = ""
+    title: str, curves: Curves, unit: Unit, define: Callable[..., Spec], x: str = ""
 ) -> ChartFigure:
-    """Makes a chart of curves. `draw` makes the chart from rows and the title `y` of the vertical
-    axis. Without `x`, the horizontal axis is the size."""
+    """Makes a chart of curves. `define` defines the chart for the title `y` of the vertical axis.
+    Without `x`, the horizontal axis is the size."""
     rows = [
         {
             "x": at, "y": float(f"{value / unit.scale:.5g}"), "series": label(name),
@@ -71,7 +72,7 @@ def chart(
         for at, value in sorted(curve.items())
     ]  # fmt: skip
     y, title = f"{unit.quantity} ({unit.shown})", title_of(title)
-    return ChartFigure(title, title, draw(y=y), rows, pivot(y, x, rows))
+    return ChartFigure(title, title, define(y=y), rows, pivot(y, x, rows))
 
 
 def over_time(

@@ -113,7 +113,8 @@ def spreads(
     if not there:
         return [None] * len(cells)
     prior = _Prior(there)
-    lent = list(map(cache(prior.lent), (cell.kind for cell in cells), known))
+    lent_to = cache(prior.lent)
+    lent = [lent_to(cell.kind, one) for cell, one in zip(cells, known, strict=True)]
     unlike = [
         one is not None and by is not None and by.unlikeness(one) > by.apart
         for one, by in zip(known, lent, strict=True)
@@ -289,7 +290,7 @@ class _Prior:
 
 
 def _by_kind(known: Iterable[_KnownVariance]) -> dict[Hashable, list[_KnownVariance]]:
-    return grouped((one.cell.kind, one) for one in known)
+    return grouped((one.kind, one) for one in known)
 
 
 def _unlikeness(known: Sequence[_KnownVariance]) -> tuple[float, float | None]:

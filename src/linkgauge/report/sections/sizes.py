@@ -80,8 +80,8 @@ def _figure(name: str, unit: Unit, curves: Curves) -> ChartFigure:
     if len(curves) > MOST_CURVES:
         curves = extremes(curves)
         what = f"the lowest, the median and the highest of {what}"
-    draw = partial(chart_specs.sizes, log=unit.better == "lower", marks=sizes)
-    return chart(f"{name}: {unit.quantity} by size, {what}", curves, unit, draw)
+    define = partial(chart_specs.sizes, log=unit.better == "lower", marks=sizes)
+    return chart(f"{name}: {unit.quantity} by size, {what}", curves, unit, define)
 
 
 def chart_of_levels(result: Result) -> ChartFigure:
@@ -102,8 +102,8 @@ def chart_of_levels(result: Result) -> ChartFigure:
         for level in one.levels
     ]  # fmt: skip
     title = f"{result.benchmark}: latency by size; thick lines are the plateaus found"
-    draw = partial(chart_specs.levels, plateaus=flat, marks=sizes)
-    return chart(title, curves, unit, draw)._replace(lines=tuple(level_lines(result)))
+    define = partial(chart_specs.levels, plateaus=flat, marks=sizes)
+    return chart(title, curves, unit, define)._replace(lines=tuple(level_lines(result)))
 
 
 def level_lines(result: Result) -> Iterator[Line]:
