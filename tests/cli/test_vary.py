@@ -1,8 +1,11 @@
 """`linkgauge vary` as a user types it: on a simulated machine, in few rounds."""
 
 import json
+import os
 import re
 import shlex
+import signal
+import subprocess
 from itertools import pairwise
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from command_kit import called
 from linkgauge.cli.main import application
 from linkgauge.model.errors import LinkgaugeError
+from linkgauge.rooms.vary.rounds import prepare
 from sim_kit import in_process
 
 COPY = "host_to_host_memcpy_copy_cpu"
@@ -48,6 +52,21 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
     assert "1 round of a run each, in random order (ended before all 4)" in done.stdout
     (path,) = tmp_path.rglob("vary.json")
     assert json.loads(path.read_text())["finished"] is None
+
+
+def test_ctrl_c_while_the_command_starts_ends_it(monkeypatch):
+    started = []
+
+    class Struck(subprocess.Popen):
+        def __init__(self, *words, **options):
+            super().__init__(*words, **options)
+            started.append(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Struck)
+    with pytest.raises(KeyboardInterrupt):
+        prepare("sleep 9", {}, "A, round 1")
+    assert [process.returncode for process in started] == [-signal.SIGKILL]
 
 
 @pytest.mark.parametrize(("prepare", "rounds"), [("echo no; exit 4", 0), ("test {} != 3", 2)])

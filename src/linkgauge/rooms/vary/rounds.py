@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -14,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.engine.controller import Observer
+from linkgauge.engine.interrupts import Interrupts
 from linkgauge.engine.plan import NO_BACKEND, Plan
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import opened
@@ -30,19 +32,20 @@ def prepare(command: str, environment: Mapping[str, str | None], before: str) ->
     """Runs the user's command in a shell with these additional environment variables (None: unset).
     Returns the end of its output. Raises LinkgaugeError if the command fails. `before` names the
     next step in the error."""
-    with subprocess.Popen(  # noqa: S602  # the user's own command
-        command,
-        shell=True,
-        env=environment_with(environment),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    ) as process:
-        try:
-            printed = process.communicate()[0].decode(errors="replace").strip()
-        finally:  # Ctrl-C ends the command, too
-            process.kill()
-            process.wait()
+    with ExitStack() as ending, Interrupts() as interrupts:
+        with interrupts.held():  # Ctrl-C ends the command, also while it starts
+            process = subprocess.Popen(  # noqa: S602  # the user's own command
+                command,
+                shell=True,
+                env=environment_with(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+            ending.enter_context(process)
+            ending.callback(process.wait)
+            ending.callback(process.kill)
+        printed = process.communicate()[0].decode(errors="replace").strip()
     if code := process.returncode:
         ended = f"exit code {code}" if code > 0 else "a signal"
         said = f": {printed.splitlines()[-1]}" if printed else ""
