@@ -3,7 +3,7 @@ for the figure of another run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -76,7 +76,8 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
     bytes in any visit fail the cell. A cell that was skipped in a later visit keeps the figures of
     the earlier visits."""
     settings = settings.of(cells[0][0]) if cells else settings
-    joined = [_join([_with_gates(visit) for visit in visits]) for visits in cells]
+    series: _Series = {}
+    joined = [_join([_with_gates(visit) for visit in visits], series) for visits in cells]
     shown = list(map(_shown, joined))
     unlike = dict(zip(shown, joined, strict=True))
     borders = {
@@ -103,10 +104,14 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
     ]
 
 
-def _shown(cell: CellResult) -> tuple[int, int]:
-    """Identifies what a cell's visits showed. Alike cells of a simulated machine share a visit, and
-    so everything that is computed from it."""
-    return id(cell.samples), id(cell.parts)
+_Series = dict[Hashable, dict[str, Any]]
+"""The samples of several visits as those of one, by what the visits showed."""
+
+
+def _shown(cell: CellResult) -> Hashable:
+    """Identifies what a cell's visits showed. Alike cells of a simulated machine share visits, and
+    so everything that is computed from them."""
+    return id(cell.samples), id(cell.parts), cell.notes
 
 
 def spent(*visits: CellResult) -> float:
@@ -128,14 +133,18 @@ def _with_gates(visit: CellResult) -> CellResult:
     return replace(visit, visits=((1,) * len(visit.samples),))
 
 
-def _join(visits: Sequence[CellResult]) -> CellResult:
-    """Returns all visits of a cell as one, with the samples in order."""
+def _join(visits: Sequence[CellResult], series: _Series) -> CellResult:
+    """Returns all visits of a cell as one, with the samples in order. Keeps the samples in `series`
+    for cells that share the visits."""
     ended = next((visit for visit in visits if visit.status in _UNWHOLE), None)
     if ended is not None or len(visits) == 1:
         return ended or visits[0]
     whole = [visit for visit in visits if visit.status != "skip"]
     if not whole:
         return visits[0]
+    shown = tuple(map(_shown, whole))
+    if shown not in series:
+        series[shown] = _in_series(whole)
     wrong = next((visit for visit in whole if visit.status == "fail"), whole[0])
     skipped = (NotRevisited(visit.reason) for visit in visits if visit.status == "skip")
     notes = (note for visit in whole for note in visit.notes)
@@ -152,20 +161,27 @@ def _join(visits: Sequence[CellResult]) -> CellResult:
         verified=all(checks) if checks else None,
         locked=all(locks) if locks else None,
         placement=tuple(dict.fromkeys(place for visit in whole for place in visit.placement)),
-        samples=tuple(chain.from_iterable([visit.samples for visit in whole])),
-        visits=tuple(gates for visit in whole for gates in visit.visits),
         seconds=sum(seconds) if seconds else None,
-        parts=tuple(_join_part(same) for same in zip(*(v.parts for v in whole), strict=True)),
         readings=tuple(reading for visit in whole for reading in visit.readings),
         counters=total(visit.counters for visit in whole),
         wrong=_wrong(whole),
-        iterations=tuple(
-            _join_rank(same) for same in zip(*(v.iterations for v in whole), strict=True)
-        ),
         # Of some visits only (earlier versions' are unknown), it would not be of all the seconds.
         cpu_seconds=sum(cpu_seconds) if len(cpu_seconds) == len(whole) else None,
         load=joined_loads(visit.load for visit in whole),
+        **series[shown],
     )
+
+
+def _in_series(visits: Sequence[CellResult]) -> dict[str, Any]:
+    """Returns the fields with the samples of these visits, in order."""
+    parts = zip(*(visit.parts for visit in visits), strict=True)
+    iterations = zip(*(visit.iterations for visit in visits), strict=True)
+    return {
+        "samples": tuple(chain.from_iterable([visit.samples for visit in visits])),
+        "visits": tuple(gates for visit in visits for gates in visit.visits),
+        "parts": tuple(map(_join_part, parts)),
+        "iterations": tuple(map(_join_rank, iterations)),
+    }
 
 
 def _join_part(parts: Sequence[TransferFigure]) -> TransferFigure:

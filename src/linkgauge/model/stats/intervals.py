@@ -121,13 +121,13 @@ class _Pooled(msgspec.Struct, frozen=True):
 def estimates(cells: Sequence[VisitSamples]) -> list[Estimate | None]:
     """Returns the estimate for each of several similar cells. An estimate is None if a figure of
     the cell is not positive. All estimates are None if no cell has two visits."""
-    keys = [tuple(map(tuple, cell)) for cell in cells]
     # Equal cells of a simulated machine have the same samples, which are worked out once.
-    logs = {key: of for key in dict.fromkeys(keys) if (of := _logs(key))}
-    spread = {key: _spread(of) for key, of in logs.items()}
-    pools = _Pools([spread[key] for key in keys if key in spread])
-    found = {key: _estimate(key, logs[key], own, pools.of(own)) for key, own in spread.items()}
-    return [found.get(key) for key in keys]
+    unlike: dict[tuple[tuple[float, ...], ...], int] = {}
+    numbers = [unlike.setdefault(tuple(map(tuple, cell)), len(unlike)) for cell in cells]
+    known = [(cell, logs, _spread(logs)) if (logs := _logs(cell)) else None for cell in unlike]
+    pools = _Pools([of[-1] for number in numbers if (of := known[number]) is not None])
+    found = [None if of is None else _estimate(*of, pools.of(of[-1])) for of in known]
+    return [found[number] for number in numbers]
 
 
 def _estimate(
