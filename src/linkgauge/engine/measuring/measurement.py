@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
@@ -129,22 +129,22 @@ class Measurement:
         """The name that a profiler shows for this cell."""
         return range_name(self.planned, self._size, benchmark)
 
-    def figure(self, timing: Timing, loops: int, definition: Definition | None = None) -> float:
-        """Returns the headline figure of one sample, in the result's unit."""
-        if self.planned.report is Report.TIME:
-            return fmean(timing.seconds) / loops / self.steps
-        if self.planned.report.is_latency:
-            return timing.seconds[0] / loops / self.steps
-        if self.planned.report is Report.RATE:
-            return sum(self._rate(seconds, loops) for seconds in timing.seconds)
-        if self.planned.report is Report.HIDDEN:
-            computing, *copying = timing.seconds
-            return hidden(computing, max(copying), timing.span)
-        return headline(self.planned, self._counted, timing, loops, definition)
-
-    def _rate(self, seconds: float, loops: int) -> float:
-        """Returns the steps per second of one transfer of the cell."""
-        return self.steps * loops / seconds
+    def figures(
+        self, timings: Iterable[Timing], loops: int, definition: Definition | None = None
+    ) -> tuple[float, ...]:
+        """Returns the headline figure of each sample, in the result's unit."""
+        report, steps = self.planned.report, self.steps
+        if report is Report.TIME:
+            return tuple([fmean(each.seconds) / loops / steps for each in timings])
+        if report.is_latency:
+            return tuple([each.seconds[0] / loops / steps for each in timings])
+        if report is Report.RATE:
+            return tuple([sum(steps * loops / one for one in each.seconds) for each in timings])
+        if report is Report.HIDDEN:
+            times = [(*each.seconds, each.span) for each in timings]
+            return tuple([hidden(first, max(copies), span) for first, *copies, span in times])
+        own = self.planned, self._counted
+        return tuple([headline(*own, each, loops, definition) for each in timings])
 
     def allocate(self, pool: BufferPool, first_seed: int, visit: int) -> None:
         """Borrows buffers for a visit. They differ from those of the previous visit, except for
@@ -312,7 +312,7 @@ class Measurement:
         wrong = wrong or collected.problem
         problem = wrong or (next(self._mismatches(last), None) if self.verifies else None)
         definition = self.definition or definition_of(self.planned, timings)
-        figures = tuple(self.figure(timing, taken.loops, definition) for timing in timings)
+        figures = self.figures(timings, taken.loops, definition)
         placements = tuple(buffer.placement() for buffer in self._buffers())
         locks = [placement.locked for placement in placements if placement.locked is not None]
         return CellResult(
@@ -359,13 +359,11 @@ class Measurement:
             if not size and self.planned.does.from_one:
                 continue
             if number == 0 and self.planned.report.is_latency:
-                yield TransferFigure(
-                    0, 0, tuple(self.figure(timing, loops) for timing in timings), None
-                )
+                yield TransferFigure(0, 0, self.figures(timings, loops), None)
                 continue
             times = [timing.seconds[number] for timing in timings]
             if self.planned.report is Report.RATE:
-                figures = tuple(self._rate(seconds, loops) for seconds in times)
+                figures = tuple(self.steps * loops / seconds for seconds in times)
             elif self.planned.report is Report.HIDDEN:
                 figures = tuple(seconds / loops for seconds in times)
             else:

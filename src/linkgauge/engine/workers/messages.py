@@ -142,8 +142,8 @@ def beside_unable(
     """Returns the results of all cells, in order. Cells that the plan skips or that `check` refuses
     get that result. `measure` measures the other cells. If `check` refuses a cell that must run at
     the same time as the others, all cells are refused."""
-    results: dict[PlannedCell, CellResult] = {}
-    for cell in cells:
+    results: dict[int, CellResult] = {}
+    for at, cell in enumerate(cells):
         try:
             result = skipped_by_plan(cell) or check(cell)
         except LinkgaugeError as error:
@@ -151,10 +151,10 @@ def beside_unable(
                 return tuple(refused(one, error) for one in cells)
             result = refused(cell, error)
         if result is not None:
-            results[cell] = result
-    if able := tuple(cell for cell in cells if cell not in results):
-        results |= dict(zip(able, measure(able), strict=True))
-    return tuple(results[cell] for cell in cells)
+            results[at] = result
+    if able := [at for at in range(len(cells)) if at not in results]:
+        results |= dict(zip(able, measure(tuple([cells[at] for at in able])), strict=True))
+    return tuple([results[at] for at in range(len(cells))])
 
 
 def refused(planned: PlannedCell, error: LinkgaugeError) -> CellResult:

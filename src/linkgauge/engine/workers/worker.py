@@ -177,19 +177,19 @@ class LocalWorker:
     def _measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit
     ) -> tuple[CellResult, ...]:
-        made: dict[PlannedCell, Measurement] = {}
+        made: list[Measurement] = []
 
         def make(
             cell: PlannedCell,
         ) -> None:  # a backend refuses, or a driver fails at its first call
-            made[cell] = Measurement(cell, size, self._settings, self._backends_for(cell))
+            made.append(Measurement(cell, size, self._settings, self._backends_for(cell)))
 
         def measure(able: Sequence[PlannedCell]) -> tuple[CellResult, ...]:
             key = tuple(cell.number for cell in able), size
             if self._neighbours is not None and self.leads:
                 self._neighbours.begin()
             measured, found = measure_together(
-                [made[cell] for cell in able],
+                made,
                 self._settings,
                 self._pool,
                 self._on_phase,
@@ -204,10 +204,10 @@ class LocalWorker:
 
     def _loaded(self, cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
         """Returns the cells of a visit that has ended, with the load by other processes added."""
-        load = None
-        if self._neighbours is not None and self.leads:
-            engines = (transfer.engine for cell in cells for transfer in cell.transfers)
-            load = self._neighbours.end(any(engine.owner.is_host for engine in engines))
+        if self._neighbours is None or not self.leads:
+            return tuple(cells)
+        engines = (transfer.engine for cell in cells for transfer in cell.transfers)
+        load = self._neighbours.end(any(engine.owner.is_host for engine in engines))
         return tuple(msgspec.structs.replace(cell, load=load) for cell in cells)
 
     def _backends_for(self, cell: PlannedCell) -> list[Backend]:
