@@ -79,7 +79,7 @@ class Expectations:
 
     def __init__(self, machine: Machine, ceilings: Ceilings = Ceilings()) -> None:  # noqa: B008
         self._paths = Paths(machine, ceilings)
-        self._shapes: dict[Hashable, dict[Transfer, _PathShape]] = {}
+        self._shapes: dict[Hashable, dict[Hashable, _PathShape]] = {}
         self._kinds, self._names = Numbers(), Numbers()
         self._known: dict[Hashable, Expectation] = {}
         self._exchanges: dict[tuple[Collective, tuple[Remark, ...]], ExchangeRates] = {}
@@ -181,15 +181,19 @@ class Expectations:
         path is unknown."""
         alone = len({transfer.engine.owner for transfer in transfers}) == 1
         sized = any(t.engine.kind == "cpu" for t in transfers) and size  # others: all sizes alike
-        of = sized, tuple(trained.items())
-        known, beside = (self._shapes.setdefault((*of, by), {}) for by in (alone, not alone))
+        known, beside = (self._shapes.setdefault((sized, by), {}) for by in (alone, not alone))
+        found: list[_PathShape] = []
         for transfer in transfers:
-            if transfer not in known:
+            # Other devices' links do not matter.
+            key = transfer, *[trained.get(str(one.place)) for one in transfer.named]
+            shape = known.get(key)
+            if shape is None:
                 path = self._paths.of(transfer, size, trained, alone=alone)
-                known[transfer] = self._shape(transfer, path)
+                shape = known[key] = self._shape(transfer, path)
                 if not any(memory.is_host for memory in transfer.memories):
-                    beside[transfer] = known[transfer]  # devices alone are as fast beside others
-        return [known[transfer] for transfer in transfers]
+                    beside[key] = shape  # devices alone are as fast beside others
+            found.append(shape)
+        return found
 
     def _shape(self, transfer: Transfer, path: ExpectedPath) -> _PathShape:
         """Returns a path with its kind and names. Equal kinds give equal estimates."""
