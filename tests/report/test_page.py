@@ -153,6 +153,18 @@ def test_nothing_is_fetched_and_only_the_own_script_runs():
     assert " style=" not in text
 
 
+def test_a_run_attaches_the_samples_that_it_has_written(tmp_path):
+    """They are those that `report` formats anew."""
+    called("run", "--machine", "riscv-2gpu", "--samples", "5", "--prefix", "host_to_device",
+           "--prefix", "device_to_device", "--out", tmp_path, LINKGAUGE_NO_REPORT="")  # fmt: skip
+    (folder,) = (path.parent for path in tmp_path.rglob("run.json"))
+    written = (folder / "samples.csv").read_bytes()
+    attached = files((folder / "report.html").read_text())["samples.csv"]
+    assert written == attached
+    assert called("report", folder, "-o", tmp_path / "new.html").returncode == 0
+    assert files((tmp_path / "new.html").read_text())["samples.csv"] == written
+
+
 @pytest.mark.parametrize("early", [True, False])
 def test_charts_are_drawn_or_tables_and_a_line_stand_in_their_place(early):
     bare = page()

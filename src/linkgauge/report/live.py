@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from msgspec.structs import replace
 from rich.console import Console
 
 from linkgauge.engine.controller import Observer
@@ -136,7 +137,8 @@ class LiveReport(Observer):
         from .render.writing import REPORT_FILE, write_page
 
         try:
-            write_page(folder / REPORT_FILE, page_of_run(shown_as(run, outcome, folder)), drawer)
+            one = replace(shown_as(run, outcome, folder), is_written=True)
+            write_page(folder / REPORT_FILE, page_of_run(one), drawer)
         except LinkgaugeError as error:
             self.say(f"no report: {error}")
 

@@ -78,12 +78,14 @@ class SampleRow(msgspec.Struct, frozen=True, gc=False):
 
 class OneRun(msgspec.Struct, frozen=True):
     """A judged run: each cell with its verdict, the outcome, and the folder that keeps the run, if
-    any. With `is_small`, the page of the run should be small."""
+    any. With `is_small`, the page of the run should be small. With `is_written`, the folder's files
+    have just been written from this run."""
 
     run: Run
     outcome: Outcome
     folder: Path | None = None
     is_small: bool = False
+    is_written: bool = False
 
 
 def cell_rows(run: Run) -> Iterator[CellRow]:

@@ -17,7 +17,7 @@ from linkgauge.model.printable import escaped
 from linkgauge.model.stats.summary import Summary
 from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, attachment, plain
 from linkgauge.report.csv_text import csv_text
-from linkgauge.report.files import SAMPLES_FILE, document_of, sample_lines
+from linkgauge.report.files import SAMPLES_FILE, document_of, sample_lines, written_samples
 from linkgauge.report.rows import result_rows
 from linkgauge.report.tables import CELLS
 
@@ -66,7 +66,9 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
     total = sum(map(_count, _cells(one.run)))
     if cells + len(one.run.machine.all_devices) <= MOST_CELLS:
         if total <= MOST_SAMPLES:
-            whole = _files(one.run, f"all {total:,} raw samples")
+            folder = one.folder if one.is_written else None
+            text = None if folder is None else written_samples(folder)
+            whole = _files(one.run, f"all {total:,} raw samples", text)
             table = attachment(CELLS_FILE, "a row for each cell", (CELLS.csv(one).encode(),))
             yield (table, *whole), ""
             yield whole, ""
@@ -94,10 +96,12 @@ def _figures(run: Run) -> Iterator[bytes]:
         yield csv_text((*names(row), *map(few, figures(row))) for row in rows).encode()
 
 
-def _files(run: Run, what: str) -> Files:
+def _files(run: Run, what: str, samples: Iterator[bytes] | None = None) -> Files:
+    """Returns the files with the samples and with all of the run. `samples` is the text of all
+    samples, if it has been written."""
     document = escaped(msgspec.json.encode(document_of(run), enc_hook=encode_hook))
     return (
-        attachment(SAMPLES_FILE, what, sample_lines(run)),
+        attachment(SAMPLES_FILE, what, samples or sample_lines(run)),
         attachment(RUN_FILE, f"everything that is known of the run, with {what}", (document,)),
     )
 
