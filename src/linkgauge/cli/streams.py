@@ -50,6 +50,7 @@ def prepare() -> None:
 def _outliving(stream: TextIO) -> TextIO:
     if not isinstance(stream, io.TextIOWrapper):
         return stream
+    stream.flush()
     return io.TextIOWrapper(
         io.BufferedWriter(_Outliving(stream.fileno())),
         encoding=stream.encoding,

@@ -163,6 +163,11 @@ def host_name(environment: Mapping[str, str] = os.environ) -> str:
     return environment.get("LINKGAUGE_HOST") or os.uname().nodename
 
 
+def is_launched() -> bool:
+    """Whether a launcher started this process."""
+    return any(one.rank in os.environ for one in _LAUNCHERS)
+
+
 _OF_SEVERAL = ("multinode", "_perf", "nic_", "nic:", "--resume")
 """Words in the arguments of commands that several processes run together."""
 
