@@ -186,13 +186,12 @@ class Expectations:
         for transfer in transfers:
             # Other devices' links do not matter.
             key = transfer, *[trained.get(str(one.place)) for one in transfer.named]
-            shape = known.get(key)
-            if shape is None:
+            if key not in known:
                 path = self._paths.of(transfer, size, trained, alone=alone)
-                shape = known[key] = self._shape(transfer, path)
+                known[key] = self._shape(transfer, path)
                 if not any(memory.is_host for memory in transfer.memories):
-                    beside[key] = shape  # devices alone are as fast beside others
-            found.append(shape)
+                    beside[key] = known[key]  # devices alone are as fast beside others
+            found.append(known[key])
         return found
 
     def _shape(self, transfer: Transfer, path: ExpectedPath) -> _PathShape:
