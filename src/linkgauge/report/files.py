@@ -92,11 +92,8 @@ def sample_lines(run: Run) -> Iterator[bytes]:
         numbered = lru_cache(_MOST_KEPT // (longest or 1))(partial(_numbered, form=form))
         for place, own in zip(places, series, strict=True):
             before = head + "".join([further[field] for field in place])
-            lines = [
-                numbered(samples).replace(_START, before + further[transfer])
-                for transfer, samples in own
-            ]
-            yield "".join(lines).encode()
+            for transfer, samples in own:
+                yield numbered(samples).replace(_START, before + further[transfer]).encode()
 
 
 def written_samples(folder: Path) -> Iterator[bytes]:

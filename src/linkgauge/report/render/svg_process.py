@@ -18,7 +18,8 @@ def serve(channel: Channel) -> None:
     import vl_convert
 
     nothing: list[str] = []  # no chart may fetch anything
-    vl_convert.vegalite_to_svg(_FIRST, allowed_base_urls=nothing)
+    if not channel.poll(0):  # else what waits is drawn as soon
+        vl_convert.vegalite_to_svg(_FIRST, allowed_base_urls=nothing)
 
     def draw(chart: str) -> str:
         try:
