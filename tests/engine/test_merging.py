@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from linkgauge.engine.measuring.merging import merge
 from linkgauge.model.documents.result import CellResult, TransferFigure
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import NotRevisited
@@ -67,6 +68,18 @@ def test_what_is_skipped_later_keeps_its_figures_and_says_why():
     cell = merged(visit(1.0), visit(status="skip", reason="set aside"))
     assert (cell.status, cell.samples) == ("pass", (1.0,))
     assert NotRevisited("set aside") in cell.notes
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_alike_cells_share_the_samples_of_their_visits_but_not_what_happened(order):
+    shared = visit(1.0), visit(1.1)
+    cells = [(*shared, visit(status="skip", reason="set aside")), shared, shared]
+    skipped, *others = merge(cells[::order], SETTINGS)[::order]
+    assert skipped.samples is others[0].samples is others[1].samples
+    assert skipped.summary is not None
+    assert others[0].summary is others[1].summary
+    said = [NotRevisited("set aside") in one.notes for one in (skipped, *others)]
+    assert said == [True, False, False]
 
 
 def test_two_modes_are_reported_and_the_larger_is_the_headline():
