@@ -22,18 +22,13 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except SystemExit as end:
-        if isinstance(end.code, int):
-            _end(end.code)
+        if isinstance(end.code, int) and not _is_awaited():
+            _leave(end.code)
         raise
 
 
-def _end(code: int) -> None:
-    """Ends this process. To free its objects one by one would take a twentieth of a short run. A
-    rank's process ends as usual, because MPI then tells the launcher that all is well."""
-    from linkgauge.machine.processes.launch import is_launched
-
-    if is_launched() or _is_awaited():
-        sys.exit(code)
+def _leave(code: int) -> None:
+    """Ends this process. To free its objects one by one would take a twentieth of a short run."""
     atexit._run_exitfuncs()  # noqa: SLF001  # they remove temporary folders
     for stream in filter(None, (sys.stdout, sys.stderr)):
         with suppress(OSError, ValueError):  # it may be closed
@@ -42,12 +37,15 @@ def _end(code: int) -> None:
 
 
 def _is_awaited() -> bool:
-    """Whether a thread, a profiler, a debugger or a person waits for the end of Python."""
+    """Whether a thread, a profiler, a debugger or a person waits for the end of Python. A launcher
+    also waits: MPI tells it then that all is well."""
+    from linkgauge.machine.processes.launch import is_launched
+
     monitoring = getattr(sys, "monitoring", None)  # since Python 3.12
     tools = map(monitoring.get_tool, range(6)) if monitoring is not None else ()
     watched = sys.getprofile() or sys.gettrace() or any(tools) or sys.flags.inspect
     lasting = [one for one in threading.enumerate() if not one.daemon]  # the main thread is one
-    return bool(watched) or len(lasting) > 1
+    return bool(watched) or len(lasting) > 1 or is_launched()
 
 
 if __name__ == "__main__":

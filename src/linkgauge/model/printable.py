@@ -75,9 +75,8 @@ def all_printable(value: Any) -> Any:
 def escaped(document: bytes) -> bytes:
     """Returns the JSON with escapes for the characters that `printable` would replace. It decodes
     to the same value."""
-    is_harmless = document.isascii() and b"\x7f" not in document  # as most are, found at once
-    if not is_harmless:
-        is_harmless = document.translate(None, _PLAIN).decode().isprintable()
+    is_plain = document.isascii() and b"\x7f" not in document  # as most are, found at once
+    is_harmless = is_plain or document.translate(None, _PLAIN).decode().isprintable()
     if is_harmless and b"##" not in document:
         return document
     text = _beyond().sub(_shown, document.decode())

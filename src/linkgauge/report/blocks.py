@@ -205,9 +205,9 @@ DENSE = 24
 
 
 class ChartFigure(NamedTuple):
-    """A chart of `rows`. `spec` defines the chart. `says` describes the chart in words. `table` has
-    the same figures, for readers who get no charts. `lines` stand below the chart. Links to the
-    chart lead to `anchor`."""
+    """A chart. `spec` defines the chart, and `rows` are its data. `says` describes the chart in
+    words. `table` shows the same data where charts cannot be drawn. `lines` stand below the chart.
+    `anchor` is the name that links to the chart use."""
 
     title: str
     says: str

@@ -96,10 +96,13 @@ def sample_lines(run: Run) -> Iterator[bytes]:
                 yield numbered(samples).replace(_START, before + further[transfer]).encode()
 
 
-def written_samples(folder: Path) -> Iterator[bytes]:
-    """Yields the folder's samples.csv in pieces, which is faster than to format it again. Raises
-    ResultsError."""
-    path = folder / SAMPLES_FILE
+def sample_pieces(one: OneRun) -> Iterator[bytes]:
+    """Yields the text of `samples_csv` in pieces. Reads it if it has just been written, which is
+    faster than to format it again. Raises ResultsError if it cannot be read."""
+    if not one.is_written or one.folder is None:
+        yield from sample_lines(one.run)
+        return
+    path = one.folder / SAMPLES_FILE
     try:
         with path.open("rb") as file:
             while piece := file.read(_PIECE):

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 DRAWS = 4
 """The number of visits of alike cells that have noise of their own, so that statistics over alike
-cells stay meaningful. In 40 runs of dgx-h200-8, intervals were as wide, and covered the next run's
-medians as often (88 %), as with 16 visits or with one for each cell (86 %)."""
+cells stay meaningful (docs/simulation-method.md)."""
 
 Measure = Callable[[Sequence[PlannedCell]], tuple[CellResult, ...]]
 

@@ -139,12 +139,16 @@ class Measurement:
         if report.is_latency:
             return tuple([each.seconds[0] / loops / steps for each in timings])
         if report is Report.RATE:
-            return tuple([sum(steps * loops / one for one in each.seconds) for each in timings])
+            return tuple([sum(self._rate(one, loops) for one in each.seconds) for each in timings])
         if report is Report.HIDDEN:
             times = [(*each.seconds, each.span) for each in timings]
             return tuple([hidden(first, max(copies), span) for first, *copies, span in times])
         own = self.planned, self._counted
         return tuple([headline(*own, each, loops, definition) for each in timings])
+
+    def _rate(self, seconds: float, loops: int) -> float:
+        """Returns the steps per second of one transfer of the cell."""
+        return self.steps * loops / seconds
 
     def allocate(self, pool: BufferPool, first_seed: int, visit: int) -> None:
         """Borrows buffers for a visit. They differ from those of the previous visit, except for
@@ -363,7 +367,7 @@ class Measurement:
                 continue
             times = [timing.seconds[number] for timing in timings]
             if self.planned.report is Report.RATE:
-                figures = tuple(self.steps * loops / seconds for seconds in times)
+                figures = tuple(self._rate(seconds, loops) for seconds in times)
             elif self.planned.report is Report.HIDDEN:
                 figures = tuple(seconds / loops for seconds in times)
             else:

@@ -109,8 +109,8 @@ _Series = dict[Hashable, dict[str, Any]]
 
 
 def _shown(cell: CellResult) -> Hashable:
-    """Identifies what a cell's visits showed. Alike cells of a simulated machine share visits, and
-    so everything that is computed from them."""
+    """Identifies what a cell's figures are computed from. Alike cells of a simulated machine share
+    visits, and so their figures."""
     return id(cell.samples), id(cell.parts), cell.notes
 
 

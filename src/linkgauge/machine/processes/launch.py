@@ -86,12 +86,21 @@ def launched(
 ) -> Launch:
     """Returns the launch to which this process belongs. `environment` and `parent` can be those of
     another process. Raises InputError if a variable has a wrong value."""
-    known = [one for one in _LAUNCHERS if {one.rank, one.size} <= environment.keys()]
+    known = _launchers(environment)
     # Slurm's PMI sets some variables of Hydra's, but not those of one machine.
     known.sort(key=lambda one: one.local_rank not in environment)
     if not known:
         return Launch()
     return _read(known[0], environment, root, os.getppid() if parent is None else parent)
+
+
+def is_launched() -> bool:
+    """Whether a launcher started this process."""
+    return bool(_launchers(os.environ))
+
+
+def _launchers(environment: Mapping[str, str]) -> list[_Launcher]:
+    return [one for one in _LAUNCHERS if {one.rank, one.size} <= environment.keys()]
 
 
 def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root, parent: int) -> Launch:
@@ -161,11 +170,6 @@ def host_name(environment: Mapping[str, str] = os.environ) -> str:
     """Returns the name of this machine, or the value of LINKGAUGE_HOST if it is set. Ranks with
     different names share memory only if they are in the same NVLink domain."""
     return environment.get("LINKGAUGE_HOST") or os.uname().nodename
-
-
-def is_launched() -> bool:
-    """Whether a launcher started this process."""
-    return any(one.rank in os.environ for one in _LAUNCHERS)
 
 
 _OF_SEVERAL = ("multinode", "_perf", "nic_", "nic:", "--resume")

@@ -17,7 +17,7 @@ from linkgauge.model.printable import escaped
 from linkgauge.model.stats.summary import Summary
 from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, attachment, plain
 from linkgauge.report.csv_text import csv_text
-from linkgauge.report.files import SAMPLES_FILE, document_of, sample_lines, written_samples
+from linkgauge.report.files import SAMPLES_FILE, document_of, sample_lines, sample_pieces
 from linkgauge.report.rows import result_rows
 from linkgauge.report.tables import CELLS
 
@@ -66,9 +66,7 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
     total = sum(map(_count, _cells(one.run)))
     if cells + len(one.run.machine.all_devices) <= MOST_CELLS:
         if total <= MOST_SAMPLES:
-            folder = one.folder if one.is_written else None
-            text = None if folder is None else written_samples(folder)
-            whole = _files(one.run, f"all {total:,} raw samples", text)
+            whole = _files(one.run, f"all {total:,} raw samples", sample_pieces(one))
             table = attachment(CELLS_FILE, "a row for each cell", (CELLS.csv(one).encode(),))
             yield (table, *whole), ""
             yield whole, ""
@@ -78,7 +76,8 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
             run = _with_cells(short, partial(_thinned, most=samples))
             held = sum(map(_count, _cells(run)))
             if held <= MOST_SAMPLES:
-                yield _files(run, f"{held:,} of {total:,} raw samples"), less
+                what = f"{held:,} of {total:,} raw samples"
+                yield _files(run, what, sample_lines(run)), less
     left_out = f"{RUN_FILE} and {SAMPLES_FILE} of {cells:,} cells and {total:,} samples"
     if sum(cell.headline is not None for cell in _cells(one.run)) <= MOST_SAMPLES:
         says = f"each cell's figure, interval and expected figure, in {_FEW_DIGITS} digits"
@@ -96,12 +95,11 @@ def _figures(run: Run) -> Iterator[bytes]:
         yield csv_text((*names(row), *map(few, figures(row))) for row in rows).encode()
 
 
-def _files(run: Run, what: str, samples: Iterator[bytes] | None = None) -> Files:
-    """Returns the files with the samples and with all of the run. `samples` is the text of all
-    samples, if it has been written."""
+def _files(run: Run, what: str, samples: Iterator[bytes]) -> Files:
+    """Returns the files with the samples and with all of the run. `samples` is their text."""
     document = escaped(msgspec.json.encode(document_of(run), enc_hook=encode_hook))
     return (
-        attachment(SAMPLES_FILE, what, samples or sample_lines(run)),
+        attachment(SAMPLES_FILE, what, samples),
         attachment(RUN_FILE, f"everything that is known of the run, with {what}", (document,)),
     )
 
