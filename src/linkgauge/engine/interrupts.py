@@ -66,14 +66,15 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Delays signals while this block runs, so that the block completes."""
+        """Delays signals while this block runs, so that the block completes. A signal counts also
+        if the block fails."""
         self._holds = True
         try:
             yield
         finally:
             self._holds = False
-        if self._came is not None:
-            self._interrupt(self._came, None)
+            if self._came is not None:
+                self._interrupt(self._came, None)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         if self._holds:
