@@ -1,5 +1,6 @@
 """The Python API, and the examples of docs/api.md."""
 
+import gc
 import inspect
 import json
 import re
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -193,6 +195,18 @@ class TestMeasure:
         assert first == f"interrupted; measured cells are kept in {found[0].parent}"
         assert second.startswith(f"<linkgauge run {found[0].parent.name}: dgx-h200-8 SIMULATED, ")
         assert linkgauge.load(found[0].parent).run.finished is None
+
+    def test_leaves_the_callers_garbage_to_the_collector(self):
+        class Model:
+            def __init__(self):
+                self.itself = self
+
+        model, before = Model(), gc.get_threshold()
+        known = weakref.ref(model)
+        linkgauge.run("device_local_copy", **SIMULATED)
+        del model
+        gc.collect()
+        assert (known(), gc.get_threshold()) == (None, before)
 
 
 class TestOptions:

@@ -208,7 +208,7 @@ def test_ten_plug_ins_are_found_without_pythons_slow_look_up(tmp_path):
         add(tmp_path, name, "1", f"[linkgauge.rooms]\n{name} = {name}:ROOM\n", **modules)
     code = (
         "import sys; sys.argv = ['linkgauge', '--version', '-v']\n"
-        "from linkgauge.cli.main import main\n"
+        "from linkgauge.__main__ import main\n"
         "try: main()\n"
         "finally: assert 'importlib.metadata' not in sys.modules"
     )

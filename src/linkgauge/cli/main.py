@@ -3,7 +3,6 @@ into exit codes."""
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -229,7 +228,6 @@ def main() -> None:
     _complain_of_left_out(said)
     if code == 130:
         code = interrupted()
-    gc.freeze()  # the process ends here: a last collection would take 30 ms and more
     sys.exit(code)
 
 

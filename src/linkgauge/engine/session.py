@@ -23,7 +23,7 @@ from linkgauge.backends import ACCELERATORS, ON_REQUEST, SHAPED
 from linkgauge.benchmarks.table import COMPARISON
 from linkgauge.engine.kept.folder import accelerator_name, create_run_folder, keep_topology
 from linkgauge.engine.kept.journal import JOURNAL_FILE, Journal, Opened
-from linkgauge.engine.measuring.garbage import collect_seldom
+from linkgauge.engine.measuring.garbage import collecting_seldom
 from linkgauge.engine.workers.messages import Workers
 from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.engine.workers.supervisor import SURVEY_SECONDS, workers_of
@@ -119,8 +119,8 @@ class Session:
         Raises DeviceBusy if another run measures a device, and ResultsError if nothing can be
         kept."""
         request = self.request
-        collect_seldom()
         with ExitStack() as held:
+            held.enter_context(collecting_seldom())
             devices = devices_measured(self.machine, plan)
             held.enter_context(hold(devices, wait=request.wait, tell=observer.say))
             if request.tune:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from linkgauge.engine.controller import Doubts, Observer, go_on_with, now
 from linkgauge.engine.locks import devices_measured, hold
-from linkgauge.engine.measuring.garbage import collect_seldom
+from linkgauge.engine.measuring.garbage import collecting_seldom
 from linkgauge.engine.plan import Plan, able
 from linkgauge.engine.workers.messages import Workers
 from linkgauge.engine.workers.supervisor import workers_of
@@ -77,9 +77,8 @@ def go_on(
             state.add(resumed)
             with suppress(OSError):  # it holds the run up to here: from now on the journal does
                 (folder / RUN_FILE).unlink()
-            collect_seldom()
             since = _seconds(opened.started, resumed.started)
-            with following(then, since) as log:
+            with collecting_seldom(), following(then, since) as log:
                 observer.begun(then)
                 return go_on_with(state, worker, journal.append, observer, doubts, log)
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _NEW_OBJECTS = 50_000
 
 
-def collect_seldom() -> None:
-    """Makes the collector run seldom, because it takes time and frees nothing. Only the first call
-    has an effect."""
-    if gc.get_threshold()[0] == _NEW_OBJECTS:
+@contextmanager
+def collecting_seldom() -> Iterator[None]:
+    """Makes the collector run seldom during a block, because it takes time and frees nothing. A
+    collector that runs as seldom is left alone."""
+    before = gc.get_threshold()
+    if before[0] >= _NEW_OBJECTS:
+        yield
         return
-    gc.freeze()
-    gc.set_threshold(_NEW_OBJECTS)
+    gc.set_threshold(_NEW_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from linkgauge.engine.measuring.garbage import collect_seldom
+from linkgauge.engine.measuring.garbage import collecting_seldom
 from linkgauge.machine.processes.channel import Channel, carry_out, decoder, encode
 
 from . import messages
@@ -20,10 +20,8 @@ def serve(channel: Channel) -> None:
     start = _decode(channel.receive())
     if not isinstance(start, messages.Start):
         raise TypeError(f"expected Start, got {start!r}")
-    collect_seldom()
-    with closing(
-        LocalWorker(start.settings, Signs(lambda at: channel.send(encode(at))).enter)
-    ) as worker:
+    signs = Signs(lambda at: channel.send(encode(at)))
+    with collecting_seldom(), closing(LocalWorker(start.settings, signs.enter)) as worker:
 
         def do(command: messages.Command) -> object:
             match command:

@@ -86,21 +86,12 @@ def launched(
 ) -> Launch:
     """Returns the launch to which this process belongs. `environment` and `parent` can be those of
     another process. Raises InputError if a variable has a wrong value."""
-    known = _launchers(environment)
+    known = [one for one in _LAUNCHERS if {one.rank, one.size} <= environment.keys()]
     # Slurm's PMI sets some variables of Hydra's, but not those of one machine.
     known.sort(key=lambda one: one.local_rank not in environment)
     if not known:
         return Launch()
     return _read(known[0], environment, root, os.getppid() if parent is None else parent)
-
-
-def is_launched() -> bool:
-    """Whether a launcher started this process."""
-    return bool(_launchers(os.environ))
-
-
-def _launchers(environment: Mapping[str, str]) -> list[_Launcher]:
-    return [one for one in _LAUNCHERS if {one.rank, one.size} <= environment.keys()]
 
 
 def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root, parent: int) -> Launch:
