@@ -96,6 +96,55 @@ def test_cells_of_other_kinds_are_not_alike(other):
         assert worker._simulated.likeness(pair(1, 5, 9), 2 * SIZE).key != keys[0].key
 
 
+GROUP = f"  - {{count: {MANY}, model: Test Card, memory: 1G, memory_rate: 1 TB/s}}\n"
+HALF = MANY // 2
+NODES = "{count: 2, cpus: 8, memory: 4G, rate: 100 GB/s}"
+
+
+def halves(before, after):
+    """A machine whose second half of devices has another property."""
+    half = GROUP.replace(f"count: {MANY}", f"count: {HALF}")
+    assert GROUP in LARGE
+    assert before in half
+    return LARGE.replace(GROUP, half + half.replace(before, after))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("memory: 1G", "memory: 2G"), ("TB/s}", "TB/s, memory_latency: 900 ns}"),
+     ("TB/s}", "TB/s, peer_access: none}")],
+)  # fmt: skip
+def test_devices_that_differ_in_any_property_are_not_alike(before, after):
+    with closing(LocalWorker(settings(machine=halves(before, after)))) as worker:
+        worker.survey(["sim"])
+        first, equal, unlike = (
+            worker._simulated.likeness(pair(number, number, number + 1), SIZE)
+            for number in (0, 2, HALF)
+        )
+    assert first == equal != unlike
+
+
+def test_a_buffer_that_fits_one_device_may_not_fit_another():
+    cells = [pair(0, 0, 1), pair(SAME_DRAW, HALF, HALF + 1)]
+    small = halves("memory: 1G", "memory: 1M")
+    with closing(LocalWorker(settings(machine=small))) as worker:
+        found = [worker.measure([cell], 2 * SIZE, FIRST)[0].status for cell in cells]
+    assert found == ["pass", "error"]
+
+
+def test_pairs_of_cpus_in_unlike_nodes_are_not_alike():
+    node = NODES.replace("count: 2", "count: 1")
+    unlike = LARGE.replace(NODES, f"{node}, {node.replace('}', ', latency: 200 ns}')}")
+    assert unlike != LARGE
+    there, back = (
+        replace(planned(f"cpu:{a} -> cpu:{b} by cpu:{a}.cpu"), operation="ping-pong", number=0)
+        for a, b in ((0, 8), (8, 0))
+    )
+    with closing(LocalWorker(settings(machine=unlike))) as worker:
+        worker.survey(["sim"])
+        assert worker._simulated.likeness(there, SIZE) != worker._simulated.likeness(back, SIZE)
+
+
 def test_transfers_that_share_parts_with_the_first_may_be_listed_anywhere():
     cells = [
         planned("sim:0 -> sim:1 by ce", "sim:2 -> sim:3 by sm x3", "sim:0 -> sim:4 by ce x2",

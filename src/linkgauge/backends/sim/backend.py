@@ -353,7 +353,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         does, transfers = cell.does, cell.transfers
         if does.collective is not None or cell.workload is not None:
             return None
-        if any(one.source.is_cpu and self.refusal(one) is not None for one in transfers):
+        if any(self.refusal(one) is not None for one in transfers):
             return None
         if self.faults and any(map(self._may_affect, transfers)):
             return None
@@ -364,15 +364,13 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         first = self._on_nodes(transfers[0])
         latencies = self._latencies(first) if cell.report.is_latency else ()
         found = likeness_of(ways)
-        states = self._states([transfers[at] for at in found.order])
-        key = size, cell.report, cell.operation, found.key, latencies, states
-        return Likeness(key, found.order)
-
-    def _states(self, transfers: Sequence[Transfer]) -> tuple[Telemetry, ...]:
-        """Returns the state of each device that takes part, without names."""
-        memories = [one for transfer in transfers for one in transfer.named]
+        memories = [one for at in found.order for one in self._on_nodes(transfers[at]).named]
         devices = dict.fromkeys([one.index or 0 for one in memories if one.is_device])
-        return tuple(map(self._sensors.state, devices))
+        states = tuple(map(self._sensors.state, devices))
+        kinds = self._hardware.kinds
+        unlike = [kinds.get(str(one.place)) for one in memories] if kinds else ()
+        key = size, cell.report, cell.operation, found.key, latencies, states, *unlike
+        return Likeness(key, found.order)
 
     def _way(self, transfer: Transfer, threads: int, operation: OperationName) -> Way:
         demand = self._demand(transfer, threads, named(operation))

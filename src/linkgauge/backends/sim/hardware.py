@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 
@@ -98,6 +98,20 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def switch_names(self) -> frozenset[str]:
         return frozenset(switch.name for switch in self.switches)
+
+    @cached_property
+    def kinds(self) -> Mapping[str, int]:
+        """Returns a number for each node and device by name, equal for equal ones. Returns an empty
+        mapping if all nodes are equal, and all devices."""
+        groups: list[NodeGroup | DeviceGroup] = []
+        kinds: dict[str, int] = {}
+        units: tuple[NodeUnit | DeviceUnit, ...] = (*self.nodes, *self.devices)
+        for unit in units:
+            if unit.group not in groups:
+                groups.append(unit.group)
+            kinds[unit.name] = groups.index(unit.group)
+        is_uniform = len(groups) == bool(self.nodes) + bool(self.devices)
+        return {} if is_uniform else kinds
 
 
 def build(description: Description) -> Hardware:
