@@ -171,6 +171,17 @@ def test_a_later_visit_is_a_new_one():
     assert all(a.samples != b.samples for a, b in zip(first, second, strict=True))
 
 
+def test_a_resumed_run_visits_cells_as_it_would_have():
+    varied, later = NOISY + "noise_moments: 15%\n", Visit(number=1, taken=6)
+    cells = [pair(0, 0, 1), planned("sim:0 -> host:0 by ce", "sim:1 -> host:0 by ce", number=1)]
+    with closing(LocalWorker(settings(machine=varied, samples=None))) as worker:
+        for cell in cells:
+            worker.measure([cell], SIZE, FIRST)
+        fresh = [worker.measure([cell], SIZE, later)[0] for cell in cells]
+    with closing(LocalWorker(settings(machine=varied, samples=None))) as worker:
+        assert [worker.measure([cell], SIZE, later)[0] for cell in cells] == fresh
+
+
 @pytest.mark.parametrize("passed", [(0, 24), (24, 0)], ids=["in this run", "in earlier runs"])
 def test_repeated_rounds_have_other_noise(passed):
     cells = neighbours()

@@ -29,8 +29,10 @@ class RunPosition:
 
     def enter(self, cell: int, phase: Phase, visit: int = 0, taken: int = 0) -> None:
         """Enters a phase of a cell. `visit` is the number of the round of samples, and `taken` the
-        number of the cell's earlier samples."""
+        number of the cell's earlier samples. Every warm-up is that of the first visit, so that a
+        resumed run takes as long samples."""
         self.sample = taken if phase == "measure" else 0
+        visit = 0 if phase == "warm up" else visit
         if self._at == (cell, visit):
             return  # another phase of the same visit: the draws stay
         self._at = cell, visit
