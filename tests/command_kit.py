@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import re
@@ -36,7 +35,7 @@ class _Output(io.StringIO):
 
 
 def called(*arguments, cwd=HERE, **environment):
-    """The same in this process, for what is not about one: signals, streams and the collector are
+    """The same in this process, for what is not about one: signals and streams are
     left as they are. Starting a process takes longer than most commands."""
     words = ["linkgauge", *map(str, arguments)]
     out, err = _Output(), _Output()
@@ -49,7 +48,6 @@ def called(*arguments, cwd=HERE, **environment):
         patch.object(main, "end_like_ctrl_c", lambda: lambda: 130),
         patch.object(streams, "prepare", _nothing),
         patch.object(streams, "discard", _nothing),
-        patch.object(gc, "freeze", _nothing),
         redirect_stdout(out),
         redirect_stderr(err),
     ):

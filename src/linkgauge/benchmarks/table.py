@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
+from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Device, Node
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory, parse_transfers
@@ -26,6 +27,8 @@ from linkgauge.model.units import BANDWIDTH, Unit
 
 HOST_ROW = "0"
 """The label of the host's row in a matrix, for any NUMA node."""
+MOST_PAIRS = 1_000_000
+"""The most pairs of devices of a benchmark. More would not fit in the memory of a usual host."""
 
 
 class DeviceSet(msgspec.Struct, frozen=True):
@@ -156,6 +159,12 @@ class Row(msgspec.Struct, frozen=True):
     def between_devices(self) -> bool:
         return self.layout in _BETWEEN_DEVICES
 
+    @property
+    def uses_all_pairs(self) -> bool:
+        """Whether each pair of devices is a transfer of one of the cells."""
+        others = any("e" in _letters(one) for one in _template(self.cell))
+        return self.layout is Layout.PAIRS or (others and self.layout is not Layout.HALVES)
+
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
@@ -166,7 +175,7 @@ class Row(msgspec.Struct, frozen=True):
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
         """Returns the benchmark with all cells on the device set. If there are no cells, the
-        benchmark has the reason."""
+        benchmark has the reason. Raises InputError for too many pairs of devices."""
         if self.across_ranks and not fabric.across_ranks:
             return self._benchmark(fabric.backend, (), _ONE_PROCESS.format(self.name))
         if self.on_host:
@@ -176,6 +185,12 @@ class Row(msgspec.Struct, frozen=True):
         if len(fabric.devices) < least:
             reason = f"needs two devices, {fabric.backend} has {len(fabric.devices)} selected"
             return self._benchmark(fabric.backend, (), fabric.reason or reason)
+        pairs_of_all = len(fabric.devices) ** 2
+        if self.uses_all_pairs and pairs_of_all > MOST_PAIRS:
+            raise InputError(
+                f"{self.name}: {len(fabric.devices):,} devices are {pairs_of_all:,} pairs, more "
+                "than a run can hold: choose benchmarks without them, such as --prefix nodes_"
+            )
         memories = [parse_memory(device.memory) for device in fabric.devices]
         match self.layout:
             case Layout.PAIRS:

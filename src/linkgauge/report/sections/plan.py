@@ -9,9 +9,10 @@ import msgspec
 from linkgauge.engine.budget import OfPlan, Promise, promise_of
 from linkgauge.engine.plan import Plan, most_seconds, peak_memory
 from linkgauge.model.settings import Settings
-from linkgauge.model.units import approximate_size, format_duration
+from linkgauge.model.units import approximate_size, count_of, format_duration
 from linkgauge.report.blocks import Block, Entry, Prose, Span, line, plain
 from linkgauge.report.results import SIMULATED, table, where
+from linkgauge.report.words.sentences import first_of
 
 
 class DryRun(msgspec.Struct, frozen=True):
@@ -50,7 +51,8 @@ def plan_blocks(dry: DryRun) -> Iterator[Block]:
     caption = line(Span("What a run would measure ", "strong"), mark)
     yield table("", ("cell", "transfers"), rows)._replace(caption=caption)
     count = sum(1 for sheet in plan for cell in sheet.cells if cell.reason is None)
-    held = ", ".join(f"{name} {approximate_size(size)}" for name, size in dry.peak_memory.items())
+    sizes = [f"{name} {approximate_size(size)}" for name, size in dry.peak_memory.items()]
+    held = first_of(sizes, ", ")
     time = "time depends on the samples" if seconds is None else f"at most about {seconds:.0f} s"
     if dry.budget is not None:
         aim, most = map(format_duration, dry.budget)
@@ -59,7 +61,7 @@ def plan_blocks(dry: DryRun) -> Iterator[Block]:
             time = f"about {aim}, {time} if the machine is busy"
     if dry.repeated_for is not None:
         time = f"a round takes {time}; repeated for {format_duration(dry.repeated_for)}"
-    yield Prose([plain(f"{count} cells; at once at most {held or 'nothing'}; {time}")])
+    yield Prose([plain(f"{count_of(count)}; at once at most {held or 'nothing'}; {time}")])
 
 
 def _cell(text: str, reason: str | None) -> Entry:

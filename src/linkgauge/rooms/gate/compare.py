@@ -54,7 +54,8 @@ def compare(asked: CompareOptions) -> int:
     """Compare runs, cell by cell.
 
     A side of several runs (a folder, a baseline) shows how much runs vary. For single runs, earlier
-    runs on the same machine show the variation. Exits with 0 whatever differs; use gate to fail.
+    runs on the same machine show the variation. Exits with 0 whatever differs, with 4 if nothing
+    can be compared; use gate to fail.
 
     Examples:
         linkgauge compare before after
