@@ -35,8 +35,8 @@ class _Output(io.StringIO):
 
 
 def called(*arguments, cwd=HERE, **environment):
-    """The same in this process, for what is not about one: signals and streams are
-    left as they are. Starting a process takes longer than most commands."""
+    """The same in this process, for what is not about one: signals and streams are left as they
+    are. Starting a process takes longer than most commands."""
     words = ["linkgauge", *map(str, arguments)]
     out, err = _Output(), _Output()
     surroundings = {**WIDTH, **{name: str(value) for name, value in environment.items()}}

@@ -185,10 +185,10 @@ class Row(msgspec.Struct, frozen=True):
         if len(fabric.devices) < least:
             reason = f"needs two devices, {fabric.backend} has {len(fabric.devices)} selected"
             return self._benchmark(fabric.backend, (), fabric.reason or reason)
-        pairs_of_all = len(fabric.devices) ** 2
-        if self.uses_all_pairs and pairs_of_all > MOST_PAIRS:
+        all_pairs = len(fabric.devices) ** 2
+        if all_pairs > MOST_PAIRS and self.uses_all_pairs:
             raise InputError(
-                f"{self.name}: {len(fabric.devices):,} devices are {pairs_of_all:,} pairs, more "
+                f"{self.name}: {len(fabric.devices):,} devices are {all_pairs:,} pairs, more "
                 "than a run can hold: choose benchmarks without them, such as --prefix nodes_"
             )
         memories = [parse_memory(device.memory) for device in fabric.devices]

@@ -66,8 +66,8 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Delays signals while this block runs, so that the block completes. A signal counts also
-        if the block fails."""
+        """Delays signals while this block runs, so that the block completes. If the block
+        fails, a signal that came still takes effect."""
         self._holds = True
         try:
             yield

@@ -29,8 +29,8 @@ class RunPosition:
 
     def enter(self, cell: int, phase: Phase, visit: int = 0, taken: int = 0) -> None:
         """Enters a phase of a cell. `visit` is the number of the round of samples, and `taken` the
-        number of the cell's earlier samples. Every warm-up is that of the first visit, so that a
-        resumed run takes as long samples."""
+        number of the cell's earlier samples. A warm-up has the noise of the first visit, so a
+        resumed run chooses the same number of loops."""
         self.sample = taken if phase == "measure" else 0
         visit = 0 if phase == "warm up" else visit
         if self._at == (cell, visit):

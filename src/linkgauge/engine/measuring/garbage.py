@@ -11,8 +11,8 @@ _NEW_OBJECTS = 50_000
 
 @contextmanager
 def collecting_seldom() -> Iterator[None]:
-    """Makes the collector run seldom during a block, because it takes time and frees nothing. A
-    collector that runs as seldom is left alone."""
+    """Makes the collector run seldom during a block, because it takes time and frees nothing.
+    Has no effect if the collector already runs as seldom."""
     before = gc.get_threshold()
     if before[0] >= _NEW_OBJECTS:
         yield
