@@ -12,7 +12,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from linkgauge.model.printable import printable
+from linkgauge.model.printable import printable, unwrapped
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -85,7 +85,7 @@ def printing() -> Iterator[None]:
 def command(line: str, stream: TextIO) -> None:
     """Prints a line that a CI system reads as a command. The line is not cleaned, so the caller
     must make its parts harmless."""
-    print(line, file=getattr(stream, "rich_proxied_file", stream))
+    print(line, file=unwrapped(stream))
 
 
 def discard(descriptor: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 MARK = "\ufffd"
 """The character that replaces characters that are not shown."""
@@ -98,3 +98,10 @@ def _escape(character: str) -> str:
     (UTF-16)."""
     units = character.encode("utf-16-be").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def unwrapped(stream: IO[str]) -> IO[str]:
+    """Returns the stream below all proxies, which name it as rich's do: `rich_proxied_file`."""
+    while (inner := getattr(stream, "rich_proxied_file", None)) is not None:
+        stream = inner
+    return stream

@@ -5,15 +5,16 @@ from __future__ import annotations
 import io
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import IO, Any
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
-from linkgauge.model.printable import printable
+from linkgauge.model.printable import printable, unwrapped
 from linkgauge.report.words.figures import BARS
 
 WIDE = 100_000
@@ -27,7 +28,16 @@ _PLAIN = dict(zip(f"{BARS}▼▲▽▿△↓·±→←×÷µ–…", "_.,-=+*#v^
 
 class _Console(Console):
     """A console that keeps each text on one line, even if the text contains line breaks. Characters
-    that the stream cannot encode are replaced."""
+    that the stream cannot encode are replaced. It writes to the stream below all proxies: rich
+    unwraps only one, and a live display adds its own to the one that cleans what others print."""
+
+    @property
+    def file(self) -> IO[str]:
+        return unwrapped(super().file)
+
+    @file.setter
+    def file(self, stream: IO[str]) -> None:
+        self._file = stream
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -64,10 +74,11 @@ def _encodable(text: str, encoding: str) -> str:
 
 
 def make_console(**options: Any) -> Console:
-    """Makes a console, with colour on a terminal only. The width is the terminal's; for a file or
-    pipe it is COLUMNS, or unlimited without COLUMNS. The console itself wraps no text. `options`
-    are rich's, such as `stderr=True`."""
-    environment = _with_a_size(os.environ)
+    """Makes a console, with colour on a terminal only. The width is the terminal's, also after its
+    window has changed; for a file or pipe it is COLUMNS, or unlimited without COLUMNS. The console
+    itself wraps no text. `options` are rich's, such as `stderr=True`."""
+    stream = options.get("file") or (sys.stderr if options.get("stderr") else sys.stdout)
+    environment = _with_a_size(os.environ, is_terminal=unwrapped(stream).isatty())
     console = _Console(
         highlight=False, markup=False, emoji=False, soft_wrap=True, _environ=environment, **options
     )
@@ -76,13 +87,14 @@ def make_console(**options: Any) -> Console:
     return console
 
 
-def _with_a_size(environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns the environment without COLUMNS and LINES if they are not positive. With a width of 0
-    the console would show nothing."""
+def _with_a_size(environment: Mapping[str, str], *, is_terminal: bool) -> dict[str, str]:
+    """Returns the environment without COLUMNS and LINES if they are not positive, since with a
+    width of 0 the console would show nothing, and for a terminal, which says its size itself."""
     return {
         name: text
         for name, text in environment.items()
-        if name not in ("COLUMNS", "LINES") or (_SIZE.fullmatch(text) and 0 < int(text) <= WIDE)
+        if name not in ("COLUMNS", "LINES")
+        or (not is_terminal and _SIZE.fullmatch(text) and 0 < int(text) <= WIDE)
     }
 
 

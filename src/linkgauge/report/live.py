@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.interrupts import undisturbed
+from linkgauge.engine.interrupts import Interrupts, undisturbed
 from linkgauge.engine.kept.journal import RUN_FILE
 from linkgauge.judge.limit_checks import of_other_models
 from linkgauge.judge.outcome import Outcome, outcome_of
@@ -33,7 +33,7 @@ from .formats import RUN, TERMINAL, formats
 from .keeping import Display, Keeper, judge_kept
 from .matrix import shown
 from .reading import shown_as
-from .render.terminal import print_blocks, styled
+from .render.terminal import print_blocks
 from .sections import OneRun, details, figures, findings, of_rooms, opening, screen, verdict
 from .sections.notes import reason_lines
 from .sections.verdict import Closing
@@ -72,7 +72,8 @@ class LiveReport(Observer):
 
     def begun(self, _machine: Machine) -> None:
         if self._progress is not None:
-            self._bar.enter_context(self._progress)
+            with Interrupts() as interrupts, interrupts.held():  # half a bar would stay
+                self._bar.enter_context(self._progress)
 
     def planned(self, visits: int) -> None:
         if self._progress is not None:
@@ -93,16 +94,16 @@ class LiveReport(Observer):
         self.say(f"  {tried.path:<16}{figure:>15}  {tried.settings}{why}")
 
     def failed(self, visit: FailedVisit) -> None:
-        self._errors.print(styled(failed_line(visit)))
+        print_blocks(self._errors, [Prose([failed_line(visit)])])
 
     def say(self, line: str) -> None:
-        self._errors.print(line)
+        print_blocks(self._errors, [Prose([plain(line)])])
 
     def conclude(self, run: Run, folder: Path | None) -> int:
         """Judges the run, writes its files and shows the run. The run is shown even if the files
         cannot be written. Returns the exit code."""
-        self._bar.close()
         with undisturbed(), ExitStack() as held:
+            self._bar.close()
             drawer = None
             if self._display.page and folder:
                 from .render.drawing import Drawer
@@ -119,7 +120,7 @@ class LiveReport(Observer):
                     self._write_page(kept.run, kept.outcome, kept.folder, drawer)
                 print_blocks(console, [kept_line(kept.folder / RUN_FILE)])
                 if (said := self.keeper.remember(kept)) is not None:
-                    console.print(said)
+                    print_blocks(console, [Prose([plain(said)])])
         return kept.outcome.code
 
     def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:

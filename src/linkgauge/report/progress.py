@@ -6,7 +6,9 @@ from __future__ import annotations
 from datetime import timedelta
 from math import ceil
 
-from rich.console import Console
+from rich.console import Console, ConsoleRenderable, RenderHook
+from rich.control import Control
+from rich.measure import Measurement
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -15,25 +17,28 @@ from rich.progress import (
     Task,
     TextColumn,
 )
+from rich.progress_bar import ProgressBar
+from rich.segment import ControlType
+from rich.table import Column
 from rich.text import Text
 
 _BAR = 24
 _LEAST = 10
-"""The columns kept for the running benchmark, however narrow the terminal is."""
+"""The columns kept for the running benchmark. A window without room for both has no bar."""
 
 
 def progress_bar(console: Console) -> Progress:
     """Makes a progress bar on the console that disappears at the end. Shows nothing if the console
-    is no terminal."""
-    return Progress(
+    is no terminal, or one without control of the cursor (TERM=dumb)."""
+    return _OneLine(
         _Doing(console),
-        BarColumn(bar_width=_BAR),
+        _Bar(console),
         MofNCompleteColumn(),
         TextColumn("left"),
         _TimeLeft(),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
+        disable=not console.is_interactive,
     )
 
 
@@ -46,20 +51,63 @@ def time_left(task: Task) -> str:
     return str(timedelta(seconds=ceil(task.elapsed / task.completed * task.remaining)))
 
 
+class _OneLine(Progress, RenderHook):
+    """A progress display of one line. When the window becomes narrower, most terminals fold the
+    line that stands there into several. rich would erase only the last of them."""
+
+    _width = 0
+    """The columns of the line as it was last written."""
+
+    def start(self) -> None:
+        if not self.disable:
+            self.console.push_render_hook(self)
+        super().start()
+
+    def stop(self) -> None:
+        super().stop()
+        if not self.disable:
+            self.console.pop_render_hook()
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        room = self.console.width
+        above = ceil(self._width / room) - 1
+        found = Measurement.get(self.console, self.console.options, self.get_renderable())
+        self._width = min(found.maximum, room)
+        up = (ControlType.CURSOR_UP, 1), (ControlType.ERASE_IN_LINE, 2)
+        return [*(Control(*up) for _ in range(above)), *renderables]
+
+
+def _room(console: Console, task: Task) -> int:
+    """Returns the columns that the count, the time left, and the gaps leave."""
+    count = len(f"{task.total or 0:g}") * 2 + 1
+    return console.width - count - len("left") - len(time_left(task)) - 4
+
+
 class _Doing(ProgressColumn):
     """A column that shows what is measured now. The text is cut to the width that the other columns
     leave, so that the time left is always shown."""
 
     def __init__(self, console: Console) -> None:
-        super().__init__()
+        super().__init__(Column(no_wrap=True))
         self._console = console
 
     def render(self, task: Task) -> Text:
-        count = len(f"{task.total or 0:g}") * 2 + 1
-        others = _BAR + count + len("left") + len(time_left(task)) + 4
         text = Text(task.description)
-        text.truncate(max(_LEAST, self._console.width - others), overflow="ellipsis")
+        room = _room(self._console, task)
+        text.truncate(max(room - _BAR if room >= _LEAST + _BAR else room, 0), overflow="ellipsis")
         return text
+
+
+class _Bar(BarColumn):
+    def __init__(self, console: Console) -> None:
+        super().__init__(bar_width=_BAR)
+        self._console = console
+
+    def render(self, task: Task) -> ProgressBar:
+        bar = super().render(task)
+        if _room(self._console, task) < _LEAST + _BAR:
+            bar.width = 0
+        return bar
 
 
 class _TimeLeft(ProgressColumn):
