@@ -13,7 +13,6 @@ import sys
 import termios
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 
 import pyte
@@ -23,7 +22,7 @@ LIMIT = 120.0
 BAR = re.compile(r" left [-\d]+:[-\d]{2}:[-\d]{2}")
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 GARBAGE = re.compile("\ufffd|\x1b|\\[[0-9;]*m|\\[[0-9]*[KAG]\\b|Traceback")
-"""What no person should see: a replacement character, the rest of an escape sequence, a traceback."""
+"""What no person should see: replacement characters, rests of escape sequences, a traceback."""
 
 
 class Shown(NamedTuple):

@@ -25,9 +25,11 @@ def measured(folder, *arguments):
 
 
 def verdict(lines):
-    """The last lines without that of the next command, and of where a run is kept."""
+    """The number of cells, and the last lines without that of the next command, and of where a run
+    is kept."""
     begin = max(at for at, line in enumerate(lines) if line.startswith("verdict: "))
-    return [line for line in lines[begin:] if not line.startswith(("next: ", "results: "))]
+    counts = [line for line in lines[:begin] if " measured: " in line][-1:]
+    return counts + [line for line in lines[begin:] if not line.startswith(("next: ", "results: "))]
 
 
 ON_DGX = " ".join(DGX)
@@ -58,8 +60,9 @@ def test_all_agree(tmp_path, words, code, first, last):
     assert done.returncode == code
     assert "pass" not in done.stdout
     said = verdict(shown)
-    assert said[0].startswith(f"verdict:   {first}")
-    assert last in said[-1]
+    assert last in said[0]
+    assert said[1].startswith(f"verdict:   {first}")
+    assert len(shown[shown.index(said[1]) :]) <= 4, "with that of its folder at most five lines"
     kept = linkgauge("show", run.parent, folder=tmp_path)
     assert (kept.returncode, kept.stdout.splitlines()) == (code, [*shown, f"results: {run}"])
     resumed = linkgauge("run", "--resume", run.parent, folder=tmp_path)

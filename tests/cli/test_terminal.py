@@ -19,8 +19,8 @@ COMMANDS = {
     "copy": ["copy", "sim:0 -> sim:1 by ce", "--machine", "ppu-8", "--samples", "4000"],
     "traffic": ["traffic", "--machine", "ppu-8", "--duration", "1s"],
     "vary": [
-        "vary", "--prefix", "device_to_device_memcpy_read", *QUICK, "--engine", "ce", "--engine", "sm",
-        "--rounds", "8",
+        "vary", "--prefix", "device_to_device_memcpy_read", *QUICK,
+        "--engine", "ce", "--engine", "sm", "--rounds", "8",
     ],
 }  # fmt: skip
 AI = ["ai", "inference", "--model", "10m", "--batch", "1", "--prompt", "16"]
@@ -67,6 +67,20 @@ def test_a_command_without_a_bar_is_as_clean(tmp_path, arguments):
     shown = on_terminal(*arguments, columns=80, cwd=tmp_path)
     assert shown.code == 0
     clean(shown, 1 << 30)
+
+
+def test_a_run_ends_with_its_verdict_in_five_lines(tmp_path):
+    slow = ["--fault", "slow sim:0 rate=25%", "--machine", "dgx-h200-8", "--profile", "quick"]
+    shown = on_terminal("run", *slow, columns=110, cwd=tmp_path)
+    assert shown.code == 1
+    ends = shown.last.rpartition("\n\n")[2].splitlines()
+    assert [line.partition(":")[0] for line in ends] == [
+        "verdict", "why", "do there", "next", "results",
+    ]  # fmt: skip
+    assert not re.search(r"^(unseen|precision|skip|note)\b", shown.last, re.MULTILINE)
+    more = on_terminal("show", "-v", "default", cwd=tmp_path).last
+    assert re.search(r"^skip ", more, re.MULTILINE)
+    assert re.search(r"^unseen: ", more, re.MULTILINE)
 
 
 def test_no_color_leaves_the_bar_and_takes_its_colours(tmp_path):

@@ -137,8 +137,9 @@ def _measured(request: RunRequest, keeper: Keeper, say: Say) -> Kept:
             kept = keeper.keep(run, folder)
             if kept.problem is not None:
                 raise kept.problem
-            if (since := keeper.remember(kept)) is not None:
-                say(since)
+            keeper.remember(kept)
+            if kept.since is not None:
+                say(kept.since)
         return kept
 
     with opened(request) as session, ProgressLine(say) as line:

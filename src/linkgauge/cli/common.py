@@ -59,6 +59,11 @@ WHOLE = option(
     "that are the host's processor.",
     flags="--all",
 )
+VERBOSE = option(
+    OUTPUT,
+    "Also show notes, what was skipped and why, and what the figures cannot show.",
+    flags="-v --verbose",
+)
 NO_REPORT = option(
     OUTPUT, "Do not write report.html beside the results.", envvar="LINKGAUGE_NO_REPORT"
 )

@@ -79,6 +79,7 @@ class RunOptions(Options):
     max_temperature: float | None = option(
         WHAT, "End what --for repeats if a device gets this hot.", "CELSIUS"
     )
+    verbose: bool = common.VERBOSE
     no_report: bool = common.NO_REPORT
     no_verdict: bool = common.NO_VERDICT
     dry_run: bool = option(WHAT, "Show the cells, their memory and time; measure nothing.")
@@ -140,7 +141,7 @@ def displayed(asked: RunOptions) -> Display:
     return Display(
         asked.form, asked.utilization, read_limits(asked.limits) if asked.limits else (),
         verdict=not asked.no_verdict, matrix=asked.matrix, whole=asked.whole,
-        page=not asked.no_report,
+        verbose=asked.verbose, page=not asked.no_report,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from linkgauge.registry import named
 from linkgauge.report.formats import COMPARISONS
 
 from . import common
-from .help_text import OTHER, OUTPUT
+from .help_text import OUTPUT
 from .options import Options, argument, option
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class ShowOptions(Options):
     matrix: bool = common.MATRIX
     whole: bool = common.WHOLE
     no_verdict: bool = common.NO_VERDICT
-    verbose: bool = option(OTHER, "Also every note on the cells.", flags="--verbose -v")
+    verbose: bool = common.VERBOSE
     form: common.RunFormat
 
 

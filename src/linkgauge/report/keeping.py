@@ -99,12 +99,10 @@ class Keeper:
             return Kept(run, self.outcome(run), problem=error)
         return Kept(run, self.outcome(run), folder, since=said)
 
-    def remember(self, kept: Kept) -> str | None:
-        """Adds a kept run to the history. Returns the line that compares it with earlier runs, if
-        it was added."""
-        if kept.folder is None or not self._remember(kept.run, kept.folder):
-            return None
-        return kept.since
+    def remember(self, kept: Kept) -> None:
+        """Adds a kept run to the history."""
+        if kept.folder is not None:
+            self._remember(kept.run, kept.folder)
 
 
 def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:

@@ -24,18 +24,18 @@ from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import Tried
 from linkgauge.report.words.groups import groups_of
 from linkgauge.report.words.moments import failed_line
-from linkgauge.report.words.run_notes import folded_notes, note_lines
+from linkgauge.report.words.run_notes import folded_notes, idle_fault_lines, note_lines
 from linkgauge.report.words.worst import worst_of
 
 from .blocks import Block, Prose, plain
 from .console import make_console
 from .formats import RUN, TERMINAL, formats
-from .keeping import Display, Keeper, judge_kept
+from .keeping import Display, Keeper, Kept, judge_kept
 from .matrix import shown
 from .reading import shown_as
-from .render.terminal import print_blocks
+from .render.terminal import print_blocks, styled
 from .sections import OneRun, details, figures, findings, of_rooms, opening, screen, verdict
-from .sections.notes import reason_lines
+from .sections.notes import failure_lines, reason_lines
 from .sections.verdict import Closing
 
 if TYPE_CHECKING:
@@ -94,10 +94,10 @@ class LiveReport(Observer):
         self.say(f"  {tried.path:<16}{figure:>15}  {tried.settings}{why}")
 
     def failed(self, visit: FailedVisit) -> None:
-        print_blocks(self._errors, [Prose([failed_line(visit)])])
+        self._errors.print(styled(failed_line(visit)))
 
     def say(self, line: str) -> None:
-        print_blocks(self._errors, [Prose([plain(line)])])
+        self._errors.print(line)
 
     def conclude(self, run: Run, folder: Path | None) -> int:
         """Judges the run, writes its files and shows the run. The run is shown even if the files
@@ -112,25 +112,25 @@ class LiveReport(Observer):
                 drawer = held.enter_context(Drawer(early=run.machine.simulated is None))
             kept = self.keeper.keep(run, folder)
             console = self._errors if self._display.format.is_document else self._console
-            self._show(kept.run, kept.outcome, console, kept.folder)
+            self._show(kept, console)
             if kept.problem is not None:
                 raise kept.problem
             if kept.folder is not None:
                 if drawer is not None:
                     self._write_page(kept.run, kept.outcome, kept.folder, drawer)
                 print_blocks(console, [kept_line(kept.folder / RUN_FILE)])
-                if (said := self.keeper.remember(kept)) is not None:
-                    print_blocks(console, [Prose([plain(said)])])
+                self.keeper.remember(kept)
         return kept.outcome.code
 
-    def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:
+    def _show(self, kept: Kept, console: Console) -> None:
         """Shows the run. If the format is a document, stdout has only the document, and remarks go
         to stderr."""
+        closing = Closing(kept=kept.folder, since=kept.since)
         if self._display.format.is_document:
-            print_blocks(console, summary_blocks(run, outcome, self._display, Closing(kept=kept)))
-            self._display.format.write(RUN, run)
+            print_blocks(console, summary_blocks(kept.run, kept.outcome, self._display, closing))
+            self._display.format.write(RUN, kept.run)
         else:
-            print_blocks(console, run_blocks(run, outcome, self._display, kept))
+            print_blocks(console, run_blocks(kept.run, kept.outcome, self._display, closing))
 
     def _write_page(self, run: Run, outcome: Outcome, folder: Path, drawer: Drawer) -> None:
         """Writes the HTML page next to the results. If that fails, prints a message and goes on."""
@@ -153,7 +153,7 @@ def show_kept(run: Run, path: Path | None, display: Display) -> int:
         display.format.write(RUN, run)
         return outcome.code
     blocks = [
-        *run_blocks(run, outcome, display, found.folder),
+        *run_blocks(run, outcome, display, Closing(kept=found.folder)),
         *([kept_line(path)] if path else []),
     ]
     print_blocks(make_console(), blocks)
@@ -162,12 +162,10 @@ def show_kept(run: Run, path: Path | None, display: Display) -> int:
 
 def whole_run(run: Run) -> Iterator[Block]:
     """Yields a judged run as the default display shows it."""
-    return run_blocks(run, outcome_of(run), Display(formats()[TERMINAL]))
+    return run_blocks(run, outcome_of(run), Display(formats()[TERMINAL]), Closing())
 
 
-def run_blocks(
-    run: Run, outcome: Outcome, display: Display, folder: Path | None = None
-) -> Iterator[Block]:
+def run_blocks(run: Run, outcome: Outcome, display: Display, closing: Closing) -> Iterator[Block]:
     """Yields the blocks of a judged run: its results, then remarks on all results."""
     judged = shown_as(run, outcome).run
     if display.matrix or display.utilization:
@@ -176,7 +174,7 @@ def run_blocks(
         yield from opening.blocks(judged, outcome)
         yield from figures.blocks(judged, "whole") if display.whole else screen.blocks(judged)
     yield Prose([()])
-    yield from summary_blocks(run, outcome, display, Closing(kept=folder))
+    yield from summary_blocks(run, outcome, display, closing)
 
 
 def summary_blocks(
@@ -189,15 +187,19 @@ def summary_blocks(
     yield from remarks
     if remarks:
         yield Prose([()])
-    yield from verdict.verdict(run, outcome, closing)
+    yield from verdict.ending(run, outcome, closing, verbose=display.verbose or display.matrix)
 
 
 def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
     for section in of_rooms():
         if section.on_screen and section.of_run is not None:
             yield from section.of_run(OneRun(run, outcome))
-    lines = [*reason_lines(run, few=not (display.verbose or display.matrix))]
-    lines += (note_lines if display.verbose else folded_notes)(run)
+    if display.verbose or display.matrix:
+        lines = [*reason_lines(run), *(note_lines if display.verbose else folded_notes)(run)]
+    else:
+        lines = [*failure_lines(run)]
+        # Under a profiler, notes say what the figures are worth.
+        lines += folded_notes(run) if run.settings.profiler else idle_fault_lines(run)
     if run.profiler_files:
         files = f"files of {run.settings.profiler}: {', '.join(run.profiler_files)}"
         lines.append(plain(files))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
 from linkgauge.model.documents.result import Result, Run, Status
-from linkgauge.model.units import count_of
 from linkgauge.report.blocks import TONES, Block, Line, Prose, Span, line, plain
-from linkgauge.report.words.run_notes import MORE, note_lines
+from linkgauge.report.forms import cells_of
+from linkgauge.report.words.run_notes import note_lines
 
 from . import OneRun, Section
 
@@ -29,18 +29,26 @@ def _blocks(one: OneRun) -> Iterator[Block]:
         yield Prose(lines)
 
 
-def reason_lines(run: Run, *, few: bool = False) -> Iterator[Line]:
+def reason_lines(run: Run) -> Iterator[Line]:
     """Yields lines on benchmarks without figures: `skip  needs two devices:
-    device_to_device_memcpy_read_ce and 3 more`. Failures come last. With `few`, one line covers all
-    skipped benchmarks."""
+    device_to_device_memcpy_read_ce and 3 more`. Failures come last."""
+    yield from _lines(run, _ORDER)
+
+
+def failure_lines(run: Run) -> Iterator[Line]:
+    """Yields the lines that change the verdict: on failures, and if nothing was measured also on
+    what was skipped."""
+    nothing = not any(cell.summary for _, cell in cells_of(run.results))
+    yield from _lines(run, _ORDER if nothing else _ORDER[1:])
+
+
+def _lines(run: Run, statuses: Sequence[Status]) -> Iterator[Line]:
     reasons: dict[Status, dict[str, dict[str, None]]] = {status: {} for status in _ORDER}
     for result in run.results:
         for status, reason in _why(result):
             reasons[status].setdefault(reason, {})[result.benchmark] = None
-    for status, found in reasons.items():
-        if few and status == "skip" and len(found) > 1:
-            yield _left_out(found)
-            continue
+    for status in statuses:
+        found = reasons[status]
         for reason, benchmarks in list(found.items())[:MOST_REASONS]:
             yield _line(status, f"{reason}: {_few(list(benchmarks))}")
         if (left := len(found) - MOST_REASONS) > 0:
@@ -56,17 +64,6 @@ def _why(result: Result) -> Iterator[tuple[Status, str]]:
     for cell in result.cells:
         if cell.status != "pass":
             yield cell.status, cell.reason or result.reason or "for no reason given"
-
-
-def _left_out(found: Mapping[str, Collection[str]]) -> Line:
-    """Makes one line about all skipped benchmarks: the most frequent reason, and the number of
-    benchmarks with other reasons."""
-    most = max(found, key=lambda reason: len(found[reason]))
-    others = {name for reason in found if reason != most for name in found[reason]}
-    short = most.partition(": ")[0].partition(" (")[0]
-    many = f"{short} ({count_of(len(found[most]), 'benchmark')})"
-    more = f"{count_of(len(found) - 1, 'more reason')} ({len(others)})"
-    return _line("skip", f"{many} and {more}: {MORE}")
 
 
 def _few(names: list[str]) -> str:

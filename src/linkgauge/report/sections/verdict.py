@@ -54,6 +54,8 @@ from . import OneRun, Section, SeveralRuns
 from .findings import once, problem_of, steps_of
 
 MOST_LOW = 3
+LONGEST_COMMENT = 40
+"""The most characters of a caption that stands behind its command."""
 DO_FIRST = "do first"
 DO_THERE = "do there"
 """The words for the first step on a simulated machine, where nothing can be done."""
@@ -67,37 +69,90 @@ _NO_REFERENCE = "no reference"
 
 class Closing(msgspec.Struct, frozen=True):
     """Additions of a command to the verdict. `ending` is the command's own verdict. `kept` is the
-    folder that keeps the run, if any. `by_doctor` means that all findings are shown above.
-    `scripted` means that the remedies were just written as a script."""
+    folder that keeps the run, if any, and `since` compares the run with earlier ones, in a line.
+    `by_doctor` means that all findings are shown above. `scripted` means that the remedies were
+    just written as a script."""
 
     ending: Ending | None = None
     kept: Path | None = None
+    since: str | None = None
     by_doctor: bool = False
     scripted: bool = False
 
 
 def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
-    """Yields the verdict: what is wrong, why, and what to do first. Then come the lowest cells, the
-    cells that missed the precision, a command that shows more, and the number of cells with each
-    verdict."""
+    """Yields the verdict with all that is known of it, for a page: what is wrong, why, and what to
+    do first. Then come the lowest cells, the cells that missed the precision, a command that shows
+    more, and the number of cells with each verdict."""
     wrong = worst_of(run, outcome, closing.ending)
-    last = tuple(_numbers(run, outcome))
+    last = (*_lowest(run, outcome), *numbers(run, outcome))
     if wrong is not None:
         yield _problem(wrong, last, _where(run.machine, run))
     elif outcome.verdict:
         yield _well(run, closing.ending)._replace(last=last)
     elif last:
         yield Problem("", "", "", (), last=last, first=True)
+    yield from _next_line(run, wrong, closing)
+    yield Tiles(tuple(_tiles(run, outcome, closing.ending)))
+
+
+def ending(
+    run: Run, outcome: Outcome, closing: Closing, *, verbose: bool = False
+) -> Iterator[Block]:
+    """Yields the end of a screen: the lowest cells and the number of cells with each verdict, then
+    at most four lines: the verdict, why, what to do first, and the next command. The caller adds
+    the fifth, where the run is kept. With `verbose`, what the figures cannot show stands above,
+    too."""
+    wrong = worst_of(run, outcome, closing.ending)
+    above = list(_lowest(run, outcome))
+    if wrong is not None and wrong.cause is None:
+        above += _explained(wrong)
+    above += numbers(run, outcome) if verbose else unreached(run)
+    if above:
+        yield Problem("", "", "", (), last=above, first=True)
+    yield Tiles(tuple(_tiles(run, outcome, closing.ending)))
+    yield Prose([*([plain(closing.since)] if closing.since else []), ()])
+    if wrong is not None:
+        found = _problem(wrong, (), _where(run.machine, run))
+        yield found._replace(said=_why(wrong), steps=_one_step(found.steps, closing))
+    elif outcome.verdict:
+        yield _well(run, closing.ending)
+    yield from _next_line(run, wrong, closing)
+
+
+def _why(wrong: WorstOfRun) -> list[tuple[str, Line]]:
+    """Returns the reason in one line: the finding that causes the worst fact, or what it costs."""
+    if wrong.cause is not None:
+        return [("why", wrong.cause)]
+    why = "" if wrong.group is None else wrong.group.first.why
+    return [("why", plain(why))] if why else []
+
+
+def _one_step(taken: Sequence[Step], closing: Closing) -> Sequence[Step]:
+    """Returns the first steps in one line: a command, with its caption as a comment. Of a longer
+    remedy, the line says what it is about, and where all of it is shown."""
+    commands = [step for step in taken if isinstance(step, Command)]
+    captions = [step.text.rstrip(":") for step in taken if isinstance(step, RemedyText)]
+    if len(taken) <= 1:
+        return taken
+    if len(commands) == 1 and len(captions) == 1 and len(captions[0]) <= LONGEST_COMMENT:
+        return [Command(commands[0].words, captions[0])]
+    about = captions[0].partition(",")[0].rstrip(".") if captions else "a change"
+    is_next = closing.kept is not None and not closing.by_doctor
+    where = "which the next command shows" if is_next else "shown above"
+    return [RemedyText(f"{about}: {len(taken)} lines, {where}")]
+
+
+def _next_line(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Iterator[Block]:
     if (command := _next(run, wrong, closing)) is not None:
         yield Problem("", "", "", (), steps=(command,), do="next", first=True)
-    yield Tiles(tuple(_tiles(run, outcome, closing.ending)))
 
 
 def alarm(run: Run, outcome: Outcome) -> Iterator[Block]:
     """Yields the verdict only if something is wrong although no cell failed."""
     wrong = worst_of(run, outcome)
     if wrong is not None and outcome.code and not exit_code(run):
-        yield _problem(wrong, tuple(_lowest(run)), _where(run.machine, run))
+        yield _problem(wrong, tuple(_lowest(run, outcome)), _where(run.machine, run))
 
 
 def uncounted(outcome: Outcome) -> Iterator[Block]:
@@ -138,13 +193,20 @@ def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Pr
         said.append(("cause", wrong.cause))
     if (group := wrong.group) is not None:
         if wrong.cause is None:
-            grave = [alike for alike in group.explained if alike[0].severity == "fail"]
-            said += [("explains", headline(alike)) for alike in grave[:1]]
+            said += _explained(wrong)
         if group.first.why:
             said.append(("why", plain(group.first.why)))
         taken = tuple(_first_steps(steps_of(group.first)))
     one = problem_of(wrong.alike) if wrong.alike else Problem("", "bad", "", wrong.what)
     return one._replace(said=said, steps=taken, do=do, first=True, last=last)
+
+
+def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
+    """Returns the first failure that the worst finding explains."""
+    if wrong.group is None:
+        return []
+    grave = [alike for alike in wrong.group.explained if alike[0].severity == "fail"]
+    return [("explains", headline(alike)) for alike in grave[:1]]
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
@@ -199,11 +261,8 @@ def _well(run: Run, ending: Ending | None) -> Problem:
     return Problem("", tone, "", found, first=True)
 
 
-def _numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
-    """Yields lines on the lowest cells, on problems that the figures cannot show, and on missed
-    precision."""
-    if outcome.verdict:
-        yield from _lowest(run)
+def numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
+    """Yields lines on problems that the figures cannot show, and on missed precision."""
     unseen = [f"a loss of {outcome.unseen}"] if outcome.unseen else []
     unseen += [
         f"stalls in {few.subject} (--samples 8)"
@@ -212,16 +271,21 @@ def _numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
     ]
     if unseen:
         yield "unseen", plain("; ".join(unseen))
-    spent = spent_budget(run)
     if (missed := missed_precision(run)) is not None:
-        yield "precision", plain(f"{what_precision(missed)}; {spent or QUIET}")
-    elif spent is not None:
+        yield "precision", plain(f"{what_precision(missed)}; {spent_budget(run) or QUIET}")
+    else:
+        yield from unreached(run)
+
+
+def unreached(run: Run) -> Iterator[tuple[str, Line]]:
+    """Yields a line on what the end of the time budget cost."""
+    if (spent := spent_budget(run)) is not None:
         yield "unreached", plain(spent)
 
 
-def _lowest(run: Run) -> Iterator[tuple[str, Line]]:
+def _lowest(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
     name = "lowest"
-    for share, figure, where in lowest_cells(run)[:MOST_LOW]:
+    for share, figure, where in lowest_cells(run)[: MOST_LOW if outcome.verdict else 0]:
         yield name, plain(f"{share:.0%} {figure}  {where}")
         name = ""
 

@@ -197,10 +197,12 @@ def nothing_wrong(run: Run) -> Word:
         return Word("nothing was measured", "skip")
     if not known.judged:
         return Word("no figure has a reference", "unknown")
-    of = f" in the {known.judged} of {known.measured} figures that have a reference"
-    found = "nothing wrong was found" + (of if known.judged < known.measured else "")
+    some = known.judged < known.measured
+    found = "nothing wrong was found"
+    if some:
+        found += f" in {known.judged} of {known.measured} figures"
     if run.finished is None:
         found += " before it was interrupted"
     if known.as_peers:
-        found += f"; {known.as_peers} figures are held against equal cells of this run alone"
+        found += f"; {known.as_peers} {'of them' if some else 'figures'} are compared only with each other"
     return Word(found, "ok")

@@ -49,7 +49,7 @@ def note_lines(run: Run) -> Iterator[Line]:
     yield from (noted.line() for noted in (*_of_cells(run), *_shared(run)))
     if (missed := missed_precision(run)) is not None:
         yield missed.noted.line()
-    yield from (noted.line() for noted in _idle_faults(run))
+    yield from idle_fault_lines(run)
 
 
 def folded_notes(run: Run) -> Iterator[Line]:
@@ -65,7 +65,8 @@ def folded_notes(run: Run) -> Iterator[Line]:
         yield alike[0].line(like_it)
     if more:
         yield Noted(f"{sum(map(len, more))} more ({MORE})").line()
-    yield from (noted.line() for noted in (*_shared(run), *_idle_faults(run)))
+    yield from (noted.line() for noted in _shared(run))
+    yield from idle_fault_lines(run)
 
 
 def _of_cells(run: Run) -> Iterator[Noted]:
@@ -97,14 +98,14 @@ def _sentence_of_all(notes: Sequence[Note]) -> str:
     return near_cache(near[0], {note.size for note in near}) if near else sentence(notes[0])
 
 
-def _idle_faults(run: Run) -> Iterator[Noted]:
+def idle_fault_lines(run: Run) -> Iterator[Line]:
     """Yields a note for each simulated fault that had no effect."""
     if not run.simulated:
         return
     from linkgauge.backends.sim.missed import missed  # loaded for simulated runs alone
 
     for fault, why in missed(as_one(run)):
-        yield Noted(f"fault {fault} had no effect: {why}")
+        yield Noted(f"fault {fault} had no effect: {why}").line()
 
 
 def modes(cell: CellResult, unit: str) -> str:

@@ -31,6 +31,7 @@ class JudgeOptions(Options):
     limits: Path | None = common.LIMITS
     matrix: bool = common.MATRIX
     whole: bool = common.WHOLE
+    verbose: bool = common.VERBOSE
     label: str = common.label("default")
     out: Path | None = option(OUTPUT, "Keep the run below this folder.", "DIR")
     form: common.RunFormat
@@ -74,7 +75,9 @@ def told_runs(asked: JudgeOptions) -> ToldRun:
     from .judging import judged_hosts, keep, read_given_files
 
     limits = read_limits(asked.limits) if asked.limits else ()
-    display = Display(asked.form, limits=limits, matrix=asked.matrix, whole=asked.whole)
+    display = Display(
+        asked.form, limits=limits, matrix=asked.matrix, whole=asked.whole, verbose=asked.verbose
+    )
     texts = read_given_files(asked.files)
     runs, code = judged_hosts(texts, asked.machine, asked.label, display.judged)
     kept = [keep(run, asked.out) for run in runs] if asked.out else [None]

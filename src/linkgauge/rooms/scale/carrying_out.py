@@ -18,7 +18,7 @@ from linkgauge.judge.verdict import unjudged
 from linkgauge.model.documents.result import Result, Run
 from linkgauge.model.units import COLLECTIVE
 from linkgauge.report.files import write_document
-from linkgauge.report.keeping import Display, Keeper
+from linkgauge.report.keeping import Display, Keeper, Kept
 from linkgauge.report.live import LiveReport, summary_blocks
 from linkgauge.report.render.terminal import print_blocks
 from linkgauge.report.sections.verdict import Closing
@@ -58,12 +58,12 @@ class ScalingKeeper(Keeper):
 class LiveScaling(LiveReport):
     """A report that ends with the scaling instead of single results."""
 
-    def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:
-        scaling = scaling_of(run)
+    def _show(self, kept: Kept, console: Console) -> None:
+        scaling = scaling_of(kept.run)
         self._display.format.write(SCALING, scaling)
-        closing = Closing(ending_of(scaling), kept)
-        by_count = replace(run, results=_by_count(run.results))
-        print_blocks(console, summary_blocks(by_count, outcome, self._display, closing))
+        closing = Closing(ending_of(scaling), kept.folder, kept.since)
+        by_count = replace(kept.run, results=_by_count(kept.run.results))
+        print_blocks(console, summary_blocks(by_count, kept.outcome, self._display, closing))
 
 
 def _by_count(results: Sequence[Result]) -> tuple[Result, ...]:

@@ -59,6 +59,7 @@ class ScaleOptions(Options):
     sampling: common.Sampling
     label: str = common.label("scale")
     out: Path = common.RUNS_BELOW
+    verbose: bool = common.VERBOSE
     no_report: bool = common.NO_REPORT
     simulated: common.SimulatedOrListed
     wait: bool = common.WAIT
@@ -79,7 +80,9 @@ def scale(asked: ScaleOptions) -> int:
 
     from .carrying_out import carry_out
 
-    return carry_out(requested(asked), Display(asked.form, page=not asked.no_report))
+    return carry_out(
+        requested(asked), Display(asked.form, verbose=asked.verbose, page=not asked.no_report)
+    )
 
 
 def requested(asked: ScaleOptions) -> RunRequest:

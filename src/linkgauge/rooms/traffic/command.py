@@ -49,6 +49,7 @@ class TrafficOptions(Options):
     untuned: bool = common.UNTUNED
     label: str = common.label("traffic")
     out: Path | None = common.OUT
+    verbose: bool = common.VERBOSE
     no_report: bool = common.NO_REPORT
     simulated: common.Simulated
     utilization: bool = common.UTILIZATION
@@ -95,7 +96,7 @@ def traffic(asked: TrafficOptions) -> int:
     )
     display = Display(
         asked.form, asked.utilization, objection=judged,
-        verdict=not asked.no_verdict, page=not asked.no_report,
+        verdict=not asked.no_verdict, verbose=asked.verbose, page=not asked.no_report,
     )  # fmt: skip
     return carry_out(request, display)
 
