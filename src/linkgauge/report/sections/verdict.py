@@ -138,8 +138,7 @@ def _one_step(taken: Sequence[Step], closing: Closing) -> Sequence[Step]:
     if len(commands) == 1 and len(captions) == 1 and len(captions[0]) <= LONGEST_COMMENT:
         return [Command(commands[0].words, captions[0])]
     about = captions[0].partition(",")[0].rstrip(".") if captions else "a change"
-    is_next = closing.kept is not None and not closing.by_doctor
-    where = "which the next command shows" if is_next else "shown above"
+    where = "shown above" if closing.kept is None else "which doctor shows"
     return [RemedyText(f"{about}: {len(taken)} lines, {where}")]
 
 

@@ -204,5 +204,6 @@ def nothing_wrong(run: Run) -> Word:
     if run.finished is None:
         found += " before it was interrupted"
     if known.as_peers:
-        found += f"; {known.as_peers} {'of them' if some else 'figures'} are compared only with each other"
+        which = "of them" if some else "figures"
+        found += f"; {known.as_peers} {which} are compared only with each other"
     return Word(found, "ok")
