@@ -32,6 +32,8 @@ PATIENCE = 60.0
 LONG = 600
 """Seconds that nothing here waits for."""
 RUN = ("run", "--machine", "dgx-h200-8", "--profile", "quick")
+VARY = ("vary", "host_to_host_memcpy_copy_cpu", "--machine", "riscv-2gpu", "--cpus", "0-15",
+        "--cpus", "0-7", "--size", "1M", "--rounds", "4", "--significance", "0.2")  # fmt: skip
 JUDGES_LONG = f"""
 import sys, time
 from pathlib import Path
@@ -47,6 +49,9 @@ def slowly(*given):
         time.sleep(0.01)
     return judged(*given)
 Display.judged = slowly
+if sys.argv[1] == "vary":
+    from linkgauge.rooms.vary import carrying_out
+    judged, carrying_out.judge = carrying_out.judge, slowly
 main()
 """
 
@@ -90,9 +95,7 @@ class TestACommandOfTheUser:
     def test_ends_with_all_that_it_has_started(self, tmp_path, number, code):
         mark, ready = f"linkgauge-test-{uuid.uuid4()}", tmp_path / "ready"
         strike = f"(sleep {LONG}; true) | cat & sleep {LONG} & touch {ready}; wait"
-        words = (sys.executable, "-m", "linkgauge", "vary", "host_to_host_memcpy_copy_cpu",
-                 "--machine", "riscv-2gpu", "--cpus", "0-15", "--cpus", "0-7", "--size", "1M",
-                 "--rounds", "4", "--significance", "0.2", "--out", str(tmp_path / "out"),
+        words = (sys.executable, "-m", "linkgauge", *VARY, "--out", str(tmp_path / "out"),
                  "--prepare", strike)  # fmt: skip
         with running(*words, mark=mark, stderr=subprocess.PIPE) as process:
             comes(ready.exists)
@@ -142,8 +145,8 @@ def judging(tmp_path):
     begun, go = tmp_path / "judging", tmp_path / "go"
 
     @contextmanager
-    def begin():
-        words = (sys.executable, "-c", JUDGES_LONG, str(begun), str(go), *RUN)
+    def begin(*command):
+        words = (sys.executable, "-c", JUDGES_LONG, str(begun), str(go), *(command or RUN))
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with running(*words, "--out", str(tmp_path / "out"), **pipes) as process:
             yield process, begun, go
@@ -213,9 +216,31 @@ def test_ctrl_c_while_a_whole_run_is_judged_is_answered_and_costs_nothing(tmp_pa
     assert read_run(journal_of(tmp_path).parent / "run.json").finished is not None
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_ctrl_c_while_a_run_of_vary_is_judged_is_answered(tmp_path, judging, again):
+    with judging(*VARY) as (process, begun, go):
+        comes(begun.exists)
+        process.send_signal(signal.SIGINT)
+        heard(process)
+        if again:
+            time.sleep(2 * AGAIN_SECONDS)
+            process.send_signal(signal.SIGINT)
+        else:
+            go.touch()
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
+    assert journal_of(tmp_path) is not None
+    assert len([*tmp_path.rglob("vary.json")]) == (0 if again else 1)
+
+
 class TestEnding:
     def strike(self):
         signal.raise_signal(signal.SIGINT)
+
+    def strike_within(self, ending, done):
+        with ending.keeping():
+            self.strike()
+            done.append(1)
 
     def test_signals_that_come_together_are_one(self):
         said = []
@@ -232,6 +257,15 @@ class TestEnding:
             with ending.concluding(), pytest.raises(SystemExit) as ended:
                 self.strike()
         assert ended.value.code == 130
+
+    def test_a_signal_takes_effect_after_a_block_that_keeps(self):
+        done = []
+        with Ending(lambda: None) as ending:
+            with pytest.raises(KeyboardInterrupt):
+                self.strike_within(ending, done)
+            with ending.keeping():
+                done.append(2)
+        assert done == [1, 2]
 
     def test_handlers_are_given_back(self):
         before = signal.getsignal(signal.SIGINT)

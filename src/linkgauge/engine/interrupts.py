@@ -60,6 +60,7 @@ class Ending:
         self._before: dict[int, Handler] = {}
         self._concludes = False
         self._first: float | None = None
+        self._put_off: int | None = None
 
     def __enter__(self) -> Ending:
         if threading.current_thread() is threading.main_thread():
@@ -83,12 +84,22 @@ class Ending:
         finally:
             self._concludes = False
 
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Does the same, and lets the first signal take effect after the block."""
+        with self.concluding():
+            yield
+        number, self._put_off = self._put_off, None
+        if number is not None:
+            self._before[number](number, None)
+
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
         if self._first is None:
             self._first = now
             if not self._concludes:
                 self._before[number](number, frame)
+            self._put_off = number
             self._say()
         elif now >= self._first + AGAIN_SECONDS:
             raise SystemExit(128 + number)

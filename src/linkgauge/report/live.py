@@ -50,6 +50,13 @@ MOST_FINDINGS = 3
 INTERRUPTED = "interrupted: keeping what was measured; Ctrl-C again stops without a verdict"
 
 
+def say_interrupted() -> None:
+    """Answers a signal. May be called in its handler, which must not use a stream that may be in
+    use."""
+    with suppress(OSError):
+        os.write(sys.stderr.fileno(), f"{INTERRUPTED}\n".encode())
+
+
 class LiveReport(Observer):
     """Shows the progress of a run until `conclude` ends the display. The `keeper` judges and keeps
     the run."""
@@ -66,7 +73,7 @@ class LiveReport(Observer):
             self._progress = progress_bar(self._errors)
             self._task = self._progress.add_task("", total=None)
         self._done = 0
-        self._ending = Ending(self._say_at_once)
+        self._ending = Ending(say_interrupted)
         self._is_interrupted = False
 
     def __enter__(self) -> Self:
@@ -107,11 +114,6 @@ class LiveReport(Observer):
             self._is_interrupted = True
             self._bar.close()
             self.say(INTERRUPTED)
-
-    def _say_at_once(self) -> None:
-        """Says the same in a signal handler, which must not use a stream that may be in use."""
-        with suppress(OSError):
-            os.write(sys.stderr.fileno(), f"{INTERRUPTED}\n".encode())
 
     def say(self, line: str) -> None:
         self._errors.print(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -106,6 +106,16 @@ class Rounds(Observer):
 
     def prepares(self, setting: Setting, number: int) -> None:
         """Is called before the run of this setting in round `number`. Rounds are counted from 0."""
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """A block that keeps a run. A signal takes effect after it."""
+        with Interrupts() as interrupts, interrupts.held():
+            yield
+
+    def concluding(self) -> AbstractContextManager[None]:
+        """A block that keeps the comparison. A signal does not disturb it."""
+        return undisturbed()
 
 
 _SEED = 1
