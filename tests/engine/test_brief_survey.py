@@ -99,7 +99,10 @@ def test_what_would_only_add_names_is_not_waited_for(here):
     assert len(found.devices["cuda"]) == 4
     assert found.unanswered == ("opencl",)
     for screen in shown(found):
-        assert any(line.startswith("opencl: not yet known: ") for line in screen)
+        assert any(
+            line.startswith("opencl: not yet known: open the backend: not waited for, because")
+            for line in screen
+        )
         assert not any("opencl: none" in line for line in screen)
 
 

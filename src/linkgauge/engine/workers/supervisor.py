@@ -46,6 +46,7 @@ from .messages import (
 from .patience import Patience
 from .process import BriefWorker, Output, WorkerProcess
 from .survey import (
+    NOT_NEEDED,
     SURVEY_SECONDS,
     has_no_driver,
     merge_inventories,
@@ -172,8 +173,9 @@ class Supervisor:
             )
         except ProcessLost as lost:
             self._retire(name)
-            seconds = within if until == math.inf else time.monotonic() - began
-            reason = f"no answer within {seconds:.1f} s" if lost.kind == "timeout" else str(lost)
+            reason = str(lost)
+            if lost.kind == "timeout":
+                reason = NOT_NEEDED if until < math.inf else f"no answer within {within:g} s"
             error = BackendError("open the backend", reason)
             error.kind = lost.kind
             raise error from lost

@@ -15,6 +15,7 @@ from linkgauge.model.hardware.machine import Machine
 
 SURVEY_SECONDS = 60.0
 """The seconds within which a driver must answer the survey. Otherwise it is assumed to hang."""
+NOT_NEEDED = "not waited for, because another backend reaches the accelerators"
 
 
 def has_no_driver(name: str | None) -> bool:
