@@ -77,6 +77,10 @@ H200 = {
     "nvmlDeviceGetPciInfo": lambda handle: address(bus=0x1B + handle),
     "nvmlDeviceGetName": "NVIDIA H200",
     "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}",
+    "nvmlDeviceGetMemoryInfo": lambda handle, version=1: SimpleNamespace(
+        total=141 << 30, reserved=1 << 30
+    ),
+    "nvmlSystemGetCudaDriverVersion_v2": 13000,
     "nvmlDeviceGetPcieThroughput": lambda handle, counter: {0: 2000, 1: 1000}[counter],
     "nvmlDeviceGetRemappedRows": (0, 2, 1, 0),
     "nvmlDeviceGetMigMode": [0, 1],
@@ -103,6 +107,7 @@ class FakeNvml:
     NVML_ERROR_NOT_SUPPORTED = NOT_SUPPORTED
     NVML_ERROR_NO_PERMISSION = NO_PERMISSION
     NVML_ERROR_FUNCTION_NOT_FOUND = FUNCTION_NOT_FOUND
+    nvmlMemory_v2 = 0x02000028  # noqa: N815  # the binding's name
     NVML_CLOCK_SM, NVML_CLOCK_MEM = 1, 2
     NVML_TEMPERATURE_GPU = 0
     NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 0, 1

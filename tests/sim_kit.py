@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing, contextmanager
 
+from linkgauge.engine.controller import Observer
 from linkgauge.engine.kept.journal import Opened
 from linkgauge.engine.session import Session
 from linkgauge.engine.workers.worker import LocalWorker
@@ -55,15 +56,8 @@ def opened(cells, settings, machine):
     )  # fmt: skip
 
 
-class Silent:
+class Silent(Observer):
     """Is told of a run's progress."""
-
-    def planned(self, visits):
-        pass
-
-    def started(self, sheet, cell): ...
-    def finished(self, cell): ...
-    def completed(self, result): ...
 
 
 @contextmanager

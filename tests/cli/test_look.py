@@ -60,7 +60,7 @@ def test_accelerators_are_named_and_processors_are_none():
 
 
 def test_a_backend_that_does_not_open_in_time_is_named_as_such():
-    worker = Supervisor(within=0.3)
+    worker = Supervisor(brief=0.3)
     try:
         stopped = worker._worker("cuda").process.pid
         os.kill(stopped, signal.SIGSTOP)
@@ -68,4 +68,5 @@ def test_a_backend_that_does_not_open_in_time_is_named_as_such():
     finally:
         worker.close()
     assert "no answer within 0.3 s" in found.unavailable["cuda"]
+    assert found.unanswered == ("cuda",)
     assert found.host.cpus

@@ -66,7 +66,7 @@ def test_ctrl_c_while_the_command_starts_ends_it(monkeypatch):
     monkeypatch.setattr(subprocess, "Popen", Struck)
     with pytest.raises(KeyboardInterrupt):
         prepare("sleep 9", {}, "A, round 1")
-    assert [process.returncode for process in started] == [-signal.SIGKILL]
+    assert [process.returncode for process in started] == [-signal.SIGTERM]
 
 
 @pytest.mark.parametrize(("prepare", "rounds"), [("echo no; exit 4", 0), ("test {} != 3", 2)])

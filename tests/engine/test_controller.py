@@ -7,7 +7,7 @@ import pytest
 
 from fakes import FakeBackend, device, machine
 from linkgauge.benchmarks.catalog import select
-from linkgauge.engine.controller import execute
+from linkgauge.engine.controller import Observer, execute
 from linkgauge.engine.kept.journal import (
     Again,
     Closed,
@@ -28,12 +28,9 @@ HERE = machine([device(0), device(1)])
 SETTINGS = Settings((4096,), samples=6)
 
 
-class Silent:
+class Silent(Observer):
     def __init__(self):
         self.told = []
-
-    def planned(self, visits):
-        pass
 
     def started(self, sheet, cell):
         self.told.append((sheet.benchmark, cell.row, cell.column))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from linkgauge.machine.tree import ROOT
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from linkgauge.machine.processes.launch import Launch
     from linkgauge.model.settings import Settings
 
+    from .glance import Glance
     from .protocol import Backend
     from .rank import RankBackend
 
@@ -73,6 +75,16 @@ def open_backend(
     create = loaded(_OF_ROOMS.get(name, f"{__name__}.{name}:create"))
     backend: Backend = create(engines, host or read_host())
     return backend
+
+
+def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
+    """Returns what is known of a backend's devices without opening the backend, or None if the
+    backend must be opened. A backend offers this with a function `glance`, which has the arguments
+    of `create`, in the module of its `create`. Raises Unsupported as `open_backend` does."""
+    place = _OF_ROOMS.get(name, f"{__name__}.{name}:create")
+    offered = getattr(import_module(place.partition(":")[0]), "glance", None)
+    found: Glance | None = None if offered is None else offered(engines, host)
+    return found
 
 
 def open_rank(

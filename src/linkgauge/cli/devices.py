@@ -3,6 +3,7 @@ connected."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,20 +60,21 @@ def devices(asked: DevicesOptions) -> int:
         if asked.backend or asked.machine or asked.root or asked.hardware:
             raise InputError("a run has its own machine: leave out all other options but -v")
         return _measured(asked.run, asked.form, verbose=asked.verbose)
-    asked.form.write(MACHINE_IN_DETAIL if asked.verbose else OF_MACHINE, found_machine(asked))
+    found = found_machine(asked, brief=not asked.form.is_document and not asked.backend)
+    asked.form.write(MACHINE_IN_DETAIL if asked.verbose else OF_MACHINE, found)
     return 0
 
 
-def found_machine(asked: DevicesOptions) -> Machine:
-    """The machine that the options name, without a run, with what a file states of it. Raises
-    InputError."""
+def found_machine(asked: DevicesOptions, *, brief: bool = False) -> Machine:
+    """The machine that the options name, without a run, with what a file states of it. A `brief`
+    survey opens only backends whose devices cannot be known otherwise. Raises InputError."""
     from linkgauge.machine.hardware import read_hardware, state
 
     backend, machine, root = asked.backend, asked.machine, asked.root
     if root is not None and (machine is not None or backend):
         raise InputError("--root reads a captured machine: leave out --machine and --backend")
     stated = {} if asked.hardware is None else read_hardware(asked.hardware)
-    found = survey(backend, machine) if root is None else read(open_root(root))
+    found = survey(backend, machine, brief=brief) if root is None else read(open_root(root))
     return found if asked.hardware is None else state(found, stated)
 
 
@@ -89,16 +91,24 @@ def _measured(path: Path, form: Format, *, verbose: bool) -> int:
     return 0
 
 
-def survey(backends: Sequence[str] = (), machine: str | None = None) -> Machine:
-    """Returns the description of this machine, or of a simulated machine."""
-    from linkgauge.engine import session
-    from linkgauge.engine.request import RunRequest
-    from linkgauge.model.settings import Settings
+def survey(
+    backends: Sequence[str] = (), machine: str | None = None, *, brief: bool = False
+) -> Machine:
+    """Returns the description of this machine, or of a simulated machine. A `brief` survey opens
+    only backends whose devices cannot be known otherwise."""
+    from linkgauge.engine.workers.process import early_worker
 
-    from .simulation import simulation_of
+    with nullcontext() if machine else early_worker(brief=brief) as first:
+        from linkgauge.engine import session
+        from linkgauge.engine.request import RunRequest
+        from linkgauge.engine.workers.survey import SURVEY_SECONDS
+        from linkgauge.model.settings import Settings
 
-    settings = Settings(sizes=(), simulation=simulation_of(machine))
-    return session.survey(RunRequest(settings=settings, backends=tuple(backends)))
+        from .simulation import simulation_of
+
+        settings = Settings(sizes=(), simulation=simulation_of(machine))
+        request = RunRequest(settings=settings, backends=tuple(backends))
+        return session.survey(request, first, SURVEY_SECONDS if brief else None)
 
 
 def read(root: Root) -> Machine:

@@ -51,7 +51,7 @@ def doctor(asked: DoctorOptions) -> int:
     check_source(asked)
     if asked.run is not None:
         return _examine(asked.run, asked.fix_script, asked.form)
-    machine, findings = of_setup(asked)
+    machine, findings = of_setup(asked, brief=not asked.form.is_document)
     write_fixes(asked.fix_script, findings, machine.simulated or "this machine")
     then = look_at_a_run() if asked.root is None and asked.machine is None else None
     conclusion = tuple(of_machine(machine, findings, then))
@@ -67,15 +67,16 @@ def check_source(asked: DoctorOptions) -> None:
         raise InputError("give one of RUN, --root and --machine")
 
 
-def of_setup(asked: DoctorOptions) -> tuple[Machine, tuple[Finding, ...]]:
-    """The machine, as it is without a run, and the doctor's findings about it."""
+def of_setup(asked: DoctorOptions, *, brief: bool = False) -> tuple[Machine, tuple[Finding, ...]]:
+    """The machine, as it is without a run, and the doctor's findings about it. A `brief` survey
+    opens only backends whose devices cannot be known otherwise."""
     from linkgauge.judge.doctor import diagnose
     from linkgauge.judge.findings import Evidence
 
     from .devices import open_root, read, survey
 
     root = asked.root
-    machine = survey((), asked.machine) if root is None else read(open_root(root))
+    machine = read(open_root(root)) if root else survey((), asked.machine, brief=brief)
     return machine, diagnose(Evidence(machine))
 
 

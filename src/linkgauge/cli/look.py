@@ -1,9 +1,8 @@
-"""Implements `linkgauge` without a command: a look at this machine that takes two seconds."""
+"""Implements `linkgauge` without a command: a quick look at this machine."""
 
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 from linkgauge.report.formats import GLANCE
@@ -13,17 +12,17 @@ if TYPE_CHECKING:
     from linkgauge.report.formats import Format
     from linkgauge.report.words.remedies import Command
 
-SECONDS = 1.2
-"""The seconds in which a backend must open. With the start of the processes, it takes two."""
+SECONDS = 2.0
+"""The most seconds that this screen waits for accelerators."""
 PROFILE = "quick"
 _EXAMPLE = "dgx-h200-8"
 
 
 def look(form: Format) -> int:
     """Shows this machine, what can be measured on it, and the commands that fit."""
-    from linkgauge.engine.workers.process import WorkerProcess
+    from linkgauge.engine.workers.process import early_worker
 
-    with closing(WorkerProcess()) as first:  # it loads while the rest of this process loads
+    with early_worker(brief=not form.is_document) as first:
         from linkgauge.engine.controller import Observer
         from linkgauge.engine.profiles import PROFILES
         from linkgauge.engine.request import RunRequest
@@ -32,7 +31,8 @@ def look(form: Format) -> int:
         from linkgauge.report.sections.plan import dry_run
 
         settings = PROFILES[PROFILE]
-        with opened(RunRequest(settings=settings, profile=PROFILE), first, SECONDS) as session:
+        request = RunRequest(settings=settings, profile=PROFILE)
+        with opened(request, first, None if form.is_document else SECONDS) as session:
             machine, plan = session.machine, session.plan(Observer())
         reached = any(not device.is_cpu for device in machine.all_devices)
         seconds = dry_run(plan, settings, "plan").most_seconds or 0.0

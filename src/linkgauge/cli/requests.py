@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar, get_args
 
@@ -200,6 +201,17 @@ def concluded(
     """Measures the plan, and then pairs of devices that are in doubt. Returns what `conclude` makes
     of the run and its folder. After Ctrl-C it gets what is journaled; KeyboardInterrupt is raised
     if nothing is."""
+    with stoppable(observer, lambda: session.folder):
+        return _concluded(session, plan, observer, keeper, conclude)
+
+
+def _concluded(
+    session: Session,
+    plan: Plan,
+    observer: Observer,
+    keeper: Keeper,
+    conclude: Callable[[Run, Path | None], _T],
+) -> _T:
     try:
         run = measured(
             lambda: session.measure(plan, observer, keeper.doubts), lambda: session.folder
@@ -212,7 +224,18 @@ def concluded(
             raise
         from linkgauge.engine.kept.runs import read_run
 
+        observer.interrupted()
         return conclude(read_run(session.folder / JOURNAL_FILE), session.folder)
+
+
+@contextmanager
+def stoppable(observer: Observer, folder: Callable[[], Path | None]) -> Iterator[None]:
+    """Says how to resume the run if a second signal stops this block."""
+    try:
+        yield
+    except SystemExit:
+        observer.say(str(resumable(ResultsError("stopped without a verdict"), folder())))
+        raise
 
 
 def measured(measure: Callable[[], Run], folder: Callable[[], Path | None]) -> Run:

@@ -13,7 +13,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.report.keeping import Display
 from linkgauge.report.live import LiveReport
 
-from .requests import command_line, keeper_of, measured
+from .requests import command_line, keeper_of, measured, stoppable
 
 
 def resume(
@@ -28,6 +28,7 @@ def resume(
     with (
         LiveReport(keeper_of(display)) as report,
         resuming(folder, report, limit=timeout, wait=wait) as (workers, size),
+        stoppable(report, lambda: folder),
     ):
         run = measured(
             lambda: go_on(

@@ -69,6 +69,9 @@ class Observer:
     def failed(self, visit: FailedVisit) -> None:
         """Called when a visit does not pass, in a run that repeats its plan (a soak)."""
 
+    def interrupted(self) -> None:
+        """Called when a signal has ended measuring, before the results so far are put together."""
+
     def say(self, line: str) -> None:
         """Called with a message for the user."""
 
@@ -123,6 +126,7 @@ def go_on_with(
     except RankLost as ended:  # nothing can be asked of the others any more
         kept.keep(LossRecord(ended.lost), Closed(now()))
     except KeyboardInterrupt:  # what was measured is kept; the caller sees that it has no end
+        observer.interrupted()
         end_profile(opened.settings, worker, kept.keep, observer)
     return state.run()
 

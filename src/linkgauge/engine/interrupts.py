@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -41,6 +42,67 @@ def undisturbed() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+AGAIN_SECONDS = 0.3
+"""Signals that come closer together count as one: a terminal and a launcher may both send it."""
+
+
+class Ending:
+    """Ends a command in two steps while this context is open. The first signal ends measuring, as
+    without this context. In a `concluding` block, it only makes `say` say that the block goes on.
+    The second signal ends the command at once, by SystemExit with 128 plus the signal's number.
+
+    `say` is called in a signal handler."""
+
+    def __init__(self, say: Callable[[], object]) -> None:
+        self._say = say
+        self._before: dict[int, Handler] = {}
+        self._concludes = False
+        self._first: float | None = None
+        self._put_off: int | None = None
+
+    def __enter__(self) -> Ending:
+        if threading.current_thread() is threading.main_thread():
+            for number in ENDING:
+                before = signal.getsignal(number)
+                if callable(before):
+                    self._before[number] = before
+                    signal.signal(number, self._interrupt)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    @contextmanager
+    def concluding(self) -> Iterator[None]:
+        """Lets the first signal not disturb this block."""
+        self._concludes = True
+        try:
+            yield
+        finally:
+            self._concludes = False
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Does the same, and lets the first signal take effect after the block."""
+        with self.concluding():
+            yield
+        number, self._put_off = self._put_off, None
+        if number is not None:
+            self._before[number](number, None)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now
+            if not self._concludes:
+                self._before[number](number, frame)
+            self._put_off = number
+            self._say()
+        elif now >= self._first + AGAIN_SECONDS:
+            raise SystemExit(128 + number)
 
 
 class Interrupts:

@@ -97,7 +97,8 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         for name in request.backends:
             if name in machine.unavailable:
                 why = machine.unavailable[name]
-                raise InputError(f"backend {name} has no devices here: {why}")
+                lacks = "does not answer" if name in machine.unanswered else "has no devices here"
+                raise InputError(f"backend {name} {lacks}: {why}")
         rows = select(
             self.names, self.prefixes, only_d2d=self.only_d2d, profile=request.settings.profile
         )

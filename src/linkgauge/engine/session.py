@@ -26,7 +26,7 @@ from linkgauge.engine.kept.journal import JOURNAL_FILE, Journal, Opened
 from linkgauge.engine.measuring.garbage import collecting_seldom
 from linkgauge.engine.workers.messages import Workers
 from linkgauge.engine.workers.process import WorkerProcess
-from linkgauge.engine.workers.supervisor import SURVEY_SECONDS, workers_of
+from linkgauge.engine.workers.supervisor import workers_of
 from linkgauge.machine.hardware import state
 from linkgauge.machine.kernel_log import following
 from linkgauge.model.documents.result import Run
@@ -65,9 +65,11 @@ class Session:
         found = self._worker.survey(self._accelerators) if whole else self._first()
         named = bool(self.request.backends) or self._accelerators != ACCELERATORS
         for name in () if named else unasked(found):
-            more = self._worker.survey((name,)).devices.get(name, ())
+            more = self._worker.survey((name,))
+            found = _with_unanswered(found, more)
             # The host's processor by one more name is not worth a figure.
-            if devices := tuple(device for device in more if not device.is_cpu):
+            there = more.devices.get(name, ())
+            if devices := tuple(device for device in there if not device.is_cpu):
                 found = msgspec.structs.replace(found, devices=found.devices | {name: devices})
         return state(found, self.request.stated)
 
@@ -75,12 +77,17 @@ class Session:
         """Returns the machine with the devices of the first backend that has any. Later backends
         stay closed, because opening a backend takes seconds."""
         unavailable: dict[str, str] = {}
+        unanswered: tuple[str, ...] = ()
         for name in self._accelerators:
             machine = self._worker.survey((name,))
             if machine.devices.get(name):
                 return machine
             unavailable |= machine.unavailable
-        return msgspec.structs.replace(self._worker.survey(()), devices={}, unavailable=unavailable)
+            unanswered += machine.unanswered
+        host = self._worker.survey(())
+        return msgspec.structs.replace(
+            host, devices={}, unavailable=unavailable, unanswered=unanswered
+        )
 
     def plan(self, observer: Observer) -> Plan:
         """Returns the plan of the request on this machine. Raises InputError if there is nothing to
@@ -202,6 +209,16 @@ class Session:
         self.machine = self._survey()  # now with the remembered settings
 
 
+def _with_unanswered(machine: Machine, more: Machine) -> Machine:
+    """Returns the machine with the backends of `more` that gave no answer in time."""
+    late = {name: more.unavailable[name] for name in more.unanswered}
+    return msgspec.structs.replace(
+        machine,
+        unavailable=machine.unavailable | late,
+        unanswered=(*machine.unanswered, *late),
+    )
+
+
 def unasked(machine: Machine) -> list[str]:
     """Returns the optional backends to try although nobody named them. These are all installed
     ones, if the machine has an accelerator and no other backend reaches any accelerator."""
@@ -213,17 +230,20 @@ def unasked(machine: Machine) -> list[str]:
 
 @contextmanager
 def opened(
-    request: RunRequest, first: WorkerProcess | None = None, within: float = SURVEY_SECONDS
+    request: RunRequest, first: WorkerProcess | None = None, brief: float | None = None
 ) -> Iterator[Session]:
-    """Opens a session for the request. `first` is a worker process that is already started. A
-    backend that does not open `within` this many seconds is unavailable."""
-    with closing(workers_of(request.settings, first, within)) as worker:
+    """Opens a session for the request. `first` is a worker process that is already started. With
+    `brief`, the session only shows and plans: it opens only backends whose devices cannot be known
+    otherwise, and waits at most so many seconds for them."""
+    with closing(workers_of(request.settings, first, brief)) as worker:
         yield Session(request, worker)
 
 
-def survey(request: RunRequest) -> Machine:
-    """Surveys the machine without measuring."""
-    with opened(request) as session:
+def survey(
+    request: RunRequest, first: WorkerProcess | None = None, brief: float | None = None
+) -> Machine:
+    """Surveys the machine without measuring. The arguments are those of `opened`."""
+    with opened(request, first, brief) as session:
         return session.machine
 
 

@@ -3,8 +3,10 @@ that were written."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -12,7 +14,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.interrupts import Interrupts, undisturbed
+from linkgauge.engine.interrupts import Ending, Interrupts
 from linkgauge.engine.kept.journal import RUN_FILE
 from linkgauge.judge.limit_checks import of_other_models
 from linkgauge.judge.outcome import Outcome, outcome_of
@@ -45,6 +47,14 @@ if TYPE_CHECKING:
 
 MOST_FINDINGS = 3
 """The most findings above the verdict, each in a few lines."""
+INTERRUPTED = "interrupted: keeping what was measured; Ctrl-C again stops without a verdict"
+
+
+def say_interrupted() -> None:
+    """Answers a signal. May be called in its handler, which must not use a stream that may be in
+    use."""
+    with suppress(OSError):
+        os.write(sys.stderr.fileno(), f"{INTERRUPTED}\n".encode())
 
 
 class LiveReport(Observer):
@@ -63,12 +73,16 @@ class LiveReport(Observer):
             self._progress = progress_bar(self._errors)
             self._task = self._progress.add_task("", total=None)
         self._done = 0
+        self._ending = Ending(say_interrupted)
+        self._is_interrupted = False
 
     def __enter__(self) -> Self:
+        self._ending.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._bar.close()
+        self._ending.__exit__()
 
     def begun(self, _machine: Machine) -> None:
         if self._progress is not None:
@@ -96,13 +110,19 @@ class LiveReport(Observer):
     def failed(self, visit: FailedVisit) -> None:
         self._errors.print(styled(failed_line(visit)))
 
+    def interrupted(self) -> None:
+        if not self._is_interrupted:
+            self._is_interrupted = True
+            self._bar.close()
+            self.say(INTERRUPTED)
+
     def say(self, line: str) -> None:
         self._errors.print(line)
 
     def conclude(self, run: Run, folder: Path | None) -> int:
         """Judges the run, writes its files and shows the run. The run is shown even if the files
         cannot be written. Returns the exit code."""
-        with undisturbed(), ExitStack() as held:
+        with self._ending.concluding(), ExitStack() as held:
             self._bar.close()
             drawer = None
             if self._display.page and folder:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .driver import open_driver
+from .driver import find_driver, open_driver
 
 if TYPE_CHECKING:
+    from linkgauge.backends.glance import Glance
     from linkgauge.backends.protocol import Backend
     from linkgauge.model.hardware.machine import Host
     from linkgauge.model.settings import EngineSettings
@@ -23,3 +24,12 @@ def create(engines: EngineSettings, host: Host) -> Backend:
     from .backend import CudaBackend  # takes 50 ms, which a machine without a GPU need not
 
     return CudaBackend(driver, host.nodes, engines)
+
+
+def glance(engines: EngineSettings, _host: Host) -> Glance | None:
+    """Returns what NVML reports about the devices, or None if CUDA must be asked. Raises
+    Unsupported if CUDA's library or its Python bindings are missing."""
+    find_driver()
+    from .nvml.cards import glance as of_cards
+
+    return of_cards(tuned=engines.tuned)

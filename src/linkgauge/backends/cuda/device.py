@@ -18,7 +18,7 @@ from linkgauge.model.settings import EngineSettings
 
 from .compiler import Compiler
 from .driver import Driver
-from .settings import CopySettings, load_tuned
+from .settings import CopySettings, load_tuned, tuned_notes
 
 
 class CudaDevice:
@@ -126,10 +126,7 @@ class CudaDevice:
         ]
         if self.is_instance:
             notes.append("a MIG instance: it has a part of the GPU's memory and engines")
-        notes += [
-            f"tuned: {path}: {best.describe(path.partition(' ')[0])}"
-            for path, best in sorted(self.tuned.items())
-        ]
+        notes += tuned_notes(self.tuned)
         return Device(
             memory=f"cuda:{self.index}",
             model=self.model,

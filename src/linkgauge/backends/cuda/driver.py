@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from linkgauge.model.errors import (
@@ -17,6 +19,7 @@ from linkgauge.model.errors import (
 )
 
 LIBRARY = "libcuda.so.1"
+_BINDINGS = "cuda.bindings.driver"
 _KINDS: dict[str, type[BackendError]] = {
     "CUDA_ERROR_OUT_OF_MEMORY": AllocationError,
     "CUDA_ERROR_DEVICE_UNAVAILABLE": DeviceLost,
@@ -86,21 +89,33 @@ class Driver:
     def version(self) -> str:
         """Returns the newest CUDA version that the driver supports, such as 13.0."""
         number = int(self.call("cuDriverGetVersion"))
-        return f"{number // 1000}.{number % 1000 // 10}"
+        return cuda_version(number)
 
 
-def open_driver() -> Driver:
-    """Opens and initialises the CUDA driver. Raises Unsupported if there is no driver or no
-    device."""
+def find_driver() -> None:
+    """Raises Unsupported if there is no CUDA driver, or no binding for it. Does not start the
+    driver."""
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError:
         raise Unsupported(f"no NVIDIA driver: {LIBRARY} not found") from None
     try:
-        bindings = import_module("cuda.bindings.driver")
-    except ImportError:
+        is_there = _BINDINGS in sys.modules or find_spec(_BINDINGS) is not None
+    except ImportError:  # of a package above it
+        is_there = False
+    if not is_there:
         remedy = pip_install(f"linkgauge[{_extra(library)}]")
-        raise Unsupported(f"cuda-bindings is not installed: {remedy}") from None
+        raise Unsupported(f"cuda-bindings is not installed: {remedy}")
+
+
+def open_driver() -> Driver:
+    """Opens and initialises the CUDA driver. Raises Unsupported if there is no driver or no
+    device."""
+    find_driver()
+    try:
+        bindings = import_module(_BINDINGS)
+    except ImportError as error:
+        raise Unsupported(f"cuda-bindings does not load: {error}") from error
     driver = Driver(bindings)
     try:
         (status,) = bindings.cuInit(0)
@@ -111,6 +126,11 @@ def open_driver() -> Driver:
     if driver.call("cuDeviceGetCount") == 0:
         raise Unsupported("no CUDA device is visible (CUDA_VISIBLE_DEVICES may hide them)")
     return driver
+
+
+def cuda_version(number: int) -> str:
+    """Returns a CUDA version as text, such as 13.0 for 13000."""
+    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def _extra(library: ctypes.CDLL) -> str:

@@ -152,6 +152,14 @@ def load_tuned(model: str, folder: Path | None = None) -> dict[str, CopySettings
     return load(tuned_file(model, folder), dict[str, CopySettings])
 
 
+def tuned_notes(tuned: Mapping[str, CopySettings]) -> list[str]:
+    """Returns the tuned settings of each path as text."""
+    return [
+        f"tuned: {path}: {best.describe(path.partition(' ')[0])}"
+        for path, best in sorted(tuned.items())
+    ]
+
+
 def store_tuned(
     model: str, best: dict[str, CopySettings | None], folder: Path | None = None
 ) -> Path:

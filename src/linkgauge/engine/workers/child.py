@@ -25,8 +25,8 @@ def serve(channel: Channel) -> None:
 
         def do(command: messages.Command) -> object:
             match command:
-                case messages.Survey(names):
-                    return worker.survey(names)
+                case messages.Survey(names, brief):
+                    return worker.survey(names, brief=brief)
                 case messages.ReadInventory(names):
                     return worker.look(names)
                 case messages.Measure(cells, size, visit):

@@ -28,9 +28,10 @@ class Start(msgspec.Struct, frozen=True, tag=True):
 
 class Survey(msgspec.Struct, frozen=True, tag=True):
     """Asks for a survey of the machine with the devices of these backends. The answer is a
-    `Machine`."""
+    `Machine`. A `brief` survey opens only backends whose devices cannot be known otherwise."""
 
     accelerators: tuple[str, ...] = ()
+    brief: bool = False
 
 
 class ReadInventory(msgspec.Struct, frozen=True, tag=True):

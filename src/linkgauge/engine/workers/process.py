@@ -7,8 +7,8 @@ import os
 import sys
 import time
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -120,6 +120,23 @@ class WorkerProcess(Process):
         waits = waits_for_cpu(self._pid)
         since = (wait - self._waited.get(thread, 0.0) for thread, wait in waits.items())
         return min(max(since, default=0.0), STARVED)
+
+
+class BriefWorker(WorkerProcess):
+    """A worker that surveys the machine for a screen. Nobody waits for its end."""
+
+    def kill(self) -> None:
+        self.abandon()
+
+    def close(self, patience: float = 0.0) -> None:
+        self.abandon()
+
+
+@contextmanager
+def early_worker(*, brief: bool) -> Iterator[WorkerProcess]:
+    """Starts a worker that loads while the rest of this process loads."""
+    with closing(BriefWorker() if brief else WorkerProcess()) as worker:
+        yield worker
 
 
 def waits_for_cpu(process: int, root: Root = ROOT) -> dict[str, float]:

@@ -10,19 +10,17 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from linkgauge.backends import GPUS, SIMULATED
+from linkgauge.backends import SIMULATED
 from linkgauge.machine.processes.process import ProcessLost
-from linkgauge.machine.tree import ROOT
 from linkgauge.model.documents.result import CellResult, PlannedCell
 from linkgauge.model.errors import BackendError, LinkgaugeError
 from linkgauge.model.hardware.gaps import Gap
-from linkgauge.model.hardware.host_details import HostDetails
 from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.notation import parse_memory
@@ -46,13 +44,19 @@ from .messages import (
     unmeasured,
 )
 from .patience import Patience
-from .process import Output, WorkerProcess
+from .process import BriefWorker, Output, WorkerProcess
+from .survey import (
+    NOT_NEEDED,
+    SURVEY_SECONDS,
+    has_no_driver,
+    merge_inventories,
+    merge_machines,
+    reaches_accelerators,
+)
 
 if TYPE_CHECKING:
     from .profiled import Reports
 
-SURVEY_SECONDS = 60.0
-"""The seconds within which a driver must answer the survey. Otherwise it is assumed to hang."""
 WORK_SETUP_SECONDS = 600.0
 """The additional seconds that an AI workload may take until it is warmed up. In this time weights
 are drawn, and kernels may be compiled."""
@@ -65,7 +69,7 @@ FAILURES = 3
 
 
 def workers_of(
-    settings: Settings, first: WorkerProcess | None = None, within: float = SURVEY_SECONDS
+    settings: Settings, first: WorkerProcess | None = None, brief: float | None = None
 ) -> Workers:
     """Returns the workers of this machine, with the arguments of a `Supervisor`. A simulated
     machine is measured in this process, unless one of its faults may end or hang the process, or a
@@ -77,21 +81,25 @@ def workers_of(
             from .worker import LocalWorker
 
             return LocalWorker(settings)
-    return Supervisor(settings, first, within)
+    return Supervisor(settings, first, brief)
 
 
 class Supervisor:
     """Measures in worker processes, with these settings. `first` is a process that is already
-    started, so that it loads early. `within` is the time in seconds for the answer to a survey."""
+    started, so that it loads early. With `brief`, the machine is only shown: backends have at most
+    so many seconds, and only until one reaches accelerators; nobody waits for a worker's end."""
 
     def __init__(
         self,
         settings: Settings = Settings(sizes=()),  # noqa: B008
         first: WorkerProcess | None = None,
-        within: float = SURVEY_SECONDS,
+        brief: float | None = None,
     ) -> None:
         self._settings = settings
-        self._within = within
+        self._brief = brief
+        self._began = time.monotonic()
+        self._until = math.inf
+        """The moment after which a brief survey waits for no other backend."""
         self._surroundings = settings.surroundings
         if settings.simulation is not None:  # whose CPUs these are
             self._surroundings = msgspec.structs.replace(self._surroundings, cpus=())
@@ -107,42 +115,43 @@ class Supervisor:
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
         machines: list[Machine] = []
-        unavailable: dict[str, str] = {}
-        for name, found in self._ask_each(accelerators, Survey, Machine):
+        failed: dict[str, LinkgaugeError] = {}
+        is_brief = self._brief is not None
+        survey = partial(Survey, brief=is_brief)
+        for name, found in self._ask_each(accelerators, survey, Machine):
             if isinstance(found, Machine):
                 machines.append(found)
-                if _has_no_driver(name) and not found.devices:  # its worker serves the next backend
+                if has_no_driver(name) and not found.devices:  # its worker serves the next backend
                     self._first = self._workers.pop(name)
+                if is_brief and reaches_accelerators(found):
+                    self._until = time.monotonic()  # the others would only add names to these
             elif self._settings.simulation is not None:
                 raise found
             else:
-                unavailable[str(name)] = str(found)
+                failed[str(name)] = found
         if not machines:
-            self._worker(None).ask(Survey())
+            self._worker(None).ask(survey())
             machines.append(self._answer(None, Machine))
-        return msgspec.structs.replace(
-            machines[0],
-            inventory=_merge([machine.inventory for machine in machines if machine.inventory]),
-            devices={name: of for machine in machines for name, of in machine.devices.items()},
-            unavailable=unavailable
-            | {name: why for machine in machines for name, why in machine.unavailable.items()},
-        )
+        return merge_machines(machines, failed)
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
         seen: list[Inventory] = []
         for name, found in self._ask_each(accelerators or (None,), ReadInventory, Inventory):
             why = Gap(str(found), f"accelerators of {name or 'host'}")
             seen.append(found if isinstance(found, Inventory) else Inventory(unknown=(why,)))
-        return _merge(seen)
+        return merge_inventories(seen)
 
     def _ask_each(
-        self, names: Sequence[str | None], command: type[Survey | ReadInventory], kind: type[_A]
+        self,
+        names: Sequence[str | None],
+        command: Callable[[tuple[str, ...]], Survey | ReadInventory],
+        kind: type[_A],
     ) -> Iterator[tuple[str | None, _A | LinkgaugeError]]:
         """Sends a command to the workers of these backends. Yields the answer or the error of each
         backend."""
         if self._settings.simulation is not None:
             names = (SIMULATED,)
-        soon = [name for name in names if _has_no_driver(name)]
+        soon = [name for name in names if has_no_driver(name)]
         for some in (soon, [name for name in names if name not in soon]):
             for name in some:  # all at once: they take seconds to open
                 self._worker(name).ask(command(() if name is None else (name,)))
@@ -155,14 +164,21 @@ class Supervisor:
     def _answer(self, name: str | None, kind: type[_A]) -> _A:
         """Returns a worker's report about the machine. Raises LinkgaugeError if the worker
         fails."""
+        within, began, until = SURVEY_SECONDS, time.monotonic(), math.inf
+        if self._brief is not None and name is not None:
+            within, began, until = self._brief, self._began, self._until
         try:
-            deadline = time.monotonic() + self._within
-            return self._workers[name].result(kind, lambda _: deadline - time.monotonic())
+            return self._workers[name].result(
+                kind, lambda _: began + within - time.monotonic(), until=until
+            )
         except ProcessLost as lost:
             self._retire(name)
-            within = f"no answer within {self._within:g} s"
-            reason = within if lost.kind == "timeout" else str(lost)
-            raise BackendError("open the backend", reason) from lost
+            reason = str(lost)
+            if lost.kind == "timeout":
+                reason = NOT_NEEDED if until < math.inf else f"no answer within {within:g} s"
+            error = BackendError("open the backend", reason)
+            error.kind = lost.kind
+            raise error from lost
 
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
@@ -247,7 +263,8 @@ class Supervisor:
 
     def _start(self) -> WorkerProcess:
         if self._reports is None:
-            return WorkerProcess(self._surroundings, self._output)
+            made = WorkerProcess if self._brief is None else BriefWorker
+            return made(self._surroundings, self._output)
         from .profiled import ProfiledProcess
 
         return ProfiledProcess(self._reports, self._surroundings)
@@ -371,22 +388,6 @@ class _Watch:
         return unmeasured(cell, "timeout", what, lost.kind, at.phase)
 
 
-def _has_no_driver(name: str | None) -> bool:
-    """Whether the kernel has loaded no driver for a backend. The backend then most likely answers
-    within milliseconds that it has no device."""
-    return name == GPUS and not (ROOT / "proc/driver/nvidia").exists()
-
-
 def _devices(cell: PlannedCell) -> list[str]:
     """Returns the accelerators that take part in a cell."""
     return [str(place) for place in cell.places if place.is_device]
-
-
-def _merge(inventories: Sequence[Inventory]) -> Inventory:
-    """Returns one inventory from those of all workers. The host is that of the first."""
-    read = next((one for one in inventories if one.host != HostDetails()), inventories[0])
-    return msgspec.structs.replace(
-        read,
-        accelerators=tuple(device for one in inventories for device in one.accelerators),
-        unknown=tuple(dict.fromkeys(why for one in inventories for why in one.unknown)),
-    )

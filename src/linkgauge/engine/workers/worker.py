@@ -16,8 +16,9 @@ import msgspec
 
 import linkgauge
 from linkgauge import __version__
-from linkgauge.backends import open_backend
-from linkgauge.backends.protocol import Backend, HasTelemetry, Tuner
+from linkgauge.backends import glance, open_backend
+from linkgauge.backends.glance import Glance
+from linkgauge.backends.protocol import Backend, Tuner
 from linkgauge.engine.measuring.alike import AlikeCells
 from linkgauge.engine.measuring.background_load import BackgroundLoad
 from linkgauge.engine.measuring.measure import Known, OnPhase, measure_together
@@ -57,6 +58,7 @@ class LocalWorker:
         self._settings = settings
         self._on_phase = on_phase
         self._backends: dict[str, Backend] = {}
+        self._glances: dict[str, Glance] = {}
         self._known: dict[tuple[tuple[int, ...], int], Known] = {}
         """The facts that a cell's first visit determined, by the cell's numbers and size."""
         self._only: Backend | None = None
@@ -65,16 +67,20 @@ class LocalWorker:
         results of one count."""
         self._neighbours = BackgroundLoad() if settings.simulation is None else None
 
-    def survey(self, accelerators: Sequence[str]) -> Machine:
+    def survey(self, accelerators: Sequence[str], *, brief: bool = False) -> Machine:
         """Returns the machine: the host and the devices of these backends. Backends without devices
-        are listed with the reason."""
-        # Load everything needed before a run begins.
-        self._backend("host")
+        are listed with the reason. A `brief` survey opens only backends whose devices cannot be
+        known otherwise."""
+        if not brief:
+            self._backend("host")  # load everything needed before a run begins
         devices: dict[str, tuple[Device, ...]] = {}
         unavailable: dict[str, str] = {}
         for name in accelerators:
             try:
-                devices[name] = self._backend(name).devices()
+                known = glance(name, self._engines, self.host) if brief else None
+                if known is not None:
+                    self._glances[name] = known
+                devices[name] = self._source(name).devices()
             except LinkgaugeError as reason:
                 unavailable[name] = str(reason)
         return Machine(
@@ -98,15 +104,19 @@ class LocalWorker:
         unknown: list[Gap] = []
         for name in accelerators:
             try:
-                backend = self._backend(name)
+                backend = self._source(name)
             except LinkgaugeError as reason:
                 unknown.append(Gap(str(reason), f"accelerators of {name}"))
                 continue
-            if isinstance(backend, HasTelemetry):
+            if isinstance(backend, Glance):
                 found += backend.inventory()
         return msgspec.structs.replace(
             here, accelerators=tuple(found), unknown=(*here.unknown, *unknown)
         )
+
+    def _source(self, name: str) -> Backend | Glance:
+        """Returns what reports a backend's devices: the backend, or a brief survey's glance."""
+        return self._glances.get(name) or self._backend(name)
 
     def measure_with(self, backend: Backend, pool: BufferPool | None = None) -> None:
         """Makes one backend carry out all further transfers. `pool` replaces the pool of buffers,

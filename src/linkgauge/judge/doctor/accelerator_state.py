@@ -9,6 +9,7 @@ from linkgauge.judge.blame.counters import held_down, held_under_load
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.pcie_chains import latest_accelerators
 from linkgauge.judge.vendor import nvidia, nvidia_option, tools
+from linkgauge.model.hardware.inventory import is_accelerator
 from linkgauge.model.hardware.part import Part
 
 _STOP_FIRST = "stop the programs that use it first"
@@ -85,6 +86,19 @@ def check_processes(evidence: Evidence) -> Iterator[Finding]:
             found = f"other processes use it: {' '.join(listed)}"
             remedy = (f"ps -fp {','.join(listed)}",)
             yield Finding("processes", "warn", device.part, found, why, remedy)
+
+
+def check_answers(evidence: Evidence) -> Iterator[Finding]:
+    """Checks for backends that gave no answer in time, while an accelerator is there that no other
+    backend reaches."""
+    machine = evidence.machine
+    reached = {device.pci for device in machine.all_devices}
+    if all(one.address in reached for one in machine.known.pci if is_accelerator(one)):
+        return
+    why = "its driver is slow or hangs; the devices that it may reach are not judged"
+    for backend in machine.unanswered:
+        remedy = (f"linkgauge devices --backend {backend}  # waits for it",)
+        yield Finding("answer", "warn", backend, machine.unavailable[backend], why, remedy)
 
 
 def check_mig(evidence: Evidence) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -153,6 +154,14 @@ class Process:
     def kill(self) -> None:
         self.process.kill()
         self._end()
+
+    def abandon(self) -> None:
+        """Kills the process without waiting for its end, which may take long inside a driver. May
+        be called again."""
+        if self._channel.fileno() >= 0:
+            self.process.kill()
+            self._channel.socket.close()
+            threading.Thread(target=self.process.wait, daemon=True).start()  # leaves no zombie
 
     def end(self) -> None:
         """Tells an idle process to exit, and kills a busy one. `close` waits for its end. May be

@@ -124,7 +124,9 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
     inventory: The other facts about the machine; null in files of earlier versions.
     ranks: The processes that measure, if there are several.
     crowd: The machine with the most ranks per CPU, if that machine has more ranks than CPUs; else
-        null."""
+        null.
+    unanswered: The unavailable backends that gave no answer in time, so that it is not known
+        whether they have devices."""
 
     host: Host
     devices: dict[str, tuple[Device, ...]] = {}
@@ -136,6 +138,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
     inventory: Inventory | None = None
     ranks: tuple[Rank, ...] = ()
     crowd: Oversubscription | None = None
+    unanswered: tuple[str, ...] = ()
 
     @cached_property
     def all_devices(self) -> tuple[Device, ...]:

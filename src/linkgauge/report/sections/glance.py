@@ -14,7 +14,7 @@ from linkgauge.report.results import table
 from linkgauge.report.words.remedies import Command
 from linkgauge.report.words.subjects import Subject, spans, subjects
 
-from .machine import machine_heading
+from .machine import machine_heading, unavailable_lines
 
 
 class Glance(NamedTuple):
@@ -56,8 +56,7 @@ def _memories(machine: Machine) -> Iterator[tuple[Span, ...]]:
     for model, labels in alike.items():
         yield plain(f"{len(labels)} × {model} ({spans(labels)})")
     reached = any(not one.is_cpu for one in machine.all_devices)
-    for name, why in {} if reached else machine.unavailable.items():
-        yield line(Span(f"{name}: none", "warn"), f": {why}")
+    yield from unavailable_lines(machine, only_unanswered=reached)
 
 
 def glance_document(glance: Glance) -> str:
@@ -69,6 +68,7 @@ def glance_document(glance: Glance) -> str:
             {"name": one.label, "model": one.model} for one in accelerators_of(machine)
         ],
         "unavailable": machine.unavailable,
+        "unanswered": machine.unanswered,
         "figures": glance.figures,
         "most_seconds": glance.seconds,
         "commands": [

@@ -13,6 +13,7 @@ from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.units import approximate_size, count_of
 from linkgauge.report.blocks import Block, Column, Line, Prose, Span, Table, line, plain
 from linkgauge.report.results import SIMULATED, table
+from linkgauge.report.words.sentences import program
 from linkgauge.report.words.subjects import spans, subjects
 
 from .distances import distance_blocks
@@ -111,10 +112,21 @@ def _overview(machine: Machine, *, detailed: bool) -> Iterator[Block]:
     yield from _filled(fabric_links(inventory.accelerators))
     yield from distance_blocks(machine, found)
     yield from _filled(_adapters(inventory.adapters), _interfaces(inventory.interfaces))
-    if none := machine.unavailable:
-        yield Prose([line(Span(f"{name}: none", "warn"), f": {why}") for name, why in none.items()])
+    if lacking := [*unavailable_lines(machine)]:
+        yield Prose(lacking)
     if detailed and machine.inventory:
         yield from _filled(pci.details(), host_facts(machine))
+
+
+def unavailable_lines(machine: Machine, *, only_unanswered: bool = False) -> Iterator[Line]:
+    """Yields a line for each unavailable backend. A backend that gave no answer in time may have
+    devices, and its line has the command that waits for it."""
+    for name, why in machine.unavailable.items():
+        if name in machine.unanswered:
+            waits = f"{program()} devices --backend {name}"
+            yield line(Span(f"{name}: not yet known", "warn"), f": {why}; to wait for it: ", waits)
+        elif not only_unanswered:
+            yield line(Span(f"{name}: none", "warn"), f": {why}")
 
 
 def _filled(*tables: Table) -> Iterator[Table]:

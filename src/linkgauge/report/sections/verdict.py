@@ -40,7 +40,7 @@ from linkgauge.report.words.expectations import is_held, nothing_wrong
 from linkgauge.report.words.groups import SEVERITIES, FindingGroup, groups_of, headline
 from linkgauge.report.words.remedies import Command, RemedyText, Step
 from linkgauge.report.words.run_notes import Missed, missed_precision, spent_budget
-from linkgauge.report.words.sentences import QUIET, first_of, program
+from linkgauge.report.words.sentences import first_of, program
 from linkgauge.report.words.worst import (
     BROKEN,
     Ending,
@@ -271,7 +271,7 @@ def numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
     if unseen:
         yield "unseen", plain("; ".join(unseen))
     if (missed := missed_precision(run)) is not None:
-        yield "precision", plain(f"{what_precision(missed)}; {spent_budget(run) or QUIET}")
+        yield "precision", plain(f"{what_precision(missed)}; {spent_budget(run) or missed.advice}")
     else:
         yield from unreached(run)
 

@@ -20,7 +20,7 @@ from linkgauge.report.blocks import Line, Span, line
 from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import shown
 
-from .sentences import NAMED, QUIET, near_cache, sentence
+from .sentences import NAMED, QUIET, RESUME, near_cache, sentence
 
 MOST_NOTES = 4
 """The most notes at the end of a run."""
@@ -121,11 +121,12 @@ def modes(cell: CellResult, unit: str) -> str:
 class Missed(NamedTuple):
     """The cells that missed a precision. `asked` is the requested precision. `cells` are the cells
     with the precision that they reached, the worst first. `unknown` is the number of cells without
-    an interval."""
+    an interval. `advice` says what to do."""
 
     asked: float
     cells: tuple[str, ...]
     unknown: int
+    advice: str
 
     @property
     def number(self) -> int:
@@ -137,7 +138,7 @@ class Missed(NamedTuple):
         rest = [f"{len(self.cells) - NAMED} more"] if len(self.cells) > NAMED else []
         rest += [f"{count_of(self.unknown)} without an interval"] if self.unknown else []
         named = ", ".join((*self.cells[:NAMED], *rest))
-        return Noted(f"precision of ±{self.asked:.2%} missed: {named}; {QUIET}", self.number)
+        return Noted(f"precision of ±{self.asked:.2%} missed: {named}; {self.advice}", self.number)
 
 
 def missed_precision(run: Run) -> Missed | None:
@@ -163,7 +164,8 @@ def missed_precision(run: Run) -> Missed | None:
     if not found and not unknown:
         return None
     found.sort(reverse=True)
-    return Missed(asked, tuple(text for _, text in found), unknown)
+    advice = QUIET if run.finished is not None else RESUME
+    return Missed(asked, tuple(text for _, text in found), unknown, advice)
 
 
 TIMES_MORE = 4

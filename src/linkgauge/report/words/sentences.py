@@ -19,6 +19,7 @@ from linkgauge.model.notes import (
 from linkgauge.model.units import approximate_size, format_size
 
 QUIET = "raise --max-time or quiet the machine"
+RESUME = "the run was interrupted: --resume goes on with it"
 NAMED = 6
 """The most cells or subjects that are named."""
 

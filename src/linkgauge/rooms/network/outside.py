@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from linkgauge.backends.protocol import Gated, Pace, Timing
+from linkgauge.machine.processes.command import end, start
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.ranks import nic_ends
 from linkgauge.model.transfer import Transfer
@@ -119,9 +120,10 @@ class Outside(Gated):
         limit = self._silent + self._call.size * self._call.loops / LEAST_RATE
         try:
             said, problem = running.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
-            running.kill()
-            running.communicate()
+        except BaseException as error:
+            end(running)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
             ends = (f"nic:{end.nic} of rank {end.rank}" for end in nic_ends(self._transfer))
             which = "client" if self.is_client else "server"
             late = f"the {which} still runs after {limit:.0f} s, from {' to '.join(ends)}"
@@ -135,8 +137,8 @@ class Outside(Gated):
 
     def _start(self) -> subprocess.Popen[bytes]:
         try:
-            return subprocess.Popen(  # noqa: S603  # the tool that was asked for
-                [self._path, *self._tool.command(self._call)], stdin=subprocess.DEVNULL,
+            return start(
+                [self._path, *self._tool.command(self._call)],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self._folder.name,
                 env={**os.environ, "LC_ALL": "C"},
             )  # fmt: skip
@@ -152,8 +154,7 @@ class Outside(Gated):
 
     def _end(self) -> None:
         if self._server is not None:
-            self._server.kill()
-            self._server.communicate()
+            end(self._server)
             self._server = None
 
     def close(self) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from linkgauge.engine.controller import Observer, now
-from linkgauge.engine.interrupts import Interrupts, undisturbed
+from linkgauge.engine.interrupts import Ending, undisturbed
 from linkgauge.engine.kept.folder import create_run_folder
 from linkgauge.engine.kept.runs import VARY_FILE
 from linkgauge.history.keeping import remember
@@ -25,6 +25,7 @@ from linkgauge.model.units import parse_fraction
 from linkgauge.report.console import make_console
 from linkgauge.report.files import write_document, write_run
 from linkgauge.report.formats import Format
+from linkgauge.report.live import INTERRUPTED, say_interrupted
 from linkgauge.report.progress import progress_bar
 
 from .command import VARIATION
@@ -46,12 +47,27 @@ class LiveRounds(Rounds):
         self._task: TaskID = self._progress.add_task("", total=runs)
         self._begun = self._visits = self._visited = 0
         self._said: set[str] = set()
+        self._ending = Ending(say_interrupted)
 
     def __enter__(self) -> LiveRounds:
+        self._ending.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._bar.close()
+        self._ending.__exit__()
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        with self._ending.keeping():
+            yield
+
+    def concluding(self) -> AbstractContextManager[None]:
+        return self._ending.concluding()
+
+    def interrupted(self) -> None:
+        self._bar.close()
+        self.say(INTERRUPTED)
 
     def prepares(self, setting: Setting, number: int) -> None:
         if not self._begun:
@@ -141,7 +157,7 @@ def measure_and_compare(asked: RoundsRequest, observer: Rounds) -> MeasuredRound
     try:
         plans = plan_all(asked.variants, observer)
         for one in measure_rounds(asked, plans, observer):
-            with Interrupts() as interrupts, interrupts.held():
+            with observer.keeping():
                 taken.append(one)
                 _keep(one, observer)
             first_round = len(taken) == len(asked.variants)
@@ -151,7 +167,7 @@ def measure_and_compare(asked: RoundsRequest, observer: Rounds) -> MeasuredRound
         end = reason
     if end is not None and not taken:
         raise end
-    with undisturbed():
+    with observer.concluding():
         variation = _compared(asked, taken, started, whole=end is None)
         return MeasuredRounds(taken, variation, _write(asked, taken, variation), end)
 

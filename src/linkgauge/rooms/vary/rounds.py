@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -15,15 +15,18 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.interrupts import Interrupts
+from linkgauge.engine.interrupts import Interrupts, undisturbed
 from linkgauge.engine.plan import NO_BACKEND, Plan
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import opened
+from linkgauge.machine.processes.command import end, start, waits_for_terminal
 from linkgauge.machine.processes.process import environment_with
 from linkgauge.model.documents.result import Run, worst
 from linkgauge.model.documents.variation import KeptRun, Setting
 from linkgauge.model.errors import InputError, LinkgaugeError
 
+_LOOK = 1.0
+"""Seconds after which a command that still runs is looked at."""
 KEPT = 2000
 """The number of characters that are kept at the end of a command's output."""
 
@@ -34,23 +37,39 @@ def prepare(command: str, environment: Mapping[str, str | None], before: str) ->
     next step in the error."""
     with ExitStack() as ending, Interrupts() as interrupts:
         with interrupts.held():  # Ctrl-C ends the command, also while it starts
-            process = subprocess.Popen(  # noqa: S602  # the user's own command
+            process = start(
                 command,
-                shell=True,
                 env=environment_with(environment),
-                stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
             )
-            ending.enter_context(process)
-            ending.callback(process.wait)
-            ending.callback(process.kill)
-        printed = process.communicate()[0].decode(errors="replace").strip()
+            ending.callback(_end, process)
+        printed = _printed(process, before).decode(errors="replace").strip()
+        ending.pop_all()  # what it has left in the background goes on
     if code := process.returncode:
         ended = f"exit code {code}" if code > 0 else "a signal"
         said = f": {printed.splitlines()[-1]}" if printed else ""
         raise LinkgaugeError(f"--prepare failed before {before} ({ended}){said}")
     return printed[-KEPT:]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with undisturbed():  # a second Ctrl-C must leave nothing behind
+        end(process)
+
+
+def _printed(process: subprocess.Popen[bytes], before: str) -> bytes:
+    """Waits for the end of the command and returns its output. Raises LinkgaugeError if the command
+    asks something at the terminal."""
+    while True:
+        try:
+            return process.communicate(timeout=_LOOK)[0]
+        except subprocess.TimeoutExpired:
+            if waits_for_terminal(process):
+                how = "let it ask nothing, as `sudo -n` does after `sudo -v`"
+                raise LinkgaugeError(
+                    f"--prepare asks at the terminal before {before}: {how}"
+                ) from None
 
 
 # Measures settings in rounds, to compare them.
@@ -87,6 +106,16 @@ class Rounds(Observer):
 
     def prepares(self, setting: Setting, number: int) -> None:
         """Is called before the run of this setting in round `number`. Rounds are counted from 0."""
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """A block that keeps a run. A signal takes effect after it."""
+        with Interrupts() as interrupts, interrupts.held():
+            yield
+
+    def concluding(self) -> AbstractContextManager[None]:
+        """A block that keeps the comparison. A signal does not disturb it."""
+        return undisturbed()
 
 
 _SEED = 1

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
-from linkgauge.backends.cuda.device import CudaDevice
 from linkgauge.machine.tree import ROOT, Root, read_text
 from linkgauge.model.errors import DeviceLost, LinkgaugeError, Unsupported, pip_install
 from linkgauge.model.hardware.gaps import Gap
@@ -143,11 +142,26 @@ class Questions:
         return None if value is None else bool(value)
 
 
+class Identified(Protocol):
+    """A device as CUDA names it, so that NVML can find it."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def is_instance(self) -> bool: ...
+    @property
+    def near(self) -> int: ...
+    def pci_address(self) -> str: ...
+    def uuid(self) -> str: ...
+
+
 class NvmlTelemetry:
     """Facts that NVML reports about the devices of this process. Without NVML, all facts are
     unknown."""
 
-    def __init__(self, devices: Sequence[CudaDevice]) -> None:
+    def __init__(self, devices: Sequence[Identified]) -> None:
         self._devices = devices
         self._handles: dict[int, Any] = {}
         self._library: Any = None
@@ -165,7 +179,7 @@ class NvmlTelemetry:
                 peers[device.pci_address()] = f"cuda:{device.index}"
         return tuple(self._describe(device, peers) for device in self._devices)
 
-    def _describe(self, device: CudaDevice, peers: dict[str, str]) -> Accelerator:
+    def _describe(self, device: Identified, peers: dict[str, str]) -> Accelerator:
         memory = f"cuda:{device.index}"
         try:
             pci, uuid = device.pci_address(), device.uuid()
@@ -206,7 +220,7 @@ class NvmlTelemetry:
                     return f"cuda:{device.index}"
         return None
 
-    def _questions(self, device: CudaDevice) -> Questions:
+    def _questions(self, device: Identified) -> Questions:
         """Returns an object for questions about a device. Raises DeviceLost if NVML reports the
         device as lost, and Unsupported if NVML is missing or does not know the device."""
         library = self._library
@@ -233,7 +247,7 @@ class NvmlTelemetry:
             library.nvmlShutdown()
 
 
-def _handle(library: Any, device: CudaDevice) -> Any:
+def _handle(library: Any, device: Identified) -> Any:
     """Returns NVML's handle of a device. A MIG instance has the handle of its GPU, because links
     and clocks belong to the whole GPU."""
     if not device.is_instance:

@@ -1,0 +1,187 @@
+"""NVIDIA's cards as NVML reports them, under the numbers that CUDA gives them. CUDA stays closed:
+its driver takes one to two seconds to start on machines with several cards."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+import msgspec
+
+from linkgauge.backends.cuda.driver import cuda_version
+from linkgauge.backends.cuda.settings import load_tuned, tuned_notes
+from linkgauge.machine.numa import near_node
+from linkgauge.machine.tree import ROOT, read_text
+from linkgauge.model.hardware.inventory import Accelerator
+from linkgauge.model.hardware.machine import Device
+
+from .library import NvmlTelemetry, Questions, open_library
+from .nvlink import pci_address
+
+_NUMBER = re.compile(r"[0-9]{1,4}")
+_UUID = re.compile(r"GPU-[0-9a-f-]+", re.IGNORECASE)
+
+
+class Card(msgspec.Struct, frozen=True):
+    """A card. `index` is its number in CUDA, `driver` the version of its driver, and `capability`
+    its compute capability; null if unknown."""
+
+    place: tuple[int, int, int]
+    model: str
+    memory: int
+    pci: str
+    id: str
+    driver: str = ""
+    capability: tuple[int, int] | None = None
+    index: int = 0
+    is_instance: bool = False
+
+    @property
+    def near(self) -> int:
+        return near_node(ROOT, self.pci)
+
+    def pci_address(self) -> str:
+        return self.pci
+
+    def uuid(self) -> str:
+        return self.id
+
+    def describe(self, *, tuned: bool) -> Device:
+        """Returns the card's description. `tuned` says whether tuned settings are used."""
+        capability = [] if self.capability is None else [
+            f"compute capability {'.'.join(map(str, self.capability))}"
+        ]  # fmt: skip
+        return Device(
+            memory=f"cuda:{self.index}",
+            model=self.model,
+            memory_bytes=self.memory,
+            largest_buffer=self.memory,
+            driver=self.driver,
+            near=self.near,
+            pci=self.pci,
+            uuid=self.id,
+            notes=(*capability, *(tuned_notes(load_tuned(self.model)) if tuned else ())),
+        )
+
+
+class CardsGlance:
+    """What NVML reports about these cards. `tuned` says whether tuned settings are used."""
+
+    def __init__(self, cards: Sequence[Card], *, tuned: bool) -> None:
+        self._cards, self._tuned = cards, tuned
+
+    def devices(self) -> tuple[Device, ...]:
+        return tuple(card.describe(tuned=self._tuned) for card in self._cards)
+
+    def inventory(self) -> tuple[Accelerator, ...]:
+        with closing(NvmlTelemetry(self._cards)) as sensors:
+            return sensors.inventory()
+
+
+def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
+    """Returns the cards that CUDA shows a process with this environment, in CUDA's order. Returns
+    None if only CUDA knows them: NVML is missing or does not answer about a card, a card has MIG
+    instances or shares the host's memory, or the order is CUDA's choice."""
+    try:
+        library = open_library()
+        count = int(library.nvmlDeviceGetCount())
+        found = [_card(library, library.nvmlDeviceGetHandleByIndex(at)) for at in range(count)]
+    except Exception:  # noqa: BLE001  # the binding's errors share no base class
+        return None
+    known = [card for card in found if card is not None]
+    if len(known) < len(found):
+        return None
+    ordered = _ordered(known, environment.get("CUDA_DEVICE_ORDER"))
+    seen = ordered and _visible(ordered, environment.get("CUDA_VISIBLE_DEVICES"))
+    if not seen:  # CUDA says why there is none
+        return None
+    return tuple(msgspec.structs.replace(card, index=at) for at, card in enumerate(seen))
+
+
+def _card(library: Any, handle: Any) -> Card | None:
+    """Returns a card. Returns None if NVML does not report its memory, because the card then shares
+    the host's, or if it has MIG instances."""
+    asked = Questions(library, handle)
+    mig = asked.ask("MIG", "nvmlDeviceGetMigMode")
+    memory = _memory(asked)
+    info = library.nvmlDeviceGetPciInfo(handle)
+    pci = pci_address(info)
+    if memory is None or pci is None or (mig is not None and mig[0]):
+        return None
+    capability = asked.ask("compute capability", "nvmlDeviceGetCudaComputeCapability")
+    module = read_text(ROOT, "sys/module/nvidia/version")
+    number = asked.system("CUDA version", "nvmlSystemGetCudaDriverVersion_v2")
+    return Card(
+        (info.domain, info.bus, info.device),
+        _text(library.nvmlDeviceGetName(handle)),
+        memory,
+        pci,
+        _text(library.nvmlDeviceGetUUID(handle)),
+        " ".join(filter(None, (module, number and f"CUDA {cuda_version(number)}"))),
+        None if capability is None else (capability[0], capability[1]),
+    )
+
+
+def _memory(asked: Questions) -> int | None:
+    """Returns the bytes of memory that programs can use, or None if NVML does not report them. The
+    second version of the call also reports what the driver reserves, which CUDA leaves out."""
+    second = getattr(asked.library, "nvmlMemory_v2", None)
+    if second is not None:
+        found = asked.ask("memory", "nvmlDeviceGetMemoryInfo", second)
+        if found is not None:
+            return int(found.total - found.reserved)
+    found = asked.ask("memory", "nvmlDeviceGetMemoryInfo")
+    return None if found is None else int(found.total)
+
+
+def _ordered(cards: Sequence[Card], order: str | None) -> list[Card] | None:
+    """Returns the cards in CUDA's order, or None if only CUDA knows it.
+
+    CUDA_DEVICE_ORDER=PCI_BUS_ID sorts by PCI address. The default FASTEST_FIRST sorts "from fastest
+    to slowest using a simple heuristic" (CUDA Programming Guide, "CUDA Environment Variables"). The
+    heuristic is not documented, so the order of unlike cards is CUDA's choice. Cards of one model
+    are equally fast, and CUDA lists them by PCI address: so it did in all recorded runs of several
+    cards."""
+    if order != "PCI_BUS_ID" and len({(card.model, card.memory) for card in cards}) > 1:
+        return None
+    return sorted(cards, key=lambda card: card.place)
+
+
+def _visible(cards: Sequence[Card], wanted: str | None) -> list[Card] | None:
+    """Returns the cards that CUDA_VISIBLE_DEVICES selects, in its order, or None if only CUDA knows
+    what it means. The variable has numbers, or UUIDs or their beginnings. The first entry that fits
+    no card hides itself and all that follow (CUDA Programming Guide, "CUDA Environment
+    Variables")."""
+    if wanted is None:
+        return [*cards]
+    words = wanted.split(",")
+    by_number = all(map(_NUMBER.fullmatch, words))
+    if not by_number and not all(map(_UUID.fullmatch, words)):
+        return None
+    chosen: list[Card] = []
+    for word in words:
+        fitting = (
+            cards[int(word) :][:1]
+            if by_number
+            else [card for card in cards if card.id.lower().startswith(word.lower())]
+        )
+        if len(fitting) > 1 or any(card in chosen for card in fitting):
+            return None
+        if not fitting:
+            break
+        chosen += fitting
+    return chosen
+
+
+def _text(value: Any) -> str:
+    """Returns an answer of NVML as text. Older versions of the package answer in bytes."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def glance(*, tuned: bool) -> CardsGlance | None:
+    """Returns what NVML reports about the cards of this process, or None if CUDA must be asked."""
+    found = cards(os.environ)
+    return None if found is None else CardsGlance(found, tuned=tuned)

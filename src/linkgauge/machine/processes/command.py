@@ -1,0 +1,65 @@
+"""Starts commands that are not linkgauge's own, and ends them with all processes that they have
+started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from linkgauge.machine.tree import ROOT, names_in, read_text
+
+GRACE_SECONDS = 2.0
+"""The seconds that the processes of a command have to end by themselves."""
+_LOOK = 0.02
+
+
+def start(command: str | Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
+    """Starts a command as the leader of a process group of its own, without input. Text is a
+    command for the shell. `how` has further arguments of Popen. Raises OSError."""
+    return subprocess.Popen(  # noqa: S603  # what the user has asked for
+        command,
+        shell=isinstance(command, str),
+        stdin=subprocess.DEVNULL,
+        process_group=0,
+        **how,
+    )
+
+
+def end(leader: subprocess.Popen[bytes]) -> None:
+    """Ends all processes of a command's group, and waits for the command itself: first by SIGTERM,
+    which `sudo` passes on, and after a grace by SIGKILL. May be called again."""
+    deadline = time.monotonic() + GRACE_SECONDS
+    _signal(leader, signal.SIGTERM)
+    _signal(leader, signal.SIGCONT)  # one that is stopped would not notice
+    while _signal(leader, 0) and time.monotonic() < deadline:
+        time.sleep(_LOOK)
+    _signal(leader, signal.SIGKILL)
+    for stream in (leader.stdout, leader.stderr):
+        if stream is not None:
+            stream.close()
+    leader.wait()
+
+
+def _signal(leader: subprocess.Popen[bytes], number: int) -> bool:
+    """Sends a signal to the group. Returns whether the group still has processes."""
+    leader.poll()  # reaps it: what has ended counts as long as it is not reaped
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader.pid, number)
+        return True
+    return False
+
+
+def waits_for_terminal(leader: subprocess.Popen[bytes]) -> bool:
+    """Whether a process of the group is stopped. The kernel stops it if it asks something at the
+    terminal, which belongs to linkgauge."""
+    for name in names_in(ROOT, "proc"):
+        if name.isdecimal():
+            fields = (read_text(ROOT, f"proc/{name}/stat") or "").rpartition(")")[2].split()
+            if fields[:1] == ["T"] and fields[2] == str(leader.pid):
+                return True
+    return False
