@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import chain
 
@@ -93,22 +93,26 @@ MOST_WANTED: tuple[str, ...] = (
     "reduce_scatter",
     "alltoall",
     *(row.name for row in COLLECTIVES),
-    "gpu_*",
     "memory_stream_*",
     "memory_latency",
     "host_to_host_*",
+    "gpu_*",
 )
 """What people ask for first, in patterns of names. Where time is short, it goes to these first, and
-then to the other benchmarks in the order of the catalog."""
+then to the other benchmarks in the order of the catalog. Those that accelerators carry out come
+before those of the host alone."""
 
 
-def ranked(names: Iterable[str], asked: Sequence[str], profile: str) -> tuple[str, ...]:
+def ranked(of_host: Mapping[str, bool], asked: Sequence[str], profile: str) -> tuple[str, ...]:
     """Returns these benchmarks, the most wanted first: those that the user `asked` for by name,
-    then those that the profile or else most people want first."""
-    there = dict.fromkeys(names)
-    first = _FIRST.get(profile, MOST_WANTED)
-    wanted = (name for like in (*asked, *first) for name in there if fnmatchcase(name, like))
-    return tuple(dict.fromkeys((*wanted, *there)))
+    then those that the profile or else most people want first. `of_host` says of each benchmark
+    whether only the host is measured."""
+    patterns = _FIRST.get(profile, MOST_WANTED)
+    wanted = (name for like in patterns for name in of_host if fnmatchcase(name, like))
+    order = list(dict.fromkeys((*wanted, *of_host)))
+    if profile not in _FIRST:
+        order.sort(key=of_host.__getitem__)
+    return tuple(dict.fromkeys((*(name for name in asked if name in of_host), *order)))
 
 
 def select(

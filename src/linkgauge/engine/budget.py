@@ -27,6 +27,9 @@ measured once more."""
 LOADS, MOST_LOAD = 5.0, 0.125
 """To load the program and to end the run takes as long as to load it so many times. Loading counts
 as at most this share of the whole time, because the process may have begun long before the run."""
+MOST_END = 0.1
+"""The most of the time that a user gave which is kept for the end. What the end takes longer on a
+busy machine comes on top, so that the time that was given is used for measuring."""
 END_CELL_SECONDS = 0.002
 """CPU seconds to judge and to show a cell."""
 LEAST_SHARE = 0.2
@@ -72,7 +75,8 @@ def budget_of(
         return None
     order: tuple[str, ...] = ()
     if asked != "plan":
-        order = ranked({sheet.benchmark: None for sheet in plan}, named, settings.profile)
+        of_host = {sheet.benchmark: sheet.backend == "host" for sheet in plan}
+        order = ranked(of_host, named, settings.profile)
     if settings.simulation is not None:  # where only measuring takes time
         return Budget(*found, FOR_PASSES * found.aim, found.most, order)
     cpu, waited = time.process_time(), max(waits_for_cpu(os.getpid()).values(), default=0.0)
@@ -81,6 +85,8 @@ def budget_of(
 
     def measuring(seconds: float) -> float:
         end = LOADS * min(cpu + waited, MOST_LOAD * seconds) + showing
+        if asked != "plan":
+            end = min(end, MOST_END * found.aim)
         return max(seconds - opening - end, LEAST_SHARE * seconds)
 
     return Budget(*found, measuring(FOR_PASSES * found.aim), measuring(found.most), order)

@@ -13,7 +13,7 @@ from itertools import chain
 from statistics import median
 
 from linkgauge.model.documents.result import PlannedTable
-from linkgauge.model.settings import Budget
+from linkgauge.model.settings import VISIT_SECONDS, Budget
 from linkgauge.model.transfer import Place
 
 from .enough import VISITS
@@ -23,6 +23,16 @@ _RECENT = 9
 
 Group = tuple[int, ...]
 """The cells that are measured at the same time, by their numbers."""
+
+SETUP_SECONDS = 0.1
+SETUP_RATE = 1e9
+"""Approximate least rate of allocating, filling, warming up and verifying a cell, in bytes/s; for
+estimates only."""
+
+
+def setup_seconds(size: int) -> float:
+    """Returns about how long it takes at most to prepare and to verify a cell of this size."""
+    return SETUP_SECONDS + size / SETUP_RATE
 
 
 class Spending:
@@ -48,10 +58,16 @@ class Spending:
         self._next = [deque(groups[table]) for table in self.tables]
         """The groups of each table that were not visited yet."""
         self._group_of = {key: group for group in chain(*self._next) for key in group}
+        self._usual = {
+            group: VISIT_SECONDS + setup_seconds(plan[table].size)
+            for table, own in zip(self.tables, self._next, strict=True)
+            for group in own
+        }
+        """The seconds of a visit of each group, as far as they are known before."""
         self._own: dict[Group, float] = {}
+        """The seconds of the last visit of each group."""
         self._alike: dict[Hashable, deque[float]] = {}
-        self._all = 0.0
-        self._visits = 0
+        """The seconds of the last visits of alike groups."""
 
     def took(self, key: int, seconds: float) -> None:
         """Counts a visit of a cell. Of cells that are measured at the same time, the first has all
@@ -59,8 +75,6 @@ class Spending:
         group = self._group_of.get(key)
         if group is None:
             return
-        self._all += seconds
-        self._visits += 1
         if key == group[0]:
             self._own[group] = seconds
             self._alike.setdefault(self._kind(group), deque(maxlen=_RECENT)).append(seconds)
@@ -80,13 +94,15 @@ class Spending:
         """Returns how many visits cells that were not reached yet get, if visits that take so many
         seconds are still to come."""
         cells = sum(len(group) for left in self._next for group in left) if self._reaches else 0
-        fitting = int(seconds / self._mean) if self._mean else 0
-        return max(0, min(VISITS * cells, fitting))
+        visited = sum(map(len, self._own))
+        fitting = visited * seconds / max(sum(self._own.values()), 1e-9)
+        return int(max(0.0, min(VISITS * cells, fitting)))
 
     @property
-    def _mean(self) -> float:
-        """Returns the mean seconds of a visit of a cell so far."""
-        return self._all / self._visits if self._visits else 0.0
+    def _pace(self) -> float:
+        """Returns how many times as long as usual the last visits took; 0 before the first one."""
+        usual = sum(self._usual[group] for group in self._own)
+        return sum(self._own.values()) / usual if usual else 0.0
 
     def reserved(self, lacking: Mapping[int, int]) -> float:
         """Returns the seconds of the visits that reached cells still lack, by cell."""
@@ -105,7 +121,8 @@ class Spending:
                 cost = self._cost(left[0])
                 if cost is None and found:
                     return found
-                if VISITS * (self._mean if cost is None else cost) > seconds:
+                guess = self._usual[left[0]] * self._pace if cost is None else cost
+                if VISITS * guess > seconds:
                     return found
                 found |= dict.fromkeys(left.popleft())
                 if cost is None:
