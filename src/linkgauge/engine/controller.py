@@ -58,6 +58,11 @@ class Observer:
         """Called when a pass over the plan begins, with an estimate of the number of visits to
         come."""
 
+    def ends_by(self, moment: float) -> None:
+        """Called when measuring begins in a run with a time budget that the user gave. No visit
+        begins after `moment`, a time of the monotonic clock. It is not called for a simulated
+        machine, whose time is simulated."""
+
     def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
         """Called when a cell begins; for cells that are measured at the same time, with the first
         cell only."""
@@ -148,6 +153,8 @@ def _measure_what_is_left(
     state: PreciseRun, kept: _Records, worker: Workers, observer: Observer
 ) -> None:
     plan, visits, passed = state.opened.plan, state.visits, _Passed(state)
+    if (left := state.seconds_left) is not None:
+        observer.ends_by(time.monotonic() + left)
     shown = _show(0, plan, visits, observer)
     while any(left := visits.left()):
         observer.planned(visits.count_left())

@@ -23,6 +23,7 @@ from linkgauge.engine.measuring.merging import merge, spent
 from linkgauge.engine.workers.messages import Visit
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.grouped import Shared
+from linkgauge.model.notes import Imprecise
 from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.transfer import Place
@@ -317,9 +318,15 @@ class Visits:
 
     def _ended_by_budget(self, key: int, merged: CellResult) -> CellResult:
         """Returns the merged cell. If it would have been visited again, it says why it was not."""
-        bounded = ("noise",) if self._spending is None else ("noise", "max-time")
-        is_cut = key in self._cut and merged.stopped in bounded
-        return replace(merged, stopped="budget") if is_cut else merged
+        if key not in self._cut or merged.stopped not in ("noise", "max-time"):
+            return merged
+        if self._spending is None:
+            return replace(merged, stopped="budget") if merged.stopped == "noise" else merged
+        notes = tuple(
+            replace(note, budget=True) if isinstance(note, Imprecise) else note
+            for note in merged.notes
+        )
+        return replace(merged, stopped="budget", notes=notes)
 
     def _least(self, kind: Hashable) -> int:
         """Returns the least number of visits of each picked cell of a class. If its number of

@@ -32,9 +32,11 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 def reason_lines(run: Run, *, few: bool = False) -> Iterator[Line]:
     """Yields lines on benchmarks without figures: `skip  needs two devices:
     device_to_device_memcpy_read_ce and 3 more`. Failures come last. With `few`, one line covers all
-    skipped benchmarks."""
+    skipped benchmarks, without those that the time budget did not reach."""
     reasons: dict[Status, dict[str, dict[str, None]]] = {status: {} for status in _ORDER}
     for result in run.results:
+        if few and result.cells and all(cell.kind == "budget" for cell in result.cells):
+            continue
         for status, reason in _why(result):
             reasons[status].setdefault(reason, {})[result.benchmark] = None
     for status, found in reasons.items():

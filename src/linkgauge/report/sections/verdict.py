@@ -39,8 +39,8 @@ from linkgauge.report.results import SIMULATED_TILE, label, named, title_of
 from linkgauge.report.words.expectations import is_held, nothing_wrong
 from linkgauge.report.words.groups import SEVERITIES, FindingGroup, groups_of, headline
 from linkgauge.report.words.remedies import Command, RemedyText, Step
-from linkgauge.report.words.run_notes import Missed, missed_precision, spent_budget
-from linkgauge.report.words.sentences import QUIET, first_of, program
+from linkgauge.report.words.run_notes import Missed, missed_precision, more_precise, unreached
+from linkgauge.report.words.sentences import first_of, program
 from linkgauge.report.words.worst import (
     BROKEN,
     Ending,
@@ -212,11 +212,10 @@ def _numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
     ]
     if unseen:
         yield "unseen", plain("; ".join(unseen))
-    spent = spent_budget(run)
     if (missed := missed_precision(run)) is not None:
-        yield "precision", plain(f"{what_precision(missed)}; {spent or QUIET}")
-    elif spent is not None:
-        yield "unreached", plain(spent)
+        yield "precision", plain(f"{what_precision(missed)}{more_precise(run)}")
+    if (left := unreached(run)) is not None:
+        yield "unreached", plain(left)
 
 
 def _lowest(run: Run) -> Iterator[tuple[str, Line]]:
