@@ -153,8 +153,8 @@ def _measure_what_is_left(
     state: PreciseRun, kept: _Records, worker: Workers, observer: Observer
 ) -> None:
     plan, visits, passed = state.opened.plan, state.visits, _Passed(state)
-    if (left := state.seconds_left) is not None:
-        observer.ends_by(time.monotonic() + left)
+    if (seconds := state.seconds_left) is not None:
+        observer.ends_by(time.monotonic() + seconds)
     shown = _show(0, plan, visits, observer)
     while any(left := visits.left()):
         observer.planned(visits.count_left())

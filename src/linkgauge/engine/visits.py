@@ -94,12 +94,12 @@ class Visits:
         self._begin_pass()
 
     def _begin_pass(self) -> None:
-        open_keys = [key for key in range(len(self._taken)) if key not in self._ended]
         self._due, budget = {}, self._budget
         if budget is not None and self._spending is not None:
             self.turn += 1
-            self._due = self._spent_on(open_keys, self._spending)
+            self._due = self._spent_on(self._spending)
         else:
+            open_keys = [key for key in range(len(self._taken)) if key not in self._ended]
             while open_keys and not self._due:
                 self.turn += 1
                 self._due = dict.fromkeys(key for key in open_keys if self._is_due(key))
@@ -114,10 +114,12 @@ class Visits:
         groups = dict(groups_of(self._plan, self._keys, together))
         return Spending(self._plan, budget, groups, self._class_of.__getitem__)
 
-    def _spent_on(self, open_keys: Sequence[int], spending: Spending) -> dict[int, None]:
+    def _spent_on(self, spending: Spending) -> dict[int, None]:
         """Returns the cells of the next pass of a run with a budget that the user gave: cells that
-        are reached for the first time, else those that lack visits, else the least precise."""
-        reached = [key for key in open_keys if self._taken[key]]
+        are reached for the first time, else those that lack visits, else the least precise. Alike
+        cells may have shown since that a cell is less precise than it seemed."""
+        done = self._enough()
+        reached = [key for key, visits in enumerate(self._taken) if visits and key not in done]
         lacking = {key: lack for key in reached if (lack := self._lack(key)) > 0}
         seconds = spending.until - self.at
         if found := spending.reach(seconds - spending.reserved(lacking)):
@@ -158,6 +160,8 @@ class Visits:
     def _end_all(self) -> None:
         """Ends all cells, because the time budget is used."""
         every = range(len(self._taken))
+        if self._spending is not None:
+            self._ended |= self._enough()
         self._cut.update(key for key in every if key not in self._ended)
         self._ended.update(every)
         self._due = {}
@@ -346,21 +350,34 @@ class Visits:
         return self._merged[kind]
 
     def _end_those_that_are_done(self, kind: Hashable) -> None:
-        least, settings = self._least(kind), self._settings_of[kind]
-        if self._spending is not None:
-            done = {key for key, one in self._merge(kind).items() if is_enough(one, settings)}
-        elif self.turn + 1 < least and not any(map(self._may_end, self._members[kind])):
+        if self._spending is not None:  # which ends all cells at once
             return
-        else:
-            done = {
-                key
-                for key, one in self._merge(kind).items()
-                if is_done(one, self._least_of(key), settings)
-            }
+        least, settings = self._least(kind), self._settings_of[kind]
+        if self.turn + 1 < least and not any(map(self._may_end, self._members[kind])):
+            return
+        done = {
+            key
+            for key, one in self._merge(kind).items()
+            if is_done(one, self._least_of(key), settings)
+        }
+        self._ended |= self._together(kind, done)
+
+    def _together(self, kind: Hashable, done: set[int]) -> set[int]:
+        """Returns these cells of a class without those that are measured at the same time as
+        another cell that is not among them. Such cells end together."""
         for keys in self._rounds_of(kind):
-            if not done.issuperset(keys):  # cells measured at the same time end together
+            if not done.issuperset(keys):
                 done.difference_update(keys)
-        self._ended |= done
+        return done
+
+    def _enough(self) -> set[int]:
+        """Returns the visited cells that need no more visits, although there is time."""
+        found: set[int] = set()
+        for kind in {self._class_of[key] for key, visits in enumerate(self._taken) if visits}:
+            settings = self._settings_of[kind]
+            done = {key for key, one in self._merge(kind).items() if is_enough(one, settings)}
+            found |= self._together(kind, done)
+        return found
 
     def _may_end(self, key: int) -> bool:
         """Whether a cell may end before its least number of visits, because its time is over or a
