@@ -166,17 +166,17 @@ def missed_precision(run: Run) -> Missed | None:
 
 
 def more_precise(run: Run) -> str:
-    """Returns what to do for the precision that a run missed. Returns an empty text if that is not
-    known: time goes first to cells that the budget did not reach."""
-    if not run.budget:
-        return f"; {QUIET}"
-    used = f"; the time budget of {format_duration(run.budget.aim)} was used"
+    """Returns what to do for the precision that a run missed: give a time budget, if that helps.
+    Where a budget did not reach all cells, more time goes to these first, so nothing is said."""
+    used = ""
+    if run.budget:
+        used = f"; the time budget of {format_duration(run.budget.aim)} was used"
     cells = [cell for _, cell in cells_of(run.results)]
     if any(cell.kind == "budget" for cell in cells):
         return used
     give = budget_needed(run)
     if give is None:
-        return f"{used}: quiet the machine"
+        return f"{used}: {QUIET}"
     few = any(cell.visits and relative_error(cell.summary) is None for cell in cells)
     return f"{used}: give --budget {give}" + (" to visit each three times" if few else "")
 

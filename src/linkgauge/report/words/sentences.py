@@ -18,7 +18,7 @@ from linkgauge.model.notes import (
 )
 from linkgauge.model.units import approximate_size, format_size
 
-QUIET = "raise --max-time or quiet the machine"
+QUIET = "quiet the machine"
 NAMED = 6
 """The most cells or subjects that are named."""
 

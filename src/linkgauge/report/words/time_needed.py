@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import datetime
 
 from linkgauge.engine.budget import FOR_PASSES
 from linkgauge.engine.enough import VISITS
+from linkgauge.engine.kept.resume import seconds_between
 from linkgauge.engine.spending import setup_seconds
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.settings import VISIT_SECONDS
@@ -23,9 +23,9 @@ SLOWER = 1.25
 
 def budget_needed(run: Run) -> str | None:
     """Returns the time budget with which a run like this one reaches all cells, and also the
-    precision where all cells were reached: `3m`. Returns None if the run had no budget, or if more
-    time would be no help."""
-    if not run.budget:
+    precision where all cells were reached: `3m`. Returns None if more time would be no help, or for
+    a command without budgets."""
+    if run.tool or run.command[1:2] not in ((), ("run",)):
         return None
     cells = [(result, cell) for result in run.results for cell in result.cells]
     visits = sum(len(cell.visits) for _, cell in cells)
@@ -41,7 +41,7 @@ def budget_needed(run: Run) -> str | None:
         elif cell.visits:
             more = 1.0 if reaches else _times_more(cell, run)
             needed += max(VISITS, len(cell.visits) * more) * _usual(result)
-    rest = max(0.0, run.budget.most - run.budget.measuring)
+    rest = max(0.0, run.budget.most - run.budget.measuring) if run.budget else 0.0
     asked = SLOWER * (needed * used / usual / FOR_PASSES + rest)
     return _rounded(asked) if asked <= MOST_SECONDS else None
 
@@ -57,8 +57,7 @@ def _used(run: Run, cells: Sequence[CellResult]) -> float | None:
         return sum(max(VISIT_SECONDS * len(cell.visits), cell.seconds or 0.0) for cell in cells)
     if run.finished is None or run.resumed:
         return None
-    began, ended = map(datetime.fromisoformat, (run.started, run.finished))
-    return max(0.0, (ended - began).total_seconds())
+    return seconds_between(run.started, run.finished) or None
 
 
 def _times_more(cell: CellResult, run: Run) -> float:
