@@ -213,7 +213,9 @@ def _numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
     if unseen:
         yield "unseen", plain("; ".join(unseen))
     if (missed := missed_precision(run)) is not None:
-        yield "precision", plain(f"{what_precision(missed)}{more_precise(run)}")
+        is_busy = any(one.check in ("busy", "processes") for one in outcome.findings)
+        advice = more_precise(run, is_busy=is_busy)
+        yield "precision", plain(f"{what_precision(missed)}{advice}")
     if (left := unreached(run)) is not None:
         yield "unreached", plain(left)
 

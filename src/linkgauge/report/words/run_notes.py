@@ -165,16 +165,17 @@ def missed_precision(run: Run) -> Missed | None:
     return Missed(asked, tuple(text for _, text in found), unknown)
 
 
-def more_precise(run: Run) -> str:
-    """Returns what to do for the precision that a run missed: give a time budget, if that helps.
-    Where a budget did not reach all cells, more time goes to these first, so nothing is said."""
+def more_precise(run: Run, *, is_busy: bool = False) -> str:
+    """Returns what to do for the precision that a run missed: give a time budget, if that helps. It
+    may not where other programs use the machine (`is_busy`). Where a budget did not reach all
+    cells, more time goes to these first, so nothing is said."""
     used = ""
     if run.budget:
         used = f"; the time budget of {format_duration(run.budget.aim)} was used"
     cells = [cell for _, cell in cells_of(run.results)]
     if any(cell.kind == "budget" for cell in cells):
         return used
-    give = budget_needed(run)
+    give = None if is_busy else budget_needed(run)
     if give is None:
         return f"{used}: {QUIET}"
     few = any(cell.visits and relative_error(cell.summary) is None for cell in cells)
