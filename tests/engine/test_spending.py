@@ -16,6 +16,7 @@ from linkgauge.engine.controller import Observer, execute
 from linkgauge.engine.kept.journal import MeasuredVisit, Opened, assemble, follow, visits_of
 from linkgauge.engine.spending import VISITS
 from linkgauge.engine.visits import Visits
+from linkgauge.engine.workers.messages import NOT_REACHED, unmeasured
 from linkgauge.model.notes import Imprecise
 from linkgauge.model.settings import Budget, Settings, Simulation
 from linkgauge.report.words.run_notes import missed_precision, more_precise, unreached
@@ -107,6 +108,17 @@ def test_a_budget_is_used_until_the_precision_is_reached_whatever_the_time_of_a_
     assert {cell.stopped for cell in noisy} == {"budget"}
     (note,) = [note for note in noisy[0].notes if isinstance(note, Imprecise)]
     assert note.budget is True
+
+
+def test_where_the_first_cell_takes_all_of_the_time_a_smaller_size_is_advised(monkeypatch):
+    def given_up(cells, size, visit):
+        clock.now += 6.0
+        return tuple(unmeasured(cell, "skip", NOT_REACHED, "budget") for cell in cells)
+
+    clock = Clock(monkeypatch)
+    clock.measure = given_up
+    _, run = ran(clock, 5.0)
+    assert unreached(run).endswith(" in 10 s: give a longer --budget or a smaller --size")
 
 
 def test_it_ends_before_its_time_where_all_is_precise(monkeypatch):

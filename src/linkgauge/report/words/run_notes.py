@@ -198,6 +198,8 @@ def unreached(run: Run) -> str | None:
     aim = format_duration(run.budget.most)
     give = budget_needed(run)
     advice = f": give --budget {give}" if give else f": name those to measure ({_LIST})"
+    if not any(cell.visits for _, cell in cells_of(run.results)):  # the first took all of the time
+        advice = ": give a longer --budget or a smaller --size"
     more = f" and {len(names) - FEW_NAMED} more" if len(names) > FEW_NAMED else ""
     return f"{cells} of {', '.join(names[:FEW_NAMED])}{more} in {aim}{advice}"
 
