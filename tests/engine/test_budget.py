@@ -19,7 +19,7 @@ from linkgauge.engine.workers.messages import Visit
 from linkgauge.engine.workers.supervisor import Supervisor
 from linkgauge.model.documents.soak import Soaking
 from linkgauge.model.settings import Budget, Settings, Simulation
-from linkgauge.report.words.run_notes import spent_budget
+from linkgauge.report.words.run_notes import more_precise, unreached
 from visit_kit import plan_of, planned, sheet, visited
 
 SETTINGS = Settings((64,), precision=0.01, max_time=6000.0)
@@ -65,8 +65,7 @@ def test_time_goes_to_the_least_precise_figures(monkeypatch):
     stopped = {cell.column: cell.stopped for cell in run.results[0].cells}
     assert stopped["3"] == stopped["8"] == "budget"
     assert {stopped[column] for column in "124567"} == {"precision"}
-    told = "time budget of 45 s used: 2 figures are less certain than ±1.00%: give --budget 3m"
-    assert spent_budget(run) == told
+    assert "the time budget of 45 s was used" in more_precise(run)
 
 
 def test_what_the_budget_does_not_reach_is_skipped_and_said(monkeypatch):
@@ -75,7 +74,7 @@ def test_what_the_budget_does_not_reach_is_skipped_and_said(monkeypatch):
     cells = {cell.column: cell for cell in run.results[0].cells}
     assert [cells[column].status for column in "12345678"] == ["pass"] * 5 + ["skip"] * 3
     assert {cells[column].kind for column in "678"} == {"budget"}
-    assert spent_budget(run).startswith("time budget of 10 s used: 3 cells not measured, ")
+    assert unreached(run).startswith("3 cells of b in 10 s")
     assert run.finished is not None
     assert state_of(records).is_complete
     assert assemble(records) == run
@@ -153,7 +152,8 @@ def test_what_is_promised():
     simulated = replace(quick, simulation=Simulation("m", "d"))
     for endless in (replace(quick, samples=3), replace(quick, soak=Soaking(9.0)), simulated):
         assert promise_of(plan, endless, "plan") is None
-    assert budget_of(plan, simulated, 7.0, 0.0) == Budget(7.0, 7.0, pytest.approx(6.3), 7.0)
+    order = ("host_to_device_memcpy_ce",)
+    assert budget_of(plan, simulated, 7.0, 0.0) == Budget(7.0, 7.0, pytest.approx(6.3), 7.0, order)
 
 
 def test_a_busy_machine_leaves_more_time_for_the_report(monkeypatch):
@@ -168,6 +168,22 @@ def test_a_busy_machine_leaves_more_time_for_the_report(monkeypatch):
     quiet, busy, overloaded = (one.measuring for one in found)
     # Three seconds went by until the machine was open, and loading had taken 0.3 s.
     assert quiet == pytest.approx(40 - 3 - 5 * 0.3, abs=0.1)
-    assert busy == pytest.approx(40 - 3 - 5 * 1.3, abs=0.1)
-    assert overloaded == pytest.approx(40 - 3 - 5 * 5, abs=1.5)
-    assert all(one.passes < one.measuring for one in found[:2])
+    assert busy == overloaded == pytest.approx(40 - 3 - 0.1 * 40)  # time was given to measure
+    assert all(one.passes < one.measuring for one in found)
+
+
+def test_a_busy_machine_leaves_more_time_for_the_report_where_the_plan_says_how_long(monkeypatch):
+    plan = plan_of(machine([device()]), "host_to_device_memcpy_ce")
+    quick = replace(SETTINGS, profile="quick", max_time=0.3)
+    monkeypatch.setattr(budget.time, "monotonic", lambda: 103.0)
+    monkeypatch.setattr(budget.time, "process_time", lambda: 0.3)
+    found = []
+    for waited in (0.0, 1.0, 100.0):
+        monkeypatch.setattr(budget, "waits_for_cpu", lambda pid, waited=waited: {str(pid): waited})
+        found.append(budget_of(plan, quick, "plan", 100.0))
+    assert {one.most for one in found} == {60}
+    quiet, busy, overloaded = (one.measuring for one in found)
+    assert quiet == pytest.approx(60 - 3 - 5 * 0.3, abs=0.1)
+    assert busy == pytest.approx(60 - 3 - 5 * 1.3, abs=0.1)
+    assert overloaded == pytest.approx(60 - 3 - 5 * 7.5, abs=1.5)
+    assert all(one.order == () for one in found)

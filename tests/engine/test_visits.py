@@ -6,7 +6,8 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.engine.visits import Visits, least_visits
+from linkgauge.engine.enough import least_visits
+from linkgauge.engine.visits import Visits
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 from visit_kit import planned, sheet, visited

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gate_kit import AIM, MACHINE, Trial, cell, normal, run, runs
 from linkgauge.judge.compare.gate import hold, suspects
+from linkgauge.rooms.gate.words import why
 
 BASE = (100.0, 100.4, 99.6, 100.2, 99.8)
 LOSS = (90.0, 90.4, 89.6)
@@ -47,6 +48,40 @@ def test_a_worse_status_fails_and_a_better_one_passes(status):
     assert verdicts([run("a", good)], [run("b", bad)]) == ["worse status"]
     assert verdicts([run("a", bad)], [run("b", good)]) == ["ok"]
     assert verdicts([run("a", bad)], [run("b", bad)]) == ["ok"]
+
+
+def untried(number):
+    return cell(number, None, status="skip", reason="the time budget was used", tried=False)
+
+
+def test_a_cell_that_one_side_did_not_try_is_not_compared_and_never_a_regression():
+    measured, other = cell(0, 1.0), cell(1, 1.0)
+    for sides in ((measured, untried(0)), (untried(0), measured), (untried(0), untried(0))):
+        gate = hold([run("a", sides[0])], [run("b", sides[1])], [], AIM)
+        assert (gate.cells[0].verdict, gate.code) == ("not compared", 4)
+        assert "the time budget was used" in why(gate.cells[0])
+    # A cell that failed is no cell that was not tried.
+    failed = cell(0, None, status="error", reason="because")
+    assert verdicts([run("a", measured)], [run("b", failed)]) == ["worse status"]
+    # The rest is still judged.
+    sides = [
+        [replace(one, cells=(*one.cells, of)) for one in runs(name, *figures)]
+        for name, figures, of in (("a", BASE, other), ("b", LOSS, untried(1)))
+    ]
+    gate = hold(*sides, [], AIM)
+    assert [one.verdict for one in gate.cells] == ["regression", "not compared"]
+    # One run that tried it is enough.
+    assert verdicts(runs("a", *BASE), [*runs("b", *BASE), run("c", untried(0))]) == ["ok"]
+
+
+def test_a_cell_that_was_not_asked_for_or_came_after_ctrl_c_is_not_compared():
+    one, two = cell(0, 1.0, devices=("cuda:0",)), cell(1, 1.0, devices=("cuda:1",))
+    other = cell(4, 1.0, devices=("cuda:0", "cuda:1"))  # of another benchmark
+    assert verdicts([run("a", one, two)], [run("b", one)])[1] == "not compared"
+    assert verdicts([run("a", one, other)], [run("b", one)])[1] == "not compared"
+    stopped = replace(run("b", one, other), ended=False)
+    assert verdicts([run("a", one, two, other)], [stopped])[1] == "not compared"
+    assert verdicts([run("a", one, two, other)], [run("b", one, other)])[1] == "missing"
 
 
 def test_a_cell_measured_under_another_load_is_inconclusive_and_names_the_process():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import chain
 
 from msgspec.structs import replace
@@ -77,6 +78,41 @@ def _listed(row: Row | Sweep) -> Row | Sweep:
 CATALOG = {row.name: _listed(row) for row in chain(NVBANDWIDTH, *GROUPS.values())}
 _FIRST: dict[str | None, tuple[str, ...]] = {COMPARISON: VM}
 """The benchmarks that a profile measures first, in this order."""
+MOST_WANTED: tuple[str, ...] = (
+    "host_to_device_memcpy_*",
+    "device_to_host_memcpy_*",
+    "device_to_device_memcpy_*",
+    "device_local_copy",
+    "*_bidirectional_memcpy_*",
+    "*_device_latency_*",
+    "all_to_*",
+    "host_to_all_*",
+    "one_to_all_*",
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "alltoall",
+    *(row.name for row in COLLECTIVES),
+    "memory_stream_*",
+    "memory_latency",
+    "host_to_host_*",
+    "gpu_*",
+)
+"""What people ask for first, in patterns of names. Where time is short, it goes to these first, and
+then to the other benchmarks in the order of the catalog. Those that accelerators carry out come
+before those of the host alone."""
+
+
+def ranked(of_host: Mapping[str, bool], asked: Sequence[str], profile: str) -> tuple[str, ...]:
+    """Returns these benchmarks, the most wanted first: those that the user `asked` for by name,
+    then those that the profile or else most people want first. `of_host` says of each benchmark
+    whether only the host is measured."""
+    patterns = _FIRST.get(profile, MOST_WANTED)
+    wanted = (name for like in patterns for name in of_host if fnmatchcase(name, like))
+    order = list(dict.fromkeys((*wanted, *of_host)))
+    if profile not in _FIRST:
+        order.sort(key=of_host.__getitem__)
+    return tuple(dict.fromkeys((*(name for name in asked if name in of_host), *order)))
 
 
 def select(

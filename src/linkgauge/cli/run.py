@@ -56,8 +56,8 @@ class RunOptions(Options):
     )
     budget: Time | None = option(
         PRECISION,
-        "End after this long in all: 30s, 5m; the time goes to the least precise figures. Default: "
-        "what --dry-run says.",
+        "End after this long in all: 30s, 5m; it goes to three visits of each cell, the most "
+        "wanted benchmarks first, then to the least precise figures. Default: what --dry-run says.",
         "TIME",
     )
     tune: bool = option(

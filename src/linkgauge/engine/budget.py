@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from linkgauge.benchmarks.catalog import ranked
 from linkgauge.engine.workers.process import waits_for_cpu
 from linkgauge.model.settings import Budget, Settings
 
@@ -25,6 +27,9 @@ measured once more."""
 LOADS, MOST_LOAD = 5.0, 0.125
 """To load the program and to end the run takes as long as to load it so many times. Loading counts
 as at most this share of the whole time, because the process may have begun long before the run."""
+MOST_END = 0.1
+"""The most of the time that a user gave which is kept for the end. What the end takes longer on a
+busy machine comes on top, so that the time that was given is used for measuring."""
 END_CELL_SECONDS = 0.002
 """CPU seconds to judge and to show a cell."""
 LEAST_SHARE = 0.2
@@ -55,22 +60,33 @@ def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> 
 
 
 def budget_of(
-    plan: Plan, settings: Settings, asked: float | OfPlan | None, began: float
+    plan: Plan,
+    settings: Settings,
+    asked: float | OfPlan | None,
+    began: float,
+    named: Sequence[str] = (),
 ) -> Budget | None:
     """Returns the time budget of a run that began to open the machine at `began`, a time of the
     monotonic clock. Returns None for a run without one. The time that is left for the end of the
-    run follows from the time that loading took, with all waiting for CPUs."""
+    run follows from the time that loading took, with all waiting for CPUs. Time that was `asked`
+    for goes first to the benchmarks that the user `named`."""
     found = promise_of(plan, settings, asked)
     if found is None:
         return None
+    order: tuple[str, ...] = ()
+    if asked != "plan":
+        of_host = {sheet.benchmark: sheet.backend == "host" for sheet in plan}
+        order = ranked(of_host, named, settings.profile)
     if settings.simulation is not None:  # where only measuring takes time
-        return Budget(*found, FOR_PASSES * found.aim, found.most)
+        return Budget(*found, FOR_PASSES * found.aim, found.most, order)
     cpu, waited = time.process_time(), max(waits_for_cpu(os.getpid()).values(), default=0.0)
     showing = (1 + waited / cpu) * END_CELL_SECONDS * sum(len(sheet.cells) for sheet in plan)
     opening = time.monotonic() - began
 
     def measuring(seconds: float) -> float:
         end = LOADS * min(cpu + waited, MOST_LOAD * seconds) + showing
+        if asked != "plan":
+            end = min(end, MOST_END * found.aim)
         return max(seconds - opening - end, LEAST_SHARE * seconds)
 
-    return Budget(*found, measuring(FOR_PASSES * found.aim), measuring(found.most))
+    return Budget(*found, measuring(FOR_PASSES * found.aim), measuring(found.most), order)

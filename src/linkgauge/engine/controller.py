@@ -21,7 +21,13 @@ from linkgauge.engine.kept.journal import (
     result_of,
 )
 from linkgauge.engine.kept.run_state import PreciseRun, RunState, state_of
-from linkgauge.engine.workers.messages import NOT_REACHED, Visit, Workers, unmeasured
+from linkgauge.engine.workers.messages import (
+    NOT_REACHED,
+    Visit,
+    Workers,
+    skipped_by_plan,
+    unmeasured,
+)
 from linkgauge.engine.workers.ranges import advice
 from linkgauge.machine.kernel_log import Follower
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Result, Run
@@ -51,6 +57,11 @@ class Observer:
     def planned(self, visits: int) -> None:
         """Called when a pass over the plan begins, with an estimate of the number of visits to
         come."""
+
+    def ends_by(self, moment: float) -> None:
+        """Called when measuring begins in a run with a time budget that the user gave. No visit
+        begins after `moment`, a time of the monotonic clock. It is not called for a simulated
+        machine, whose time is simulated."""
 
     def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
         """Called when a cell begins; for cells that are measured at the same time, with the first
@@ -115,10 +126,14 @@ def go_on_with(
         with kept.complete():
             if isinstance(state, PreciseRun):
                 _measure_what_is_left(state, kept, worker, observer)
-                if not state.is_settled and (cells := _not_doubted(state, doubts)):
+                cells = () if state.is_settled else _not_doubted(state, doubts)
+                if cells:
                     observer.say(f"measuring {count_of(len(cells))} once more")
+                if cells or (state.visits.has_time_left and not state.is_settled):
                     kept.keep(Again(cells))
                     _measure_what_is_left(state, kept, worker, observer)
+                for record in _unreached(state):
+                    kept.keep(record)
             else:
                 _repeat(state, kept, worker, observer)
             end_profile(opened.settings, worker, kept.keep, observer)
@@ -142,10 +157,12 @@ def _measure_what_is_left(
     state: PreciseRun, kept: _Records, worker: Workers, observer: Observer
 ) -> None:
     plan, visits, passed = state.opened.plan, state.visits, _Passed(state)
+    if (seconds := state.seconds_left) is not None:
+        observer.ends_by(time.monotonic() + seconds)
     shown = _show(0, plan, visits, observer)
     while any(left := visits.left()):
         observer.planned(visits.count_left())
-        for number in _order(len(left), visits.turn):
+        for number in visits.order():
             sheet = plan[number]
             for together in _together(left[number]):
                 if visits.is_over:
@@ -157,9 +174,15 @@ def _measure_what_is_left(
                     kept.keep(MeasuredVisit(number, cell, at=at))
                     observer.finished(cell)
             shown = _show(shown, plan, visits, observer)
-    for number, one in [*visits.unreached()]:
-        kept.keep(MeasuredVisit(number, unmeasured(one, "skip", NOT_REACHED, "budget")))
     _show(shown, plan, visits, observer)
+
+
+def _unreached(state: PreciseRun) -> Iterator[Record]:
+    """Yields the records of the cells that the time budget did not reach, or that cannot be
+    measured."""
+    for number, one in [*state.visits.unreached()]:
+        skipped = skipped_by_plan(one) or unmeasured(one, "skip", NOT_REACHED, "budget")
+        yield MeasuredVisit(number, skipped)
 
 
 def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observer) -> None:
@@ -234,12 +257,6 @@ def end_profile(settings: Settings, worker: Workers, keep: Sink, observer: Obser
     """Ends the run's profiler, if there is one, and records the names of its files."""
     if settings.profiler is not None and (files := worker.end_profile(observer.say)):
         keep(Left(files))
-
-
-def _order(sheets: int, turn: int) -> Sequence[int]:
-    """Returns the indices of the tables in the order in which a pass measures them. The second pass
-    runs in reverse, so that drift over time is not attributed to a table."""
-    return range(sheets)[:: -1 if turn == 1 else 1]
 
 
 def _show(shown: int, plan: Sequence[PlannedTable], visits: Visits, observer: Observer) -> int:

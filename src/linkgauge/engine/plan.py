@@ -24,6 +24,7 @@ from linkgauge.model.transfer import Benchmark, Cell, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from .rounds import size_of, title_of, tournament
+from .spending import setup_seconds
 
 Plan = tuple[PlannedTable, ...]
 
@@ -332,10 +333,6 @@ def peak_memory(plan: Plan) -> dict[str, int]:
     return peak
 
 
-SETUP_SECONDS = 0.1
-SETUP_RATE = 1e9
-"""Approximate least rate of allocating, filling, warming up and verifying a cell, in bytes/s; for
-estimates only."""
 SIMULATED_SECONDS = 0.0005
 """Approximate wall time of a simulated cell, and of each of its transfers."""
 
@@ -347,10 +344,7 @@ def most_seconds(plan: Plan, settings: Settings) -> float | None:
         return None
     if settings.simulation is not None:
         return sum(SIMULATED_SECONDS * (1 + len(cell.transfers)) for _, cell in able(plan))
-    return sum(
-        settings.of(cell).max_time + SETUP_SECONDS + sheet.size / SETUP_RATE
-        for sheet, cell in able(plan)
-    )
+    return sum(settings.of(cell).max_time + setup_seconds(sheet.size) for sheet, cell in able(plan))
 
 
 def check_exists(transfers: Iterable[Transfer], machine: Machine) -> None:

@@ -41,7 +41,7 @@ from .controller import Doubts, Observer, Sink, end_profile, execute, now
 from .interrupts import Interrupts
 from .locks import devices_measured, hold
 from .plan import Plan, able, make_plan
-from .request import RunRequest
+from .request import RunRequest, Selection
 from .rewriting import as_graphs, by_engine, in_memory
 from .rounds import draw
 
@@ -187,7 +187,9 @@ class Session:
     def _budget(self, plan: Plan) -> Budget | None:
         """Returns the time budget for this plan. A further plan of the session gets what is left of
         the first one's."""
-        found = budget_of(plan, self.request.settings, self.request.budget, self._began)
+        request, what = self.request, self.request.what
+        named = what.names if isinstance(what, Selection) else ()
+        found = budget_of(plan, request.settings, request.budget, self._began, named)
         if found is not None:
             left = max(self.until - time.monotonic(), 0.0)
             found = msgspec.structs.replace(found, measuring=min(found.measuring, left))

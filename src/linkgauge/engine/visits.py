@@ -5,7 +5,8 @@ A run goes over its plan in passes. The first passes show how similar cells vary
 Further passes visit cells whose interval is not yet narrow enough. A cell ends when its interval is
 narrow enough, when its time is used up, or when more visits would not make the interval narrower.
 If the run has a time budget, a pass after the first visits only those cells for which there is time
-left, beginning with the least precise ones; once the budget is used, all cells end. The next visit
+left, beginning with the least precise ones; once the budget is used, all cells end. A budget that
+the user gave decides from the first pass on which cells are visited (`spending`). The next visit
 depends only on earlier visits, so an interrupted run resumes where it stopped."""
 
 from __future__ import annotations
@@ -22,24 +23,19 @@ from linkgauge.engine.measuring.merging import merge, spent
 from linkgauge.engine.workers.messages import Visit
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.grouped import Shared
-from linkgauge.model.memory import Memory
-from linkgauge.model.notes import NotRevisited
+from linkgauge.model.notes import Imprecise
 from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.transfer import Place
 
-_DEGREES = 6
-"""The degrees of freedom that the variance between visits should have. Student's t is then 2.45,
-little more than the 1.96 of a known variance. They also show whether the precision can be
-reached."""
+from .alike_cells import class_of
+from .enough import VISITS, is_done, is_enough, least_visits
+from .spending import Spending, groups_of
+
 _PICKED = 24
 """The number of cells that are visited several times to show how alike cells vary. If there are
 more alike cells, the others are visited once, and again only if their figure is not precise
 enough."""
-_LEAST_DEGREES = 4
-"""The least degrees of freedom for a cell that varies unlike all its peers."""
-_LEAST_TO_JUDGE = 9
-"""The fewest samples that show the same with fewer than `_DEGREES` degrees of freedom."""
 _OVER = 0.2
 """The share of the time left for the end of a run by which a visit may exceed the time for
 measuring, before it is given up."""
@@ -50,11 +46,6 @@ class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     sheet: int
     place: Place
-
-
-def least_visits(alike: int) -> int:
-    """Returns the fewest visits of each of `alike` similar cells that show how these cells vary."""
-    return 1 + math.ceil(_DEGREES / max(1, alike))
 
 
 class Visits:
@@ -90,6 +81,7 @@ class Visits:
                     self._settings_of[kind] = settings.of(cell)
                 if cell.round is not None:
                     self._rounds[number, cell.round].append(key)
+        self._spending = None if budget is None or not budget.order else self._ordered(budget)
         self._picked = set(self._pick())
         self._ended: set[int] = set()
         self._merged: dict[Hashable, dict[int, CellResult]] = {}
@@ -102,36 +94,74 @@ class Visits:
         self._begin_pass()
 
     def _begin_pass(self) -> None:
-        open_keys = [key for key in range(len(self._taken)) if key not in self._ended]
-        self._due = {}
-        while open_keys and not self._due:
+        self._due, budget = {}, self._budget
+        if budget is not None and self._spending is not None:
             self.turn += 1
-            self._due = dict.fromkeys(key for key in open_keys if self._is_due(key))
-        if self.turn and self._budget is not None and self._due:
-            self._due = self._affordable(self._budget.passes - self.at)
-            if not self._due:
-                self._end_all()
+            self._due = self._spent_on(self._spending)
+        else:
+            open_keys = [key for key in range(len(self._taken)) if key not in self._ended]
+            while open_keys and not self._due:
+                self.turn += 1
+                self._due = dict.fromkeys(key for key in open_keys if self._is_due(key))
+            if self.turn and budget is not None and self._due:
+                self._due = self._affordable(self._due, budget.passes - self.at)
+        if budget is not None and not self._due:
+            self._end_all()
         self._waiting = Counter(self._class_of[key] for key in self._due)
 
-    def _affordable(self, seconds: float) -> dict[int, None]:
-        """Returns those of the cells of this pass for which there is time, if they take as long as
-        before. The least precise cells come first. Cells that are measured at the same time stay
+    def _ordered(self, budget: Budget) -> Spending:
+        together = {key: keys for keys in self._rounds.values() for key in keys}
+        groups = dict(groups_of(self._plan, self._keys, together))
+        return Spending(self._plan, budget, groups, self._class_of.__getitem__)
+
+    def _spent_on(self, spending: Spending) -> dict[int, None]:
+        """Returns the cells of the next pass of a run with a budget that the user gave: cells that
+        are reached for the first time, else those that lack visits, else the least precise. Alike
+        cells may have shown since that a cell is less precise than it seemed."""
+        done = self._enough()
+        reached = [key for key, visits in enumerate(self._taken) if visits and key not in done]
+        lacking = {key: lack for key in reached if (lack := self._lack(key)) > 0}
+        seconds = spending.until - self.at
+        if found := spending.reach(seconds - spending.reserved(lacking)):
+            return found
+        if lacking:
+            most = max(lacking.values())
+            return {key: None for key, lack in lacking.items() if lack == most}
+        return self._affordable(reached, seconds)
+
+    def _lack(self, key: int) -> int:
+        """Returns how many of its first visits a cell still lacks."""
+        return self._least_of(key) - len(self._taken[key])
+
+    def order(self) -> Sequence[int]:
+        """Returns the indices of the tables in the order in which this pass measures them. The
+        second visits are made in reverse, so that drift over time is not attributed to a table."""
+        if self._spending is None:
+            return range(len(self._plan))[:: -1 if self.turn == 1 else 1]
+        is_second = {len(self._taken[key]) for key in self._due} == {1}
+        return self._spending.tables[:: -1 if is_second else 1]
+
+    def _affordable(self, keys: Collection[int], seconds: float) -> dict[int, None]:
+        """Returns those of these cells for which there is time, if they take as long as before.
+        The least precise cells come first. Cells that are measured at the same time stay
         together."""
-        merged = {key: self._merge(self._class_of[key])[key] for key in self._due}
+        merged = {key: self._merge(self._class_of[key])[key] for key in keys}
         lack = {key: relative_error(cell.summary) or math.inf for key, cell in merged.items()}
         together = {key: keys for keys in self._rounds.values() for key in keys}
         chosen: dict[int, None] = {}
-        for key in sorted(self._due, key=lambda key: (-lack[key], self._took.get(key, 0.0))):
+        for key in sorted(keys, key=lambda key: (-lack[key], self._took.get(key, 0.0))):
             group = together.get(key, [key])
             cost = sum(self._took.get(one, 0.0) for one in group)
             if key not in chosen and cost <= seconds:
                 seconds -= cost
                 chosen |= dict.fromkeys(group)
-        return {key: None for key in self._due if key in chosen}
+        return {key: None for key in keys if key in chosen}
 
     def _end_all(self) -> None:
         """Ends all cells, because the time budget is used."""
         every = range(len(self._taken))
+        if self._spending is not None:
+            self._ended |= self._enough()
         self._cut.update(key for key in every if key not in self._ended)
         self._ended.update(every)
         self._due = {}
@@ -167,6 +197,8 @@ class Visits:
             yield from found
 
     def _least_of(self, key: int) -> int:
+        if self._spending is not None:
+            return self._least(self._class_of[key])
         return self._least(self._class_of[key]) if key in self._picked else 1
 
     def add(self, sheet: int, cell: CellResult, at: float | None = None) -> None:
@@ -175,6 +207,8 @@ class Visits:
         self._taken[key] = (*self._taken[key], cell)
         if at is not None:
             self._took[key], self.at = at - self.at, at
+            if self._spending is not None:
+                self._spending.took(key, self._took[key])
         if self.is_over:
             self._end_all()
         kind = self._class_of[key]
@@ -190,13 +224,27 @@ class Visits:
 
     def again(self, cells: Iterable[CellAt]) -> None:
         """Adds a pass over these cells at the end of the run. Cells that are measured at the same
-        time are visited, too. Each cell gets time for another visit."""
+        time are visited, too. Each cell gets time for another visit. A budget that the user gave is
+        then used to its end."""
         asked = {self._keys[cell.sheet][cell.place] for cell in cells}
         for together in self._rounds.values():
             if not asked.isdisjoint(together):
                 asked.update(together)
         self._again = asked
-        self._ask_for(asked)
+        if self.has_time_left and self._spending is not None:
+            self._spending.end_reaching()
+            self._ended -= self._cut
+            self._cut.clear()
+        if asked:
+            self._ask_for(asked)
+        else:
+            self._begin_pass()
+
+    @property
+    def has_time_left(self) -> bool:
+        """Whether a budget that the user gave has time left for cells that ended without their
+        precision."""
+        return self._spending is not None and bool(self._cut) and not self.is_over
 
     def lost(self) -> dict[int, int]:
         """Returns the cells without figures because a rank was lost. The value is the number of
@@ -236,23 +284,30 @@ class Visits:
 
     def count_left(self) -> int:
         """Returns the number of visits still to come, as far as it is known now."""
-        return sum(
-            max(key in self._due, self._least_of(key) - len(visits))
+        spending = self._spending
+        lacking = {
+            key: max(key in self._due, self._lack(key))
             for key, visits in enumerate(self._taken)
-            if key not in self._ended or key in self._due
-        )
+            if (key not in self._ended and (visits or spending is None)) or key in self._due
+        }
+        more = 0
+        if spending is not None:
+            more = spending.still_to_come(spending.until - self.at - spending.reserved(lacking))
+        return sum(lacking.values()) + more
 
     def visit(self, sheet: int, cell: PlannedCell) -> Visit:
         """Returns the next visit of a cell in this pass."""
         key = self._keys[sheet][cell.place]
         visits = self._taken[key]
         samples = sum(len(visit.samples) for visit in visits)
-        used = 0.0 if key in self._again else spent(*visits)
+        is_bounded = self._spending is None and key not in self._again
+        used = spent(*visits) if is_bounded else 0.0
         most = None
         if self._budget is not None and self._settings.simulation is None:
             left = self._budget.most - self._budget.measuring
             most = self._budget.measuring + _OVER * left - self.at
-        return Visit(self.turn, samples, used, self._plan[sheet].benchmark, most=most)
+        number = self.turn if self._spending is None else len(visits)
+        return Visit(number, samples, used, self._plan[sheet].benchmark, most=most)
 
     def is_whole(self, sheet: int) -> bool:
         """Whether the results of a table are final. All its cells must have ended, and all similar
@@ -267,14 +322,22 @@ class Visits:
 
     def _ended_by_budget(self, key: int, merged: CellResult) -> CellResult:
         """Returns the merged cell. If it would have been visited again, it says why it was not."""
-        is_cut = key in self._cut and merged.stopped == "noise"
-        return replace(merged, stopped="budget") if is_cut else merged
+        if key not in self._cut or merged.stopped not in ("noise", "max-time"):
+            return merged
+        if self._spending is None:
+            return replace(merged, stopped="budget") if merged.stopped == "noise" else merged
+        notes = tuple(
+            replace(note, budget=True) if isinstance(note, Imprecise) else note
+            for note in merged.notes
+        )
+        return replace(merged, stopped="budget", notes=notes)
 
     def _least(self, kind: Hashable) -> int:
         """Returns the least number of visits of each picked cell of a class. If its number of
         samples is fixed, one visit takes all samples."""
-        fixed = self._settings_of[kind].samples is not None
-        return 1 if fixed else least_visits(len(self._members[kind]))
+        if self._settings_of[kind].samples is not None:
+            return 1
+        return least_visits(len(self._members[kind])) if self._spending is None else VISITS
 
     def _merge(self, kind: Hashable) -> dict[int, CellResult]:
         if kind not in self._merged:
@@ -287,19 +350,34 @@ class Visits:
         return self._merged[kind]
 
     def _end_those_that_are_done(self, kind: Hashable) -> None:
-        least = self._least(kind)
+        if self._spending is not None:  # which ends all cells at once
+            return
+        least, settings = self._least(kind), self._settings_of[kind]
         if self.turn + 1 < least and not any(map(self._may_end, self._members[kind])):
             return
-        settings = self._settings_of[kind]
         done = {
             key
             for key, one in self._merge(kind).items()
-            if _is_done(one, self._least_of(key), settings)
+            if is_done(one, self._least_of(key), settings)
         }
+        self._ended |= self._together(kind, done)
+
+    def _together(self, kind: Hashable, done: set[int]) -> set[int]:
+        """Returns these cells of a class without those that are measured at the same time as
+        another cell that is not among them. Such cells end together."""
         for keys in self._rounds_of(kind):
-            if not done.issuperset(keys):  # cells measured at the same time end together
+            if not done.issuperset(keys):
                 done.difference_update(keys)
-        self._ended |= done
+        return done
+
+    def _enough(self) -> set[int]:
+        """Returns the visited cells that need no more visits, although there is time."""
+        found: set[int] = set()
+        for kind in {self._class_of[key] for key, visits in enumerate(self._taken) if visits}:
+            settings = self._settings_of[kind]
+            done = {key for key, one in self._merge(kind).items() if is_enough(one, settings)}
+            found |= self._together(kind, done)
+        return found
 
     def _may_end(self, key: int) -> bool:
         """Whether a cell may end before its least number of visits, because its time is over or a
@@ -320,46 +398,3 @@ def _keys_of(plan: Sequence[PlannedTable]) -> list[dict[Place, int]]:
         dict(zip(dict.fromkeys(cell.place for cell in sheet.cells), numbers, strict=False))
         for sheet in plan
     ]
-
-
-def _is_done(cell: CellResult, least: int, settings: Settings) -> bool:
-    """Whether a merged cell needs no more visits. It may be precise enough, out of time, skipped or
-    failed, or too noisy to become precise. `settings` are those of its class."""
-    used, error = spent(cell), relative_error(cell.summary)
-    if cell.status != "pass" or settings.samples is not None or used >= settings.max_time:
-        return True
-    if any(isinstance(note, NotRevisited) for note in cell.notes):
-        return True
-    if len(cell.visits) < least or error is None or settings.precision == 0:
-        return False
-    degrees = (cell.interval and cell.interval.degrees) or 0
-    if degrees < _LEAST_DEGREES:
-        return False
-    needed = used * (error / settings.precision) ** 2
-    shows = degrees >= _DEGREES or len(cell.samples) >= _LEAST_TO_JUDGE
-    return error <= settings.precision or (shows and needed > settings.max_time)
-
-
-def class_of(sheet: PlannedTable, cell: PlannedCell) -> Hashable:
-    """Returns a key that is equal for similar cells. Such cells have the same figure, and transfers
-    by the same kinds of engines between the same kinds of memories. Devices and direction may
-    differ."""
-    scales = not cell.does.follows_pointers
-    shapes = tuple(
-        [
-            (
-                transfer.engine.bare,
-                *sorted((_kind(transfer.source), _kind(transfer.destination))),
-                transfer.source.place == transfer.destination.place,
-                transfer.both_ways,
-                transfer.scale if scales else 1,
-            )
-            for transfer in cell.transfers
-        ]
-    )
-    figure = sheet.unit, cell.report, cell.operation, cell.workload
-    return sheet.backend, sheet.size, *figure, cell.reason is None, shapes
-
-
-def _kind(memory: Memory) -> tuple[str, str]:
-    return memory.space, memory.kind

@@ -40,6 +40,10 @@ memory ran out, the device was lost, a signal ended the worker (`crash`), the wo
 (`exit`), or it took too long."""
 
 
+NOT_TRIED: tuple[OutcomeKind, ...] = ("interrupted", "budget")
+"""Why a cell was not tried, though it was planned. Nothing about the cell follows from it."""
+
+
 class LinkgaugeError(Exception):
     """Base of every error that linkgauge raises on purpose."""
 

@@ -25,11 +25,14 @@ class Imprecise(_Note, frozen=True, gc=False, tag="imprecise"):
 
     asked: The requested relative precision.
     reached: The relative precision that was reached; null without an interval.
-    samples: The number of samples."""
+    samples: The number of samples.
+    budget: True if the time budget that the user gave ended it; left out if the cell's own time
+        did."""
 
     asked: float
     reached: float | None
     samples: int
+    budget: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class NotRevisited(_Note, frozen=True, gc=False, tag="not-revisited"):

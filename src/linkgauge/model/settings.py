@@ -120,18 +120,22 @@ class Surroundings(msgspec.Struct, frozen=True):
     environment: dict[str, str | None] = {}
 
 
-class Budget(msgspec.Struct, frozen=True):
+class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
     """The time that a run may take, in seconds.
 
     aim: For the whole run, from the opening of the machine to the report, if the machine is quiet.
     most: For the whole run, whatever happens.
     passes: The time of measuring after which no cell is visited again to be more precise.
-    measuring: The time of measuring after which no visit of a cell begins."""
+    measuring: The time of measuring after which no visit of a cell begins.
+    order: The benchmarks in the order in which the time goes to them, if the user gave the budget.
+        If it is left out, the plan gave the budget, and all cells are visited once before any is
+        visited again."""
 
     aim: float
     most: float
     passes: float
     measuring: float
+    order: tuple[str, ...] = ()
 
 
 class Settings(msgspec.Struct, frozen=True):

@@ -77,7 +77,7 @@ def go_on(
             state.add(resumed)
             with suppress(OSError):  # it holds the run up to here: from now on the journal does
                 (folder / RUN_FILE).unlink()
-            since = _seconds(opened.started, resumed.started)
+            since = seconds_between(opened.started, resumed.started)
             with collecting_seldom(), following(then, since) as log:
                 observer.begun(then)
                 return go_on_with(state, worker, journal.append, observer, doubts, log)
@@ -106,7 +106,7 @@ def _check_ranks(folder: Path, opened: Opened, size: int) -> None:
     raise InputError(f"{folder} is a run of {by}, and {size} ranks were started: {how}")
 
 
-def _seconds(began: str, now: str) -> float:
+def seconds_between(began: str, now: str) -> float:
     """Returns the seconds from one ISO 8601 time to another. Returns 0 if the clock was set back or
     a time is unreadable."""
     try:

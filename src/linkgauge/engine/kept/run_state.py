@@ -60,6 +60,15 @@ class PreciseRun:
         return self.visits.at
 
     @property
+    def seconds_left(self) -> float | None:
+        """The seconds until no visit begins any more, if the user gave a time budget. None without
+        one, and on a simulated machine."""
+        budget = self.opened.budget
+        if budget is None or not budget.order or self.opened.settings.simulation is not None:
+            return None
+        return max(0.0, budget.measuring - self.at)
+
+    @property
     def is_complete(self) -> bool:
         ends = {LossRecord, Closed} & {type(record) for record in last_part(self._known)}
         return ends == {Closed} and not self.visits.lost()

@@ -1,5 +1,6 @@
 """Decides whether runs pass the gate, which compares them with a baseline. Runs pass if no cell got
-worse, no cell is missing, and no cell has a worse status."""
+worse, no cell is missing, and no cell has a worse status. A cell that one side did not try is not
+compared, because nothing follows from it."""
 
 from __future__ import annotations
 
@@ -23,12 +24,13 @@ from .run_comparison import (
     SideFigure,
     compare_runs,
 )
-from .side_tests import Sides
+from .side_tests import Sides, key_of
 
 SCHEMA: Literal["linkgauge.gate/1"] = "linkgauge.gate/1"
 Verdict = Literal[
-    "regression", "missing", "worse status", "inconclusive", "blind", "not enough", "ok"
-]
+    "regression", "missing", "worse status", "inconclusive", "blind", "not enough", "not compared",
+    "ok",
+]  # fmt: skip
 FAILURES: tuple[Verdict, ...] = ("regression", "missing", "worse status")
 SUSPECT = 0.05
 """A cell is measured again if its loss has a one-sided p below this, unadjusted."""
@@ -40,7 +42,8 @@ class GateCell(msgspec.Struct, frozen=True):
     cell: The cell, and its figures on both sides.
     verdict: The gate's verdict: `regression`, `missing` and `worse status` fail; `inconclusive` if
         the machine's load differed; `blind` if a large loss may go unnoticed; `not enough` if there
-        are too few runs to find the loss that the aim names.
+        are too few runs to find the loss that the aim names; `not compared` if one side did not try
+        the cell.
     loss: The fraction of the baseline's figure that is lost, negative for a gain; null if unknown.
     largest: The largest loss within the interval of the change, as a fraction; null if unknown.
     disturbance: The cause of an inconclusive verdict; null for any other verdict."""
@@ -108,8 +111,9 @@ def hold(
         baseline, current, disturbed = undisturbed(baseline, current)
     names = ["baseline", "current"]
     comparison = compare_runs(Sides(names, [baseline, current], history), aim)
+    asked = _Asked(baseline, current)
     cells = tuple(
-        _judged(cell, disturbed.get(cell.key), aim)
+        _judged(cell, disturbed.get(cell.key), aim, asked)
         for cell in comparison.cells
         if cell.sides[0] is not None
     )
@@ -150,11 +154,35 @@ def _unseen(cells: Sequence[GateCell], aim: Aim, *, allow_blind: bool) -> str | 
     )
 
 
-def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim) -> GateCell:
+class _Asked:
+    """What the current runs came to: whether they ended, their tables and devices."""
+
+    def __init__(self, baseline: Runs, current: Runs) -> None:
+        every = [cell for run in current for cell in run.cells]
+        self._ended = all(run.ended for run in current)
+        self._sheets = {cell.sheet for cell in every}
+        self._devices = {device for cell in every for device in cell.devices}
+        self._of = {key_of(cell): cell.devices for run in baseline for cell in run.cells}
+
+    def lack(self, cell: RunCell) -> bool:
+        """Whether a cell that the runs do not have should be there. They ended, and measured its
+        table and its devices in other cells."""
+        return (
+            self._ended
+            and cell.sheet in self._sheets
+            and self._devices.issuperset(self._of.get(cell.key, ()))
+        )
+
+
+def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim, asked: _Asked) -> GateCell:
     baseline, current = cell.sides
     if baseline is None or current is None:
         known = baseline is not None and baseline.figure is not None
+        if known and not asked.lack(cell):
+            return GateCell(cell, "not compared")
         return GateCell(cell, "missing" if known else "ok")
+    if baseline.untried is True or current.untried is True:
+        return GateCell(cell, "not compared")
     if RANK.index(current.status) > RANK.index(baseline.status):
         return GateCell(cell, "worse status")
     (one,) = cell.changes

@@ -15,6 +15,7 @@ from msgspec.structs import astuple, replace
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.documents.history import Figure, figures_by_result
 from linkgauge.model.documents.result import CellResult, Definition, Run, Status
+from linkgauge.model.errors import NOT_TRIED
 from linkgauge.model.hardware.host_use import HostUse, host_use
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.load import Load
@@ -41,7 +42,8 @@ class CellFigure(CellId, frozen=True, kw_only=True):
     figure. Another run's figure falls into the interval with the probability `coverage`; without
     `coverage`, the interval says nothing of other runs. `degrees` are the degrees of freedom of the
     interval. `slow_p95` and `slow_p99` are percentiles of the slow side. `devices` take part in the
-    cell. `host` is the part of the host on which the figure depends (null in older files)."""
+    cell. `host` is the part of the host on which the figure depends (null in older files). `tried`
+    is false if the run ended before the cell's turn."""
 
     unit: str
     better: Better
@@ -58,6 +60,7 @@ class CellFigure(CellId, frozen=True, kw_only=True):
     load: Load | None = None
     devices: tuple[str, ...] = ()
     host: HostUse = "cpus"
+    tried: bool = True
 
     @property
     def within(self) -> Spread | None:
@@ -73,7 +76,7 @@ class CellFigure(CellId, frozen=True, kw_only=True):
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     """A run in the form that comparisons use. `again` means that the run measured only cells that
     another run left in doubt. `facts` are facts about its machine, as texts by name. `busy` has the
-    ids of other processes on each accelerator."""
+    ids of other processes on each accelerator. `ended` is false if the run was interrupted."""
 
     id: str
     label: str
@@ -85,6 +88,7 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     simulated: bool = False
     again: bool = False
     busy: dict[str, tuple[int, ...]] = {}
+    ended: bool = True
 
     @property
     def name(self) -> str:
@@ -104,6 +108,7 @@ def figures_of(run: Run, *, again: bool = False) -> RunFigures:
         simulated=run.simulated,
         again=again,
         busy=_busy(run),
+        ended=run.finished is not None,
     )
 
 
@@ -130,6 +135,7 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
         load=cell.load,
         devices=tuple(str(place) for place in cell.places if place.is_device),
         host=host_use(cell, machine),
+        tried=cell.kind not in NOT_TRIED,
     )
 
 

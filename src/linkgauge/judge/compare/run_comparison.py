@@ -50,11 +50,13 @@ class SideFigure(msgspec.Struct, frozen=True):
         unknown.
     high: The high end of the interval; null if the variation of runs is unknown.
     runs: The number of runs that have the cell.
-    status: The worst status of its runs.
+    status: The worst status of its runs, without those that did not try the cell, if any did.
     slow_p95: The figure that 95 % of a run's samples reach or surpass, as median over the runs;
         null if unknown.
     slow_p99: The same for 99 % of the samples; null if unknown.
-    reason: Why the cell has this status; null if it passed, or if the reason is unknown."""
+    reason: Why the cell has this status; null if it passed, or if the reason is unknown.
+    untried: True if no run tried the cell, because its time budget was used or it was interrupted;
+        left out if any did."""
 
     figure: float | None
     low: float | None
@@ -64,6 +66,7 @@ class SideFigure(msgspec.Struct, frozen=True):
     slow_p95: float | None = None
     slow_p99: float | None = None
     reason: str | None = None
+    untried: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class CellChange(msgspec.Struct, frozen=True):
@@ -250,10 +253,12 @@ def _side(
 ) -> SideFigure | None:
     if not cells:
         return None
-    status = max((cell.status for cell in cells), key=RANK.index)
-    reason = next((cell.reason for cell in cells if cell.status == status), None)
+    tried = [cell for cell in cells if cell.tried]
+    status = max((cell.status for cell in tried or cells), key=RANK.index)
+    reason = next((cell.reason for cell in tried or cells if cell.status == status), None)
     if side is None:
-        return SideFigure(None, None, None, len(cells), status, reason=reason)
+        untried = msgspec.UNSET if tried else True
+        return SideFigure(None, None, None, len(cells), status, reason=reason, untried=untried)
     low, high = _interval(side, spread)
     slow = (_middle(cell.slow_p95 for cell in cells), _middle(cell.slow_p99 for cell in cells))
     return SideFigure(math.exp(side.mean), low, high, len(side.logs), status, *slow, reason)

@@ -39,7 +39,7 @@ from linkgauge.report.results import SIMULATED_TILE, label, named, title_of
 from linkgauge.report.words.expectations import is_held, nothing_wrong
 from linkgauge.report.words.groups import SEVERITIES, FindingGroup, groups_of, headline
 from linkgauge.report.words.remedies import Command, RemedyText, Step
-from linkgauge.report.words.run_notes import Missed, missed_precision, spent_budget
+from linkgauge.report.words.run_notes import Missed, missed_precision, more_precise, unreached
 from linkgauge.report.words.sentences import first_of, program
 from linkgauge.report.words.worst import (
     BROKEN,
@@ -107,7 +107,7 @@ def ending(
     above = list(_lowest(run, outcome))
     if wrong is not None and wrong.cause is None:
         above += _explained(wrong)
-    above += numbers(run, outcome) if verbose else unreached(run)
+    above += numbers(run, outcome) if verbose else _left_out(run)
     if above:
         yield Problem("", "", "", (), last=above, first=True)
     yield Tiles(tuple(_tiles(run, outcome, closing.ending)))
@@ -271,15 +271,15 @@ def numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
     if unseen:
         yield "unseen", plain("; ".join(unseen))
     if (missed := missed_precision(run)) is not None:
-        yield "precision", plain(f"{what_precision(missed)}; {spent_budget(run) or missed.advice}")
-    else:
-        yield from unreached(run)
+        is_busy = any(one.check in ("busy", "processes") for one in outcome.findings)
+        advice = more_precise(run, is_busy=is_busy)
+        yield "precision", plain(f"{what_precision(missed)}{advice}")
+    yield from _left_out(run)
 
 
-def unreached(run: Run) -> Iterator[tuple[str, Line]]:
-    """Yields a line on what the end of the time budget cost."""
-    if (spent := spent_budget(run)) is not None:
-        yield "unreached", plain(spent)
+def _left_out(run: Run) -> Iterator[tuple[str, Line]]:
+    if (left := unreached(run)) is not None:
+        yield "unreached", plain(left)
 
 
 def _lowest(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:

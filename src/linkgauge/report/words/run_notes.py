@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from math import ceil
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -21,6 +20,7 @@ from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import shown
 
 from .sentences import NAMED, QUIET, RESUME, near_cache, sentence
+from .time_needed import budget_needed
 
 MOST_NOTES = 4
 """The most notes at the end of a run."""
@@ -168,27 +168,50 @@ def missed_precision(run: Run) -> Missed | None:
     return Missed(asked, tuple(text for _, text in found), unknown, advice)
 
 
-TIMES_MORE = 4
-"""The factor by which more time is suggested: it halves an interval."""
+def more_precise(run: Run, *, is_busy: bool = False) -> str:
+    """Returns what to do for the precision that a run missed: give a time budget, if that helps. It
+    may not where other programs use the machine (`is_busy`). Where a budget did not reach all
+    cells, more time goes to these first, so nothing is said."""
+    if run.finished is None:
+        return f"; {RESUME}"
+    used = ""
+    if run.budget:
+        used = f"; the time budget of {format_duration(run.budget.aim)} was used"
+    cells = [cell for _, cell in cells_of(run.results)]
+    if any(cell.kind == "budget" for cell in cells):
+        return used
+    give = None if is_busy else budget_needed(run)
+    if give is None:
+        return f"{used}: {QUIET}"
+    few = any(cell.visits and relative_error(cell.summary) is None for cell in cells)
+    return f"{used}: give --budget {give}" + (" to visit each three times" if few else "")
 
 
-def spent_budget(run: Run) -> str | None:
-    """Returns what the end of the time budget cost: the figures that are less precise than asked
-    for, and the cells without a figure. None if it cost nothing."""
-    if not run.budget:
+def unreached(run: Run) -> str | None:
+    """Returns which benchmarks the time budget did not reach, and the budget that reaches them.
+    Returns None if it reached all."""
+    left = [
+        (result.benchmark, number, len(result.cells))
+        for result in run.results
+        if (number := sum(cell.kind == "budget" for cell in result.cells))
+    ]
+    if not left or not run.budget:
         return None
-    cells = [cell for result in run.results for cell in result.cells]
-    short = sum(cell.stopped == "budget" for cell in cells)
-    missing = sum(cell.kind == "budget" for cell in cells)
-    if not short + missing:
-        return None
-    costs = [f"{count_of(missing)} not measured"] if missing else []
-    if short:
-        figures = "1 figure is" if short == 1 else f"{short} figures are"
-        costs.append(f"{figures} less certain than ±{run.settings.precision:.2%}")
-    used = run.budget.most if missing else run.budget.aim
-    give = f"give --budget {ceil(TIMES_MORE * used / 60)}m"
-    return f"time budget of {format_duration(used)} used: {', '.join(costs)}: {give}"
+    whole = dict.fromkeys(name for name, number, all_ in left if number == all_)
+    names = list(dict.fromkeys((*whole, *(name for name, _, _ in left))))
+    cells = count_of(sum(number for _, number, _ in left))
+    aim = format_duration(run.budget.most)
+    give = budget_needed(run)
+    advice = f": give --budget {give}" if give else f": name those to measure ({_LIST})"
+    if not any(cell.visits for _, cell in cells_of(run.results)):  # the first took all of the time
+        advice = ": give a longer --budget or a smaller --size"
+    more = f" and {len(names) - FEW_NAMED} more" if len(names) > FEW_NAMED else ""
+    return f"{cells} of {', '.join(names[:FEW_NAMED])}{more} in {aim}{advice}"
+
+
+_LIST = "linkgauge run BENCHMARK..."
+FEW_NAMED = 3
+"""The most benchmarks that are named among those that the budget did not reach."""
 
 
 def naming(run: Run) -> Callable[[Result, CellResult], str]:

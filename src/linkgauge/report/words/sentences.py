@@ -18,7 +18,7 @@ from linkgauge.model.notes import (
 )
 from linkgauge.model.units import approximate_size, format_size
 
-QUIET = "raise --max-time or quiet the machine"
+QUIET = "quiet the machine"
 RESUME = "the run was interrupted: --resume goes on with it"
 NAMED = 6
 """The most cells or subjects that are named."""
@@ -34,9 +34,10 @@ def sentence(note: Note) -> str:
     match note:
         case Beside(others):
             return f"measured at the same time as {others} other pairs"
-        case Imprecise(asked, reached, samples):
+        case Imprecise(asked, reached, samples, budget):
             found = "no interval" if reached is None else f"±{reached:.2%}"
-            return f"precision of ±{asked:.2%} missed: {found} after {samples} samples; {QUIET}"
+            why = "the time budget was used" if budget is True else QUIET
+            return f"precision of ±{asked:.2%} missed: {found} after {samples} samples; {why}"
         case NotRevisited(reason):
             return f"not visited again: {reason}"
         case Unjudged(limit, where, why):

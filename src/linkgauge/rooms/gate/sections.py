@@ -46,7 +46,7 @@ _CODES: dict[int, tuple[str, Tone]] = {
     3: ("inconclusive", "warn"),
     4: ("nothing could be compared", "warn"),
 }
-_UNKNOWN: tuple[Verdict, ...] = ("inconclusive", "blind", "not enough")
+_UNKNOWN: tuple[Verdict, ...] = ("inconclusive", "blind", "not enough", "not compared")
 
 
 def few_cells(one: RunComparison) -> Iterator[Block]:
@@ -229,7 +229,7 @@ def gate(one: GateDocument) -> Iterator[Block]:
             for each in one.of(verdict)
         ]  # fmt: skip
         heads = (Column(""), Column("size", True), Column("why"))
-        few = MOST_LACKING if verdict == "not enough" else MOST_JUDGED
+        few = MOST_LACKING if verdict in ("not enough", "not compared") else MOST_JUDGED
         if rows:
             yield Table(
                 plain(verdict, "bad" if verdict in FAILURES else "warn"), heads, rows, few=few

@@ -30,6 +30,12 @@ def why(one: GateCell) -> str:
     match one.verdict:
         case "missing":
             return f"the current runs lack it; {_figure(one.baseline.figure, one)} in the baseline"
+        case "not compared" if current is None:
+            return "the current runs were not asked to measure it, or were interrupted before"
+        case "not compared" if current is not None and current.untried is True:
+            return f"not tried by the current runs: {current.reason}"
+        case "not compared":
+            return f"not tried by the baseline: {one.baseline.reason}"
         case "worse status" if current is not None:
             reason = f": {current.reason}" if current.reason else ""
             return f"{current.status}, was {one.baseline.status}{reason}"
@@ -116,7 +122,7 @@ _GATE = (
     "benchmark", "backend", "size", "row", "column", "verdict", "unit", "baseline", "current",
     "loss", "largest_loss", "p_holm", "detectable", "why",
 )  # fmt: skip
-_SKIPPED: tuple[Verdict, ...] = ("inconclusive", "blind", "not enough")
+_SKIPPED: tuple[Verdict, ...] = ("inconclusive", "blind", "not enough", "not compared")
 _LIMITS = "# Made of a baseline by linkgauge: medians of runs, and room for what they vary by."
 _FAR = 3.0
 """The least deviations of runs from their median that a limit allows."""

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from linkgauge.engine.locks import devices_measured, holder
-from linkgauge.engine.plan import SETUP_RATE, SETUP_SECONDS, Plan, able
+from linkgauge.engine.plan import Plan, able
+from linkgauge.engine.spending import setup_seconds
 from linkgauge.machine.cpu_time import CpuTime, cpu_time
 from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.hardware.inventory import Accelerator
@@ -164,7 +165,7 @@ class Rota:
         known = self._costs.get(turn.cell.number)
         if known is not None:
             return known
-        guess = VISIT_SECONDS * 4 + SETUP_SECONDS + turn.sheet.size / SETUP_RATE
+        guess = VISIT_SECONDS * 4 + setup_seconds(turn.sheet.size)
         return max(self._costs.values(), default=guess)
 
     def plan_of(self, cells: Sequence[PlannedCell]) -> Plan:

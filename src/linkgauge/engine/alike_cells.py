@@ -1,0 +1,33 @@
+"""Decides which cells of a plan are alike, so that they vary alike from visit to visit."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from linkgauge.model.documents.result import PlannedCell, PlannedTable
+from linkgauge.model.memory import Memory
+
+
+def class_of(sheet: PlannedTable, cell: PlannedCell) -> Hashable:
+    """Returns a key that is equal for similar cells. Such cells have the same figure, and transfers
+    by the same kinds of engines between the same kinds of memories. Devices and direction may
+    differ."""
+    scales = not cell.does.follows_pointers
+    shapes = tuple(
+        [
+            (
+                transfer.engine.bare,
+                *sorted((_kind(transfer.source), _kind(transfer.destination))),
+                transfer.source.place == transfer.destination.place,
+                transfer.both_ways,
+                transfer.scale if scales else 1,
+            )
+            for transfer in cell.transfers
+        ]
+    )
+    figure = sheet.unit, cell.report, cell.operation, cell.workload
+    return sheet.backend, sheet.size, *figure, cell.reason is None, shapes
+
+
+def _kind(memory: Memory) -> tuple[str, str]:
+    return memory.space, memory.kind

@@ -1,0 +1,62 @@
+"""Decides when a cell needs no more visits."""
+
+from __future__ import annotations
+
+import math
+
+from linkgauge.engine.measuring.merging import spent
+from linkgauge.model.documents.result import CellResult
+from linkgauge.model.notes import NotRevisited
+from linkgauge.model.settings import Settings
+from linkgauge.model.stats.summary import relative_error
+
+_DEGREES = 6
+"""The degrees of freedom that the variance between visits should have. Student's t is then 2.45,
+little more than the 1.96 of a known variance. They also show whether the precision can be
+reached."""
+_LEAST_DEGREES = 4
+"""The least degrees of freedom for a cell that varies unlike all its peers."""
+_LEAST_TO_JUDGE = 9
+"""The fewest samples that show the same with fewer than `_DEGREES` degrees of freedom."""
+VISITS = 3
+"""The visits of a cell that make its interval count the variation between moments."""
+
+
+def least_visits(alike: int) -> int:
+    """Returns the fewest visits of each of `alike` similar cells that show how these cells vary."""
+    return 1 + math.ceil(_DEGREES / max(1, alike))
+
+
+def is_done(cell: CellResult, least: int, settings: Settings) -> bool:
+    """Whether a merged cell needs no more visits. It may be precise enough, out of time, skipped or
+    failed, or too noisy to become precise. `settings` are those of its class."""
+    used, error = spent(cell), relative_error(cell.summary)
+    if cell.status != "pass" or settings.samples is not None or used >= settings.max_time:
+        return True
+    if any(isinstance(note, NotRevisited) for note in cell.notes):
+        return True
+    if len(cell.visits) < least or error is None or settings.precision == 0:
+        return False
+    degrees = (cell.interval and cell.interval.degrees) or 0
+    if degrees < _LEAST_DEGREES:
+        return False
+    needed = used * (error / settings.precision) ** 2
+    shows = degrees >= _DEGREES or len(cell.samples) >= _LEAST_TO_JUDGE
+    return error <= settings.precision or (shows and needed > settings.max_time)
+
+
+def is_enough(cell: CellResult, settings: Settings) -> bool:
+    """Whether a merged cell needs no more visits although there is time: it failed, cannot be
+    visited again, or is as precise as asked. `max_time` counts only for a cell without a
+    precision."""
+    if cell.status != "pass" or settings.samples is not None:
+        return True
+    if any(isinstance(note, NotRevisited) for note in cell.notes):
+        return True
+    if len(cell.visits) < VISITS:
+        return False
+    if settings.precision == 0:
+        return spent(cell) >= settings.max_time
+    error = relative_error(cell.summary)
+    degrees = (cell.interval and cell.interval.degrees) or 0
+    return error is not None and error <= settings.precision and degrees >= _LEAST_DEGREES

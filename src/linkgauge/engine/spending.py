@@ -1,0 +1,148 @@
+"""Spends a time budget that the user gave on a plan.
+
+The time goes to as many benchmarks as get three visits of each cell, the most wanted first. The
+rest is left out. How long a visit takes is learnt from the first visits: a benchmark is begun only
+if there is time for all visits that the cells reached so far still lack. All reached cells are
+visited once before any of them is visited again, so that the visits of a cell are far apart."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import chain
+from statistics import median
+
+from linkgauge.model.documents.result import PlannedTable
+from linkgauge.model.settings import VISIT_SECONDS, Budget
+from linkgauge.model.transfer import Place
+
+from .enough import VISITS
+
+_RECENT = 9
+"""The last visits of alike cells that show how long another one takes."""
+
+Group = tuple[int, ...]
+"""The cells that are measured at the same time, by their numbers."""
+
+SETUP_SECONDS = 0.1
+SETUP_RATE = 1e9
+"""Approximate least rate of allocating, filling, warming up and verifying a cell, in bytes/s; for
+estimates only."""
+
+
+def setup_seconds(size: int) -> float:
+    """Returns about how long it takes at most to prepare and to verify a cell of this size."""
+    return SETUP_SECONDS + size / SETUP_RATE
+
+
+class Spending:
+    """The tables of a plan in the order in which the budget reaches them, and what visits take.
+
+    `tables` are the indices of the tables in that order. `until` is the time of measuring after
+    which no cell is visited again to be more precise. `groups` has the cells of each table that
+    can be measured. `class_of` identifies alike cells."""
+
+    def __init__(
+        self,
+        plan: Sequence[PlannedTable],
+        budget: Budget,
+        groups: Mapping[int, Sequence[Group]],
+        class_of: Callable[[int], Hashable],
+    ) -> None:
+        rank = {name: number for number, name in enumerate(budget.order)}
+        self.tables = sorted(range(len(plan)), key=lambda table: rank[plan[table].benchmark])
+        self.until = min(budget.passes, budget.measuring)
+        self._end = budget.measuring
+        self._reaches = True
+        self._class_of = class_of
+        self._next = [deque(groups[table]) for table in self.tables]
+        """The groups of each table that were not visited yet."""
+        self._group_of = {key: group for group in chain(*self._next) for key in group}
+        self._usual = {
+            group: VISIT_SECONDS + setup_seconds(plan[table].size)
+            for table, own in zip(self.tables, self._next, strict=True)
+            for group in own
+        }
+        """The seconds of a visit of each group, as far as they are known before."""
+        self._own: dict[Group, float] = {}
+        """The seconds of the last visit of each group."""
+        self._alike: dict[Hashable, deque[float]] = {}
+        """The seconds of the last visits of alike groups."""
+
+    def took(self, key: int, seconds: float) -> None:
+        """Counts a visit of a cell. Of cells that are measured at the same time, the first has all
+        of the time, and the others take none."""
+        group = self._group_of.get(key)
+        if group is None:
+            return
+        if key == group[0]:
+            self._own[group] = seconds
+            self._alike.setdefault(self._kind(group), deque(maxlen=_RECENT)).append(seconds)
+
+    def _kind(self, group: Group) -> Hashable:
+        return self._class_of(group[0]), len(group)
+
+    def _cost(self, group: Group) -> float | None:
+        """Returns the seconds of a visit of this group, or None if nothing alike was visited. The
+        first visit of a kind may have searched for the fastest kernel."""
+        alike = self._alike.get(self._kind(group))
+        if alike is None:
+            return None
+        return min(self._own.get(group, median(alike)), 2 * median(alike))
+
+    def still_to_come(self, seconds: float) -> int:
+        """Returns how many visits cells that were not reached yet get, if visits that take so many
+        seconds are still to come."""
+        cells = sum(len(group) for left in self._next for group in left) if self._reaches else 0
+        visited = sum(map(len, self._own))
+        fitting = visited * seconds / max(sum(self._own.values()), 1e-9)
+        return int(max(0.0, min(VISITS * cells, fitting)))
+
+    @property
+    def _pace(self) -> float:
+        """Returns how many times as long as usual the last visits took; 0 before the first one."""
+        usual = sum(self._usual[group] for group in self._own)
+        return sum(self._own.values()) / usual if usual else 0.0
+
+    def reserved(self, lacking: Mapping[int, int]) -> float:
+        """Returns the seconds of the visits that reached cells still lack, by cell."""
+        return sum(
+            visits * (self._cost(group) or 0.0)
+            for key, visits in lacking.items()
+            if (group := self._group_of.get(key)) is not None and key == group[0]
+        )
+
+    def reach(self, seconds: float) -> dict[int, None]:
+        """Returns the cells of the next benchmark for which there is time for all visits, if these
+        may take so many seconds. If nothing like a cell was visited yet, it is returned alone."""
+        found: dict[int, None] = {}
+        for left in self._next if self._reaches else ():
+            while left:
+                cost = self._cost(left[0])
+                if cost is None and found:
+                    return found
+                guess = self._usual[left[0]] * self._pace if cost is None else cost
+                if VISITS * guess > seconds:
+                    return found
+                found |= dict.fromkeys(left.popleft())
+                if cost is None:
+                    return found
+                seconds -= VISITS * cost
+            if found:
+                return found
+        return found
+
+    def end_reaching(self) -> None:
+        """Leaves all of the time to the cells that were reached."""
+        self._reaches, self.until = False, self._end
+
+
+def groups_of(
+    plan: Sequence[PlannedTable],
+    keys: Sequence[Mapping[Place, int]],
+    together: Mapping[int, Sequence[int]],
+) -> Iterator[tuple[int, list[Group]]]:
+    """Yields each table with the groups of its cells that can be measured."""
+    for table, sheet in enumerate(plan):
+        able = [keys[table][cell.place] for cell in sheet.cells if cell.reason is None]
+        yield table, list(dict.fromkeys(tuple(together.get(key, (key,))) for key in able))
