@@ -83,6 +83,18 @@ def test_a_run_ends_with_its_verdict_in_five_lines(tmp_path):
     assert re.search(r"^unseen: ", more, re.MULTILINE)
 
 
+def test_no_more_time_is_left_than_the_budget_has(tmp_path):
+    """Without it, the first visits of a host's many cells would promise minutes."""
+    host = ["run", "--backend", "host", "--size", "4M", "--no-report", "--budget", "8s"]
+    shown = on_terminal(*host, cwd=tmp_path)
+    left = [
+        found for screen in shown.bars for found in re.findall(r" left (\d+):(\d\d):(\d\d)", screen)
+    ]
+    assert left
+    assert all(int(h) * 3600 + int(m) * 60 + int(s) <= 8 for h, m, s in left)
+    clean(shown, 100)
+
+
 def test_no_color_leaves_the_bar_and_takes_its_colours(tmp_path):
     shown = on_terminal(*COMMANDS["scale"], cwd=tmp_path, NO_COLOR=1)
     assert shown.bars

@@ -93,6 +93,10 @@ class LiveReport(Observer):
         if self._progress is not None:
             self._progress.update(self._task, total=self._done + visits)
 
+    def ends_by(self, moment: float) -> None:
+        if self._progress is not None:
+            self._progress.update(self._task, ends_by=moment)
+
     def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
         if self._progress is not None:
             self._progress.update(self._task, description=spoken(sheet, cell))

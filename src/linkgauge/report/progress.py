@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from math import ceil
+from time import monotonic
 
 from rich.console import Console, ConsoleRenderable, RenderHook
 from rich.control import Control
@@ -45,10 +46,14 @@ def progress_bar(console: Console) -> Progress:
 def time_left(task: Task) -> str:
     """Returns the time left, estimated from the average duration of all rounds of samples (visits).
     The average of the last visits would vary, because some benchmarks take much longer than
-    others."""
-    if not task.completed or task.elapsed is None or task.remaining is None:
-        return "-:--:--"
-    return str(timedelta(seconds=ceil(task.elapsed / task.completed * task.remaining)))
+    others. Where a time budget ends the task (its field `ends_by`, of the monotonic clock), no more
+    than that is left."""
+    limits = []
+    if task.completed and task.elapsed is not None and task.remaining is not None:
+        limits.append(task.elapsed / task.completed * task.remaining)
+    if (end := task.fields.get("ends_by")) is not None:
+        limits.append(max(0.0, end - monotonic()))
+    return str(timedelta(seconds=ceil(min(limits)))) if limits else "-:--:--"
 
 
 class _OneLine(Progress, RenderHook):
