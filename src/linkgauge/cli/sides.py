@@ -4,14 +4,22 @@ label."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from linkgauge.engine.kept.again import AGAIN
-from linkgauge.engine.kept.runs import find_run, is_run, none_in, read_run, run_folders, usable
+from linkgauge.engine.kept.runs import (
+    Say,
+    find_run,
+    is_run,
+    none_in,
+    read_run,
+    run_folders,
+    usable,
+)
 from linkgauge.judge.compare.baseline import read_baseline
 from linkgauge.judge.compare.likeness import CellFigure, RunFigures, figures_of, unlike
 from linkgauge.model.documents.result import Run
@@ -19,9 +27,6 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.stats.changes import Aim
 from linkgauge.model.units import parse_fraction
 from linkgauge.report.blocks import said
-
-Say = Callable[[str], object]
-"""Takes messages for people, a line each."""
 
 
 def to_stderr(line: str) -> None:
@@ -41,7 +46,7 @@ def runs_of(asked: Path | None, say: Say = to_stderr) -> list[tuple[Path | None,
     """Returns the runs that a path or a label names, with their paths. For a folder, returns all
     runs in it, and calls `say` for each run that is left out. Raises InputError if there are none,
     or for a run under a profiler."""
-    path = find_run(asked, command="gate --baseline REF --current")
+    path = find_run(asked, command="gate --baseline REF --current", say=say)
     if is_run(path):
         run = read_run(path)
         if run.is_profiled:
