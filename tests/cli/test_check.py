@@ -47,7 +47,7 @@ def test_a_loss_against_a_baseline_is_found(tmp_path):
     assert check(*NODE, "--baseline", good)[0] == 0
     code, out, _ = check(*NODE, "--baseline", good, "--fault", "slow sim:1 rate=90%")
     assert code == 1
-    assert re.match(r"not ok: \S+ \[.+, .+\]: 1[01]% less than the baseline, and \d+ more", out)
+    assert re.match(r"not ok: \S+ \[.+, .+\]: 1[01]% (less|longer) than the baseline, and \d+ more", out)
     code, out, _ = check("--machine", "ppu-2x2", "--baseline", good)
     assert code == 1
     assert "unlike the baseline: simulated machine: dgx-h200-8 (baseline); ppu-2x2 (node)" in out

@@ -4,7 +4,7 @@ label."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from linkgauge.engine.kept.again import AGAIN
 from linkgauge.engine.kept.runs import (
-    Say,
     find_run,
     is_run,
     none_in,
@@ -27,6 +26,9 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.stats.changes import Aim
 from linkgauge.model.units import parse_fraction
 from linkgauge.report.blocks import said
+
+Say = Callable[[str], object]
+"""Takes messages for people, a line each."""
 
 
 def to_stderr(line: str) -> None:

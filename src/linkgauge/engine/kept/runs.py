@@ -41,7 +41,7 @@ MOST_VALUES = 1 << 25
 
 
 _Kept = TypeVar("_Kept")
-Say = Callable[[str], object]
+_Say = Callable[[str], object]
 """Takes messages for people, a line each."""
 DEPTH = 3
 """The levels of folders from the folder of all runs down to a run: accelerator, label, run."""
@@ -64,7 +64,7 @@ def run_folders(path: Path, also: Iterable[str] = ()) -> list[Path]:
     return sorted(found)
 
 
-def usable(folders: Iterable[Path], say: Say) -> Iterator[tuple[Path, Run]]:
+def usable(folders: Iterable[Path], say: _Say) -> Iterator[tuple[Path, Run]]:
     """Yields the runs in these folders with their paths. Skips each run that is damaged or was
     measured under a profiler, and calls `say` with a message about it."""
     for path in folders:
@@ -152,7 +152,7 @@ def _began(folder: Path) -> tuple[str, int]:
     return moment, int(number) if number.isdecimal() else 1
 
 
-def own_run(below: Path = RESULTS, command: str = "show", say: Say = lambda _: None) -> Path:
+def own_run(below: Path = RESULTS, command: str = "show", say: _Say = lambda _: None) -> Path:
     """Returns the folder of the latest run of this machine. Calls `say` with a message if a later
     one measured nothing. Raises InputError if there is none; the message then suggests `linkgauge
     COMMAND` with a run that there is."""
@@ -174,7 +174,7 @@ def find_run(
     below: Path = RESULTS,
     command: str = "show",
     also: Iterable[str] = (),
-    say: Say = lambda _: None,
+    say: _Say = lambda _: None,
 ) -> Path:
     """Returns the run that the user named by a path or a label. A label stands for its latest run.
     Without a name, returns the latest run of this machine, and calls `say` with a message if a

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple, replace
 
-from linkgauge.model.cell_id import CellId
+from linkgauge.model.cell_id import CellId, bytes_of
 from linkgauge.model.documents.history import Figure, figures_by_result
 from linkgauge.model.documents.result import CellResult, Definition, Run, Status
 from linkgauge.model.hardware.host_use import HostUse, host_use
@@ -41,12 +41,15 @@ class CellFigure(CellId, frozen=True, kw_only=True):
     figure. Another run's figure falls into the interval with the probability `coverage`; without
     `coverage`, the interval says nothing of other runs. `degrees` are the degrees of freedom of the
     interval. `slow_p95` and `slow_p99` are percentiles of the slow side. `devices` take part in the
-    cell. `host` is the part of the host on which the figure depends (null in older files)."""
+    cell. `host` is the part of the host on which the figure depends (null in older files). `bytes`
+    is the size that the figure is of, which several cells of a table may have of their own; null
+    for work without memory, and in older files."""
 
     unit: str
     better: Better
     status: Status
     definition: Definition | None = None
+    bytes: int | None = None
     figure: float | None = None
     low: float | None = None
     high: float | None = None
@@ -122,6 +125,7 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
     by_visits = interval is not None and interval.basis == "visits"
     return cell_figure(
         figure,
+        bytes=bytes_of(cell, figure.id.size),
         low=figure.low if passed else None,
         high=figure.high if passed else None,
         coverage=interval.coverage if interval is not None and by_visits else None,
