@@ -23,9 +23,11 @@ from linkgauge.judge.compare.baseline import read_baseline
 from linkgauge.judge.compare.likeness import CellFigure, RunFigures, figures_of, unlike
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
+from linkgauge.model.names import hint
 from linkgauge.model.stats.changes import Aim
 from linkgauge.model.units import parse_fraction
 from linkgauge.report.blocks import said
+from linkgauge.report.words.sentences import first_of
 
 Say = Callable[[str], object]
 """Takes messages for people, a line each."""
@@ -73,6 +75,17 @@ def refuse_unlike(baseline: Sequence[RunFigures], current: Sequence[RunFigures])
         raise InputError(
             "\n".join(("the runs are not comparable (--force compares them anyway):", *lines))
         )
+
+
+def refuse_unknown(patterns: Sequence[str], *sides: Sequence[RunFigures]) -> None:
+    """Raises InputError for a pattern that no benchmark of these runs matches."""
+    names = list(
+        dict.fromkeys(cell.benchmark for runs in sides for run in runs for cell in run.cells)
+    )
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            near = hint(pattern, names, f": they have {first_of(names, ', ')}")
+            raise InputError(f"--benchmark {pattern}: these runs have no such benchmark{near}")
 
 
 def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures]:

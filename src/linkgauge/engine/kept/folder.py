@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from errno import EACCES
 from pathlib import Path
 
 from linkgauge.engine.plan import Plan, able
@@ -83,6 +84,21 @@ def label_name(label: str) -> str:
     return label if _PLAIN.fullmatch(label) else slug(label, "default")
 
 
+def check_writable(out: Path) -> None:
+    """Raises InputError if results cannot be written to this folder. The folder is created if it is
+    not there."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if not os.access(out, os.W_OK | os.X_OK):
+            raise PermissionError(EACCES, os.strerror(EACCES), str(out))
+    except OSError as error:
+        raise _unwritable(out, error) from error
+
+
+def _unwritable(out: Path, error: OSError) -> InputError:
+    return InputError(f"cannot write results to {out}: {error.strerror} ({error.filename})")
+
+
 def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> Path:
     """Creates a new folder for a run. The run id is the start time. If that name is taken, a number
     is appended.
@@ -100,9 +116,7 @@ def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> 
                 continue
             return folder
     except OSError as error:
-        raise InputError(
-            f"cannot write results to {out}: {error.strerror} ({error.filename})"
-        ) from error
+        raise _unwritable(out, error) from error
     raise InputError(f"cannot find a free name for the run in {parent}")
 
 

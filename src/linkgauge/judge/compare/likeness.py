@@ -177,7 +177,7 @@ def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
              for name, read in _MACHINE.items()]  # fmt: skip
     if len({run.machine.host.hostname for run in sides[0]}) < 2:
         facts.append(Fact("machine", tuple(_all_of(side, _hostname) for side in sides)))
-    facts += settings_facts(sides)
+    facts += settings_facts([[run.settings for run in side] for side in sides])
     return tuple(fact for fact in facts if len(set(fact.values)) > 1)
 
 
@@ -192,13 +192,14 @@ def differences(sides: Sequence[Runs]) -> tuple[Fact, ...]:
     lines = [_joined(_command_line(run.machine) for run in side) for side in sides]
     facts.append(options_apart(lines))
     known = {fact.name for fact in facts}
-    facts += [fact for fact in settings_facts(sides) if fact.name not in known]
+    apart = settings_facts([[run.settings for run in side] for side in sides])
+    facts += [fact for fact in apart if fact.name not in known]
     return tuple(fact for fact in facts if len(set(fact.values)) > 1)
 
 
-def settings_facts(sides: Sequence[Runs]) -> list[Fact]:
+def settings_facts(sides: Sequence[Sequence[Settings]]) -> list[Fact]:
     """Returns the settings that differ, as facts by their names."""
-    every = [{name: value for run in side for name, value in _flat(run.settings)} for side in sides]
+    every = [{name: value for one in side for name, value in _flat(one)} for side in sides]
     names = dict.fromkeys(name for own in every for name in own)
     facts = [Fact(name, tuple(own.get(name) for own in every)) for name in names]
     return [fact for fact in facts if len(set(fact.values)) > 1]
