@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from math import ceil
+from math import ceil, inf
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from linkgauge.judge.expected.as_one import as_one
+from linkgauge.judge.precision import shortfall
 from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.notes import Imprecise, NearCache, Note
-from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.units import count_of, format_duration, format_size, unit_of
 from linkgauge.report.blocks import Line, Span, line
 from linkgauge.report.forms import cells_of
@@ -142,22 +142,16 @@ class Missed(NamedTuple):
 def missed_precision(run: Run) -> Missed | None:
     """Returns the missed precision of a run. None if every cell reached the precision, or if none
     was requested."""
-    if run.soak is not None:  # which measures for a time, however precise
-        return None
     asked = run.settings.precision
     found: list[tuple[float, str]] = []
     unknown = 0
     name = naming(run)
     for result in run.results:
         for cell in result.cells:
-            if cell.stopped not in ("max-time", "noise", "budget"):
-                continue
-            if not run.settings.of(cell).precision:
-                continue
-            error = relative_error(cell.summary)
-            if error is None:
+            error = shortfall(cell, run.settings)
+            if error == inf:
                 unknown += 1
-            elif error > asked:
+            elif error is not None:
                 found.append((error, f"{name(result, cell)} ±{error:.1%}"))
     if not found and not unknown:
         return None
