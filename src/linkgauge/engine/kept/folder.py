@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from errno import EACCES
+from errno import EACCES, ENOTDIR
 from pathlib import Path
 
 from linkgauge.engine.plan import Plan, able
@@ -85,14 +85,12 @@ def label_name(label: str) -> str:
 
 
 def check_writable(out: Path) -> None:
-    """Raises InputError if results cannot be written to this folder. The folder is created if it is
-    not there."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if not os.access(out, os.W_OK | os.X_OK):
-            raise PermissionError(EACCES, os.strerror(EACCES), str(out))
-    except OSError as error:
-        raise _unwritable(out, error) from error
+    """Raises InputError if results cannot be written to this folder, or if it is not there and
+    cannot be created."""
+    there = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    code = 0 if os.access(there, os.W_OK | os.X_OK) else EACCES
+    if code := code if there.is_dir() else ENOTDIR:
+        raise _unwritable(out, OSError(code, os.strerror(code), str(there)))
 
 
 def _unwritable(out: Path, error: OSError) -> InputError:
