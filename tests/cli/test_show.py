@@ -182,6 +182,26 @@ def test_a_run_that_measured_nothing_is_not_the_latest_one(tmp_path, monkeypatch
     assert own_run() == journal, "an error is news of the machine"
 
 
+def test_a_folder_that_is_not_there_is_no_run(foreign):
+    for words in ((foreign / "gone", "--against", "host"), (foreign / "gone",)):
+        code, out, err = shown(*words)
+        assert (code, out) == (2, "")
+        assert err == f"linkgauge: cannot read {foreign / 'gone'}: No such file or directory\n"
+
+
+def test_a_run_in_a_file_of_another_name_is_named_by_it(tmp_path, monkeypatch):
+    """Its folder may hold another run, or none."""
+    monkeypatch.chdir(tmp_path)
+    words = ("host_to_device_memcpy_ce", "--machine", "vm-degraded", "--profile", "quick")
+    called("run", *words, "--no-report", "--json", LINKGAUGE_HISTORY="none")
+    (path,) = tmp_path.rglob("run.json")
+    Path("mine.json").write_text(called("show", path.parent, "--json").stdout)
+    for command, end in (("show", ""), ("doctor", " --fix-script fix.sh")):
+        assert f"doctor mine.json{end}\n" in called(command, "mine.json").stdout
+        folder = path.parent
+        assert f"doctor {folder}{end}\n" in called(command, path, COLUMNS=300).stdout
+
+
 def test_a_label_is_that_of_this_machine_where_it_has_runs_of_it(foreign):
     own = keep(OWN.replace("/own/", "/other/"), here(run_of("other", *FIGURES)))
     assert find_run(Path("other")) == own

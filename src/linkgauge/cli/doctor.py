@@ -108,6 +108,7 @@ def look_at_a_run() -> Command:
 
 def _examine(path: Path, fix_script: Path | None, form: common.FindingsFormat) -> int:
     """Shows all findings of a kept run, with its verdict. Returns the exit code."""
+    from linkgauge.engine.kept.runs import place_of_run
     from linkgauge.report.live import kept_line
     from linkgauge.report.sections.findings import Diagnosis
     from linkgauge.report.sections.verdict import Closing, uncounted, verdict
@@ -115,7 +116,7 @@ def _examine(path: Path, fix_script: Path | None, form: common.FindingsFormat) -
     file, run, outcome = of_run(path)
     write_fixes(fix_script, outcome.found, f"the machine of {file}")
     scripted = fix_script is not None
-    closing = Closing(kept=file.parent, by_doctor=True, scripted=scripted)
+    closing = Closing(kept=place_of_run(file), by_doctor=True, scripted=scripted)
     conclusion = (*uncounted(outcome), *verdict(run, outcome, closing), kept_line(file))
     form.write(FINDINGS, Diagnosis(outcome.found, run.machine.simulated, conclusion))
     return outcome.code

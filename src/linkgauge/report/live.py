@@ -14,6 +14,7 @@ from rich.console import Console
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.kept.journal import RUN_FILE
+from linkgauge.engine.kept.runs import place_of_run
 from linkgauge.judge.doctor import OF_MACHINE
 from linkgauge.judge.limit_checks import of_other_models
 from linkgauge.judge.outcome import Outcome, outcome_of
@@ -153,7 +154,7 @@ def show_kept(run: Run, path: Path | None, display: Display) -> int:
         display.format.write(RUN, run)
         return outcome.code
     blocks = [
-        *run_blocks(run, outcome, display, found.folder),
+        *run_blocks(run, outcome, display, place_of_run(path) if path else None),
         *([kept_line(path)] if path else []),
     ]
     print_blocks(make_console(), blocks)
@@ -166,9 +167,10 @@ def whole_run(run: Run) -> Iterator[Block]:
 
 
 def run_blocks(
-    run: Run, outcome: Outcome, display: Display, folder: Path | None = None
+    run: Run, outcome: Outcome, display: Display, kept: Path | None = None
 ) -> Iterator[Block]:
-    """Yields the blocks of a judged run: its results, then remarks on all results."""
+    """Yields the blocks of a judged run: its results, then remarks on all results. `kept` is the
+    path of the run, if it is kept."""
     judged = shown_as(run, outcome).run
     if display.matrix or display.utilization:
         yield from details.blocks(judged, utilization=display.utilization)
@@ -176,7 +178,7 @@ def run_blocks(
         yield from opening.blocks(judged, outcome)
         yield from figures.blocks(judged, "whole") if display.whole else screen.blocks(judged)
     yield Prose([()])
-    yield from summary_blocks(run, outcome, display, Closing(kept=folder))
+    yield from summary_blocks(run, outcome, display, Closing(kept=kept))
 
 
 def summary_blocks(

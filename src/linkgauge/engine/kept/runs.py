@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from errno import ENOENT
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple, TypeVar
@@ -182,8 +184,10 @@ def find_run(
     there is no run."""
     if asked is None:
         return own_run(below, command, say)
-    if asked.exists() or len(asked.parts) != 1:
+    if asked.exists():
         return asked
+    if len(asked.parts) != 1:
+        raise InputError(f"cannot read {asked}: {os.strerror(ENOENT)}")
     return latest_run(below, str(asked), also)
 
 
@@ -192,6 +196,12 @@ def one_run(asked: Path | None, command: str = "show") -> Path:
     them."""
     path = find_run(asked, command=command)
     return path if is_run(path) else latest_run(path)
+
+
+def place_of_run(file: Path) -> Path:
+    """Returns the path by which people name the run in a file: its folder, or the file itself if it
+    is no file of a run's folder."""
+    return file.parent if file.name in (RUN_FILE, JOURNAL_FILE) else file
 
 
 def run_file(path: Path) -> Path:
