@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from math import exp, log
+from math import log
 
 from linkgauge.model.documents.variation import Compared, Setting, Variation, VariedCell
 from linkgauge.model.stats.changes import Direction
@@ -174,8 +174,8 @@ def _outcome(variation: Variation, number: int) -> Line:
         at = f" at {format_size(cell.size)}" if len(sizes) > 1 else ""
         said += f", most of all {cell}{at}, by {_percent(most)}"
     same = (change for _, change in known if not change.is_proven)
-    vague = max((abs(log(end)) for one in same for end in (one.low, one.high) if end), default=0.0)
-    far = signed(exp(vague), 0).removeprefix("+")
+    vague = max((abs(end - 1) for one in same for end in (one.low, one.high) if end), default=0.0)
+    far = signed(1 + vague, 0).removeprefix("+")
     more = f"; ~ may be up to {far}: raise --rounds or --max-time, or quiet the machine"
     return line(against, said, Span(more if vague > VAGUE else "", "warn"))
 
