@@ -18,6 +18,7 @@ from linkgauge.model.hardware.inventory import (
 )
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.notation import parse_transfers
+from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 from remedy_kit import assert_pasteable
@@ -97,7 +98,8 @@ def reading(memory="cuda:0", **what):
 
 
 def found(before=None, after=None, *results, unavailable=None):
-    findings = diagnose(Evidence(machine(before or inventory(), unavailable), after, results))
+    of, settings = machine(before or inventory(), unavailable), Settings((1,), precision=0.05)
+    findings = diagnose(Evidence(of, after, results, settings=settings))
     assert_pasteable(findings)
     return findings
 

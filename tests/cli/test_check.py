@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import threading
 import time
 from pathlib import Path
@@ -47,10 +48,47 @@ def test_a_loss_against_a_baseline_is_found(tmp_path):
     assert check(*NODE, "--baseline", good)[0] == 0
     code, out, _ = check(*NODE, "--baseline", good, "--fault", "slow sim:1 rate=90%")
     assert code == 1
-    assert re.match(r"not ok: \S+ \[.+, .+\]: 1[01]% less than the baseline, and \d+ more", out)
+    assert re.match(
+        r"not ok: \S+ \[.+, .+\]: 1[01]% (less|longer) than the baseline, and \d+ more", out
+    )
     code, out, _ = check("--machine", "ppu-2x2", "--baseline", good)
     assert code == 1
     assert "unlike the baseline: simulated machine: dgx-h200-8 (baseline); ppu-2x2 (node)" in out
+
+
+def test_a_baseline_of_runs_is_refused_with_the_commands_that_make_the_right_one(
+    tmp_path, monkeypatch
+):
+    """A person who follows the message gets an answer."""
+    monkeypatch.chdir(tmp_path)
+    few = ("host_to_device_memcpy_ce", "--profile", "quick", "--no-report")
+    for label in "ab":
+        assert called("run", *few, *NODE, "--label", label).returncode == 0
+    assert called("baseline", "a", "b", "-o", "b.json").returncode == 0
+    for under in ((), ("--under", "20s")):
+        code, out, err = check(*NODE, *under, "--baseline", "b.json")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        typed = err.partition(": make a baseline of a check: ")[2].split("&&")
+        commands = [shlex.split(one) for one in typed]
+        assert [one[1] for one in commands] == ["check", "baseline"]
+        for words in commands:
+            done = called(*words[1:])
+            assert done.returncode == 0, done.stderr
+        code, out, err = check(*NODE, *under, "--baseline", "good.json")
+        assert (code, out.startswith("ok: ")) == (0, True), out + err
+
+
+@pytest.mark.parametrize("command", ["check", "run host_to_device_memcpy_ce", "scale"])
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(
+    command, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(bounded, "measure_within", pytest.fail)
+    monkeypatch.setattr("linkgauge.engine.session.execute", pytest.fail)
+    file = tmp_path / "file"
+    file.touch()
+    done = called(*command.split(), *NODE, "--out", file / "below")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert f"cannot write results to {file / 'below'}: Not a directory" in done.stderr
 
 
 def measure_by(monkeypatch, program):

@@ -47,6 +47,20 @@ def test_unlike_runs_are_refused_and_named_unless_forced(kept):
     assert linkgauge("gate", *sides, "--force").returncode == 1
 
 
+@pytest.mark.parametrize("command", ["gate", "compare"])
+@pytest.mark.parametrize(
+    ("pattern", "near"),
+    [("memory_stream_tirad", f"did you mean {TRIAD!r}?"), ("nosuch", f"they have {TRIAD}, {COPY}")],
+)
+def test_a_benchmark_that_no_run_has_is_refused(command, pattern, near, kept):
+    sides = ("--baseline", "before", "--current", "after")
+    words = sides if command == "gate" else ("before", "after")
+    done = linkgauge(command, *words, "--benchmark", "memory_*", "--benchmark", pattern)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"--benchmark {pattern}: these runs have no such benchmark" in done.stderr
+    assert done.stderr.strip().endswith(near)
+
+
 def test_cells_in_doubt_are_measured_again_and_kept_apart(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     of = ("--machine", "full-8", "--size", "64M", "--samples", "6")

@@ -117,6 +117,15 @@ def test_simulated_runs_are_marked_and_apart(results):
     assert found == "no change can be found in fewer than 6 runs\n"
 
 
+@pytest.mark.parametrize("action", [("list",), ("prune", "--keep", "15")])
+def test_a_benchmark_that_no_run_measured_is_refused(action, results):
+    shows("import", "results")
+    assert shows(*action, "--benchmark", BENCHMARK)[0] == 0
+    code, out, err = shows(*action, "--benchmark", BENCHMARK[:-1])
+    assert (code, out) == (2, "")
+    assert err.endswith(f"did you mean {BENCHMARK!r}?\n")
+
+
 def test_prune_names_what_it_would_delete_and_deletes_it_only_when_told(results):
     shows("import", "results")
     code, out, err = shows("prune", "--keep", "15")

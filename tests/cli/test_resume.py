@@ -95,7 +95,7 @@ def test_it_measures_what_is_left_and_shows_all(whole, broken):
 
 def test_a_run_killed_after_its_last_record_gets_its_files(whole, broken):
     shutil.copy(whole / "journal.jsonl", broken)
-    assert called("run", "--resume", broken, "--csv").stdout.startswith("run,benchmark")
+    assert called("run", "--resume", broken, "--csv").stdout.startswith("run,label,benchmark")
     for name in FILES:
         assert (broken / name).read_bytes() == (whole / name).read_bytes()
 

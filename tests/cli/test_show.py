@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from command_kit import called
 from configurations_kit import THREE, here, measured, run_of
+from linkgauge.cli.doctor import look_at_a_run
 from linkgauge.engine.kept import runs
 from linkgauge.engine.kept.runs import find_run, latest_run, one_run, own_run, read_run
 from linkgauge.judge import outcome
@@ -18,6 +19,7 @@ from linkgauge.model.notes import Profiled
 from linkgauge.report.files import write_run
 
 OWN, SIMULATED, FOREIGN = "cpu/own/20261121T201500Z", "sim/sim/20261121T201501Z", "cpu/other"
+FIGURES = measured(devices=0)
 
 
 def keep(where, run):
@@ -33,7 +35,7 @@ def results(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for run in THREE:
         keep(f"nvidia-h200/{run.label}/20261121T201500Z", run)
-    keep("cpu/bare/20261121T201500Z", run_of("bare", *measured(devices=0)))
+    keep("cpu/bare/20261121T201500Z", run_of("bare", *FIGURES))
     return Path("results")
 
 
@@ -80,7 +82,7 @@ def test_the_latest_run_and_that_of_a_label_are_found(tmp_path, monkeypatch):
         *("cpu/bare/20261121T201503Z", "cpu/bare/20261121T201503Z-2"),
         "cpu/bare/20261121T201503Z-11",
     ):
-        keep(where, here(run_of(where.split("/")[1])))
+        keep(where, here(run_of(where.split("/")[1], *FIGURES)))
     last = Path("results/cpu/bare/20261121T201503Z-11")
     assert latest_run(Path("results")) == last
     assert shown()[1].splitlines()[-1] == f"results: {last}/run.json"
@@ -92,18 +94,18 @@ def test_the_latest_run_and_that_of_a_label_are_found(tmp_path, monkeypatch):
 def foreign(tmp_path, monkeypatch):
     """Runs of a simulated machine, and of another one, which began last."""
     monkeypatch.chdir(tmp_path)
-    run = here(run_of("sim", *measured(devices=0), simulated=True))
+    run = here(run_of("sim", *FIGURES, simulated=True))
     keep(SIMULATED, replace(run, machine=replace(run.machine, simulated="dgx")))
-    keep(f"{FOREIGN}/20261121T201502Z", run_of("other", *measured(devices=0)))
+    keep(f"{FOREIGN}/20261121T201502Z", run_of("other", *FIGURES))
     return Path("results")
 
 
 def test_the_latest_run_is_one_of_this_machine_although_others_began_later(foreign):
-    keep(OWN, here(run_of("own", *measured(devices=0))))
+    keep(OWN, here(run_of("own", *FIGURES)))
     assert one_run(None) == foreign / OWN
     assert one_run(Path("sim")) == foreign / SIMULATED
     assert one_run(foreign / "cpu/other") == foreign / FOREIGN / "20261121T201502Z"
-    broken = keep(OWN.replace("201500", "201509"), here(run_of("own")))
+    broken = keep(OWN.replace("201500", "201509"), here(run_of("own", *FIGURES)))
     (broken / "run.json").write_text("{")
     assert own_run() == broken, "one that cannot be read is not passed over"
 
@@ -116,7 +118,7 @@ def test_where_all_are_of_others_the_command_that_names_the_latest_is_said(forei
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "results has no run of this machine" in done.stderr
     assert f"linkgauge {command} results/{FOREIGN}/20261121T201502Z" in done.stderr
-    keep("sim/sim/20261121T201503Z", run_of("sim", simulated=True))
+    keep("sim/sim/20261121T201503Z", run_of("sim", *FIGURES, simulated=True))
     with pytest.raises(InputError, match="the latest one is simulated: linkgauge show results/sim"):
         own_run()
 
@@ -126,11 +128,84 @@ def test_a_journal_says_whose_it_is(foreign):
     journal.mkdir(parents=True)
     name = here(run_of("own")).machine.host.hostname
     line = f'{{"record": "opened", "machine": {{"host": {{"hostname": "{name}"}}}}}}\n'
-    (journal / "journal.jsonl").write_text(line + '{"rec')
+    measured_one = '{"record": "cell", "sheet": 0, "cell": {"status": "pass"}}\n'
+    (journal / "journal.jsonl").write_text(line + measured_one + '{"rec')
     assert own_run() == journal
-    (journal / "journal.jsonl").write_text(line.replace(f'"{name}"', '"elsewhere"'))
+    elsewhere = line.replace(f'"{name}"', '"elsewhere"') + measured_one
+    (journal / "journal.jsonl").write_text(elsewhere)
     with pytest.raises(InputError, match="was measured on elsewhere"):
         own_run()
+
+
+def nothing(label):
+    """A run that was asked for what this machine does not have."""
+    run = here(run_of(label, *FIGURES))
+    skipped = [
+        replace(one, status="skip", cells=tuple(
+            replace(cell, status="skip", reason="no device", summary=None) for cell in one.cells
+        ))
+        for one in run.results
+    ]  # fmt: skip
+    return replace(run, results=tuple(skipped))
+
+
+def test_a_run_that_measured_nothing_is_not_the_latest_one(tmp_path, monkeypatch):
+    """For no command, neither of this machine nor of a label; named by its path, it is shown."""
+    monkeypatch.chdir(tmp_path)
+    empty = keep("cpu/own/20261121T201509Z", nothing("own"))
+    assert one_run(Path("own")) == empty, "the only run of its label"
+    with pytest.raises(InputError) as refused:
+        own_run()
+    assert "has no run of this machine" in str(refused.value)
+    assert f"with figures; the latest one measured nothing: linkgauge show {empty}" in str(
+        refused.value
+    )
+    assert look_at_a_run().words[1:] == ("run", "--profile", "quick")
+
+    own = keep(OWN, here(run_of("own", *FIGURES)))
+    called("report", "results", "-o", "all.html")
+    assert "nothing measured" not in Path("all.html").read_text(), "the verdict of the last"
+    journal = Path("results/cpu/own/20261121T201510Z")
+    journal.mkdir()
+    host = here(run_of("own")).machine.host.hostname
+    opened = f'{{"record": "opened", "machine": {{"host": {{"hostname": "{host}"}}}}}}\n'
+    (journal / "journal.jsonl").write_text(opened)
+    assert own_run() == own
+    assert one_run(None) == one_run(Path("own")) == one_run(Path("results")) == own
+    assert look_at_a_run().words == (look_at_a_run().words[0], "doctor", str(own))
+    _, out, err = shown()
+    assert out.splitlines()[-1] == f"results: {own}/run.json"
+    assert err == f"passed over, because it measured nothing: {journal}\n"
+    assert shown(empty)[0] == 4
+    error = '{"record": "cell", "sheet": 0, "cell": {"status": "error"}}\n'
+    (journal / "journal.jsonl").write_text(opened + error)
+    assert own_run() == journal, "an error is news of the machine"
+
+
+def test_a_folder_that_is_not_there_is_no_run(foreign):
+    for words in ((foreign / "gone", "--against", "host"), (foreign / "gone",)):
+        code, out, err = shown(*words)
+        assert (code, out) == (2, "")
+        assert err == f"linkgauge: cannot read {foreign / 'gone'}: No such file or directory\n"
+
+
+def test_a_run_in_a_file_of_another_name_is_named_by_it(tmp_path, monkeypatch):
+    """Its folder may hold another run, or none."""
+    monkeypatch.chdir(tmp_path)
+    words = ("host_to_device_memcpy_ce", "--machine", "vm-degraded", "--profile", "quick")
+    called("run", *words, "--no-report", "--json", LINKGAUGE_HISTORY="none")
+    (path,) = tmp_path.rglob("run.json")
+    Path("mine.json").write_text(called("show", path.parent, "--json").stdout)
+    for command, end in (("show", ""), ("doctor", " --fix-script fix.sh")):
+        assert f"doctor mine.json{end}\n" in called(command, "mine.json").stdout
+        folder = path.parent
+        assert f"doctor {folder}{end}\n" in called(command, path, COLUMNS=300).stdout
+
+
+def test_a_label_is_that_of_this_machine_where_it_has_runs_of_it(foreign):
+    own = keep(OWN.replace("/own/", "/other/"), here(run_of("other", *FIGURES)))
+    assert find_run(Path("other")) == own
+    assert find_run(foreign / FOREIGN) == foreign / FOREIGN, "a path is what it names"
 
 
 @pytest.fixture(scope="module")

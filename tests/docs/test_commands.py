@@ -33,7 +33,17 @@ UNTRIED = {
 }
 """What a command line needs that is not here, by pattern."""
 FOLDER = re.compile(r"results/[\w.-]+(?:/[\w.-]+)*")
-LABELS = ("before", "after", "default", "pinned", "host", "before-pinning", "nightly", "bad")
+LABELS = (
+    "before",
+    "after",
+    "default",
+    "pinned",
+    "host",
+    "before-pinning",
+    "nightly",
+    "bad",
+    "latency",
+)
 
 
 def lines():
@@ -70,8 +80,9 @@ def kept(tmp_path_factory):
             (folder / "run.json").write_text(text.replace(simulated.name, own_id))
     (root / "ci/baselines").mkdir(parents=True)
     (root / "limits.yml").write_text('limits:\n  - {limit: "median >= 1 GB/s"}\n')
-    for file in ("baseline.json", "good.json"):
-        called("baseline", "before", "-o", file, cwd=root)
+    called("check", "--machine", MACHINE, "--out", "results", "--label", "good", cwd=root)
+    for label, file in (("before", "baseline.json"), ("good", "good.json")):
+        called("baseline", label, "-o", file, cwd=root)
     return root
 
 

@@ -49,7 +49,9 @@ def test_a_later_schema_is_named_with_the_one_that_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b"not json", "it is not JSON"), (b"[1]", "it is not JSON"), (b"", "it is empty"),
+        (b"not json", "it is not JSON"), (b"", "it is empty"),
+        (b"[1]", "it is JSON, but not an object"),
+        (b"[", "it is JSON, but not an object"), (b"null", "it is JSON, but not an object"),
         (b"{}", "it is JSON without linkgauge's schema (linkgauge.run/2)"),
         (b"\x89PNG\r\n\x1a\n\0", "it is a PNG picture"), (b"%PDF-1.7", "it is a PDF"),
         (b"<!doctype html><html>", "it is a page for a browser"), (b"\x7fELF\0", "it is binary"),

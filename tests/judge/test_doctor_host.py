@@ -7,7 +7,6 @@ from doctor_kit import GOOD, found, gpu, inventory, measured, root, the, told
 from linkgauge.judge import doctor
 from linkgauge.judge.findings import Finding
 from linkgauge.model.load import Load
-from linkgauge.model.notes import Imprecise
 
 HOST = {
     "iommu": ({"iommu": "translating"}, "warn"),
@@ -87,12 +86,13 @@ BUSY = Load(1.0, others=2.88, process="python3", pid=8685)
 """Of four CPUs."""
 
 
-def under(*loads, imprecise=0):
+def under(*loads, imprecise=0, lacks=False):
     """A result whose cells were measured under these loads."""
     (cell,) = measured().cells
-    notes = Imprecise(0.05, 0.4, 9)
+    summary = replace(cell.summary, ci95=(0.6 * cell.summary.median, 1.1 * cell.summary.median))
+    vague = {"stopped": "max-time", "summary": replace(summary, ci95=None) if lacks else summary}
     cells = tuple(
-        replace(cell, column=str(n), load=load, notes=(notes,) if n < imprecise else ())
+        replace(cell, column=str(n), load=load, **(vague if n < imprecise else {}))
         for n, load in enumerate(loads)
     )
     return replace(measured(), cells=cells)
@@ -105,9 +105,28 @@ class TestOtherPrograms:
         failing = inventory(host=replace(GOOD, allowed_cpus=(2, 3)))
         first, second, *_ = found(failing, None, under(*[BUSY] * 33, imprecise=27))
         assert told((first, second)) == [("busy", "warn"), ("allowed", "fail")]
-        for figure in ("python3 8685", "72%", "33 cells", "27 of"):
+        for figure in (
+            "python3 8685",
+            "72%",
+            "33 cells were",
+            "27 of",
+            "are uncertain (up to ±40%)",
+        ):
             assert figure in first.found
         assert first.remedy[-1] == "ps -fp 8685"
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            ({"imprecise": 1}, "1 cell was measured; its figure is uncertain (±40%)"),
+            ({"imprecise": 1, "lacks": True}, "its figure is uncertain (it has no interval)"),
+            ({}, "1 cell was measured; no figure missed its precision"),
+        ],
+    )
+    def test_one_cell_is_one_and_without_a_missed_precision_it_is_no_warning(self, given, said):
+        finding = the("busy", found(inventory(), None, under(BUSY, **given)))
+        assert finding.severity == ("warn" if given else "note")
+        assert finding.found.endswith(said)
 
     @pytest.mark.parametrize(
         "loads",

@@ -5,12 +5,14 @@ import io
 import json
 import math
 import re
+import shlex
 
 import pytest
 from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
 from command_kit import called
+from linkgauge.engine.kept.runs import read_run
 from linkgauge.report.files import write_run
 from report.samples import RUN
 
@@ -108,3 +110,27 @@ def test_in_markdown_hostile_text_is_text_in_its_own_field(exported, text):
         assert tag not in html
     assert not set(html) & set("\u202e\x1b")
     assert len(printed) < 20_000
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["run host_to_device_memcpy_ce --profile quick", "latency latency_flag_pingpong",
+     "copy 'host:0 -> sim:0 by ce' --out results"],
+)  # fmt: skip
+def test_csv_is_a_line_for_each_figure_whatever_command_writes_it(command, tmp_path, monkeypatch):
+    """Samples are what export --samples writes."""
+    monkeypatch.chdir(tmp_path)
+    words = (*shlex.split(command), "--machine", "riscv-2gpu", "--no-report", "--label", "own")
+    done = called(*words, "--csv", LINKGAUGE_HISTORY="none")
+    assert done.returncode == 0, done.stderr
+    assert (
+        done.stdout
+        == called("export", "own", "--csv").stdout
+        == called("show", "own", "--csv").stdout
+    )
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    (path,) = tmp_path.rglob("run.json")
+    run = read_run(path)
+    assert len(rows) == sum(len(result.cells) for result in run.results)
+    samples = called("export", "own", "--csv", "--samples").stdout.splitlines()
+    assert len(samples) - 1 >= sum(int(row["n"]) for row in rows) > len(rows)

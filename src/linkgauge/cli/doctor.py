@@ -109,6 +109,7 @@ def look_at_a_run() -> Command:
 
 def _examine(path: Path, fix_script: Path | None, form: common.FindingsFormat) -> int:
     """Shows all findings of a kept run, with its verdict. Returns the exit code."""
+    from linkgauge.engine.kept.runs import place_of_run
     from linkgauge.report.live import kept_line
     from linkgauge.report.sections.findings import Diagnosis
     from linkgauge.report.sections.verdict import Closing, ending, uncounted
@@ -116,7 +117,7 @@ def _examine(path: Path, fix_script: Path | None, form: common.FindingsFormat) -
     file, run, outcome = of_run(path)
     write_fixes(fix_script, outcome.found, f"the machine of {file}")
     scripted = fix_script is not None
-    closing = Closing(kept=file.parent, by_doctor=True, scripted=scripted)
+    closing = Closing(kept=place_of_run(file), by_doctor=True, scripted=scripted)
     conclusion = (
         *uncounted(outcome),
         *ending(run, outcome, closing, verbose=True),

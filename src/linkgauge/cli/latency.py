@@ -47,7 +47,7 @@ def latency(asked: LatencyOptions) -> int:
     Examples:
         linkgauge latency latency_copy_pingpong
         linkgauge latency --size 64 --iterations 1000
-        linkgauge latency --size 64 --csv > latency.csv
+        linkgauge latency --size 64 --csv
     """
     from linkgauge.benchmarks.latency import SIZES
     from linkgauge.engine.request import Selection

@@ -57,7 +57,10 @@ def show(asked: ShowOptions) -> int:
     from linkgauge.report.live import show_kept
     from linkgauge.report.reading import kept_at
 
-    run, limits = find_run(asked.run, also=named("kept")), asked.limits
+    from .sides import to_stderr
+
+    run = find_run(asked.run, also=named("kept"), say=to_stderr)
+    limits = asked.limits
     if (kept := kept_at(run)) is not None:
         asked.form.write(*kept)
         return 0

@@ -11,14 +11,23 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from linkgauge.engine.kept.again import AGAIN
-from linkgauge.engine.kept.runs import find_run, is_run, none_in, read_run, run_folders, usable
+from linkgauge.engine.kept.runs import (
+    find_run,
+    is_run,
+    none_in,
+    read_run,
+    run_folders,
+    usable,
+)
 from linkgauge.judge.compare.baseline import read_baseline
 from linkgauge.judge.compare.likeness import CellFigure, RunFigures, figures_of, unlike
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
+from linkgauge.model.names import hint
 from linkgauge.model.stats.changes import Aim
 from linkgauge.model.units import parse_fraction
 from linkgauge.report.blocks import said
+from linkgauge.report.words.sentences import first_of
 
 Say = Callable[[str], object]
 """Takes messages for people, a line each."""
@@ -41,7 +50,7 @@ def runs_of(asked: Path | None, say: Say = to_stderr) -> list[tuple[Path | None,
     """Returns the runs that a path or a label names, with their paths. For a folder, returns all
     runs in it, and calls `say` for each run that is left out. Raises InputError if there are none,
     or for a run under a profiler."""
-    path = find_run(asked, command="gate --baseline REF --current")
+    path = find_run(asked, command="gate --baseline REF --current", say=say)
     if is_run(path):
         run = read_run(path)
         if run.is_profiled:
@@ -66,6 +75,17 @@ def refuse_unlike(baseline: Sequence[RunFigures], current: Sequence[RunFigures])
         raise InputError(
             "\n".join(("the runs are not comparable (--force compares them anyway):", *lines))
         )
+
+
+def refuse_unknown(patterns: Sequence[str], *sides: Sequence[RunFigures]) -> None:
+    """Raises InputError for a pattern that no benchmark of these runs matches."""
+    names = list(
+        dict.fromkeys(cell.benchmark for runs in sides for run in runs for cell in run.cells)
+    )
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            near = hint(pattern, names, f": they have {first_of(names, ', ')}")
+            raise InputError(f"--benchmark {pattern}: these runs have no such benchmark{near}")
 
 
 def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures]:

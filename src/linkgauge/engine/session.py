@@ -21,7 +21,12 @@ import msgspec
 
 from linkgauge.backends import ACCELERATORS, ON_REQUEST, SHAPED
 from linkgauge.benchmarks.table import COMPARISON
-from linkgauge.engine.kept.folder import accelerator_name, create_run_folder, keep_topology
+from linkgauge.engine.kept.folder import (
+    accelerator_name,
+    check_writable,
+    create_run_folder,
+    keep_topology,
+)
 from linkgauge.engine.kept.journal import JOURNAL_FILE, Journal, Opened
 from linkgauge.engine.measuring.garbage import collecting_seldom
 from linkgauge.engine.workers.messages import Workers
@@ -126,6 +131,8 @@ class Session:
         Raises DeviceBusy if another run measures a device, and ResultsError if nothing can be
         kept."""
         request = self.request
+        if request.out is not None:
+            check_writable(Path(request.out))
         with ExitStack() as held:
             held.enter_context(collecting_seldom())
             devices = devices_measured(self.machine, plan)

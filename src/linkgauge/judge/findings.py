@@ -16,6 +16,7 @@ from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.kernel_log import KernelLog
+from linkgauge.model.settings import Settings
 
 Severity = Literal["fail", "warn", "note", "unknown"]
 """The severity of a finding: `fail` costs bandwidth or correctness, `warn` may cost some, `note` is
@@ -60,8 +61,8 @@ class Finding(msgspec.Struct, frozen=True):
 class Evidence(msgspec.Struct, frozen=True, eq=False):
     """The facts that checks use. `machine` is the machine before the run, and `after` its inventory
     after the run. `results` and `log` are the run's results and the kernel's log. `earlier` is the
-    comparison with earlier runs. `tool` is the other tool that measured, if any. Without a run,
-    there is only the machine."""
+    comparison with earlier runs. `tool` is the other tool that measured, if any. `settings` say how
+    it was measured. Without a run, there is only the machine."""
 
     machine: Machine
     after: Inventory | None = None
@@ -69,6 +70,7 @@ class Evidence(msgspec.Struct, frozen=True, eq=False):
     log: KernelLog | None = None
     earlier: Earlier | None = None
     tool: ToolRun | None = None
+    settings: Settings | None = None
 
     def cells(self) -> Iterator[CellResult]:
         for result in self.results:
@@ -90,4 +92,4 @@ def checks_in(*modules: ModuleType) -> tuple[Check[Any], ...]:
 def evidence_of(run: Run) -> Evidence:
     run = run_of(run)
     known = run.machine, run.after, run.results, run.kernel_log
-    return Evidence(*known, run.earlier or None, run.tool or None)
+    return Evidence(*known, run.earlier or None, run.tool or None, run.settings)

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from .transfer import Place, Placed
+from .transfer import Cell, Place, Placed
 
 
 class SheetId(NamedTuple):
@@ -87,6 +87,15 @@ _Sheet = TypeVar("_Sheet", bound=_OfSheet)
 def sheet_id(of: _OfSheet) -> SheetId:
     """Returns the identity of a table, or of the table that a result or cell belongs to."""
     return SheetId(of.benchmark, of.backend, of.size)
+
+
+def bytes_of(cell: Cell, size: int) -> int | None:
+    """Returns the bytes that a figure is of: the `size` of the cell's table, or the cell's own size
+    in a table of several. None for work without memory."""
+    does = cell.does
+    if does.of_sizes:
+        return cell.transfers[0].bytes_moved(size)
+    return (size or None) if does.has_size else None
 
 
 def cell_id(sheet: _OfSheet, cell: _AtPlace) -> CellId:

@@ -68,11 +68,11 @@ def _with_words(cell: CellResult) -> CellResult:
     return replace(cell, warnings=tuple(map(sentence, cell.notes))) if cell.notes else cell
 
 
-def samples_csv(of: Run | OneRun) -> str:
+def samples_csv(one: OneRun) -> str:
     """Returns all raw samples as CSV, one in each line, in the base unit of the result. The text
     equals that of the table SAMPLES, but is made faster, because a run may have millions of
     samples."""
-    return b"".join(sample_lines(of.run if isinstance(of, OneRun) else of)).decode()
+    return b"".join(sample_lines(one.run)).decode()
 
 
 def sample_lines(run: Run) -> Iterator[bytes]:

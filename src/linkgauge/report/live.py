@@ -16,6 +16,8 @@ from rich.console import Console
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.interrupts import Ending, Interrupts
 from linkgauge.engine.kept.journal import RUN_FILE
+from linkgauge.engine.kept.runs import place_of_run
+from linkgauge.judge.doctor import OF_MACHINE
 from linkgauge.judge.limit_checks import of_other_models
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.model.cell_id import spoken
@@ -177,7 +179,7 @@ def show_kept(run: Run, path: Path | None, display: Display) -> int:
         display.format.write(RUN, run)
         return outcome.code
     blocks = [
-        *run_blocks(run, outcome, display, Closing(kept=found.folder)),
+        *run_blocks(run, outcome, display, Closing(kept=place_of_run(path) if path else None)),
         *([kept_line(path)] if path else []),
     ]
     print_blocks(make_console(), blocks)
@@ -207,7 +209,10 @@ def summary_blocks(
     """Yields everything about a run except its figures: benchmarks without figures, notes,
     findings, and last the verdict. If the run is not kept, the findings show all of their
     remedies."""
-    remarks = [*_remarks(run, outcome, display), *_findings(run, outcome, closing)]
+    remarks = [
+        *_remarks(run, outcome, display),
+        *_findings(run, outcome, closing, also_notes=display.verbose),
+    ]
     yield from remarks
     if remarks:
         yield Prose([()])
@@ -233,8 +238,9 @@ def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
         yield Prose(lines)
 
 
-def _findings(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
-    """Yields a short form of the findings that the verdict does not mention."""
+def _findings(run: Run, outcome: Outcome, closing: Closing, *, also_notes: bool) -> Iterator[Block]:
+    """Yields a short form of the findings that the verdict does not mention. With `also_notes`, the
+    doctor's notes on what was measured follow."""
     if closing.kept is None and outcome.findings:
         yield from findings.blocks(outcome.findings)
         return
@@ -244,6 +250,9 @@ def _findings(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
     yield from findings.brief(others[:MOST_FINDINGS], reported)
     if len(others) > MOST_FINDINGS:
         yield Prose([plain(f"and {len(others) - MOST_FINDINGS} more findings", "dim")])
+    if also_notes:
+        notes = [one for one in outcome.found if one.severity == "note" and one.check in OF_MACHINE]
+        yield from findings.brief(groups_of(notes))
 
 
 def kept_line(path: Path) -> Prose:

@@ -23,6 +23,7 @@ from linkgauge.model.units import count_of
 
 from .blocks import Attachments, Block, Page, ShownSection, attachment, plain
 from .formats import Document, formats
+from .forms import cells_of
 from .results import label, named
 from .rows import OneRun
 from .sections import Section, SeveralRuns, sections
@@ -80,10 +81,14 @@ def _several(paths: Sequence[Path], against: str | None) -> SeveralRuns:
         for name, runs in groups.items()
     ]
     found = [(name, one) for name, runs in groups.items() for one in runs]
-    # Runs that began in the same second have the same id.
-    in_order = sorted(found, key=lambda pair: pair[1].run.started)
+    # Runs that began in the same second have the same id. One that measured nothing says nothing.
+    in_order = sorted(found, key=lambda pair: (_is_measured(pair[1].run), pair[1].run.started))
     last = {(name, one.run.label): one for name, one in in_order}
     return SeveralRuns([one for _, one in found], comparisons, last, left_out)
+
+
+def _is_measured(run: Run) -> bool:
+    return any(cell.status != "skip" for _, cell in cells_of(run.results))
 
 
 def _kept(paths: Sequence[Path]) -> Iterator[Path]:

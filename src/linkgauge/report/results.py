@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
+from linkgauge.model.cell_id import bytes_of
 from linkgauge.model.documents.result import BenchmarkTable, CellResult, PlannedTable, Result
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
@@ -46,10 +47,7 @@ def has_own_size(cell: Cell) -> bool:
 
 def size_of(result: BenchmarkTable, cell: Cell) -> int | None:
     """Returns the bytes of a cell, or None for work without memory."""
-    does = cell.does
-    if does.of_sizes:
-        return cell.transfers[0].bytes_moved(result.size)
-    return (result.size or None) if does.has_size else None
+    return bytes_of(cell, result.size)
 
 
 def size_without_cells(result: BenchmarkTable) -> int | None:
@@ -71,8 +69,14 @@ def sizes_of(result: Result | PlannedTable) -> tuple[int, ...]:
 
 def size_ends(result: Result | PlannedTable) -> str:
     """Returns the range of sizes, `8 B to 512 MiB`, or an empty text without sizes."""
-    sizes = sizes_of(result)
-    return " to ".join(map(format_size, dict.fromkeys((sizes[0], sizes[-1])))) if sizes else ""
+    return ends_of_sizes(sizes_of(result))
+
+
+def ends_of_sizes(sizes: Iterable[int | None]) -> str:
+    """Returns the range of sizes, `8 B to 512 MiB`, or an empty text without sizes."""
+    known = [size for size in sizes if size is not None]
+    ends = dict.fromkeys((min(known), max(known))) if known else ()
+    return " to ".join(map(format_size, ends))
 
 
 def names_of(results: Sequence[Result]) -> list[str]:

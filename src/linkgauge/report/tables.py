@@ -8,8 +8,10 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints, overload
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
+from linkgauge.judge.outcome import is_judged
+from linkgauge.judge.verdict import unjudged
 from linkgauge.machine.extras import needed
 from linkgauge.model.documents.result import Run
 from linkgauge.model.printable import printable
@@ -44,7 +46,7 @@ class Typed(NamedTuple):
 
     def csv(self, one: OneRun) -> str:
         """Returns the table as CSV, with a line for each row."""
-        return csv_text((self.fields, *map(astuple, self.rows(one.run))))
+        return _csv(self, one.run)
 
     def json(self, one: OneRun) -> str:
         """Returns the table as JSON: a document with an object for each row."""
@@ -94,8 +96,19 @@ class Typed(NamedTuple):
         return {n: next(iter(getattr(hints[n], "__args__", ())), hints[n]) for n in self.fields}
 
 
+def _csv(table: Typed, run: Run) -> str:
+    return csv_text((table.fields, *map(astuple, table.rows(run))))
+
+
 CELLS = Typed("cells", "linkgauge.summary/1", CellRow, cell_rows, judges=True)
 SAMPLES = Typed("samples", "linkgauge.samples/1", SampleRow, sample_rows)
+
+
+def run_csv(run: Run) -> str:
+    """Returns a judged run as CSV, with a line for each figure, as `linkgauge export` does."""
+    if not is_judged(run):
+        run = replace(run, results=tuple(map(unjudged, run.results)))
+    return _csv(CELLS, run)
 
 
 class RowTable(Sequence[_R]):

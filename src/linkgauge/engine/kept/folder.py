@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from errno import EACCES, ENOTDIR
 from pathlib import Path
 
 from linkgauge.engine.plan import Plan, able
@@ -83,6 +84,19 @@ def label_name(label: str) -> str:
     return label if _PLAIN.fullmatch(label) else slug(label, "default")
 
 
+def check_writable(out: Path) -> None:
+    """Raises InputError if results cannot be written to this folder, or if it is not there and
+    cannot be created."""
+    there = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    code = 0 if os.access(there, os.W_OK | os.X_OK) else EACCES
+    if code := code if there.is_dir() else ENOTDIR:
+        raise _unwritable(out, OSError(code, os.strerror(code), str(there)))
+
+
+def _unwritable(out: Path, error: OSError) -> InputError:
+    return InputError(f"cannot write results to {out}: {error.strerror} ({error.filename})")
+
+
 def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> Path:
     """Creates a new folder for a run. The run id is the start time. If that name is taken, a number
     is appended.
@@ -100,9 +114,7 @@ def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> 
                 continue
             return folder
     except OSError as error:
-        raise InputError(
-            f"cannot write results to {out}: {error.strerror} ({error.filename})"
-        ) from error
+        raise _unwritable(out, error) from error
     raise InputError(f"cannot find a free name for the run in {parent}")
 
 

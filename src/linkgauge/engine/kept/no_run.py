@@ -95,5 +95,19 @@ def _kind(head: bytes) -> str:
     if not head:
         return "it is empty"
     known = (what for first, what in _KINDS if head.upper().startswith(first.upper()))
-    binary = "it is binary" if b"\0" in head else "it is not JSON"
-    return next(known, binary)
+    if b"\0" in head:
+        otherwise = "it is binary"
+    else:
+        otherwise = "it is JSON, but not an object" if _is_json(head) else "it is not JSON"
+    return next(known, otherwise)
+
+
+def _is_json(head: bytes) -> bool:
+    """Whether a file that begins so is JSON: a list, of which the end is not here, or a value."""
+    if head.lstrip().startswith(b"["):
+        return True
+    try:
+        msgspec.json.decode(head)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from errno import ENOENT
 from pathlib import Path
 from shlex import quote
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -23,52 +25,10 @@ from .fitting import check_figures
 from .folder import label_name
 from .journal import JOURNAL_FILE, RUN_FILE, records_of
 from .no_run import kept_beside, why_no_run
+from .outline import outline_of
 from .packed import MOST_SAMPLES, SAMPLES_BIN, PackedSeries
 from .run_state import state_of
 from .stored import Once, ResultReader, current, spread_texts
-
-# Where a kept run was measured: all that is read of files of which only one is wanted.
-
-
-class _Host(msgspec.Struct, frozen=True):
-    hostname: str = ""
-
-
-class _MachineOnly(msgspec.Struct, frozen=True):
-    host: _Host = _Host()
-    simulated: str | None = None
-
-
-class RunOrigin(msgspec.Struct, frozen=True):
-    """The machine of a run, as run.json or the first record of a journal states it."""
-
-    simulated: bool = False
-    machine: _MachineOnly = _MachineOnly()
-
-    @property
-    def is_own(self) -> bool:
-        """Whether the run was measured on this machine, not on another one."""
-        return not self.is_simulated and self.machine.host.hostname == this_host()
-
-    @property
-    def is_simulated(self) -> bool:
-        return self.simulated or self.machine.simulated is not None
-
-    def __str__(self) -> str:
-        if self.is_simulated:
-            return "is simulated"
-        return f"was measured on {self.machine.host.hostname or 'another machine'}"
-
-
-def origin_of(file: Path) -> RunOrigin | None:
-    """Returns the machine of a run's file, or None if the file does not name it."""
-    try:
-        with file.open("rb") as content:
-            data = content.readline() if file.suffix == ".jsonl" else content.read()
-        return msgspec.json.decode(data, type=RunOrigin)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return None
-
 
 VARY_FILE = "vary.json"
 PACKED = ".tar.zst"
@@ -83,6 +43,8 @@ MOST_VALUES = 1 << 25
 
 
 _Kept = TypeVar("_Kept")
+_Say = Callable[[str], object]
+"""Takes messages for people, a line each."""
 DEPTH = 3
 """The levels of folders from the folder of all runs down to a run: accelerator, label, run."""
 
@@ -104,7 +66,7 @@ def run_folders(path: Path, also: Iterable[str] = ()) -> list[Path]:
     return sorted(found)
 
 
-def usable(folders: Iterable[Path], say: Callable[[str], object]) -> Iterator[tuple[Path, Run]]:
+def usable(folders: Iterable[Path], say: _Say) -> Iterator[tuple[Path, Run]]:
     """Yields the runs in these folders with their paths. Skips each run that is damaged or was
     measured under a profiler, and calls `say` with a message about it."""
     for path in folders:
@@ -119,9 +81,41 @@ def usable(folders: Iterable[Path], say: Callable[[str], object]) -> Iterator[tu
             yield path, run
 
 
+def in_order(folders: Iterable[Path]) -> list[Path]:
+    """Returns the folders of runs by the time at which the runs began, the latest first."""
+    return sorted(folders, key=_began, reverse=True)
+
+
+class _Latest(NamedTuple):
+    """The latest runs of some: `own` is of this machine, `other` is of another one, and `empty` is
+    of this machine, later than `own`, and measured nothing."""
+
+    own: Path | None
+    other: Path | None
+    empty: Path | None
+
+
+def _latest(folders: Iterable[Path], also: Iterable[str] = ()) -> _Latest:
+    """Returns the latest of these runs. One that cannot be read counts as this machine's, because
+    whoever asks for it is told why."""
+    other: Path | None = None
+    empty: Path | None = None
+    for folder in in_order(folders):
+        outline = outline_of(_document_of(folder, also))
+        if outline is None or (outline.is_own and outline.is_measured):
+            return _Latest(folder, other, empty)
+        if outline.is_measured:
+            other = other or folder
+        elif outline.is_own:
+            empty = empty or folder
+    return _Latest(None, other, empty)
+
+
 def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) -> Path:
-    """Returns the folder of the run that began last, with this label or with any. Raises InputError
-    if there is no run."""
+    """Returns the folder of the latest run with this label or with any. A run of another machine,
+    or one that measured nothing, is returned only if there is no other. Raises InputError if there
+    is no run."""
+    also = tuple(also)
     folders = run_folders(below, also)
     labels = dict.fromkeys(folder.parent.name for folder in folders)
     if not labels:
@@ -131,7 +125,15 @@ def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) 
     if not folders:
         near = hint(label or "", labels)
         raise InputError(f"{label!r} is not a file, and not a label of a run in {below}{near}")
-    return max(folders, key=_began)
+    found = _latest(folders, also)
+    return found.own or found.other or in_order(folders)[0]
+
+
+def _document_of(folder: Path, also: Iterable[str]) -> Path:
+    """Returns the file that makes a folder one of a run. Files with a name in `also` do, too."""
+    path = run_file(folder)
+    others = (folder / name for name in also) if not path.exists() else ()
+    return next((other for other in others if other.exists()), path)
 
 
 def none_in(folder: Path) -> InputError:
@@ -152,31 +154,40 @@ def _began(folder: Path) -> tuple[str, int]:
     return moment, int(number) if number.isdecimal() else 1
 
 
-def own_run(below: Path = RESULTS, command: str = "show") -> Path:
-    """Returns the folder of the latest run of this machine. Raises InputError if there is none; the
-    message then suggests `linkgauge COMMAND` with a run of another machine."""
-    folders = sorted(run_folders(below), key=_began, reverse=True)
-    for folder in folders:
-        origin = origin_of(run_file(folder))
-        if origin is None or origin.is_own:
-            return folder
-    other = latest_run(below)
+def own_run(below: Path = RESULTS, command: str = "show", say: _Say = lambda _: None) -> Path:
+    """Returns the folder of the latest run of this machine. Calls `say` with a message if a later
+    one measured nothing. Raises InputError if there is none; the message then suggests `linkgauge
+    COMMAND` with a run that there is."""
+    found = _latest(run_folders(below))
+    if found.own is not None:
+        if found.empty is not None:
+            say(f"passed over, because it measured nothing: {found.empty}")
+        return found.own
+    other = found.empty or latest_run(below)
+    lacks = " with figures" if found.empty else ""
     raise InputError(
-        f"{below} has no run of this machine ({this_host()}); the latest one "
-        f"{origin_of(run_file(other))}: linkgauge {command} {quote(str(other))}"
+        f"{below} has no run of this machine ({this_host()}){lacks}; the latest one "
+        f"{outline_of(run_file(other))}: linkgauge {command} {quote(str(other))}"
     )
 
 
 def find_run(
-    asked: Path | None, below: Path = RESULTS, command: str = "show", also: Iterable[str] = ()
+    asked: Path | None,
+    below: Path = RESULTS,
+    command: str = "show",
+    also: Iterable[str] = (),
+    say: _Say = lambda _: None,
 ) -> Path:
     """Returns the run that the user named by a path or a label. A label stands for its latest run.
-    Without a name, returns the latest run of this machine. Files with a name in `also` count as
-    runs. Raises InputError if there is no run."""
+    Without a name, returns the latest run of this machine, and calls `say` with a message if a
+    later one measured nothing. Files with a name in `also` count as runs. Raises InputError if
+    there is no run."""
     if asked is None:
-        return own_run(below, command)
-    if asked.exists() or len(asked.parts) != 1:
+        return own_run(below, command, say)
+    if asked.exists():
         return asked
+    if len(asked.parts) != 1:
+        raise InputError(f"cannot read {asked}: {os.strerror(ENOENT)}")
     return latest_run(below, str(asked), also)
 
 
@@ -185,6 +196,12 @@ def one_run(asked: Path | None, command: str = "show") -> Path:
     them."""
     path = find_run(asked, command=command)
     return path if is_run(path) else latest_run(path)
+
+
+def place_of_run(file: Path) -> Path:
+    """Returns the path by which people name the run in a file: its folder, or the file itself if it
+    is no file of a run's folder."""
+    return file.parent if file.name in (RUN_FILE, JOURNAL_FILE) else file
 
 
 def run_file(path: Path) -> Path:

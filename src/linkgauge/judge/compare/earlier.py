@@ -20,7 +20,7 @@ from linkgauge.model.units import Better
 
 from .likeness import CellFigure, RunFigures, Runs, cell_figure, is_alike
 from .machine_state import KERNEL_OPTIONS, Fact, facts_apart, state_from
-from .side_tests import CellLogs, Key, Tests, key_of, side_tests, within_of
+from .side_tests import CellLogs, Key, Tests, key_of, known_bytes, side_tests, within_of
 from .trends import LEAST_CHANGE
 from .what_changed import Changed, ComparedCell, grouped
 
@@ -213,7 +213,8 @@ def _since(table: _Table, tests: Tests, runs: int, facts: tuple[Fact, ...]) -> S
         to = None if change is None else proven(change, Aim(), own.better)
         devices = next(filter(None, (cell.devices for cell in own.cells.values())), ())
         moved = None if change is None or to is None else (to, change.ratio)
-        compared.append(ComparedCell(key[0], own.better, devices, moved))
+        size = known_bytes(key[0], own.cells.values())
+        compared.append(ComparedCell(key[0], own.better, devices, size, moved))
     large = [one for one in grouped("now", compared) if abs(one.ratio - 1) >= LEAST_CHANGE]
     more = sum(one.cells for one in large[1:])
     return Since(runs, tests.counts[0], large[0] if large else None, more, facts)

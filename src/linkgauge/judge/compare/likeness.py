@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple, replace
 
-from linkgauge.model.cell_id import CellId
+from linkgauge.model.cell_id import CellId, bytes_of
 from linkgauge.model.documents.history import Figure, figures_by_result
 from linkgauge.model.documents.result import CellResult, Definition, Run, Status
 from linkgauge.model.errors import NOT_TRIED
@@ -42,13 +42,16 @@ class CellFigure(CellId, frozen=True, kw_only=True):
     figure. Another run's figure falls into the interval with the probability `coverage`; without
     `coverage`, the interval says nothing of other runs. `degrees` are the degrees of freedom of the
     interval. `slow_p95` and `slow_p99` are percentiles of the slow side. `devices` take part in the
-    cell. `host` is the part of the host on which the figure depends (null in older files). `tried`
-    is false if the run ended before the cell's turn."""
+    cell. `host` is the part of the host on which the figure depends (null in older files). `bytes`
+    is the size that the figure is of, which several cells of a table may have of their own; null
+    for work without memory, and in older files. `tried` is false if the run ended before the
+    cell's turn."""
 
     unit: str
     better: Better
     status: Status
     definition: Definition | None = None
+    bytes: int | None = None
     figure: float | None = None
     low: float | None = None
     high: float | None = None
@@ -127,6 +130,7 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
     by_visits = interval is not None and interval.basis == "visits"
     return cell_figure(
         figure,
+        bytes=bytes_of(cell, figure.id.size),
         low=figure.low if passed else None,
         high=figure.high if passed else None,
         coverage=interval.coverage if interval is not None and by_visits else None,
@@ -179,7 +183,7 @@ def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
              for name, read in _MACHINE.items()]  # fmt: skip
     if len({run.machine.host.hostname for run in sides[0]}) < 2:
         facts.append(Fact("machine", tuple(_all_of(side, _hostname) for side in sides)))
-    facts += settings_facts(sides)
+    facts += settings_facts([[run.settings for run in side] for side in sides])
     return tuple(fact for fact in facts if len(set(fact.values)) > 1)
 
 
@@ -194,13 +198,14 @@ def differences(sides: Sequence[Runs]) -> tuple[Fact, ...]:
     lines = [_joined(_command_line(run.machine) for run in side) for side in sides]
     facts.append(options_apart(lines))
     known = {fact.name for fact in facts}
-    facts += [fact for fact in settings_facts(sides) if fact.name not in known]
+    apart = settings_facts([[run.settings for run in side] for side in sides])
+    facts += [fact for fact in apart if fact.name not in known]
     return tuple(fact for fact in facts if len(set(fact.values)) > 1)
 
 
-def settings_facts(sides: Sequence[Runs]) -> list[Fact]:
+def settings_facts(sides: Sequence[Sequence[Settings]]) -> list[Fact]:
     """Returns the settings that differ, as facts by their names."""
-    every = [{name: value for run in side for name, value in _flat(run.settings)} for side in sides]
+    every = [{name: value for one in side for name, value in _flat(one)} for side in sides]
     names = dict.fromkeys(name for own in every for name in own)
     facts = [Fact(name, tuple(own.get(name) for own in every)) for name in names]
     return [fact for fact in facts if len(set(fact.values)) > 1]

@@ -100,6 +100,7 @@ class CellChange(msgspec.Struct, frozen=True):
 class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
     """A cell of compared runs.
 
+    bytes: The bytes that its figures are of; null for work without memory.
     unit: The unit of its figures.
     better: Whether higher or lower figures are better.
     sides: Its figures on each side; null where a side has none.
@@ -107,6 +108,7 @@ class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
     definition: How a total is computed; null for other figures, and for totals of earlier
         versions."""
 
+    bytes: int | None
     unit: str
     better: Better
     sides: tuple[SideFigure | None, ...]
@@ -180,6 +182,7 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
         cells.append(
             RunCell(
                 **asdict(of),
+                bytes=found.bytes,
                 unit=unit,
                 better=better,
                 sides=figures,
@@ -210,7 +213,7 @@ def _changed(
         compared = list[ComparedCell]()
         for cell, of in zip(cells, found, strict=True):
             one = cell.changes[number]
-            compared.append(ComparedCell(cell, cell.better, of.devices, one.proven))
+            compared.append(ComparedCell(cell, cell.better, of.devices, cell.bytes, one.proven))
         yield from grouped(name, compared)
 
 

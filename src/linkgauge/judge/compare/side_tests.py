@@ -4,7 +4,7 @@ the runs that show how much a cell varies."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -51,6 +51,13 @@ def key_of(cell: CellFigure | PastCell) -> Key:
     return cell.id, cell.unit, written  # type: ignore[return-value]
 
 
+def known_bytes(cell: CellId, figures: Iterable[CellFigure]) -> int | None:
+    """Returns the bytes that some figures of a cell are of. If no figure has them, returns the size
+    of the cell's table, unless that is the unit of tables of several sizes or of none."""
+    known = next((one.bytes for one in figures if one.bytes is not None), None)
+    return known if known is not None or cell.size <= 1 else cell.size
+
+
 class SideFigures(msgspec.Struct):
     """A cell's figures, by the number of the run. Runs are numbered over all sides and the history.
     `sides` has the figures of each side. `history` has the figures of each set of comparable
@@ -62,6 +69,12 @@ class SideFigures(msgspec.Struct):
     @property
     def any(self) -> CellFigure:
         return next(cell for side in (*self.sides, *self.history) for cell in side.values())
+
+    @property
+    def bytes(self) -> int | None:
+        """Returns the bytes that the cell's figures are of. Figures of the history do not have
+        them, nor do those of older files."""
+        return known_bytes(self.any, (cell for side in self.sides for cell in side.values()))
 
     @property
     def devices(self) -> tuple[str, ...]:

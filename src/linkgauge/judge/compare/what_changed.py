@@ -67,12 +67,14 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComparedCell(NamedTuple):
-    """A cell on one side of a comparison. `devices` take part in the cell. `change` is the
-    direction and the ratio of the change; None if the cell did not change."""
+    """A cell on one side of a comparison. `devices` take part in the cell. `bytes` is the size that
+    its figures are of. `change` is the direction and the ratio of the change; None if the cell did
+    not change."""
 
     cell: CellId
     better: Better
     devices: Sequence[str]
+    bytes: int | None
     change: tuple[ChangedTo, float] | None = None
 
 
@@ -140,11 +142,11 @@ def _weight(shared: Shared, logs: Mapping[int, float]) -> tuple[int, int, float]
 def _what_is_shared(one: ComparedCell) -> Iterator[Shared]:
     """Yields every set of properties that a cell may share with other cells."""
     cell = one.cell
-    for benchmark, size, device in product(
-        (None, cell.benchmark), (None, cell.size), (None, *one.devices)
-    ):
+    # A size of its own is in the name of the row or the column.
+    sizes = dict.fromkeys((None, cell.size if cell.size == one.bytes else None))
+    for benchmark, size, device in product((None, cell.benchmark), sizes, (None, *one.devices)):
         yield Shared(benchmark=benchmark, device=device, size=size)
-    for size in (None, cell.size):
+    for size in sizes:
         yield Shared(benchmark=cell.benchmark, size=size, row=cell.row)
         yield Shared(benchmark=cell.benchmark, size=size, column=cell.column)
         yield Shared(benchmark=cell.benchmark, size=size, row=cell.row, column=cell.column)

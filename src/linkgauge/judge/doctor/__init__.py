@@ -81,7 +81,12 @@ def diagnose(
     first = {cause: place for place, cause in enumerate(known) if any(
         cause in of for of in causes
     )}  # fmt: skip
-    said = list(map(_referring, _confirming(evidence, found), causes))
+    # That the host was busy is no warning, unless it explains what is unsteady.
+    warned = {f.name for f in first if f.check == "busy"}
+    said = [
+        replace(each, severity="warn") if each.name in warned else each
+        for each in map(_referring, _confirming(evidence, found), causes)
+    ]
     places = {f.name: place for f, place in first.items()}
     places |= {f.name: -1 for f in known if f.check in OF_MACHINE and f.severity == "warn"}
     # Of several hosts, the other findings are of the odd one.
@@ -155,7 +160,8 @@ def _meanwhile(
         found = [each for each in in_use if any(each.about in of for of in parts)]
     return found + [
         each for each in known
-        if each.check in OF_MACHINE and each.severity == "warn" and {*each.cells} & {*finding.cells}
+        if (each.severity == "warn" or each.check == "busy") and each.check in OF_MACHINE
+        and {*each.cells} & {*finding.cells}
     ]  # fmt: skip
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from linkgauge.judge.blame.cases import Case, cases_of, named
 from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.precision import shortfall
 from linkgauge.judge.remedies import BUSIEST
 from linkgauge.model.hardware.host_details import stolen
 from linkgauge.model.hardware.part import MACHINE
 from linkgauge.model.load import Load
-from linkgauge.model.notes import Imprecise
-from linkgauge.model.units import count_of
+from linkgauge.model.settings import Settings
+from linkgauge.model.units import count_of, percent
 
 BUSY = 0.1
 """Figures are in doubt if others take at least this share of all CPUs' time, and at least `_LEAST`
@@ -38,16 +40,34 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
     share = sum(load.others for load in loads) / sum(load.seconds for load in loads)
     programs = _programs(loads)
     names = f" ({', '.join(f'{name} {pid}' for name, pid in programs)})" if programs else ""
-    uncertain = sum(any(isinstance(n, Imprecise) for n in case.cell.notes) for case in busy)
-    found = (
-        f"other programs{names} used {share / evidence.machine.host.cpus:.0%} of the CPUs while "
-        f"{count_of(len(busy))} were measured; {uncertain or 'none'} of these figures "
-        f"{'is' if uncertain == 1 else 'are'} uncertain"
-    )
+    used = f"other programs{names} used {share / evidence.machine.host.cpus:.0%} of the CPUs"
+    were = "was" if len(busy) == 1 else "were"
+    uncertain = _uncertain(busy, evidence.settings)
+    missed = uncertain or "no figure missed its precision"
+    found = f"{used} while {count_of(len(busy))} {were} measured; {missed}"
     why = "they take CPUs, memory bandwidth and cache from what is measured"
     pids = ",".join(str(pid) for _, pid in programs)
     remedy = ("# Stop them and run again:", f"ps -fp {pids}" if pids else BUSIEST)
-    yield Finding("busy", "warn", MACHINE, found, why, remedy, named(busy))
+    severity: Severity = "warn" if uncertain else "note"
+    yield Finding("busy", severity, MACHINE, found, why, remedy, named(busy))
+
+
+def _uncertain(cases: Sequence[Case], settings: Settings | None) -> str:
+    """Returns how many of these figures missed their precision, and by how much. The text is empty
+    if none did."""
+    if settings is None:
+        return ""
+    errors = [error for one in cases if (error := shortfall(one.cell, settings)) is not None]
+    if not errors:
+        return ""
+    is_one = len(errors) == 1
+    known = [error for error in errors if error < math.inf]
+    reach = f"{'' if is_one else 'up to '}±{percent(max(known))}" if known else ""
+    unknown = len(errors) - len(known)
+    lacks = f"{'it has' if is_one else f'{unknown} have'} no interval" if unknown else ""
+    whose = "its figure" if len(cases) == 1 else f"{len(errors)} of these figures"
+    by = ", ".join(filter(None, (reach, lacks)))
+    return f"{whose} {'is' if is_one else 'are'} uncertain ({by})"
 
 
 def _cases_taken(evidence: Evidence, of: Callable[[Load], float]) -> list[Case]:

@@ -69,9 +69,9 @@ _NO_REFERENCE = "no reference"
 
 class Closing(msgspec.Struct, frozen=True):
     """Additions of a command to the verdict. `ending` is the command's own verdict. `kept` is the
-    folder that keeps the run, if any, and `since` compares the run with earlier ones, in a line.
-    `by_doctor` means that all findings are shown above. `scripted` means that the remedies were
-    just written as a script."""
+    path that names the run, if it is kept, and `since` compares the run with earlier ones, in a
+    line. `by_doctor` means that all findings are shown above. `scripted` means that the remedies
+    were just written as a script."""
 
     ending: Ending | None = None
     kept: Path | None = None
@@ -227,17 +227,17 @@ def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | Non
     """Returns the command to type next, or None if nothing more can be shown of the run."""
     if closing.kept is None:
         return None
-    folder = quote(str(closing.kept))
+    path = quote(str(closing.kept))
     if can_go_on(run, closing.kept):
         count = len(run.machine.ranks)
         by_all = f"by all {count} ranks, launched as before" if count else ""
-        return Command((program(), "run", "--resume", folder), by_all)
+        return Command((program(), "run", "--resume", path), by_all)
     if not closing.by_doctor:
-        return Command((program(), "doctor", folder)) if wrong is not None else None
+        return Command((program(), "doctor", path)) if wrong is not None else None
     mends = wrong is not None and wrong.group is not None and wrong.group.first.remedy
     if closing.scripted or not mends:
         return None
-    return Command((program(), "doctor", folder, "--fix-script", "fix.sh"))
+    return Command((program(), "doctor", path, "--fix-script", "fix.sh"))
 
 
 def can_go_on(run: Run, folder: Path) -> bool:

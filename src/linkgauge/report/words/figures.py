@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from linkgauge.model.stats.changes import log_of_loss
 from linkgauge.model.units import count_of, format_size, percent, unit_of
 from linkgauge.report.blocks import Tone, moved
 
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
     from linkgauge.judge.compare.earlier import Since
     from linkgauge.judge.compare.what_changed import Changed
     from linkgauge.model.stats.changes import Direction
+    from linkgauge.model.units import Better
 
+_TWICE = 2.0
+"""From this ratio on, a difference is said as a multiple."""
+_TENFOLD = math.log(10)
+_ALL = 1 - 1e-12
+"""The largest loss of a rate: all but nothing."""
 _FLAT = 1.002
 """The largest ratio of the highest bar to the lowest one of a chart without a valley."""
 
@@ -29,9 +36,51 @@ def digits(value: float) -> str:
     return f"{value:#.4g}" if value else "0"
 
 
-def signed(ratio: float) -> str:
-    """Returns a ratio as a difference: `+4.0%`, `-12.3%`, `×250`."""
-    return f"{100 * (ratio - 1):+.1f}%" if ratio < 100 else f"×{ratio:.3g}"
+def signed(ratio: float, decimals: int = 1) -> str:
+    """Returns a ratio as a difference: `+4.0%`, `-12.3%`, and from twice on `×2.5`."""
+    return f"{100 * (ratio - 1):+.{decimals}f}%" if ratio < _TWICE else times(ratio)
+
+
+def times(ratio: float) -> str:
+    return f"×{ratio:.3g}"
+
+
+def difference(ratio: float, better: Better, other: str = "") -> str:
+    """Returns a ratio of a figure to the `other` one in words: `5.1% less`, `12% more than before`,
+    and from twice on `2.5 times as much`; of a time `12% longer`, `2.5 times as long as before`."""
+    if ratio < _TWICE:
+        than = f" than {other}" if other else ""
+        less, more = ("less", "more") if better == "higher" else ("shorter", "longer")
+        return f"{percent(abs(ratio - 1))} {less if ratio < 1 else more}{than}"
+    of = f" as {other}" if other else ""
+    return f"{ratio:.3g} times as {'much' if better == 'higher' else 'long'}{of}"
+
+
+def loss_below(fraction: float, better: Better) -> str:
+    """Returns a loss in words, to say that a smaller one may be missed: `a loss below 12%`, or of a
+    time from twice on `a time below 2.5 times as long`. Of losses that leave a tenth or less, it
+    says `a loss of half`: they say no more than that nothing is known."""
+    if hides_all(fraction, better):
+        return "a loss of half"
+    if better == "lower" and fraction >= _TWICE - 1:
+        return f"a time below {difference(1 + fraction, better)}"
+    return f"a loss below {percent(fraction)}"
+
+
+def may_have_lost(fraction: float, better: Better) -> str:
+    """Returns the largest loss that may be there in words: `it may have lost 62%`, or of a time `it
+    may take 2.5 times as long`."""
+    if hides_all(fraction, better):
+        return "the two differ too much by themselves to exclude a loss of half"
+    if better == "lower":
+        return f"it may take {1 + fraction:.3g} times as long"
+    return f"it may have lost {percent(fraction)}"
+
+
+def hides_all(fraction: float, better: Better) -> bool:
+    """Whether a loss that cannot be excluded is so large that nothing is known: it leaves a tenth
+    of a rate, or is ten times a time."""
+    return log_of_loss(min(fraction, _ALL) if better == "higher" else fraction, better) > _TENFOLD
 
 
 def with_reach(figure: float, low: float | None, high: float | None, unit: str) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from linkgauge.judge.expected.as_one import as_one
+from linkgauge.judge.precision import shortfall
 from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.notes import Imprecise, NearCache, Note
@@ -144,22 +146,16 @@ class Missed(NamedTuple):
 def missed_precision(run: Run) -> Missed | None:
     """Returns the missed precision of a run. None if every cell reached the precision, or if none
     was requested."""
-    if run.soak is not None:  # which measures for a time, however precise
-        return None
     asked = run.settings.precision
     found: list[tuple[float, str]] = []
     unknown = 0
     name = naming(run)
     for result in run.results:
         for cell in result.cells:
-            if cell.stopped not in ("max-time", "noise", "budget"):
-                continue
-            if not run.settings.of(cell).precision:
-                continue
-            error = relative_error(cell.summary)
-            if error is None:
+            error = shortfall(cell, run.settings)
+            if error == inf:
                 unknown += 1
-            elif error > asked:
+            elif error is not None:
                 found.append((error, f"{name(result, cell)} ±{error:.1%}"))
     if not found and not unknown:
         return None

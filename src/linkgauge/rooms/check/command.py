@@ -8,9 +8,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING, Annotated
 
 from linkgauge.cli import common
@@ -22,18 +23,22 @@ from linkgauge.report.formats import Document, Format
 if TYPE_CHECKING:
     from linkgauge.cli.sides import Say
     from linkgauge.engine.request import RunRequest
+    from linkgauge.judge.compare.likeness import RunFigures
+    from linkgauge.model.settings import Settings
 
     from .health import HealthResult
 
 CONDITION = Document(
     "a condition", texts={"json": "linkgauge.rooms.check.health:condition_document"}
 )
-LEAST, MOST = 5.0, 86400.0
+LEAST, MOST, UNDER = 5.0, 86400.0, 60.0
+GOOD = "good"
+"""The label that a message suggests for a baseline."""
 
 
 class CheckOptions(Options):
     under: Time = option(
-        PRECISION, "End within this time, whatever hangs: 60s, 2m.", "TIME", default=60.0
+        PRECISION, "End within this time, whatever hangs: 60s, 2m.", "TIME", default=UNDER
     )
     backend: tuple[str, ...] = common.BACKEND
     devices: Count | None = option(WHAT, "Fail unless there are N accelerators.", "N")
@@ -83,6 +88,7 @@ def checked(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
     ) as folder:
         from linkgauge.cli.sides import side_of, to_stderr
+        from linkgauge.engine.kept.folder import check_writable
         from linkgauge.judge.limit_checks import refuse_unmatched
         from linkgauge.judge.limits import read_limits
 
@@ -92,6 +98,10 @@ def checked(
         limits = read_limits(asked.limits) if asked.limits else ()
         before = side_of(asked.baseline, say or to_stderr) if asked.baseline else ()
         request = _request(asked, Path(folder) / "runs")
+        if before:
+            _refuse_unlike(asked, before, request.settings)
+        if asked.out is not None:
+            check_writable(asked.out)
         task = task_of(request, began + under - _reserve(under))
         bounded = measure_within(task, Path(folder), now)
         if bounded.run is not None and not bounded.missing:
@@ -99,6 +109,30 @@ def checked(
         longest = request.settings.timeout or under
         health = health_of(bounded, limits, before, asked.devices, longest)
     return HealthResult(health, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+
+
+def _refuse_unlike(asked: CheckOptions, before: Sequence[RunFigures], settings: Settings) -> None:
+    """Raises InputError for a baseline that is not of checks as this one, because no node could be
+    like it. The message has the commands that make such a baseline."""
+    from linkgauge.engine.kept.runs import RESULTS
+    from linkgauge.judge.compare.likeness import settings_facts
+    from linkgauge.report.blocks import said
+    from linkgauge.report.words.sentences import program
+
+    facts = settings_facts([[run.settings for run in before], [settings]])
+    if not facts:
+        return
+    name = program()
+    under = [] if asked.under == UNDER else ["--under", f"{asked.under:g}s"]
+    given = {"--machine": asked.simulated.machine, "--change": asked.simulated.change}
+    on = [word for option, of in given.items() if of is not None for word in (option, of)]
+    by = [word for backend in asked.backend for word in ("--backend", backend)]
+    check = (name, "check", *under, *by, *on, "--out", str(RESULTS), "--label", GOOD)
+    raise InputError(
+        f"{asked.baseline} is of runs that were not measured as this check measures "
+        f"({facts[0].name}: {said(facts[0], ('baseline', 'check'))}): make a baseline of a check: "
+        f"{join(check)} && {join((name, 'baseline', GOOD, '-o', f'{GOOD}.json'))}"
+    )
 
 
 def time_of(asked: CheckOptions) -> float:

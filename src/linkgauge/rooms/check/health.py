@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from typing import Literal
 
@@ -25,6 +26,7 @@ from linkgauge.model.units import count_of
 from linkgauge.report.blocks import Line, Span, line, said, text_of
 from linkgauge.report.files import json_document
 from linkgauge.report.forms import cells_of
+from linkgauge.report.words.figures import difference
 from linkgauge.report.words.sentences import first_of
 from linkgauge.report.words.worst import more_of, worst_of
 
@@ -141,7 +143,7 @@ def _only(run: RunFigures, keys: Collection[CellId]) -> RunFigures:
 def worst(lost: Sequence[GateCell]) -> GateCell:
     """Returns the cell with the largest loss. A cell without a figure counts as the largest
     loss."""
-    return max(lost, key=lambda one: 1.0 if one.loss is None else one.loss)
+    return max(lost, key=lambda one: math.inf if one.loss is None else one.loss)
 
 
 # The verdict of a health check: one line, and a node condition as Kubernetes has them.
@@ -253,7 +255,9 @@ def _unavailable(run: Run) -> str:
 
 def _lost(health: Health) -> str:
     one = worst(health.lost)
-    what = one.verdict if one.loss is None else f"{one.loss:.0%} less than the baseline"
+    change = None if one.loss is None else one.cell.changes[0].change
+    better = one.cell.better
+    what = one.verdict if change is None else difference(change.ratio, better, "the baseline")
     found = health.outcome.found if health.outcome is not None else ()
     slow = dict.fromkeys(finding.subject for finding in found if finding.check == "slow")
     parts = f"; slow: {', '.join(slow)}" if slow else ""

@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 from sqlalchemy.engine import URL
 
 from linkgauge.engine.kept.journal import RUN_FILE
-from linkgauge.engine.kept.runs import MOST_BYTES, latest_run, read_run, run_file, run_folders
+from linkgauge.engine.kept.runs import MOST_BYTES, in_order, read_run, run_file, run_folders
 from linkgauge.history.reading import Filter, figures_of, latest_runs
 from linkgauge.history.records import machine_row, microseconds, run_row
 from linkgauge.history.store import Store, opened
@@ -296,8 +296,10 @@ class FromFolder:
         self._results = Results()
 
     def read(self) -> Results:
-        labels = dict.fromkeys(path.parent.name for path in run_folders(self._folder))
-        paths = [latest_run(self._folder, label) for label in labels]
+        last: dict[str, Path] = {}
+        for path in in_order(run_folders(self._folder)):
+            last.setdefault(path.parent.name, path)
+        paths = sorted(last.values())
         state = [(path, run_file(path).stat().st_mtime_ns) for path in paths]
         if state != self._state:
             self._results = self._of(paths)

@@ -122,7 +122,7 @@ def held(
     checked. Cells in doubt are measured again. `say` takes messages for people (None: they go to
     stderr). Raises InputError for unlike runs."""
     from linkgauge.cli.earlier_runs import history_of
-    from linkgauge.cli.sides import aim_of, only, refuse_unlike, to_stderr
+    from linkgauge.cli.sides import aim_of, only, refuse_unknown, refuse_unlike, to_stderr
     from linkgauge.judge.compare.gate import hold, suspects
     from linkgauge.judge.compare.likeness import figures_of
     from linkgauge.judge.limits import read_limits
@@ -136,6 +136,7 @@ def held(
     bounds = read_limits(asked.limits) if asked.limits else ()
     before, kept = read()
     after: Runs = [figures_of(all_limited(run, bounds)) for _, run in kept]
+    refuse_unknown(patterns, before, after)
     if not asked.force:
         refuse_unlike(before, after)
     before, after = only(before, patterns), only(after, patterns)

@@ -76,11 +76,12 @@ def compared(
     """The comparison, as the options say, of sides with their names. `say` takes messages for
     people (None: they go to stderr)."""
     from linkgauge.cli.earlier_runs import history_of
-    from linkgauge.cli.sides import aim_of, only, to_stderr
+    from linkgauge.cli.sides import aim_of, only, refuse_unknown, to_stderr
     from linkgauge.judge.compare.run_comparison import compare_runs
     from linkgauge.judge.compare.side_tests import Sides
 
     patterns = asked.benchmark
+    refuse_unknown(patterns, *(runs for _, runs in given))
     sides = [only(runs, patterns) for _, runs in given]
     aim = aim_of(asked.significance, "0", asked.detect)
     every = [run for side in sides for run in side]

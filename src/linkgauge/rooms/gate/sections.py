@@ -10,7 +10,7 @@ from linkgauge.judge.compare.baseline import Baseline
 from linkgauge.judge.compare.gate import FAILURES, GateDocument, Verdict
 from linkgauge.judge.compare.run_comparison import CellChange, RunCell, RunComparison, SideFigure
 from linkgauge.model.stats.changes import Direction, RunChange
-from linkgauge.model.units import count_of, format_size, percent, unit_of
+from linkgauge.model.units import Better, count_of, format_size, percent, unit_of
 from linkgauge.report.blocks import (
     Block,
     Column,
@@ -27,16 +27,18 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.results import SIMULATED_TILE, mark
+from linkgauge.report.results import SIMULATED_TILE, ends_of_sizes, mark
 from linkgauge.report.words.figures import SAME, TONES, said_of, signed, with_reach
 
-from .words import a_loss, lacking, more_runs, p_value, why
+from .words import lacking, more_runs, p_value, why
 
 FEW = 16
 """The most cells that are shown by default."""
 MOST_JUDGED, MOST_LACKING, MOST_OUTLIERS = 20, 3, 10
 """The most cells with each verdict that a terminal shows, the most cells that lack runs, and the
 most cells of an outlier."""
+_HALF = 0.5
+"""From this loss on, a comparison that may miss it says nothing of a cell."""
 SHORT = 12
 """The characters of a side's name if there is little space."""
 _WAYS: dict[Direction, str] = {"same": "unchanged", "unknown": "undecided"}
@@ -115,10 +117,16 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
     needed."""
     found = [need for cell in one.cells if (need := cell.changes[number - 1].needed) is not None]
     losses = [each.detectable for each in found]
-    if losses:
-        half, all_of_them = a_loss(median(losses)), a_loss(max(losses))
-        seen = f"a loss of {all_of_them} would be found in any cell with 90 % probability"
+    clear = [each for each in losses if each < _HALF]
+    vague = len(losses) - len(clear)
+    if clear:
+        half, all_of_them = percent(median(clear)), percent(max(clear))
+        where = f"any of {count_of(len(clear))}" if vague else "any cell"
+        seen = f"a loss of {all_of_them} would be found in {where} with 90 % probability"
         yield plain(seen if half == all_of_them else f"{seen}, one of {half} in half of them")
+    if vague:
+        cells = f"{vague} of {count_of(len(losses))}" if clear else count_of(vague)
+        yield plain(f"in {cells}, runs vary too much to find a loss of half", "warn")
     short = [each.more for each in found if each.more != (0, 0)]
     able = sorted((more for more in short if more is not None), key=sum)
     said = [f"a loss of {percent(one.aim.detect)} takes more runs in {count_of(len(short))}"]
@@ -146,7 +154,8 @@ def _table(one: RunComparison, cells: Sequence[RunCell], number: int) -> Table:
     """Returns a table of one benchmark's cells. A row has the figures on side `number` and on the
     first side."""
     first = cells[0]
-    size = f"  {format_size(first.size)}" if first.size else ""
+    sizes = ends_of_sizes(cell.bytes for cell in cells)
+    size = f"  {sizes}" if sizes else ""
     better = f"{unit_of(first.unit).shown}, {first.better} is better"
     heads = [
         Column("cell"),
@@ -177,7 +186,7 @@ def _row(one: RunComparison, cell: RunCell, number: int) -> Iterator[Entry]:
     yield Entry(moved[0], tone=tone)
     yield Entry(f"[{signed(known.low)}, {signed(known.high)}]" if known else "")
     yield from (Entry(text, tone="dim") for text in moved[1:])
-    yield Entry(_said(change, sides), tone=tone)
+    yield Entry(_said(change, sides, cell.better), tone=tone)
 
 
 def _figure(side: SideFigure | None, unit: str) -> str:
@@ -200,7 +209,7 @@ def _moved(sides: _Sides, name: str, found: RunChange | None, significance: floa
     return f"({signed(other / first)})" if first and other else ""
 
 
-def _said(one: CellChange, sides: _Sides) -> str:
+def _said(one: CellChange, sides: _Sides, better: Better) -> str:
     """Returns whether a cell changed. If that is unknown, returns how many further runs are needed
     to find out."""
     if one.change is None:
@@ -209,7 +218,7 @@ def _said(one: CellChange, sides: _Sides) -> str:
             return "nothing tells how much runs vary"
         return "there is no such cell" if without[0] is None else without[0].reason or ""
     if one.direction == "unknown":
-        return lacking(one)
+        return lacking(one, better)
     return f"{one.direction} (p {p_value(one.change.holm)})" if one.proven else ""
 
 
@@ -224,7 +233,7 @@ def gate(one: GateDocument) -> Iterator[Block]:
     yield fact_table(one.comparison.differences, [side.name for side in one.comparison.sides])
     for verdict in verdicts[:-1]:
         rows = [
-            (Entry(each.cell.name), Entry(format_size(each.cell.size) if each.cell.size else ""),
+            (Entry(each.cell.name), Entry(format_size(each.cell.bytes) if each.cell.bytes else ""),
              Entry(why(each)))
             for each in one.of(verdict)
         ]  # fmt: skip

@@ -15,11 +15,12 @@ from linkgauge.judge.compare.gate import FAILURES, GateCell, GateDocument, Verdi
 from linkgauge.judge.compare.run_comparison import CellChange, RunCell, RunComparison
 from linkgauge.model.printable import escaped, printable
 from linkgauge.model.stats.changes import log_of_loss
-from linkgauge.model.units import UNITS, format_size, percent, unit_of
+from linkgauge.model.units import UNITS, Better, unit_of
 from linkgauge.report.csv_text import csv_text
 from linkgauge.report.files import json_document
+from linkgauge.report.results import ends_of_sizes
 from linkgauge.report.run_texts import case_of, document_of, fail, suite_of
-from linkgauge.report.words.figures import digits
+from linkgauge.report.words.figures import difference, digits, loss_below, may_have_lost
 
 _LEAST_P = 1e-99
 
@@ -42,22 +43,22 @@ def why(one: GateCell) -> str:
         case "inconclusive" if one.disturbance is not None:
             return f"{_lost(one)}; the machine was not the same: {_disturbed(one.disturbance)}"
         case "blind" if one.largest is not None:
-            return f"{_lost(one)}; it may have lost {a_loss(one.largest)}"
+            return f"{_lost(one)}; {may_have_lost(one.largest, one.cell.better)}"
         case "blind":
             return "nothing tells how much runs vary: give several runs"
         case "not enough":
-            return f"{_lost(one)}; {lacking(one.cell.changes[0])}"
+            return f"{_lost(one)}; {lacking(one.cell.changes[0], one.cell.better)}"
     return _lost(one)
 
 
 def _lost(one: GateCell) -> str:
-    """Describes a loss in words: `5.1 % less: 55.40 → 52.60 GB/s (p 0.0002)`."""
+    """Describes a loss in words: `5.1% less: 55.40 → 52.60 GB/s (p 0.0002)`."""
     change = one.cell.changes[0].change
     if one.loss is None or change is None or one.current is None:
         return "no figure on both sides"
-    word = "less" if (one.loss > 0) == (one.cell.better == "higher") else "more"
     figures = f"{_digits(one.baseline.figure, one)} → {_figure(one.current.figure, one)}"
-    return f"{percent(abs(one.loss))} {word}: {figures} (p {p_value(change.holm)})"
+    moved = difference(change.ratio, one.cell.better)
+    return f"{moved}: {figures} (p {p_value(change.holm)})"
 
 
 def _figure(figure: float | None, one: GateCell) -> str:
@@ -80,14 +81,14 @@ def _disturbed(one: Disturbance) -> str:
     return f"{who} and others kept {one.current:.1f} CPUs busy, {one.baseline:.1f} in the baseline"
 
 
-def lacking(one: CellChange) -> str:
+def lacking(one: CellChange, better: Better) -> str:
     """Returns in words how many further runs a cell needs. Returns an empty text if it needs
     none."""
     if one.needed is None:
         return ""
     more = one.needed.more
     runs = f"not enough runs: {more_runs(more)}" if more else "too noisy for any number of runs"
-    return f"{runs}; may miss a loss below {a_loss(one.needed.detectable)}"
+    return f"{runs}; may miss {loss_below(one.needed.detectable, better)}"
 
 
 def more_runs(more: tuple[int, int]) -> str:
@@ -95,11 +96,6 @@ def more_runs(more: tuple[int, int]) -> str:
     returns a number for each side."""
     first, other = more
     return f"{first} more of the first side, {other} of the other" if first else f"{other} more"
-
-
-def a_loss(fraction: float) -> str:
-    """Formats a loss in percent. Losses of 1000 % and more are `over 1000%`."""
-    return percent(fraction) if fraction < 10 else "over 1000%"
 
 
 def p_value(p: float) -> str:
@@ -142,10 +138,14 @@ def _rows(one: RunComparison, cell: RunCell) -> Iterator[tuple[object, ...]]:
     for side, own, change in zip(one.sides, cell.sides, (None, *cell.changes), strict=True):
         if own is not None:
             yield (
-                *cell.sheet, cell.row, cell.column, side.name, cell.unit, cell.better, own.status,
+                *_of(cell), side.name, cell.unit, cell.better, own.status,
                 own.runs, own.figure, own.low, own.high, own.slow_p95, own.slow_p99,
                 *(_fields(change) or [None] * 12),
             )  # fmt: skip
+
+
+def _of(cell: RunCell) -> Sequence[object]:
+    return cell.benchmark, cell.backend, cell.bytes, cell.row, cell.column
 
 
 def _fields(one: CellChange | None) -> Sequence[object]:
@@ -171,7 +171,7 @@ def gate_csv(gate: GateDocument) -> str:
 def _judged(one: GateCell) -> Sequence[object]:
     cell, change = one.cell, one.cell.changes[0]
     return (
-        *cell.sheet, cell.row, cell.column, one.verdict, cell.unit, one.baseline.figure,
+        *_of(cell), one.verdict, cell.unit, one.baseline.figure,
         one.current and one.current.figure, one.loss, one.largest,
         change.change and change.change.holm, change.needed and change.needed.detectable,
         "" if one.verdict == "ok" else why(one),
@@ -182,8 +182,10 @@ def gate_junit(gate: GateDocument) -> str:
     """Returns a gate's verdict as JUnit XML, with a suite for each benchmark and a case for each
     cell. A case fails if its cell fails the gate. Cells that could not be decided are skipped."""
     suites = Element("testsuites", name="linkgauge gate")
-    for (benchmark, backend, size), cells in groupby(gate.cells, key=lambda one: one.cell.sheet):
-        suite = suite_of(suites, f"{benchmark} ({backend}, {format_size(size)})")
+    for sheet, each in groupby(gate.cells, key=lambda one: one.cell.sheet):
+        cells, (benchmark, backend, _) = list(each), sheet
+        sizes = ends_of_sizes(one.cell.bytes for one in cells)
+        suite = suite_of(suites, f"{benchmark} ({', '.join(filter(None, (backend, sizes)))})")
         for one in cells:
             case = case_of(suite, f"linkgauge.{backend}.{benchmark}", one.cell.name)
             if one.verdict in FAILURES:

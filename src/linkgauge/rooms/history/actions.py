@@ -75,6 +75,7 @@ def show_list(which: Filter, asked: str | None, form: Format, *, whole: bool) ->
 
     is_brief = not (whole or form.is_document) and which.last is None
     with _store(asked) as store:
+        _refuse_unknown(store, which)
         found = runs_of(store, replace(which, last=LATEST) if is_brief else which)
         count = number_of_runs(store, which) if is_brief else len(found)
     form.write(HISTORY, HistoryDocument(found[::-1]))
@@ -122,6 +123,14 @@ def _why_nothing(benchmark: str, cells: Sequence[str], known: Sequence[str]) -> 
         of = f" at {', '.join(cells)}" if cells else ""
         return f"the history has no whole run of {benchmark}{of} that these options take"
     return f"no run of the history measured {benchmark!r}{hint(benchmark, known, '')}"
+
+
+def _refuse_unknown(store: Store, which: Filter) -> None:
+    """Raises InputError if the filter names a benchmark that no run of the history measured."""
+    known = benchmarks_of(store) if which.benchmarks else ()
+    for name in which.benchmarks:
+        if name not in known:
+            raise InputError(_why_nothing(name, (), known))
 
 
 def bring_in(folders: Sequence[Path], asked: str | None) -> int:
@@ -179,6 +188,7 @@ def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> i
         raise InputError("prune needs --keep: 90d keeps 90 days, 100 the latest 100 runs of each "
                          "machine")  # fmt: skip
     with _store(asked) as store:
+        _refuse_unknown(store, which)
         found = runs_of(store, which)
         old = _old(found, keep)
         if not old:

@@ -17,7 +17,7 @@ from linkgauge.machine.given import read_given
 from linkgauge.machine.tree import Captured
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
-from linkgauge.report.files import SAMPLES_FILE, run_files, samples_csv
+from linkgauge.report.files import SAMPLES_FILE, run_files, sample_lines
 
 from .anonymous import CHANGES, RunAnonymizer
 
@@ -51,7 +51,7 @@ def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
         kept, left_out = _anonymised(run, files)
         run = run_of(kept[RUN_FILE], folder / RUN_FILE, files)
         files = kept | run_files(run)
-    files.setdefault(SAMPLES_FILE, samples_csv(run).encode())
+    files.setdefault(SAMPLES_FILE, b"".join(sample_lines(run)))
     top = label_name(run.id)
     tree = Captured({f"{top}/{name}": content for name, content in files.items()})
     content = zstd.compressed(tar_of(tree, _time(run)))

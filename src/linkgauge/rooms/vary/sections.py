@@ -24,7 +24,7 @@ from linkgauge.report.blocks import (
 )
 from linkgauge.report.csv_text import csv_text
 from linkgauge.report.results import figure, mark, without_empty
-from linkgauge.report.words.figures import SAME, TONES
+from linkgauge.report.words.figures import SAME, TONES, signed
 from linkgauge.report.words.sentences import first_of
 
 FINE = 0.002
@@ -129,7 +129,7 @@ def _against(
 
 def _percent(change: Change, ratio: float | None = None) -> str:
     narrow = change.low and change.high and change.high - change.low < FINE
-    return f"{100 * ((ratio or change.ratio) - 1):+.{2 if narrow else 1}f}%"
+    return signed(ratio or change.ratio, 2 if narrow else 1)
 
 
 def _ends(sizes: Sequence[int]) -> str:
@@ -170,11 +170,13 @@ def _outcome(variation: Variation, number: int) -> Line:
     said = f"{better} better, {len(differ) - better} worse of {count_of(len(known))}"
     if differ:
         cell, most = max(differ, key=lambda one: abs(log(one[1].ratio)))
-        at = f" at {format_size(cell.size)}" if cell.size else ""
+        sizes = {one.size for one in variation.cells if one.benchmark == cell.benchmark}
+        at = f" at {format_size(cell.size)}" if len(sizes) > 1 else ""
         said += f", most of all {cell}{at}, by {_percent(most)}"
     same = (change for _, change in known if not change.is_proven)
     vague = max((abs(end - 1) for one in same for end in (one.low, one.high) if end), default=0.0)
-    more = f"; ~ may be up to {vague:.0%}: raise --rounds or --max-time, or quiet the machine"
+    far = signed(1 + vague, 0).removeprefix("+")
+    more = f"; ~ may be up to {far}: raise --rounds or --max-time, or quiet the machine"
     return line(against, said, Span(more if vague > VAGUE else "", "warn"))
 
 

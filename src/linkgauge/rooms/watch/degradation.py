@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from linkgauge.model.cell_id import SheetId
+from linkgauge.model.cell_id import SheetId, bytes_of
 from linkgauge.model.documents.history import EarlierRun, SeriesId
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.stats.change_points import change_points
@@ -146,6 +146,7 @@ class Degradation:
         return {
             "time": time,
             "cell": seen.cell,
+            "bytes": bytes_of(seen.found, seen.result.size),
             "why": why,
             "unit": seen.result.unit,
             "simulated": seen.result.simulated,

@@ -74,6 +74,7 @@ class Noticed(_WatchEvent, frozen=True, kw_only=True):
     """An observation of a cell.
 
     cell: The cell.
+    bytes: The bytes that its figure is of; null for work without memory.
     why: The present or past problem of the cell: slower than it was (`history`), below what is
         `expected`, wrong bytes (`fail`), an error, or no answer.
     unit: The unit of the cell's figures.
@@ -85,6 +86,7 @@ class Noticed(_WatchEvent, frozen=True, kw_only=True):
     reason: The reason why the cell did not pass; null if it passed."""
 
     cell: SeriesId
+    bytes: int | None
     why: Why
     unit: str
     simulated: bool
@@ -201,7 +203,7 @@ def _noticed(event: Noticed) -> str:
     """Formats an observation: `NAME (0, 1)  24.10 GB/s, 44% of its usual 55.31 GB/s (60 earlier),
     …`."""
     cell = event.cell
-    size = f" {format_size(cell.size)}" if cell.size else ""
+    size = f" {format_size(event.bytes)}" if event.bytes else ""
     parts = []
     if event.figure is not None:
         parts.append(_figure(event.figure, event))
