@@ -98,8 +98,8 @@ def _nearest(name: str) -> str:
         such = "" if prefix == name else f", such as {begin[0]}"
         return f": --prefix {prefix} selects {len(begin)}{such}"
     having = [known for known in CATALOG if all(word in known for word in words)]
-    if not having:
-        return hint(name, CATALOG, ": see 'linkgauge list'")
+    if len(having) < 2:
+        return hint(name, having or CATALOG, ": see 'linkgauge list'")
     more = f" and {len(having) - _NAMED} more (linkgauge list)" if having[_NAMED:] else ""
     return f": there are {', '.join(having[:_NAMED])}{more}"
 

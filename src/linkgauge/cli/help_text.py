@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from inspect import cleandoc
+from itertools import islice
 from typing import Any, NamedTuple
 
 import click
@@ -60,6 +61,10 @@ _FIGURE = re.compile(r"(?<=\d) (?=(?:[KMG]i)?B\b|m?s\b)")
 _NOTE = re.compile(r"\[(?:default|env var|required)[^]]*\]$")
 
 
+_MOST_PROPOSALS = 1000
+"""The most proposals that a shell gets. A simulated cluster has 80,000 devices."""
+
+
 class Typed(NamedTuple):
     """What is typed when a shell asks for proposals: the value so far, and the other options."""
 
@@ -84,13 +89,13 @@ class Offering(click.Parameter):
         return [one for one in words if len(words) > 1 and one.islower() and one[0].isalnum()]
 
     def offered(self, ctx: Context, text: str) -> list[str]:
-        """Returns the proposals that begin with this text. There are none if another option is
-        wrong."""
+        """Returns the first proposals that begin with this text. There are none if another option
+        is wrong."""
         try:
-            names = [*self._offer(Typed(text, ctx.params))]
+            names = self._offer(Typed(text, ctx.params))
+            return [*islice((name for name in names if name.startswith(text)), _MOST_PROPOSALS)]
         except LinkgaugeError:
             return []
-        return [name for name in names if name.startswith(text)]
 
     def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
         names = self.offered(ctx, incomplete)
@@ -154,7 +159,11 @@ class HelpCommand(click.Command):
     allow_extra_args = True  # because click's message for them says too little
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        extra = super().parse_args(ctx, args)
+        try:
+            extra = super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = ctx  # the parser leaves it out
+            raise
         if extra and not ctx.resilient_parsing:
             from .mistakes import too_many
 
@@ -168,7 +177,7 @@ class HelpCommand(click.Command):
             except UnknownName as error:
                 from .mistakes import meant_by
 
-                raise InputError(f"{error}{meant_by(ctx, error)}") from error
+                raise InputError(meant_by(ctx, error)) from error
             except KeyboardInterrupt:  # for which click would print an empty line
                 ctx.exit(130)
 

@@ -108,6 +108,8 @@ class RootOptions(Options):
 def _without_command(context: click.Context, /, **given: Any) -> int:
     """Looks at this machine, unless a command follows. Returns the exit code."""
     form = filled(RootOptions, given).form
+    if context.meta.get(_VERBOSE) and context.invoked_subcommand is not None:
+        raise InputError(f"-v goes with --version: {context.info_name} --version -v")
     if context.invoked_subcommand is None:
         from .look import look
 

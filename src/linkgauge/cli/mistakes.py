@@ -22,7 +22,7 @@ _MEANT = {
     ),
     "--gpus --ranks --device": "ranks np ngpus nprocs processes",
     "--size --buffer": "buffersize buffer size bytes minbytes maxbytes msgsize blocksize s m b e",
-    "--for --duration --budget --under --max-time": "time duration seconds runtime for t T",
+    "--for --duration --budget --under --max-time": "time duration seconds runtime for T",
     "--under --timeout --max-time": "timeout maxtime limit",
     "--listen": "port address bind p",
     "--current": "run current new",
@@ -30,7 +30,7 @@ _MEANT = {
     "-o --textfile --out": "output outfile outputfile outputdir out o file",
     "--json --csv": "format outputformat f xml yaml text",
     "--prefix": "testcaseprefixes testcaseprefix prefix filter match k p",
-    "--benchmark": "benchmark benchmarks only",
+    "--benchmark": "benchmark benchmarks only test testcase tests t",
     "--min-loss --detect --least --significance": "threshold tolerance maxloss loss limit",
     "--verbose --matrix --all": "verbose debug details detail v vv V all full",
     "--parallel-pairs": "parallel concurrent j",
@@ -44,7 +44,7 @@ _MEANT = {
     "progress goes to stderr, so 2> /dev/null hides it; > FILE keeps the rest": "quiet silent q",
     "each cell warms up by itself": "warmup warmups warmupiters w",
     "linkgauge list shows all benchmarks": "list ls l",
-    "write the name alone, as in: {example}": "test testcase tests benchmark benchmarks bench",
+    "write the name alone: linkgauge run BENCHMARK": "test testcase tests benchmark benchmarks t",
     "without a name it takes the latest run": "last latest",
     "it asks nothing": "yes y noninteractive batch force",
     "linkgauge --version shows it": "version",
@@ -72,10 +72,12 @@ _SHAPES = (
     (r"[a-z]+(:[a-z]+)?:\d+", ("--device",)),
     (r"\d+(\.\d+)?[KMGT](i?B)?", ("--size", "--buffer")),
     (r"\d+(ms|s|m|h|d)", ("--under", "--for", "--budget", "--duration", "--max-time")),
-    (r"\d+(,\d+)*", ("--gpus", "--devices", "--listen", "--samples", "--rounds")),
+    (r"\d+(,\d+)*", ("--gpus", "--devices", "--listen")),
     (r"\S+\.(html|pdf|csv|json|xml|md|parquet|prom)", ("-o", "--textfile")),
 )
 """What a word that no option precedes looks like, and the options that take such a word."""
+_NAMING = ("run", "scale", "ai", "as")
+"""The commands whose arguments are names that others also try elsewhere."""
 _NAMED = 4
 """The most commands that a message names."""
 
@@ -101,16 +103,13 @@ def said(error: click.ClickException) -> str:
 
 def unknown_command(context: click.Context, name: str, known: Mapping[str, object]) -> UnknownName:
     """Returns the error for an unknown command."""
-    path, group = context.command_path, context.command
+    path = context.command_path
     meant = next((one for one, words in _COMMANDS.items() if name in words.split()), None)
     if meant is not None:
         return UnknownName("command", name, f", did you mean '{path} {meant}'?")
-    for own in ("as", "run", "scale", "ai") if isinstance(group, click.Group) else ():
-        command = group.get_command(context, own)
-        if command is not None and any(
-            name in one.offered(context, name) for one in _arguments(command)
-        ):
-            return UnknownName("command", name, f", did you mean '{path} {own} {name}'?")
+    other = _command_for(context, name)
+    if other is not None:
+        return UnknownName("command", name, f", did you mean '{other}'?")
     return UnknownName("command", name, hint(name, known, f": {path} --help lists them"))
 
 
@@ -133,10 +132,10 @@ def too_many(context: click.Context, extra: Sequence[str]) -> str:
 
 
 def meant_by(context: click.Context, error: UnknownName) -> str:
-    """Returns what follows the message for an unknown name: the option that was meant, or
-    nothing."""
-    meant = _option_for(context, error.name)
-    return "" if meant is None else f"; or did you mean {meant}?"
+    """Returns the message for an unknown name. It also names the option or the command that was
+    meant, if there is one."""
+    meant = _option_for(context, error.name) or _command_for(context, error.name)
+    return str(error) if meant is None else f"{str(error).rstrip('?')}; or did you mean {meant}?"
 
 
 def _no_such_option(context: click.Context, option: str) -> str:
@@ -149,7 +148,7 @@ def _no_such_option(context: click.Context, option: str) -> str:
         for name, one in _all_commands(context)
         if one is not command and any(option in param.opts for param in one.params)
     ]
-    meant = _meant(option, known, _as_in(context).partition(": ")[2])
+    meant = _meant(option, known)
     near = hint(option, known, "")
     if meant is not None:
         ends = f", did you mean {meant!r}?" if meant.startswith("-") else f": {meant}"
@@ -161,16 +160,16 @@ def _no_such_option(context: click.Context, option: str) -> str:
     return f"{path} has no option {option}{ends}"
 
 
-def _meant(option: str, known: Sequence[str], example: str) -> str | None:
-    """Returns the option or the sentence that stands for another tool's option. Returns None if
-    there is none, or if a known option is written almost so."""
+def _meant(option: str, known: Sequence[str]) -> str | None:
+    """Returns the option or the sentence that stands for another tool's option, if there is
+    one."""
     bare = option.lstrip("-")
     word = bare if len(bare) == 1 else bare.replace("-", "").lower()
     for meant, words in _MEANT.items():
         if word not in words.split():
             continue
         if not meant.startswith("-"):
-            return meant.format(example=example)
+            return meant
         found = next((one for one in meant.split() if one in known), None)
         if found is not None:
             return found
@@ -197,6 +196,16 @@ def _option_for(context: click.Context, word: str) -> str | None:
     return None if found is None else f"{found} {quote(word)}"
 
 
+def _command_for(context: click.Context, word: str) -> str | None:
+    """Returns the command whose argument this word is, such as `linkgauge as nvbandwidth`."""
+    root = context.find_root()
+    for name, command in _all_commands(root):
+        is_other = command is not context.command and name in _NAMING
+        if is_other and any(word in one.offered(root, word) for one in _arguments(command)):
+            return f"{root.command_path} {name} {word}"
+    return None
+
+
 def _is_given(context: click.Context, param: click.Parameter) -> bool:
     return context.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
 
@@ -204,8 +213,10 @@ def _is_given(context: click.Context, param: click.Parameter) -> bool:
 def _all_commands(context: click.Context) -> Iterator[tuple[str, click.Command]]:
     root = context.find_root()
     group = root.command
-    for name in group.list_commands(root) if isinstance(group, click.Group) else ():
-        command = group.get_command(root, name)  # type: ignore[union-attr]
+    if not isinstance(group, click.Group):
+        return
+    for name in group.list_commands(root):
+        command = group.get_command(root, name)
         if command is not None:
             yield name, command
 

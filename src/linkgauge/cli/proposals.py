@@ -59,7 +59,8 @@ def faults(typed: Typed) -> Iterator[str]:
     if len(rest) < 2:
         machine = typed.others.get("machine")
         targets = () if machine is None else _targets(_text(machine))
-        yield from (f"{kind} {target}" for target in (*targets, ALL))
+        yield f"{kind} {ALL}"
+        yield from (f"{kind} {target}" for target in targets)
         return
     before = typed.text.rpartition(" ")[0]
     yield from (f"{before} {name}={value}" for name, value in parameters(FAULTS[kind]).items())
@@ -71,18 +72,20 @@ def _text(machine: str) -> str:
     return load(machine)[1]
 
 
-def _devices(text: str) -> list[str]:
+def _devices(text: str) -> Iterator[str]:
+    return (f"sim:{index}" for index in range(_count(text)))
+
+
+def _count(text: str) -> int:
     from linkgauge.backends.sim.description import parse_description
 
-    count = sum(group.count for group in parse_description(text).devices)
-    return [f"sim:{index}" for index in range(count)]
+    return sum(group.count for group in parse_description(text).devices)
 
 
 def _targets(text: str) -> Iterable[str]:
     """Returns what a fault can have as its target. Of a large machine, only devices."""
-    found = _devices(text)
-    if len(found) > _LARGE:
-        return found
+    if _count(text) > _LARGE:
+        return _devices(text)
     from linkgauge.backends.sim.machine import built
 
     return built(text, ()).resources.targets
