@@ -28,7 +28,7 @@ _MEANT = {
     "--current": "run current new",
     "--baseline --against": "baseline against reference before old compare",
     "-o --textfile --out": "output outfile outputfile outputdir out o file",
-    "--json --csv": "format outputformat f xml yaml text",
+    "--json --csv": "format outputformat f",
     "--prefix": "testcaseprefixes testcaseprefix prefix filter match k p",
     "--benchmark": "benchmark benchmarks only test testcase tests t",
     "--min-loss --detect --least --significance": "threshold tolerance maxloss loss limit",
