@@ -174,6 +174,7 @@ def kept(tmp_path_factory):
         ("latency -n 5", "has no option -n, did you mean '--iterations'?"),
         ("run --bufferSize 1", "has no option --bufferSize, did you mean '--size'?"),
         ("run --quiet", "2> /dev/null"),
+        ("compare --baseline kept --current x", "linkgauge compare BEFORE AFTER and linkgauge g"),
         ("run --no-color", "write NO_COLOR=1 before linkgauge"),
         ("run --warmup 3", "each cell warms up by itself"),
         ("run --format json", "did you mean '--json'?"),

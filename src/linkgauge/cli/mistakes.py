@@ -46,6 +46,9 @@ _MEANT = {
     "linkgauge list shows all benchmarks": "list ls l",
     "write the name alone: linkgauge run BENCHMARK": "test testcase tests benchmark benchmarks t",
     "without a name it takes the latest run": "last latest",
+    "linkgauge compare BEFORE AFTER and linkgauge gate --baseline REF compare runs": (
+        "baseline before old against compare current after"
+    ),
     "it asks nothing": "yes y noninteractive batch force",
     "linkgauge --version shows it": "version",
     "2> FILE keeps its messages": "log logfile",
