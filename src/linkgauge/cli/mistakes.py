@@ -45,15 +45,16 @@ _MEANT = {
     "each cell warms up by itself": "warmup warmups warmupiters w",
     "linkgauge list shows all benchmarks": "list ls l",
     "write the name alone: linkgauge run BENCHMARK": "test testcase tests benchmark benchmarks t",
-    "without a name it takes the latest run": "last latest",
+    "linkgauge show without a name shows the latest run": "last latest",
     "linkgauge compare BEFORE AFTER and linkgauge gate --baseline REF compare runs": (
         "baseline before old against compare current after"
     ),
-    "it asks nothing": "yes y noninteractive batch force",
+    "--yes --force": "yes y noninteractive batch force",
+    "it asks nothing": "yes y noninteractive batch",
     "linkgauge --version shows it": "version",
     "2> FILE keeps its messages": "log logfile",
-    "a file's name chooses the format: -o report.html": "html",
-    "a file's name chooses the format: -o report.pdf": "pdf",
+    "linkgauge report -o report.html writes it": "html",
+    "linkgauge report -o report.pdf writes it": "pdf",
 }
 """What people write who know other tools, without dashes: the options that mean it here, of which
 the first counts that a command has, or a sentence."""
