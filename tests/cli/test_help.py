@@ -157,7 +157,8 @@ def _simulated(name, words):
     measures = name in ("run", "copy", "latency", "traffic", "scale", "vary", "as")
     if measures and "--machine" not in words:
         words = [words[0], "--machine", SMALL if name in MANY else SIMULATED, *words[1:]]
-    words += FEWER.get(name, ())
+    fewer = FEWER.get(name, ())
+    words += () if "--machine" in fewer and "--machine" in words else fewer
     if name == "watch":
         return [*words, "--machine", SMALL, "--size", "1M", "--samples", "1", "--probes", "1"]
     return [*words, "--dry-run"] if name == "run" and "--dry-run" not in words else words

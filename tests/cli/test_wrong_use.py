@@ -146,6 +146,62 @@ def kept(tmp_path_factory):
         ("history import", "import what"),
         ("history import nowhere", "there is no nowhere"),
         ("history import results --label x", "give no filter"),
+        ("copy gpu0 gpu1", 'in quotes: linkgauge copy "cuda:0 -> cuda:1"'),
+        ("copy host:0 host:7", 'in quotes: linkgauge copy "host:0 -> host:7"'),
+        ("copy sim:0 to sim:1", 'in quotes: linkgauge copy "sim:0 -> sim:1"'),
+        ("copy host:0 -", 'in quotes: linkgauge copy "host:0 -> DESTINATION"'),
+        ("copy 'sim:0 -> sim:1' 64M", "copy takes no argument '64M', did you mean --size 64M?"),
+        ("copy", 'needs TRANSFERS, as in: linkgauge copy "cuda:0 -> cuda:1 by ce" --size 256M'),
+        ("gate", "needs --baseline REF, as in: linkgauge gate --baseline baseline.json --current"),
+        ("gate results/node3", "needs --baseline REF, as in: linkgauge gate --baseline baseline."),
+        ("gate --baseline kept results/x", "did you mean --current results/x?"),
+        ("gate --baseline kept --threshold 5%", "did you mean '--min-loss'?"),
+        ("as", "needs TOOL, as in: linkgauge as nvbandwidth -t host_to_device_memcpy_ce"),
+        ("show kept other", "takes one run: linkgauge compare kept other compares"),
+        ("show --last", "linkgauge show without a name shows the latest run"),
+        ("export kept out.csv", "export takes no argument 'out.csv', did you mean -o out.csv?"),
+        ("list memcpy", "list takes no argument 'memcpy', as in: linkgauge list"),
+        ("check 60s", "did you mean --under 60s?"),
+        ("scale all_reduce 8", "did you mean --gpus 8?"),
+        ("exporter 9400", "did you mean --listen 9400?"),
+        ("traffic cuda:0", "did you mean --device cuda:0?"),
+        ("doctor --machine", "linkgauge doctor --machine needs NAME|FILE.yml, such as dgx-h200-8"),
+        ("run --samples", "linkgauge run --samples needs N"),
+        ("run --gpu 0", "has no option --gpu, did you mean '--device'?"),
+        ("run --gpus 2", "has no option --gpus, did you mean '--device'?"),
+        ("scale --ranks 2", "has no option --ranks, did you mean '--gpus'?"),
+        ("run -n 5", "has no option -n, did you mean '--samples'?"),
+        ("latency -n 5", "has no option -n, did you mean '--iterations'?"),
+        ("run --bufferSize 1", "has no option --bufferSize, did you mean '--size'?"),
+        ("run --quiet", "2> /dev/null"),
+        ("compare --baseline kept --current x", "linkgauge compare BEFORE AFTER and linkgauge g"),
+        ("run --no-color", "write NO_COLOR=1 before linkgauge"),
+        ("history prune --force", "did you mean '--yes'?"),
+        ("report --pdf", "linkgauge report -o report.pdf writes it"),
+        ("run --warmup 3", "each cell warms up by itself"),
+        ("run --format json", "did you mean '--json'?"),
+        ("run -t device_local_copy", "write the name alone: linkgauge run BENCHMARK"),
+        ("run --list", "linkgauge list shows all benchmarks"),
+        ("baseline kept --out b.json", "did you mean '-o'?"),
+        ("check --timeout 60", "did you mean '--under'?"),
+        ("run d2d", "'d2d': --prefix device_to_device selects 14, such as device_to_device"),
+        ("run d2d", "; or did you mean --only-d2d?"),
+        ("run h2d_memcpy", "--prefix host_to_device_memcpy selects 2"),
+        ("run bidirectional", "there are host_to_device_bidirectional_memcpy_ce, device_to_"),
+        ("run quick", "did you mean --profile quick?"),
+        ("run ppu-8", "did you mean --machine ppu-8?"),
+        ("run cuda:0", "did you mean --device cuda:0?"),
+        ("run help", "did you mean --help?"),
+        ("run inference", "did you mean linkgauge ai inference?"),
+        ("run all_reduce_perf", "did you mean linkgauge as all_reduce_perf?"),
+        ("latency cuda:0 cuda:1", "did you mean --device cuda:0?"),
+        ("nvbandwidth", "unknown command 'nvbandwidth', did you mean 'linkgauge as nvbandwidth'?"),
+        ("bench", "unknown command 'bench', did you mean 'linkgauge run'?"),
+        ("help runn", "unknown command 'runn', did you mean 'run'?"),
+        ("-v list", "-v goes with --version: linkgauge --version -v"),
+        ("run --machine ppu-8 --fault slow sim:3", "in quotes, as 'slow sim:0 rate=25%'"),
+        ("run --machine ppu-8 --fault 'slow sim:9 rate=25%'", "fault 'slow sim:9 rate=25%': no si"),
+        ("run --machine ppu-8 --machine ring-8", "--machine ppu-8 --machine ring-8: give only one"),
         ("history list --history mysql://x:hidden@y/z", "no history in mysql"),
         *((f"{takes_label} --label ../../etc", "'../../etc' is no label") for takes_label in (
             "copy 'sim:0 -> sim:1 by ce' --machine ppu-8", f"{WATCH} device_local_copy --probes 1",
@@ -164,6 +220,17 @@ def test_one_line_says_what_is_wrong(words, says, kept):
     assert not more or more[1].lstrip().startswith("^"), "what was typed, and the place in it"
     assert "hidden" not in first
     assert {*kept.rglob("*")} <= before | {*kept.glob("h.db-*")}
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [("help", "linkgauge [OPTIONS]"), ("help run", "linkgauge run [OPTIONS]")],
+)
+def test_help_is_a_command_too(words, usage):
+    done = called(*words.split())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: {usage}")
+    assert done.stdout == called(*words.split()[1:], "--help").stdout
 
 
 @pytest.mark.parametrize("label", [" ", "../../etc", "a\nb", "\x1b[31m", "\u202ex", "x" * 65])

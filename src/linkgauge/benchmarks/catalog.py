@@ -9,7 +9,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.names import hint
+from linkgauge.model.names import UnknownName, hint
 from linkgauge.registry import OURS, accepted, benchmarks, leave_out
 
 from .collectives import COLLECTIVES
@@ -115,6 +115,31 @@ def ranked(of_host: Mapping[str, bool], asked: Sequence[str], profile: str) -> t
     return tuple(dict.fromkeys((*(name for name in asked if name in of_host), *order)))
 
 
+_SHORT = {
+    "h2d": "host_to_device", "d2h": "device_to_host", "h2h": "host_to_host",
+    "d2d": "device_to_device", "p2p": "device_to_device",
+}  # fmt: skip
+"""How people abbreviate the beginnings of names."""
+_NAMED = 3
+"""The most benchmarks that a message names."""
+
+
+def _nearest(name: str) -> str:
+    """Returns the end of the message for an unknown benchmark: those that begin so, have these
+    words in their names, or are spelled similarly."""
+    words = [_SHORT.get(word, word) for word in name.lower().replace("-", "_").split("_")]
+    prefix = "_".join(words)
+    begin = [known for known in CATALOG if known.startswith(prefix)]
+    if begin:
+        such = "" if prefix == name else f", such as {begin[0]}"
+        return f": --prefix {prefix} selects {len(begin)}{such}"
+    having = [known for known in CATALOG if all(word in known for word in words)]
+    if len(having) < 2:
+        return hint(name, having or CATALOG, ": see 'linkgauge list'")
+    more = f" and {len(having) - _NAMED} more (linkgauge list)" if having[_NAMED:] else ""
+    return f": there are {', '.join(having[:_NAMED])}{more}"
+
+
 def select(
     names: Iterable[str],
     prefixes: Sequence[str],
@@ -130,10 +155,7 @@ def select(
     Raises InputError for a name or a prefix that matches nothing."""
     wanted = set(names)
     for name in sorted(wanted - CATALOG.keys()):
-        begin = sum(known.startswith(name) for known in CATALOG)
-        otherwise = ": see 'linkgauge list'"
-        near = f": --prefix {name} selects {begin}" if begin else hint(name, CATALOG, otherwise)
-        raise InputError(f"unknown benchmark {name!r}{near}")
+        raise UnknownName("benchmark", name, _nearest(name))
     for prefix in prefixes:
         found = {name for name in CATALOG if name.startswith(prefix)}
         if not found:

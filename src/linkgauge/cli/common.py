@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,6 +10,7 @@ from linkgauge.report.formats import Format
 
 from .help_text import COLLECTIVES, ENGINES, MACHINES, OUTPUT, PRECISION, RUNS, WHAT
 from .options import Count, Options, Time, instead, option
+from .proposals import devices, faults, machine_names
 
 if TYPE_CHECKING:
     from linkgauge.model.settings import Simulation
@@ -22,21 +22,12 @@ BenchmarksFormat = Annotated[Format, formats.BENCHMARKS]
 ExportFormat = Annotated[Format, formats.SUMMARY]
 
 
-def benchmark_names() -> Iterable[str]:
-    from linkgauge.benchmarks.catalog import CATALOG
-
-    return CATALOG
-
-
-def machine_names() -> Iterable[str]:
-    from linkgauge.backends.sim.description import shipped
-
-    return shipped()
-
-
 BACKEND = option(WHAT, "Use only this backend: host, cuda, opencl or torch. Repeatable.", "NAME")
 DEVICE = option(
-    WHAT, "Use only this device: cuda:1, its index, UUID or PCI address. Repeatable.", "DEVICE"
+    WHAT,
+    "Use only this device: cuda:1, its index, UUID or PCI address. Repeatable.",
+    "DEVICE",
+    offer=devices,
 )
 PREFIX = option(WHAT, "Select the benchmarks whose names begin with TEXT. Repeatable.", "TEXT")
 SIZE = option(
@@ -49,7 +40,10 @@ NO_VERIFY = option(PRECISION, "Do not compare the copied bytes.")
 OUT = option(OUTPUT, "Keep the run below this folder.", "DIR")
 RUNS_BELOW = option(OUTPUT, "Keep runs below this folder.", "DIR", default=Path("results"))
 LIMITS = option(
-    OUTPUT, "Fail the cells that miss the limits in this file (docs/limits.md).", "FILE"
+    OUTPUT,
+    "Fail the cells that miss the limits in this file (docs/limits.md).",
+    "FILE",
+    is_input=True,
 )
 UTILIZATION = option(OUTPUT, "Also show percentages of the theoretical figures, and CPU use.")
 MATRIX = option(OUTPUT, "Show a matrix for each benchmark, and all that is known of its figures.")
@@ -74,11 +68,13 @@ FAULT = option(
     MACHINES,
     "Break the simulated machine in this way: see linkgauge run --list-faults. Repeatable.",
     "FAULT",
+    offer=faults,
 )
 ROOT = option(
     MACHINES,
     "Read a captured machine: its folder, or a file from linkgauge capture.",
     "DIR|FILE.tgz",
+    is_input=True,
 )
 WAIT = option(RUNS, "Wait while another run measures one of the devices.")
 
@@ -89,6 +85,7 @@ def machine_option(**more: Any) -> Any:
         'Use a simulated machine, such as ppu-8, "8 x H100" or topo.txt, instead of this one.',
         "NAME|FILE.yml",
         offer=machine_names,
+        is_input=True,
         **more,
     )
 
@@ -179,6 +176,7 @@ class Simulated(Options):
         "Change parts of the simulated machine, and with run say what that makes faster or slower: "
         "'fabric=none gpus=8 pcie=4x16 nodes=1' (docs/what-if.md).",
         "PART=VALUE…",
+        is_input=True,
     )
 
     def simulation(self) -> Simulation | None:

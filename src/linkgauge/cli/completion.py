@@ -11,6 +11,8 @@ from click import shell_completion
 
 from linkgauge.model.errors import InputError
 
+from .completion_shells import Bash, Fish
+
 VARIABLE = "_LINKGAUGE_COMPLETE"
 """The environment variable by which a shell asks for names."""
 _PLACES = {
@@ -25,6 +27,10 @@ _STARTS = {
 }
 """The file with which a shell starts, and the line in it that makes the shell read the script; fish
 reads the script by itself."""
+
+
+shell_completion.add_completion_class(Bash)
+shell_completion.add_completion_class(Fish)
 
 
 def install() -> None:

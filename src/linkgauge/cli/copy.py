@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +15,30 @@ if TYPE_CHECKING:
     from linkgauge.report.keeping import Display
 
 
+_MEMORY = re.compile(r"(?:(gpu|cuda|device|dev)?:?(\d+)|(host|cpu|ram|mem|memory):?(\d*))")
+
+
+def transfers_of(words: Sequence[str]) -> str:
+    """Returns words as one argument in the notation of transfers: `"cuda:0 -> cuda:1"`. A shell
+    takes an unquoted `>` and the word after it away."""
+    memories = [word for word in words if word not in ("->", "-", "to", ">")]
+    return f'"{" -> ".join(map(_memory, (*memories, "DESTINATION")[: max(len(memories), 2)]))}"'
+
+
+def _memory(word: str) -> str:
+    """Returns how a memory is written that other tools name otherwise: `gpu0` is `cuda:0`."""
+    found = _MEMORY.fullmatch(word.lower())
+    if found is None:
+        return word
+    return f"host:{found[4] or 0}" if found[3] else f"cuda:{found[2]}"
+
+
 class CopyOptions(Options):
     transfers: str = argument(
-        "TRANSFERS", "Measure these; '&' joins those that run at once.", required=True
+        "TRANSFERS",
+        "Measure these; '&' joins those that run at once.",
+        required=True,
+        quoted=transfers_of,
     )
     profile: str = common.profile("standard")
     size: str | None = common.SIZE

@@ -14,6 +14,7 @@ from linkgauge.report.formats import MACHINE_IN_DETAIL, MEASURED, MEASURED_IN_DE
 from . import common
 from .help_text import OUTPUT
 from .options import Options, argument, option
+from .proposals import labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ class DevicesOptions(Options):
         "Show the machine of this run, with the bandwidth measured over each link: its folder, its "
         "run.json, what `pack` wrote, or the latest of a label. Default: this machine as it is "
         "now.",
+        offer=labels,
     )
     backend: tuple[str, ...] = common.BACKEND
     machine: str | None = common.MACHINE
@@ -37,6 +39,7 @@ class DevicesOptions(Options):
         OUTPUT,
         "Add what the machine cannot report about itself: a file from --yaml, filled in.",
         "FILE.yml",
+        is_input=True,
     )
     verbose: bool = option(
         OUTPUT,

@@ -11,6 +11,7 @@ from linkgauge.report.formats import FINDINGS
 
 from . import common
 from .options import Options, argument
+from .proposals import labels
 from .remedies import FIX_SCRIPT, write_fixes
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class DoctorOptions(Options):
         "RUN",
         "Judge this run.json, the run in this folder, or the latest run of a label or of a folder "
         "of runs.",
+        offer=labels,
     )
     root: Path | None = common.ROOT
     machine: str | None = common.MACHINE

@@ -9,13 +9,18 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from inspect import cleandoc
+from itertools import islice
 from typing import Any, NamedTuple
 
 import click
 from click import Context, HelpFormatter
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
+
+from linkgauge.model.errors import InputError, LinkgaugeError
+from linkgauge.model.names import UnknownName
 
 from . import streams
 
@@ -56,33 +61,87 @@ _FIGURE = re.compile(r"(?<=\d) (?=(?:[KMG]i)?B\b|m?s\b)")
 _NOTE = re.compile(r"\[(?:default|env var|required)[^]]*\]$")
 
 
-class _Offering(click.Parameter):
+_MOST_PROPOSALS = 1000
+"""The most proposals that a shell gets. A simulated cluster has 80,000 devices."""
+
+
+class Typed(NamedTuple):
+    """What is typed when a shell asks for proposals: the value so far, and the other options."""
+
+    text: str
+    others: Mapping[str, Any]
+
+
+Offer = Callable[[Typed], Iterable[str]]
+"""A function that returns the values that the shell proposes. It opens no device."""
+
+
+class Offering(click.Parameter):
     """A parameter that a shell can complete. The proposals are the names that `offer` returns or,
     without `offer`, the words of the metavar."""
 
-    def __init__(self, *args: Any, offer: Callable[[], Iterable[str]] | None, **more: Any) -> None:
+    def __init__(self, *args: Any, offer: Offer | None, **more: Any) -> None:
         super().__init__(*args, **more)
         self._offer = offer or self._words
 
-    def _words(self) -> list[str]:
+    def _words(self, typed: Typed) -> list[str]:
         words = (self.metavar or "").split("|")
         return [one for one in words if len(words) > 1 and one.islower() and one[0].isalnum()]
 
+    def offered(self, ctx: Context, text: str) -> list[str]:
+        """Returns the first proposals that begin with this text. There are none if another option
+        is wrong."""
+        try:
+            names = self._offer(Typed(text, ctx.params))
+            return [*islice((name for name in names if name.startswith(text)), _MOST_PROPOSALS)]
+        except LinkgaugeError:
+            return []
+
     def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
-        names = [name for name in self._offer() if name.startswith(incomplete)]
+        names = self.offered(ctx, incomplete)
         return [*map(CompletionItem, names)] or [CompletionItem(incomplete, type="file")]
 
 
-class HelpOption(_Offering, click.Option):
-    """An option that the help shows below its heading."""
+class HelpOption(Offering, click.Option):
+    """An option that the help shows below its heading. If an option that takes one value is given
+    several, none is dropped in silence. Of different inputs (`is_input`), such as two baselines,
+    InputError is raised; else the last value counts, and a line says so."""
 
-    def __init__(self, *args: Any, heading: str, **more: Any) -> None:
+    def __init__(self, *args: Any, heading: str, is_input: bool = False, **more: Any) -> None:
         super().__init__(*args, **more)
         self.heading = heading
+        self.is_input = is_input
+
+    def add_to_parser(self, parser: Any, ctx: Context) -> None:
+        if self.is_flag or self.multiple or self.count:
+            super().add_to_parser(parser, ctx)
+        else:
+            parser.add_option(obj=self, opts=self.opts, dest=self.name, action="append")
+
+    def consume_value(self, ctx: Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
+        value, source = super().consume_value(ctx, opts)
+        if source is ParameterSource.COMMANDLINE and isinstance(value, list) and not self.multiple:
+            value = value[-1] if ctx.resilient_parsing else self._only(value)
+        return value, source
+
+    def _only(self, values: list[str]) -> str:
+        if len({*values}) > 1:
+            typed = " ".join(f"{self.opts[0]} {value}" for value in values)
+            if self.is_input:
+                raise InputError(f"{typed}: give only one")
+            streams.complain(f"{typed}: the last one counts")
+        return values[-1]
 
 
-class HelpArgument(_Offering, click.Argument):
-    """An argument whose help ends with its default."""
+class HelpArgument(Offering, click.Argument):
+    """An argument whose help ends with its default. For an argument that needs quotes, `quoted`
+    returns how the words are typed that were written without them."""
+
+    def __init__(
+        self, *args: Any, quoted: Callable[[Sequence[str]], str] | None = None, **more: Any
+    ) -> None:
+        super().__init__(*args, **more)
+        self.quoted = quoted
 
     def get_usage_pieces(self, ctx: Context) -> list[str]:
         name = self.make_metavar(ctx)
@@ -97,10 +156,28 @@ class HelpArgument(_Offering, click.Argument):
 class HelpCommand(click.Command):
     """A command whose options are shown under headings. Its output cannot control the terminal."""
 
+    allow_extra_args = True  # because click's message for them says too little
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        try:
+            extra = super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = ctx  # the parser leaves it out
+            raise
+        if extra and not ctx.resilient_parsing:
+            from .mistakes import too_many
+
+            raise InputError(too_many(ctx, extra))
+        return extra
+
     def invoke(self, ctx: Context) -> Any:
         with streams.printing():
             try:
                 return super().invoke(ctx)
+            except UnknownName as error:
+                from .mistakes import meant_by
+
+                raise InputError(meant_by(ctx, error)) from error
             except KeyboardInterrupt:  # for which click would print an empty line
                 ctx.exit(130)
 
@@ -183,6 +260,12 @@ def sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
             named = ARGUMENTS if is_argument else getattr(param, "heading", None)
             found.setdefault(named or OTHER, []).append(record)
     return {name: found[name] for name in (ARGUMENTS, *HEADINGS) if name in found}
+
+
+def examples(command: click.Command) -> list[str]:
+    """Returns the example command lines of a command's help."""
+    texts = (text for text in paragraphs(command.help) if text.startswith(EXAMPLES))
+    return [line.strip() for text in texts for line in text.splitlines()[1:]]
 
 
 def paragraphs(docstring: str | None) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from . import common
 from .help_text import PRECISION, WHAT
 from .options import Count, Options, Time, argument, option
+from .proposals import benchmark_names
 
 PREFIX, OF_COPIES = "latency_", "latency_copy_"
 
@@ -17,7 +18,7 @@ class LatencyOptions(Options):
     benchmarks: tuple[str, ...] = argument(
         "BENCHMARK...",
         "Measure these latency_ benchmarks. Default: all; with --size, those of copies.",
-        offer=common.benchmark_names,
+        offer=benchmark_names,
     )
     size: str | None = option(
         WHAT,

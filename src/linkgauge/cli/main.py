@@ -12,9 +12,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import click
 
 from linkgauge.engine.interrupts import end_like_ctrl_c
-from linkgauge.machine.processes.launch import is_heard
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.printable import printable
 from linkgauge.registry import LEFT_OUT, additions, leave_out, named, origin_of, our_rooms, plugins
 from linkgauge.report.formats import GLANCE, Format
 
@@ -77,10 +75,6 @@ def all_commands() -> dict[str, str]:
     return COMMANDS | named("commands", _CORE)
 
 
-_MEANT = {"--port": "--listen", "--run": "--current", "--output": "--out", "--duration": "--for"}
-"""The options that other tools call by these names."""
-_NAMED = 4
-"""The most commands that a message names."""
 _VERBOSE = f"{__name__}.verbose"
 
 
@@ -114,6 +108,8 @@ class RootOptions(Options):
 def _without_command(context: click.Context, /, **given: Any) -> int:
     """Looks at this machine, unless a command follows. Returns the exit code."""
     form = filled(RootOptions, given).form
+    if context.meta.get(_VERBOSE) and context.invoked_subcommand is not None:
+        raise InputError(f"-v goes with --version: {context.info_name} --version -v")
     if context.invoked_subcommand is None:
         from .look import look
 
@@ -134,17 +130,22 @@ class Application(click.Group):
         found = {name: self.get_command(click.Context(self), name) for name in all_commands()}
         return {name: one for name, one in found.items() if one is not None}
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads `linkgauge help COMMAND` as `linkgauge COMMAND --help`."""
+        asks_help = args[:1] == ["help"] and "help" not in all_commands()
+        return super().parse_args(ctx, [*args[1:], "--help"] if asks_help else args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Returns the command. Raises InputError with the most similar name for an unknown one."""
+        """Returns the command. Raises InputError with the command that was meant for an unknown
+        one."""
         known = all_commands()
         if ctx.resilient_parsing or args[0] in known or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
-        from linkgauge.model.names import hint
+        from .mistakes import unknown_command
 
-        otherwise = f": {ctx.command_path} --help lists them"
-        raise InputError(f"unknown command {args[0]!r}{hint(args[0], known, otherwise)}")
+        raise unknown_command(ctx, args[0], known)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*all_commands()]
@@ -209,59 +210,50 @@ def main() -> None:
     streams.prepare()
     plugins()
     said = _complain_of_left_out()
+    code = _carried_out()
     try:
-        code = application()(standalone_mode=False, prog_name="linkgauge")
         sys.stdout.flush()
-    except click.ClickException as error:  # usage: an unknown option, a missing value
-        _complain(_said(error))
-        code = error.exit_code
-    except LinkgaugeError as error:
-        _complain(str(error))
-        code = error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        code = 130
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else "cannot write: "
-        _complain(f"{where}{error.strerror}")
-        streams.discard(sys.stdout.fileno())  # flushing its buffer would fail once more
-        code = 3
+        code = _unwritten(error) if code in _BELOW_UNWRITTEN else code
     _complain_of_left_out(said)
     if code == 130:
         code = interrupted()
     sys.exit(code)
 
 
-def _said(error: click.ClickException) -> str:
-    """Returns the message for a mistake on the command line. For an unknown option, the message
-    names similar options."""
-    option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
-    if option is None or context is None or not hasattr(error, "possibilities"):
-        return error.format_message()
-    from linkgauge.model.names import hint
+def _carried_out() -> int:
+    """Runs the command, and prints the error that ends it. Returns the exit code."""
+    try:
+        return application()(standalone_mode=False, prog_name="linkgauge") or 0
+    except click.ClickException as error:  # usage: an unknown option, a missing value
+        from .mistakes import said
 
-    known = [name for one in context.command.params for name in one.opts]
-    others = [name for name, one in application().loaded().items()
-              if any(option in each.opts for each in one.params)]  # fmt: skip
-    meant = _MEANT.get(option)
-    if meant in known:
-        near = f", did you mean {meant!r}?"
-    elif others:
-        more = "" if len(others) <= _NAMED else f" and {len(others) - _NAMED} more"
-        near = f": {', '.join(others[:_NAMED])}{more} {'have' if others[1:] else 'has'} it"
-    else:
-        near = hint(option, known, f": {context.command_path} --help lists its options")
-    return f"{context.command_path} has no option {option}{near}"
+        streams.complain(said(error))
+        return error.exit_code
+    except LinkgaugeError as error:
+        streams.complain(str(error))
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    except OSError as error:
+        return _unwritten(error)
+
+
+_BELOW_UNWRITTEN = (0, 1, 4)
+"""The exit codes after which output that could not be written makes the exit code 3."""
+
+
+def _unwritten(error: OSError) -> int:
+    """Prints the error of a file or of standard output. Returns the exit code."""
+    where = f"{error.filename}: " if error.filename else "cannot write: "
+    streams.complain(f"{where}{error.strerror}")
+    streams.discard(sys.stdout.fileno())  # flushing its buffer would fail once more
+    return 3
 
 
 def _complain_of_left_out(said: int = 0) -> int:
     """Prints what was left out of plug-ins. The first `said` lines are skipped, because they were
     printed before. Returns the number of all lines."""
     for line in [*LEFT_OUT][said:]:
-        _complain(line)
+        streams.complain(line)
     return len(LEFT_OUT)
-
-
-def _complain(message: str) -> None:
-    if not is_heard(sys.argv):
-        return
-    click.echo(f"linkgauge: {printable(message, chr(10))}", err=True)

@@ -28,15 +28,13 @@ import click
 
 from linkgauge.model.errors import InputError
 
-from .help_text import OUTPUT, HelpArgument, HelpOption
+from .help_text import OUTPUT, HelpArgument, HelpOption, Offer
 
 if TYPE_CHECKING:
     from linkgauge.report.formats import Format
 # Formats are imported when they are needed: they load other packages' rooms, which import this.
 
 MOST = 10**9
-Names = Callable[[], Iterable[str]]
-"""A function that returns the values that the shell offers."""
 _O = TypeVar("_O", bound="Options")
 _S = TypeVar("_S", bound=str)
 
@@ -119,7 +117,7 @@ def option(
     flags: str | None = None,
     *,
     default: Any = None,
-    offer: Names | None = None,
+    offer: Offer | None = None,
     **more: Any,
 ) -> Any:
     """Defines a field for an option that the help shows under `heading`. Without a `metavar` the
@@ -153,7 +151,7 @@ def beforehand(heading: str, help: str, key: str, flags: str) -> Any:
 
 
 def argument(
-    metavar: str, help: str, *, default: Any = None, offer: Names | None = None, **more: Any
+    metavar: str, help: str, *, default: Any = None, offer: Offer | None = None, **more: Any
 ) -> Any:
     """Defines a field for an argument. `more` is passed to click, such as `required=True` for a
     required argument."""

@@ -10,6 +10,7 @@ from linkgauge.registry import named
 
 from .help_text import OTHER
 from .options import Options, argument, option
+from .proposals import labels
 
 
 class ReportOptions(Options):
@@ -17,9 +18,14 @@ class ReportOptions(Options):
         "RUN|DIR...",
         "Show this run: its folder, its run.json, what `pack` wrote, or the latest of a label; or "
         "compare several, and all those below folders. Default: the latest run of this machine.",
+        offer=labels,
     )
     against: str | None = option(
-        OTHER, "Compare the labels with this one; else with the host, or the first.", "LABEL"
+        OTHER,
+        "Compare the labels with this one; else with the host, or the first.",
+        "LABEL",
+        is_input=True,
+        offer=labels,
     )
     output: Path | None = option(
         OTHER, "Write to this file (else report.html in the first folder).", "FILE.html|.pdf", "-o"

@@ -15,6 +15,7 @@ from . import common
 from .collecting import choice_of
 from .help_text import ENGINES, OUTPUT, PRECISION, RUNS, WHAT
 from .options import Count, Options, Time, argument, option
+from .proposals import benchmark_names
 
 if TYPE_CHECKING:
     from linkgauge.engine.request import RunRequest
@@ -26,7 +27,7 @@ class RunOptions(Options):
     benchmarks: tuple[str, ...] = argument(
         "BENCHMARK...",
         "Measure these benchmarks. Default: all those of the profile.",
-        offer=common.benchmark_names,
+        offer=benchmark_names,
     )
     prefix: tuple[str, ...] = common.PREFIX
     profile: str = common.profile("standard")
@@ -64,7 +65,10 @@ class RunOptions(Options):
         ENGINES, "First search for the fastest settings of each device, and remember them."
     )
     hardware: Path | None = option(
-        OUTPUT, "Record what the machine cannot report about itself (hardware.yml).", "FILE"
+        OUTPUT,
+        "Record what the machine cannot report about itself (hardware.yml).",
+        "FILE",
+        is_input=True,
     )
     limits: Path | None = common.LIMITS
     utilization: bool = common.UTILIZATION
@@ -84,7 +88,7 @@ class RunOptions(Options):
     no_verdict: bool = common.NO_VERDICT
     dry_run: bool = option(WHAT, "Show the cells, their memory and time; measure nothing.")
     simulated: common.SimulatedOrListed
-    resume: Path | None = option(RUNS, "Resume the run in this folder.", "FOLDER")
+    resume: Path | None = option(RUNS, "Resume the run in this folder.", "FOLDER", is_input=True)
     wait: bool = common.WAIT
     profiling: common.Profiling
 

@@ -15,6 +15,7 @@ from linkgauge.report.formats import COMPARISONS
 from . import common
 from .help_text import OUTPUT
 from .options import Options, argument, option
+from .proposals import labels
 
 if TYPE_CHECKING:
     from linkgauge.model.documents.result import Run
@@ -27,9 +28,14 @@ class ShowOptions(Options):
         "Show this run.json, journal.jsonl, vary.json, or the folder that holds it; the latest run "
         "of a label; or compare the labels of a folder of runs. Default: the latest run of this "
         "machine.",
+        offer=labels,
     )
     against: str | None = option(
-        OUTPUT, "Compare the other labels of a folder of runs with this one.", "LABEL"
+        OUTPUT,
+        "Compare the other labels of a folder of runs with this one.",
+        "LABEL",
+        is_input=True,
+        offer=labels,
     )
     limits: Path | None = common.LIMITS
     utilization: bool = common.UTILIZATION

@@ -12,6 +12,9 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+import click
+
+from linkgauge.machine.processes.launch import is_heard
 from linkgauge.model.printable import printable, unwrapped
 
 if TYPE_CHECKING:
@@ -20,18 +23,20 @@ if TYPE_CHECKING:
 
 class _Outliving(io.FileIO):
     """A file that survives the end of its reader (`| head`) or terminal. Further output is
-    discarded, and the command continues to its own exit code."""
+    discarded, and the command continues to its own exit code. If the file holds only messages
+    (`only_messages`), it survives every error, such as a full disk: a message that cannot be
+    written changes no result."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, *, only_messages: bool) -> None:
         super().__init__(descriptor, "w", closefd=False)
         gone = {errno.EPIPE, errno.EIO} if self.isatty() else {errno.EPIPE}
-        self._gone = frozenset(gone)
+        self._gone = None if only_messages else frozenset(gone)
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
             return super().write(data)
         except OSError as error:
-            if error.errno not in self._gone:
+            if self._gone is not None and error.errno not in self._gone:
                 raise
             discard(self.fileno())
             return memoryview(data).nbytes
@@ -40,19 +45,18 @@ class _Outliving(io.FileIO):
 def prepare() -> None:
     """Prepares standard output and error, so that a missing reader causes no failure. Characters
     that the encoding lacks become question marks."""
-    if sys.stdout is None:
-        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
-    else:
-        sys.stdout = _outliving(sys.stdout)
-    sys.stderr = _outliving(sys.stderr)
+    sys.stdout = _outliving(sys.stdout)
+    sys.stderr = _outliving(sys.stderr, only_messages=True)
 
 
-def _outliving(stream: TextIO) -> TextIO:
+def _outliving(stream: TextIO | None, *, only_messages: bool = False) -> TextIO:
+    if stream is None:
+        return Path(os.devnull).open("w")
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     stream.flush()
     return io.TextIOWrapper(
-        io.BufferedWriter(_Outliving(stream.fileno())),
+        io.BufferedWriter(_Outliving(stream.fileno(), only_messages=only_messages)),
         encoding=stream.encoding,
         errors="replace",
         line_buffering=stream.line_buffering,
@@ -80,6 +84,12 @@ def printing() -> Iterator[None]:
     out, err = (cast("TextIO", _Printable(stream)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):
         yield
+
+
+def complain(message: str) -> None:
+    """Prints a line about the command line. Of several ranks, only the first prints it."""
+    if is_heard(sys.argv):
+        click.echo(f"linkgauge: {printable(message, chr(10))}", err=True)
 
 
 def command(line: str, stream: TextIO) -> None:

@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from .errors import InputError
+
+
+class UnknownName(InputError):
+    """A name that is none of the known ones. `what` says what it should name (`benchmark`), and
+    `near` is the end of the message, such as what `hint` returns."""
+
+    def __init__(self, what: str, name: str, near: str) -> None:
+        super().__init__(f"unknown {what} {name!r}{near}")
+        self.name = name
+
 
 def hint(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
     """Returns the end of an error message about an unknown name. It is `, did you mean 'x'?` if a

@@ -42,8 +42,14 @@ def described(machine: str, faults: Sequence[str] = (), change: str | None = Non
 @lru_cache(maxsize=1)
 def machine_of(simulation: Simulation) -> SimMachine:
     """Returns the machine of a run's simulation. It is made once for the whole process. Raises
-    InputError for an invalid description or fault."""
-    return SimMachine(*read(simulation), built=built(simulation.description, ()))
+    InputError for an invalid description or fault, and for a fault of a part that the machine does
+    not have."""
+    description, faults = read(simulation)
+    made = built(simulation.description, ())
+    if faults:
+        typed = (*description.faults, *simulation.faults)
+        check_targets(zip(typed, faults, strict=True), made.resources.targets)
+    return SimMachine(description, faults, built=made)
 
 
 _parsed = lru_cache(maxsize=1)(parse_description)
@@ -78,8 +84,7 @@ def read(simulation: Simulation) -> tuple[Description, list[Fault]]:
 
 class SimMachine:
     """A simulated machine outside of measurements. `cpus` limits the usable CPUs; without it, all
-    are usable. `built` has the machine's parts, if they are known. Raises InputError if the machine
-    does not have the target of a fault."""
+    are usable. `built` has the machine's parts, if they are known."""
 
     def __init__(
         self,
@@ -91,8 +96,6 @@ class SimMachine:
         self._description = description
         known = built or _built(description, cpus)
         self._hardware, self._topology, self._resources = known
-        if faults:
-            check_targets(faults, self._resources.targets)
         self.faults = tuple(faults)
         self._node_of = {cpu: node.index for node in self._hardware.nodes for cpu in node.cpus}
 

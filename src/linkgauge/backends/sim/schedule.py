@@ -19,16 +19,17 @@ _SHOWN = 6
 """The largest number of targets that an error message lists."""
 
 
-def check_targets(faults: Iterable[Fault], names: Collection[str]) -> None:
-    """Raises InputError if the machine does not have the target of a fault."""
-    for fault in faults:
+def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -> None:
+    """Raises InputError if the machine does not have the target of a fault. Each fault comes with
+    its text as it was typed."""
+    for typed, fault in faults:
         if not fault.aims_at(names):
             import difflib
 
             near = difflib.get_close_matches(fault.target, names, n=_SHOWN, cutoff=0.0)
             more = f", {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
             raise InputError(
-                f"fault '{fault}': no {fault.target}: targets are {', '.join(near)}{more} and *"
+                f"fault '{typed}': no {fault.target}: targets are {', '.join(near)}{more} and *"
             )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from linkgauge.cli import common
-from linkgauge.cli.help_text import OUTPUT, WHAT
+from linkgauge.cli.help_text import OUTPUT, WHAT, Typed
 from linkgauge.cli.options import Count, Options, Time, argument, one_of, option
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ PREFIX, SERVING = "ai_", "ai_serving"
 _MOST = 1 << 20
 
 
-def _workload_names() -> Iterable[str]:
+def _workload_names(_: Typed) -> Iterable[str]:
     from .benchmarks import WORKLOADS
 
     return (*(row.name.removeprefix(PREFIX) for row in WORKLOADS), "serving")
@@ -53,7 +53,9 @@ class Choosing(Options):
 class Serving(Options):
     """Options that choose the server for requests."""
 
-    url: str | None = option(WHAT, "Send requests to the server at this address (serving).", "URL")
+    url: str | None = option(
+        WHAT, "Send requests to the server at this address (serving).", "URL", is_input=True
+    )
     server: Literal["openai", "triton-http", "triton-grpc"] = option(
         WHAT,
         "What the server speaks: OpenAI's protocol, or Triton's.",
@@ -61,7 +63,7 @@ class Serving(Options):
         default="openai",
     )
     server_model: str | None = option(
-        WHAT, "Ask the server for this model. Default: its first.", "NAME"
+        WHAT, "Ask the server for this model. Default: its first.", "NAME", is_input=True
     )
     rate: str | None = option(
         WHAT, "Send so many requests a second at random moments, too: 1,4,16.", "N[,N…]"
@@ -126,8 +128,7 @@ def ai(asked: AiOptions) -> int:
 def names_of(asked: Sequence[str]) -> tuple[str, ...]:
     """Returns the benchmarks with these names, or all benchmarks if no names are given. Raises
     InputError for an unknown name."""
-    from linkgauge.model.errors import InputError
-    from linkgauge.model.names import hint
+    from linkgauge.model.names import UnknownName, hint
 
     from .benchmarks import WORKLOADS
 
@@ -137,7 +138,7 @@ def names_of(asked: Sequence[str]) -> tuple[str, ...]:
     for name, typed in zip(names, asked, strict=True):
         if name not in known:
             there = [one.removeprefix(PREFIX) for one in known]
-            raise InputError(f"unknown workload {typed!r}{hint(typed, there)}")
+            raise UnknownName("workload", typed, hint(typed, there))
     return tuple(dict.fromkeys(names)) or tuple(every)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, PRECISION, WHAT
 from linkgauge.cli.options import Count, Options, Time, option
+from linkgauge.cli.proposals import labels
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import Document, Format
 
@@ -44,7 +45,11 @@ class CheckOptions(Options):
     devices: Count | None = option(WHAT, "Fail unless there are N accelerators.", "N")
     limits: Path | None = common.LIMITS
     baseline: Path | None = option(
-        WHAT, "Also hold this node against a run, a baseline or a label.", "REF"
+        WHAT,
+        "Also hold this node against a run, a baseline or a label.",
+        "REF",
+        is_input=True,
+        offer=labels,
     )
     label: str = common.label("check")
     out: Path | None = option(OUTPUT, "Keep the run below this folder. Default: nowhere.", "DIR")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 
 from linkgauge.cli import common
-from linkgauge.cli.help_text import WHAT
+from linkgauge.cli.help_text import WHAT, Typed
 from linkgauge.cli.options import Options, argument, option
 from linkgauge.registry import loaded, named
 
@@ -17,7 +17,7 @@ tool."""
 _OWN = ("--backend", "--machine", "--fault", "--wait")
 
 
-def _tool_names() -> Iterable[str]:
+def _tool_names(_: Typed) -> Iterable[str]:
     return named("tools")
 
 
@@ -30,6 +30,7 @@ class AsOptions(Options):
         "NAME",
         envvar="LINKGAUGE_BACKEND",
         show_envvar=True,
+        is_input=True,
     )
     machine: str | None = common.machine_option(envvar="LINKGAUGE_MACHINE", show_envvar=True)
     fault: tuple[str, ...] = common.FAULT

@@ -36,11 +36,12 @@ class ExporterOptions(Options):
         WHICH,
         "Use this history instead of the one of LINKGAUGE_HISTORY or of the data folder.",
         "URL|FILE",
+        is_input=True,
     )
     results: Path | None = option(
-        WHICH, "Show the runs below this folder instead of the history's.", "DIR"
+        WHICH, "Show the runs below this folder instead of the history's.", "DIR", is_input=True
     )
-    label: str | None = option(WHICH, "Show the runs of this label.", "TEXT")
+    label: str | None = option(WHICH, "Show the runs of this label.", "TEXT", is_input=True)
     benchmark: tuple[str, ...] = option(
         WHICH, "Show the runs that measured this benchmark. Repeatable.", "NAME"
     )

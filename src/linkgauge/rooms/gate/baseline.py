@@ -9,6 +9,7 @@ import click
 
 from linkgauge.cli.help_text import OUTPUT, PRECISION
 from linkgauge.cli.options import Options, argument, option
+from linkgauge.cli.proposals import labels
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import Document
 
@@ -20,6 +21,7 @@ class BaselineOptions(Options):
         "RUN...",
         "Runs of one machine, or of alike ones: files, folders of runs, labels.",
         required=True,
+        offer=labels,
     )
     output: Path = option(
         OUTPUT, "Write the baseline to this file.", "FILE", "-o", default=Path("baseline.json")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, PRECISION, RUNS, WHAT
 from linkgauge.cli.options import Count, Options, option
+from linkgauge.cli.proposals import labels
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import Document, Format
 
@@ -44,11 +45,15 @@ class GateOptions(Options):
         "Hold against this: a baseline, a run, a folder of runs, a label.",
         "REF",
         required=True,
+        is_input=True,
+        offer=labels,
     )
     current: Path | None = option(
         WHAT,
         "Judge this run, folder of runs or label. Default: the latest run of this machine.",
         "RUN",
+        is_input=True,
+        offer=labels,
     )
     benchmark: tuple[str, ...] = option(
         WHAT, "Judge only benchmarks that match. Repeatable.", "PATTERN"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from linkgauge.cli.help_text import OUTPUT, PRECISION, RUNS, WHAT
 from linkgauge.cli.options import Options, argument, option
+from linkgauge.cli.proposals import labels
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import Document, Format
 
@@ -35,6 +36,7 @@ class CompareOptions(Options):
         "A run.json, a folder of a run or of several, a baseline, or a label; the others are "
         "compared with the first.",
         required=True,
+        offer=labels,
     )
     benchmark: tuple[str, ...] = option(
         WHAT, "Compare only benchmarks that match. Repeatable.", "PATTERN"

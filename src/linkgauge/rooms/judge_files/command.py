@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, WHAT
 from linkgauge.cli.options import Options, argument, option
+from linkgauge.cli.proposals import machine_names
 
 if TYPE_CHECKING:
     from linkgauge.model.documents.result import Run
@@ -26,7 +27,8 @@ class JudgeOptions(Options):
         "The machine, where the files do not tell: 8 x H100 SXM, topo.txt, a .yml, or a shipped "
         "machine.",
         "PRODUCT|FILE[,FILE…]|NAME",
-        offer=common.machine_names,
+        offer=machine_names,
+        is_input=True,
     )
     limits: Path | None = common.LIMITS
     matrix: bool = common.MATRIX

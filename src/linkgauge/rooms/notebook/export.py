@@ -9,6 +9,7 @@ import click
 from linkgauge.cli import common
 from linkgauge.cli.help_text import OTHER
 from linkgauge.cli.options import Options, argument, option
+from linkgauge.cli.proposals import labels
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import SAMPLES, SUMMARY
 
@@ -18,6 +19,7 @@ class ExportOptions(Options):
         "RUN",
         "Write this run.json, the run in this folder, or what `pack` wrote. Default: the latest "
         "run of this machine.",
+        offer=labels,
     )
     form: common.ExportFormat
     samples: bool = option(OTHER, "Every raw sample instead of a row for each cell.")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from linkgauge.cli import common
-from linkgauge.cli.help_text import WHAT
+from linkgauge.cli.help_text import WHAT, Typed
 from linkgauge.cli.options import Options, argument, option
 from linkgauge.report.formats import JSON, Document, Format
 
@@ -26,7 +26,7 @@ SCALING = Document(
 )
 
 
-def _collective_names() -> Iterable[str]:
+def _collective_names(_: Typed) -> Iterable[str]:
     from linkgauge.model.operations.collective import COLLECTIVE_NAMES
 
     return COLLECTIVE_NAMES
@@ -90,7 +90,7 @@ def requested(asked: ScaleOptions) -> RunRequest:
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.requests import settings_of
     from linkgauge.model.errors import InputError
-    from linkgauge.model.names import hint
+    from linkgauge.model.names import UnknownName, hint
     from linkgauge.model.operations.collective import COLLECTIVE_NAMES
     from linkgauge.model.settings import EngineSettings
 
@@ -103,7 +103,7 @@ def requested(asked: ScaleOptions) -> RunRequest:
     name = next((one for one in COLLECTIVE_NAMES if one == asked.collective), None)
     if name is None:
         near = hint(asked.collective, COLLECTIVE_NAMES)
-        raise InputError(f"unknown collective {asked.collective!r}{near}")
+        raise UnknownName("collective", asked.collective, near)
     engines = EngineSettings()
     settings = settings_of("standard", asked.size, asked.sampling, engines, asked.simulated)
     what = ScalingBenchmark(name, counts, nodes is not None)

@@ -9,6 +9,7 @@ import click
 
 from linkgauge.cli.help_text import OTHER
 from linkgauge.cli.options import Options, argument, option
+from linkgauge.cli.proposals import labels
 
 
 class ShareOptions(Options):
@@ -16,6 +17,7 @@ class ShareOptions(Options):
         "RUN",
         "Share this run: its folder, its run.json, what `pack` wrote, or the latest of a label. "
         "Default: the latest run of this machine.",
+        offer=labels,
     )
     output: Path | None = option(
         OTHER, "The page (else linkgauge-RUN-ID.html); - is stdout.", "FILE.html", "-o"

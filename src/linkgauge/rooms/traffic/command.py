@@ -18,6 +18,7 @@ class TrafficOptions(Options):
         "Use cuda, opencl, or host (threads instead of a device). Default: the first that has "
         "devices.",
         "NAME",
+        is_input=True,
     )
     device: tuple[str, ...] = common.DEVICE
     by: str = option(ENGINES, "Copy by this engine of the device.", "sm|ce", default="sm")

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from linkgauge.cli import common
-from linkgauge.cli.help_text import PRECISION, SETTINGS, WHAT
+from linkgauge.cli.help_text import PRECISION, SETTINGS, WHAT, Typed
 from linkgauge.cli.options import Count, Options, argument, option
+from linkgauge.cli.proposals import benchmark_names
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import JSON, Document, Format
 
@@ -30,13 +31,13 @@ VARIATION = Document(
 )
 
 
-def _memory_names() -> Iterable[str]:
+def _memory_names(_: Typed) -> Iterable[str]:
     from .settings import MEMORIES
 
     return MEMORIES
 
 
-def _experiment_names() -> Iterable[str]:
+def _experiment_names(_: Typed) -> Iterable[str]:
     from .experiments import EXPERIMENTS, LIST
 
     return (*EXPERIMENTS, LIST)
@@ -75,7 +76,7 @@ class VaryOptions(Options):
     benchmarks: tuple[str, ...] = argument(
         "BENCHMARK...",
         "Measure these benchmarks, or transfers as linkgauge copy takes them.",
-        offer=common.benchmark_names,
+        offer=benchmark_names,
     )
     prefix: tuple[str, ...] = common.PREFIX
     experiment: str | None = option(
@@ -83,10 +84,14 @@ class VaryOptions(Options):
         "Run the benchmarks and settings of an experiment; list shows all experiments.",
         "NAME|list",
         offer=_experiment_names,
+        is_input=True,
     )
     varied: ComparedOptions
     prepare: str | None = option(
-        SETTINGS, "Run this before each run, with the setting in its environment.", "COMMAND"
+        SETTINGS,
+        "Run this before each run, with the setting in its environment.",
+        "COMMAND",
+        is_input=True,
     )
     rounds: Count = option(PRECISION, "Measure every setting N times.", "N", default=10)
     significance: str = option(

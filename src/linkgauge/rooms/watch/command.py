@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, WHAT, WHEN
 from linkgauge.cli.options import Count, Options, Time, argument, option
+from linkgauge.cli.proposals import benchmark_names
 from linkgauge.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class WatchOptions(Options):
         "BENCHMARK...",
         "Probe these benchmarks. Default: copies between host and devices and between devices; "
         "without devices, between the host's nodes.",
-        offer=common.benchmark_names,
+        offer=benchmark_names,
     )
     prefix: tuple[str, ...] = common.PREFIX
     backend: tuple[str, ...] = common.BACKEND
