@@ -34,10 +34,13 @@ from .tool_run import ToolRun
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise", "budget"]
 Verdict = Literal["ok", "low", "high", "unknown"]
-NotJudged = Literal["no-limit", "path", "bound", "start", "shared", "unsure", "run", "no-figure"]
+NotJudged = Literal[
+    "no-limit", "path", "bound", "start", "shared", "assumed", "unsure", "run", "no-figure"
+]
 """Why a figure is not judged: no limit is known; the path of its bytes is unknown; only a bound is
 known, and the figure is well below it; starting takes about as long as moving so few bytes; other
-transfers used its links; the median is low, but not all of the interval; the run is not judged, as
+transfers used its links; the simulated figure rests on facts of the machine that nothing states;
+the median is low, but not all of the interval; the run is not judged, as
 under a profiler; or there is no figure, or no bytes."""
 Definition = Literal["sustained", "serial", "span"]
 """How a total is computed. `sustained`: the sum of the rates while all transfers run. `serial`:

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.names import spans
 from linkgauge.model.units import approximate_size, count_of
 from linkgauge.report.blocks import Block, Column, Entry, Prose, Span, line, plain
 from linkgauge.report.files import json_document
 from linkgauge.report.results import table
 from linkgauge.report.words.remedies import Command
-from linkgauge.report.words.subjects import Subject, spans, subjects
+from linkgauge.report.words.subjects import Subject, subjects
 
 from .machine import machine_heading
 
