@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from .protocol import Backend
     from .rank import RankBackend
 
-ACCELERATORS = ("cuda", "opencl")
-"""Backends that are always tried, in this order. The backend `host` is always there."""
-_OWN = ("host", "sim", "mpi", "net", *ACCELERATORS, "torch")
-_OF_ROOMS = named("backends", _OWN)
-ON_REQUEST = ("torch", *_OF_ROOMS)
+_OWN = ("host", "sim", "mpi", "net", "cuda", "opencl", "torch")
+OF_ROOMS = named("backends", _OWN)
+"""The `MODULE:NAME` of each backend of a plug-in."""
+ACCELERATORS = ("cuda", *OF_ROOMS, "opencl")
+"""Backends that are always tried, in this order: those of plug-ins, too. OpenCL comes last, because
+it also shows devices that others know better. The backend `host` is always there."""
+ON_REQUEST = ("torch",)
 """Backends that are used only on request, or if a machine has no better one."""
 KNOWN = (*ACCELERATORS, *ON_REQUEST)
 """All backends with devices."""
@@ -70,7 +72,7 @@ def open_backend(
         raise InputError(f"unknown backend {name!r}{hint(name, ('host', *KNOWN))}")
     if name in KNOWN:
         os.environ.update(needed(ROOT, os.environ))
-    create = loaded(_OF_ROOMS.get(name, f"{__name__}.{name}:create"))
+    create = loaded(OF_ROOMS.get(name, f"{__name__}.{name}:create"))
     backend: Backend = create(engines, host or read_host())
     return backend
 
