@@ -146,6 +146,8 @@ def test_rings_trees_and_switches_carry_what_they_should():
     assert (
         takes(backend(nvls), "all_gather") == takes(backend(nvls), "reduce_scatter") == about([1])
     )
+    two = seconds(prepared(backend(nvls), work("all_reduce"), ranks=2))
+    assert two == pytest.approx([SIZE / RATE] * 2)  # the ring, as NCCL takes it
     half = nvls | {"collectives": {"algorithm": "nvls", "efficiency": "50%"}}
     assert takes(backend(half), "all_reduce") == about([5 / 2])
     assert takes(backend({"collectives": {"algorithm": "nvls"}}), "all_reduce") == about([ring])

@@ -160,3 +160,11 @@ def test_the_loss_asked_for_must_not_be_unseen(kept):
     assert "a loss of 0.02% may be unseen in 2 of 2 cells" in fine.stdout
     allowed = linkgauge("gate", *sides, "--min-loss", "0.01%", "--detect", "0.02%", "--allow-blind")
     assert allowed.returncode == 0
+
+
+def test_several_baselines_are_one_of_all_their_runs(kept):
+    kept("third", 1.001, 0.999)
+    several = ("--baseline", "results/card/before", "--baseline", "results/card/third")
+    done = linkgauge("gate", *several, "--current", "results/card/after", "--json")
+    baseline, _ = json.loads(done.stdout)["comparison"]["sides"]
+    assert (done.returncode, len(baseline["runs"])) == (1, 7)

@@ -1,4 +1,4 @@
-"""`linkgauge` without a command looks at this machine, and names three commands that fit it."""
+"""`linkgauge` without a command looks at this machine, and names commands that fit it."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from linkgauge.model.hardware.machine import Device
 from linkgauge.report.sections.glance import Glance, glance_blocks
 
 
-def test_it_counts_what_a_dry_run_would_measure_and_names_three_commands(tmp_path):
+def test_it_counts_what_a_dry_run_would_measure_and_names_commands(tmp_path):
     done = linkgauge("--json", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     told = json.loads(done.stdout)
@@ -25,7 +25,7 @@ def test_it_counts_what_a_dry_run_would_measure_and_names_three_commands(tmp_pat
     assert sum(told["figures"].values()) == len(cells) > 0
     assert told["most_seconds"] == pytest.approx(plan["most_seconds"])
     typed = [one["command"].split() for one in told["commands"]]
-    assert [words[0] for words in typed] == ["linkgauge"] * 3
+    assert [words[0] for words in typed] == ["linkgauge"] * 4
     assert {words[1] for words in typed} <= {*COMMANDS}
     shown = linkgauge(cwd=tmp_path).stdout
     assert all(one["command"] in shown for one in told["commands"])
@@ -41,12 +41,13 @@ def test_its_format_does_not_belong_before_a_command():
 def test_a_kept_run_is_looked_at_first_and_devices_are_checked(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     verbs = [[one.words[1] for one in _fitting(devices=devices)] for devices in (False, True)]
-    assert verbs == [["run", "doctor", "run"], ["run", "doctor", "check"]]
+    assert verbs == [["run", "doctor", "run", "judge"], ["run", "doctor", "check", "judge"]]
     called("run", "cpu_primes_single", "--backend", "host", "--samples", "1", cwd=tmp_path)
-    first, second, third = _fitting(devices=True)
+    first, second, third, last = _fitting(devices=True)
     assert first.words[:2] == ("linkgauge", "doctor")
     assert first.words[2].startswith("results/")
     assert (second.words[1], third.words[1]) == ("run", "check")
+    assert "docs/slow-training.md" in last.comment
 
 
 def test_accelerators_are_named_and_processors_are_none():

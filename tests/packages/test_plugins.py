@@ -84,6 +84,50 @@ def test_figures_are_measured_judged_reported_and_compared_and_name_their_packag
     assert "linkgauge-exchange 1.0" in page.read_text()
 
 
+def test_the_devices_of_a_plug_in_are_found_without_being_named(site, tmp_path):
+    listed = with_plugins(site, "devices", "--json")
+    assert listed.returncode == 0, listed.stderr
+    names = [one["memory"] for one in json.loads(listed.stdout)["devices"]["npu"]]
+    assert names == ["npu:0", "npu:1"]
+    first = with_plugins(site)
+    assert "2 × Example NPU (npu:0-1)" in first.stdout, first.stdout
+    few = ("--size", "1M", "--samples", "3", "--loops", "2", "--no-verdict", "--json")
+    done = with_plugins(site, "run", "host_to_device_memcpy_ce", *few, "--out", tmp_path)
+    backends = [one["backend"] for one in json.loads(done.stdout)["results"]]
+    assert "npu" in backends, done.stderr
+
+
+def test_a_plug_in_without_its_library_says_so(site):
+    listed = linkgauge("devices", PYTHONPATH=site, NPU_LIBRARY="/nowhere.so")
+    assert "npu: none: no /nowhere.so" in listed.stdout, listed.stdout
+    simulated = linkgauge("devices", "--machine", "ring-8", PYTHONPATH=site)
+    assert "npu" not in simulated.stdout
+
+
+def test_a_backend_that_crashes_costs_only_itself(tmp_path):
+    record = (
+        "from linkgauge.rooms import Room\nROOM = Room('bad', backends={'bad': 'bad:create'})\n"
+    )
+    add(tmp_path, "bad", "1", "[linkgauge.rooms]\nbad = bad_room:ROOM\n",
+        bad_room=record, bad="import os\nos.abort()\n")  # fmt: skip
+    listed = linkgauge("devices", PYTHONPATH=tmp_path)
+    assert listed.returncode == 0, listed.stderr
+    assert "host:0" in listed.stdout
+    assert "bad: none: " in listed.stdout
+
+
+def test_help_lists_the_backends_of_plug_ins_without_their_code(tmp_path):
+    record = (
+        "from linkgauge.rooms import Room\nROOM = Room('far', backends={'far': 'far:create'})\n"
+    )
+    add(tmp_path, "far", "1", "[linkgauge.rooms]\nfar = far_room:ROOM\n",
+        far_room=record, far="raise RuntimeError('loaded')")  # fmt: skip
+    for command in ("devices", "run"):
+        done = linkgauge(command, "--help", PYTHONPATH=tmp_path)
+        assert "host, cuda, opencl, far or torch" in " ".join(done.stdout.split())
+        assert "loaded" not in done.stdout + done.stderr
+
+
 def test_a_check_of_a_plug_in_judges_a_captured_machine(site, tmp_path):
     memory = tmp_path / "proc/meminfo"
     memory.parent.mkdir()

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from .protocol import Backend
     from .rank import RankBackend
 
-ACCELERATORS = ("cuda", "opencl")
-"""Backends that are always tried, in this order. The backend `host` is always there."""
-_OWN = ("host", "sim", "mpi", "net", *ACCELERATORS, "torch")
-_OF_ROOMS = named("backends", _OWN)
-ON_REQUEST = ("torch", *_OF_ROOMS)
+_OWN = ("host", "sim", "mpi", "net", "cuda", "opencl", "torch")
+OF_ROOMS = named("backends", _OWN)
+"""The `MODULE:NAME` of each backend of a plug-in."""
+ACCELERATORS = ("cuda", *OF_ROOMS, "opencl")
+"""Backends that are always tried, in this order: those of plug-ins, too. OpenCL comes last, because
+it also shows devices that others know better. The backend `host` is always there."""
+ON_REQUEST = ("torch",)
 """Backends that are used only on request, or if a machine has no better one."""
 KNOWN = (*ACCELERATORS, *ON_REQUEST)
 """All backends with devices."""
@@ -72,7 +74,7 @@ def open_backend(
         raise InputError(f"unknown backend {name!r}{hint(name, ('host', *KNOWN))}")
     if name in KNOWN:
         os.environ.update(needed(ROOT, os.environ))
-    create = loaded(_OF_ROOMS.get(name, f"{__name__}.{name}:create"))
+    create = loaded(OF_ROOMS.get(name, f"{__name__}.{name}:create"))
     backend: Backend = create(engines, host or read_host())
     return backend
 
@@ -81,7 +83,7 @@ def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
     """Returns what is known of a backend's devices without opening the backend, or None if the
     backend must be opened. A backend offers this with a function `glance`, which has the arguments
     of `create`, in the module of its `create`. Raises Unsupported as `open_backend` does."""
-    place = _OF_ROOMS.get(name, f"{__name__}.{name}:create")
+    place = OF_ROOMS.get(name, f"{__name__}.{name}:create")
     offered = getattr(import_module(place.partition(":")[0]), "glance", None)
     found: Glance | None = None if offered is None else offered(engines, host)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from linkgauge.registry import named
 from linkgauge.report import formats
 from linkgauge.report.formats import Format
 
@@ -22,7 +23,9 @@ BenchmarksFormat = Annotated[Format, formats.BENCHMARKS]
 ExportFormat = Annotated[Format, formats.SUMMARY]
 
 
-BACKEND = option(WHAT, "Use only this backend: host, cuda, opencl or torch. Repeatable.", "NAME")
+_BACKENDS = ", ".join(dict.fromkeys(("host", "cuda", "opencl", *named("backends"))))
+"""The backends, with those of plug-ins, whose code is not loaded for their names."""
+BACKEND = option(WHAT, f"Use only this backend: {_BACKENDS} or torch. Repeatable.", "NAME")
 DEVICE = option(
     WHAT,
     "Use only this device: cuda:1, its index, UUID or PCI address. Repeatable.",

@@ -51,9 +51,9 @@ def _figures(plan: Plan) -> dict[str, int]:
 
 
 def _fitting(*, devices: bool) -> list[Command]:
-    """Returns the three commands that fit: to look at this machine's latest run or to measure, then
+    """Returns the commands that fit: to look at this machine's latest run or to measure, then
     to see whether the machine is in order. Without a device, the last one shows a simulated machine
-    with several."""
+    with several. Last comes what to type if a training is slow."""
     from linkgauge.report.words.remedies import Command
     from linkgauge.report.words.sentences import program
 
@@ -68,4 +68,7 @@ def _fitting(*, devices: bool) -> list[Command]:
         "how it looks with eight GPUs (SIMULATED)",
     )
     begun = [first, measures] if first.comment else [measures, judges]
-    return [*begun, checks if devices else shows]
+    trains = Command(
+        (program(), "judge", "nccl.log"), "is training slow? judge a log (docs/slow-training.md)"
+    )
+    return [*begun, checks if devices else shows, trains]

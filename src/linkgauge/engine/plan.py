@@ -9,7 +9,7 @@ from operator import itemgetter
 
 import msgspec
 
-from linkgauge.backends import ON_REQUEST, plugin_of
+from linkgauge.backends import OF_ROOMS, ON_REQUEST, plugin_of
 from linkgauge.benchmarks.catalog import ORIGINS
 from linkgauge.benchmarks.table import DeviceSet, Row, Sweep
 from linkgauge.model.documents.result import PlannedCell, PlannedTable
@@ -67,7 +67,7 @@ def fabrics(
     # Backends that bring the CPU along beside accelerators measure it if it is named.
     beside = [
         device
-        for name in ON_REQUEST
+        for name in (*ON_REQUEST, *OF_ROOMS)
         for device in machine.devices.get(name, ())
         if device.is_cpu and not all(other.is_cpu for other in machine.devices[name])
     ]

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from linkgauge.judge.blame.cases import Case, cases_of
 from linkgauge.judge.expected.as_one import with_ranks
+from linkgauge.judge.expected.assumed import rests_on
 from linkgauge.judge.expected.dram import Ceilings, measured_ceilings
 from linkgauge.judge.expected.expect import Expectation, Expectations
 from linkgauge.judge.expected.link_sharing import LinkSharing
@@ -289,6 +290,8 @@ def _judge_cell(
         parts = tuple(replace(one, expected=estimate.each[one.transfer]) for one in cell.parts)
         cell = replace(cell, parts=parts)
     word, why = verdict(cell, estimate)
+    if (resting := rests_on(cell, expected, expectations.machine)) is not None:
+        return replace(cell, expected=resting, peers=None, verdict="unknown", not_judged="assumed")
     if nominal is not None:
         best = nominal.of(cell, expected, result.size, result.unit)
         expected = expected if best is None else replace(expected, nominal=best)

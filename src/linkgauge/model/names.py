@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from .errors import InputError
@@ -37,3 +38,26 @@ def and_all(names: Iterable[str]) -> str:
     """Returns the names as words: `one, two and three`. Each name counts once."""
     *most, last = dict.fromkeys(names)
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def spans(names: Iterable[str]) -> str:
+    """Returns consecutive names as ranges: `sim:0-3, sim:7, 0000:01:00.0`."""
+    runs: list[list[str]] = []
+    for name in names:
+        stem, number = _split(name)
+        if runs and number and _split(runs[-1][-1]) == (stem, number - 1):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return ", ".join(
+        f"{first}-{_split(last)[1]}" if others else first
+        for first, *others in runs
+        for last in others[-1:] or [first]
+    )
+
+
+def _split(name: str) -> tuple[str, int | None]:
+    """Splits a name such as `cuda:0` into backend and index. For a PCI address, the index is
+    None."""
+    match = re.fullmatch(r"([a-z_:]+:)([0-9]+)", name)
+    return (match[1], int(match[2])) if match else (name, None)

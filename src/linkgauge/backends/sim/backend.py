@@ -34,6 +34,7 @@ from linkgauge.model.settings import EngineSettings, Simulation
 from linkgauge.model.transfer import Cell, Engine, Transfer
 
 from . import inventory, pci, refusals
+from .assumed import assumptions
 from .collecting import SimCollective
 from .description import Description
 from .faults import Fault
@@ -144,6 +145,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             accelerators=self._sensors.accelerators(symptoms),
             switch_links=switch_links(self._hardware),
             routing=self._hardware.routing,
+            assumed=assumptions(self._hardware, self._topology),
             unknown=pci.unread(self._hardware),
         )
         if found != self._looked:  # a large cluster's takes much memory

@@ -155,12 +155,13 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     kernels, `sm_efficiency` and `sm_reverse` count instead. `latency` is the round-trip time that
     the link adds to an access. `jitter` is the relative standard deviation that it adds to a
     figure. `rate_told` says that the vendor's library reports the rate, and `state_told` that it
-    reports errors and active links."""
+    reports errors and active links. `assumed` says that nobody states the rate."""
 
     kind: LinkType
     rate: Rate | None = None
     rate_told: bool = True
     state_told: bool = True
+    assumed: bool = False
     count: Count = 1
     both: Rate | None = None
     both_each: EachWay = EachWay()
@@ -183,7 +184,7 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """A number of identical NUMA nodes. `cpus` and `memory` are those of each node. `rate` is the
     rate of its DRAM, counting reads and writes, and `latency` the time of one access. `cache` is
     the size of the last-level cache. With `turns`, threads and devices take turns in using the
-    node's links. `kind` is the reported kind of memory."""
+    node's links. `kind` is the reported kind of memory. `assumed` are fields that nobody states."""
 
     count: Count = 1
     cpus: Annotated[int, msgspec.Meta(ge=0, le=4096)]
@@ -193,6 +194,7 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     cache: Size = Size(32 << 20)
     turns: bool = False
     kind: MemoryKind = "DRAM"
+    assumed: tuple[Literal["cpus", "memory", "rate", "latency"], ...] = ()
 
 
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -226,6 +228,7 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     writes (null: no limit). `memory_rate_told` is the rate that the vendor's library reports (null:
     the same). `products` has the rates of matrix products by number type. `memory_latency` is the
     time of an access without the links. `properties` are values that the vendor's library reports.
+    `assumed` are fields that nobody states.
 
     `pci` and `uuids` identify each device (null: made up). Quote PCI addresses, because YAML would
     read them as numbers. `numa_node` is the value in sysfs (null: the nearest node).
@@ -258,6 +261,7 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     numa_node: int | None = None
     node: bool = False
     properties: dict[str, Any] = {}
+    assumed: tuple[Literal["memory", "memory_rate", "memory_latency"], ...] = ()
 
 
 class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -59,7 +59,8 @@ class Exchanging:
         self._exchanges = exchanges
         self.groups = work.groups(len(copies))
         algorithm: Algorithm = exchanges.algorithm
-        if algorithm == "nvls" and not all(topology.to_switches(str(p)) for p in self._places):
+        switched = all(topology.to_switches(str(p)) for p in self._places)
+        if algorithm == "nvls" and not (switched and len(copies) > 2):  # as NCCL: not of two ranks
             algorithm = "ring"
         try:
             self._stages = [

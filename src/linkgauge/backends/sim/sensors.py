@@ -147,7 +147,7 @@ class SimTelemetry:
                     kind,
                     active=number < active if told else None,
                     version=version,
-                    rate=link.rate / count if link.common.rate_told else None,
+                    rate=link.rate / count if _is_reported(link) else None,
                     remote=remote,
                     errors=errors if told else None,
                 )
@@ -177,7 +177,13 @@ def _kind(name: str) -> tuple[str, str | None]:
     return (match[1], f"{match[2]}.0") if match else (name, None)
 
 
+def _is_reported(link: SimLink) -> bool:
+    return link.common.rate_told and not link.common.assumed
+
+
 def _memory_rate(device: DeviceUnit) -> float | None:
+    if "memory_rate" in device.group.assumed:
+        return None
     reported = device.group.memory_rate_told or device.group.memory_rate
     return None if reported is None else float(reported)
 

@@ -57,9 +57,9 @@ class Symptoms:
 
     def pcie(self, link: SimLink, *, idle: bool) -> PciLink | None:
         """Returns the state of a PCIe link, idle or under load. Returns None if the description has
-        no speed or width."""
+        no speed or width, or only assumes them."""
         kind = link.common
-        if kind.speed is None or kind.width is None:
+        if kind.speed is None or kind.width is None or kind.assumed:
             return None
         speed, width = _trained(kind.speed, kind.width, self._rate(self._names(link)))
         highest = kind.max_speed or kind.speed, kind.max_width or kind.width

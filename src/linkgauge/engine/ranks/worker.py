@@ -16,7 +16,7 @@ import msgspec
 
 import linkgauge
 from linkgauge import __version__
-from linkgauge.backends import ACROSS_RANKS, GPUS, ON_REQUEST, SIMULATED
+from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, GPUS, OF_ROOMS, ON_REQUEST, SIMULATED
 from linkgauge.engine.workers.messages import FIRST, Measure, Visit, beside_unable, failed
 from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.machine.processes.channel import Refused
@@ -114,7 +114,8 @@ class ClusterWorker:
         InputError if only some ranks have a GPU."""
         if self._settings.simulation is not None:
             return SIMULATED, self._devices(SIMULATED)
-        for name in (NETWORK, ACROSS_RANKS, *ON_REQUEST):
+        named = () if {*ACCELERATORS} <= {*accelerators} else OF_ROOMS
+        for name in (NETWORK, ACROSS_RANKS, *ON_REQUEST, *named):
             if name in accelerators:
                 return name, self._devices(name, with_gpus=GPUS in accelerators)
         found = self._ask_for(GPUS)

@@ -78,7 +78,7 @@ class Expectations:
     """Computes the expectations for cells of one machine, and keeps them in a cache."""
 
     def __init__(self, machine: Machine, ceilings: Ceilings = Ceilings()) -> None:  # noqa: B008
-        self._paths = Paths(machine, ceilings)
+        self.machine, self._paths = machine, Paths(machine, ceilings)
         self._shapes: dict[Hashable, dict[Hashable, _PathShape]] = {}
         self._kinds, self._names = Numbers(), Numbers()
         self._known: dict[Hashable, Expectation] = {}

@@ -34,11 +34,13 @@ from .tool_run import ToolRun
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise", "budget"]
 Verdict = Literal["ok", "low", "high", "unknown"]
-NotJudged = Literal["no-limit", "path", "bound", "start", "shared", "unsure", "run", "no-figure"]
+NotJudged = Literal[
+    "no-limit", "path", "bound", "start", "shared", "assumed", "unsure", "run", "no-figure"
+]
 """Why a figure is not judged: no limit is known; the path of its bytes is unknown; only a bound is
-known, and the figure is well below it; starting takes about as long as moving so few bytes; other
-transfers used its links; the median is low, but not all of the interval; the run is not judged, as
-under a profiler; or there is no figure, or no bytes."""
+known, and the figure is well below it; starting takes about as long as moving so few bytes; others
+used its links; nobody states what the simulation assumes; the median is low, but not all of the
+interval; the run is not judged, as under a profiler; or there is no figure, or no bytes."""
 Definition = Literal["sustained", "serial", "span"]
 """How a total is computed. `sustained`: the sum of the rates while all transfers run. `serial`:
 bytes ÷ span, as they never all ran together. `span`: bytes ÷ span as in nvbandwidth."""
@@ -181,8 +183,7 @@ class CellResult(Cell, frozen=True, gc=False):
     wrong: The number of wrong elements in a collective's result; null if unchecked, and for other
         operations.
     iterations: The times of each rank of a collective.
-    load: The load of other processes during the measurement; null if the machine is simulated, or
-        if unknown.
+    load: The load of other processes meanwhile; null if simulated, or if unknown.
     work: The further results of an AI workload; null for other operations.
     lost: The number of the rank whose loss cost the cell its figures; null if none did.
     round: A number shared by the cells of a result that were measured at the same time; null if the
@@ -263,8 +264,7 @@ class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
     benchmark: The benchmark's name.
     title: What the benchmark measures, as text for people.
     backend: The backend that measured it.
-    size: Size in bytes; each transfer moves a multiple of it. 1 or 0 if the cells have no common
-        size.
+    size: Size in bytes; each transfer moves a multiple of it. 1 or 0 without a common size.
     unit: The unit of all figures of its cells: `B/s`, `s` or another one.
     better: Whether higher or lower figures are better.
     parts: Names of the matrices of single transfers.

@@ -40,7 +40,7 @@ class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
     figures: The number of figures in the output.
     judged: The number of figures that became cells of the run.
     machine: The source of the machine's description.
-    assumed: What was assumed of the machine, because no text says.
+    assumed: What no text says of the machine: what its data sheet says, or what was assumed.
     clashes: The facts on which the texts contradict one another.
     settings: The environment variables that were set, according to the output.
     ways: The transports that the library reports to use: `P2P`, `SHM`, `NET/IB`, `GDRDMA`; and what

@@ -1,6 +1,11 @@
-"""The facts of a machine that could not be read, each with the reason."""
+"""The facts of a machine that could not be read, each with the reason, and those that are assumed
+instead."""
 
 from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
 
 NEEDS_ROOT = "run as root"
 """The end of the reason for a value that only root can read."""
@@ -24,3 +29,21 @@ def read_gap(text: str) -> Gap:
     """Returns the gap that a text such as `FIELD, FIELD: WHY` describes."""
     fields, _, why = text.partition(": ")
     return Gap(why, *fields.split(", ")) if why else Gap(text)
+
+
+AssumedFact = Literal[
+    "PCIe link", "link", "link between nodes", "memory size", "memory rate", "latency", "CPUs"
+]
+
+
+class Assumption(msgspec.Struct, frozen=True):
+    """A fact of a described machine that no text states. The simulation needs a value, and uses
+    this one. The machine's other fields do not have it, or mark it where it is shown.
+
+    fact: What is assumed.
+    value: The assumed value: `Gen 4 x16`.
+    parts: The memories that it is assumed of; for a PCIe link above a switch, the devices below."""
+
+    fact: AssumedFact
+    value: str
+    parts: tuple[str, ...]

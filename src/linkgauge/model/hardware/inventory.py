@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from .gaps import Gap
+from .gaps import AssumedFact, Assumption, Gap
 from .host_details import HostDetails
 from .map import Routing
 from .part import Part
@@ -294,6 +294,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     switch_links: The links between switches, if a fabric manager reports them.
     routing: How switches choose among equally short paths, as the fabric manager reports.
     stated: What a person stated in hardware.yml, beyond what the machine reports.
+    assumed: What a described machine has only by assumption, because no text states it.
     unknown: What could not be read, and why."""
 
     host: HostDetails = HostDetails()
@@ -304,7 +305,13 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     switch_links: tuple[SwitchLink, ...] = ()
     routing: Routing = "spread"
     stated: dict[str, str] = {}
+    assumed: tuple[Assumption, ...] = ()
     unknown: tuple[Gap, ...] = ()
+
+    def assumed_of(self, fact: AssumedFact, part: str) -> str | None:
+        """Returns the value that is assumed of a part; None if nothing is assumed."""
+        found = (one.value for one in self.assumed if one.fact == fact and part in one.parts)
+        return next(found, None)
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

@@ -19,6 +19,8 @@ from .pcie import PciTree
 from .wiring import Wiring
 
 MemoryKind = Literal["DRAM", "HBM", "NVM", "CXL"]
+UNNAMED = ("GPU", "accelerator")
+"""The models of accelerators whose product is unknown."""
 
 
 class Node(msgspec.Struct, frozen=True):

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.pcie import PciTree
+from linkgauge.model.names import spans
 from linkgauge.report.blocks import Block, Column, Heat, Prose, Shade, Span, line, plain
 from linkgauge.report.results import table
-from linkgauge.report.words.subjects import Subject, spans
+from linkgauge.report.words.subjects import Subject
 
 MOST = 16
 """The most devices whose matrix is readable; with more, close devices are listed in groups."""

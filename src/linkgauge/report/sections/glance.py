@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.names import spans
 from linkgauge.model.units import approximate_size, count_of
 from linkgauge.report.blocks import Block, Column, Entry, Prose, Span, line, plain
 from linkgauge.report.files import json_document
 from linkgauge.report.results import table
 from linkgauge.report.words.remedies import Command
-from linkgauge.report.words.subjects import Subject, spans, subjects
+from linkgauge.report.words.subjects import Subject, subjects
 
 from .machine import machine_heading, unavailable_lines
 
@@ -29,9 +30,14 @@ class Glance(NamedTuple):
 
 
 def accelerators_of(machine: Machine) -> list[Subject]:
-    """Returns the accelerators, without processors that OpenCL shows as devices."""
+    """Returns the accelerators, without processors that OpenCL shows as devices. One whose backend
+    tells no PCI address is listed unless another backend shows its model."""
     cpus = {one.memory for one in machine.all_devices if one.is_cpu}
-    return [one for one in subjects(machine) if one.label not in cpus]
+    found = [one for one in subjects(machine) if one.label not in cpus]
+    models = {one.model for one in found}
+    bare = (one for one in machine.all_devices if not (one.pci or one.is_cpu or one.node))
+    found += [Subject(label=o.memory, model=o.model) for o in bare if o.model not in models]
+    return found
 
 
 def glance_blocks(glance: Glance) -> Iterator[Block]:

@@ -9,10 +9,10 @@ from linkgauge.model.hardware.gaps import NEEDS_ROOT, Gap
 from linkgauge.model.hardware.host_details import CpuCache, HostDetails
 from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.names import spans
 from linkgauge.model.units import approximate_size, count_of
 from linkgauge.report.blocks import Table
 from linkgauge.report.results import table
-from linkgauge.report.words.subjects import spans
 
 _KINDS = {"data": "d", "instruction": "i"}
 

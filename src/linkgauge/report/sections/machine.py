@@ -6,15 +6,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from linkgauge.judge.expected.assumed import shown as assumed_shown
 from linkgauge.judge.findings import Evidence
 from linkgauge.machine.hardware import known_values
 from linkgauge.model.hardware.inventory import Accelerator, Adapter, FabricLink, Interface
 from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.names import spans
 from linkgauge.model.units import approximate_size, count_of
 from linkgauge.report.blocks import Block, Column, Line, Prose, Span, Table, line, plain
 from linkgauge.report.results import SIMULATED, table
 from linkgauge.report.words.sentences import program
-from linkgauge.report.words.subjects import spans, subjects
+from linkgauge.report.words.subjects import subjects
 
 from .distances import distance_blocks
 from .host import counts, gaps, host_facts, surroundings
@@ -145,6 +147,8 @@ def machine_heading(machine: Machine) -> Iterator[Line]:
     yield plain((f"{host.hostname}: " if host.hostname else "") + ", ".join(parts))
     kernel = f"kernel {host.kernel or 'unknown'}"
     yield plain(", ".join((host.system or "unknown system", kernel, *surroundings(details))))
+    if machine.known.assumed:
+        yield plain(f"assumed, as nothing states it: {assumed_shown(machine.known.assumed)}", "dim")
     known = known_values(machine) if machine.known.stated else {}
     for key, value in machine.known.stated.items():
         beside = f"; the machine reports {known[key]}" if known.get(key) else ""
@@ -156,7 +160,9 @@ def _memories(machine: Machine, detailed: bool) -> Table:
     number share a row."""
     found: dict[tuple[str, ...], list[str]] = {}
     for name, model, size, notes in (*_nodes(machine), *_devices(machine, detailed)):
-        found.setdefault((model, _size(size), ", ".join(filter(None, notes))), []).append(name)
+        is_assumed = machine.known.assumed_of("memory size", name) is not None
+        shown = f"{_size(size)}, assumed" if is_assumed else _size(size)
+        found.setdefault((model, shown, ", ".join(filter(None, notes))), []).append(name)
     each = "size each" if any(len(names) > 1 for names in found.values()) else "size"
     rows = (
         (spans(names), f"{len(names)} × {model}" if len(names) > 1 else model, *others)
@@ -171,8 +177,12 @@ def _size(size: int | None) -> str:
 
 def _nodes(machine: Machine) -> Iterator[_Memory]:
     for node in machine.host.nodes:
-        notes = f"{len(node.cpus) or 'no'} CPUs", f"{_size(node.memory_available)} available"
-        yield f"host:{node.index}", node.kind or "memory", node.memory_total, notes
+        name, known = f"host:{node.index}", machine.known
+        cpus = f"{len(node.cpus) or 'no'} CPUs"
+        cpus += ", assumed" if known.assumed_of("CPUs", name) else ""
+        is_known = known.assumed_of("memory size", name) is None
+        available = f"{_size(node.memory_available)} available" if is_known else ""
+        yield name, node.kind or "memory", node.memory_total, (cpus, available)
 
 
 def _devices(machine: Machine, detailed: bool) -> Iterator[_Memory]:

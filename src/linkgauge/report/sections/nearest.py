@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from linkgauge.judge.findings import Evidence
 from linkgauge.judge.pcie_chains import PcieChain, hops
 from linkgauge.model.grouped import grouped
+from linkgauge.model.names import spans
 from linkgauge.report.blocks import Entry, Span, Table, Tone, line
 from linkgauge.report.results import table
-from linkgauge.report.words.subjects import Subject, spans, subjects
+from linkgauge.report.words.subjects import Subject, subjects
 
 from .pci import shown_link
 
@@ -46,7 +47,8 @@ def _link(evidence: Evidence, one: Subject) -> tuple[str, Tone]:
     known = {hop.function.address: hop for hop in hops(evidence)}
     chains = [known[at] for at in dict.fromkeys(path) if at in known]
     if not chains or shown_link(chains[0].link.speed, chains[0].link.width) == "":
-        return "unknown", "dim"
+        assumed = machine.known.assumed_of("PCIe link", one.label)
+        return (f"PCIe {assumed}, assumed" if assumed else "unknown"), "dim"
     own, *above = chains
     slow = next((hop for hop in above if hop.is_slow), None)
     if own.is_slow is False and slow is not None:

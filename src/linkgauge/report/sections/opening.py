@@ -10,6 +10,7 @@ from statistics import median
 
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.documents.result import CellResult, Run
+from linkgauge.model.hardware.machine import UNNAMED
 from linkgauge.model.units import BANDWIDTH, count_of
 from linkgauge.report.blocks import Block, Prose, line
 from linkgauge.report.forms import UNIFORM
@@ -103,12 +104,17 @@ def _devices(run: Run, cells: Sequence[CellResult]) -> str:
     models = Counter(one.model for one in run.machine.all_devices if one.memory in names)
     if models.total() < len(names):
         return count_of(len(names), "device")
-    return " and ".join(f"{count} {label(model)}" for model, count in models.items())
+    return " and ".join(
+        count_of(count, model) if model in UNNAMED else f"{count} {label(model)}"
+        for model, count in models.items()
+    )
 
 
 def _should(cells: Sequence[CellResult]) -> str:
     """Returns the end of the sentence, which says whether the figures are as they should be."""
     word = word_of((), cells)
+    if word is None and any(cell.not_judged == "assumed" for cell in cells):
+        return "; these rest on assumed facts, so what they should be is not known"
     if word is None:
         return "; what that should be is not known"
     if word.kind == "ok" and any(cell.is_as_peers for cell in cells):

@@ -14,6 +14,7 @@ from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import Run
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.topology import Joint, Topology, TopologyPlace, topology_of
+from linkgauge.model.names import spans
 from linkgauge.model.units import BANDWIDTH, count_of
 from linkgauge.report.blocks import (
     TONES,
@@ -32,7 +33,6 @@ from linkgauge.report.matrix import brief
 from linkgauge.report.results import SIMULATED, mark, named, table
 from linkgauge.report.words.expectations import word_of
 from linkgauge.report.words.groups import SEVERITIES
-from linkgauge.report.words.subjects import spans
 
 from . import OneRun, Section
 from .machine import detailed_machine_blocks

@@ -62,6 +62,7 @@ DO_THERE = "do there"
 _WHY_NOT: dict[NotJudged, str] = {
     "start": "too small",
     "shared": "links in use by others",
+    "assumed": "rests on assumed facts",
     "unsure": "perhaps low",
 }
 _NO_REFERENCE = "no reference"
@@ -172,7 +173,8 @@ def of_machine(
     if (wrong := worst_finding(groups_of(grave))) is not None:
         yield _problem(wrong, (), _where(machine))
     else:
-        ok = line(Span("ok", "good"), ": the setup shows no fault")
+        what = "what is known of the setup" if machine.known.assumed else "the setup"
+        ok = line(Span("ok", "good"), f": {what} shows no fault")
         yield Problem("", "", "", ok, first=True)
     if then is not None:
         yield Problem("", "", "", (), steps=(then,), do="next", first=True)

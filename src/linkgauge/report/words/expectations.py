@@ -189,6 +189,15 @@ def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | No
     return Word(f"ok{HELD}", "held") if any(map(held_below, passed)) else Word("ok", "ok")
 
 
+_NO_REFERENCE = "no figure has a reference"
+
+
+def is_assumed(run: Run) -> bool:
+    """Whether every figure rests on facts of the machine that nothing states."""
+    passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
+    return bool(passed) and all(cell.not_judged == "assumed" for cell in passed)
+
+
 def nothing_wrong(run: Run) -> Word:
     """Returns the words for a run without any failure. The words do not claim "ok" if nothing was
     measured or judged."""
@@ -196,7 +205,8 @@ def nothing_wrong(run: Run) -> Word:
     if not known.measured:
         return Word("nothing was measured", "skip")
     if not known.judged:
-        return Word("no figure has a reference", "unknown")
+        why = "every figure rests on assumed facts" if is_assumed(run) else _NO_REFERENCE
+        return Word(why, "unknown")
     some = known.judged < known.measured
     found = "nothing wrong was found"
     if some:

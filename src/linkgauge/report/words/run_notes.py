@@ -11,6 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from linkgauge.judge.expected.as_one import as_one
+from linkgauge.judge.expected.assumed import shown as assumed_shown
 from linkgauge.judge.precision import shortfall
 from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result, Run
@@ -86,6 +87,8 @@ def _shared(run: Run) -> Iterator[Noted]:
     if (crowd := run.machine.crowd) is not None:
         cpus = "1 CPU" if crowd.cpus == 1 else f"{crowd.cpus} CPUs"
         yield Noted(f"{crowd.ranks} ranks share {cpus} of {crowd.host}: they wait for each other")
+    if run.simulated and (assumed := run.machine.known.assumed):
+        yield Noted(f"assumed, as nothing states it: {assumed_shown(assumed)}")
 
 
 def _subject(note: Note) -> Note:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-
 import msgspec
 
 from linkgauge.model.hardware.inventory import Accelerator, is_accelerator
@@ -40,26 +37,3 @@ def subjects(machine: Machine) -> tuple[Subject, ...]:
             place = function.address
             found.setdefault(place, Subject(label=place, model=function.name, pci=place))
     return tuple(found.values())
-
-
-def spans(names: Iterable[str]) -> str:
-    """Returns consecutive names as ranges: `sim:0-3, sim:7, 0000:01:00.0`."""
-    runs: list[list[str]] = []
-    for name in names:
-        stem, number = _split(name)
-        if runs and number and _split(runs[-1][-1]) == (stem, number - 1):
-            runs[-1].append(name)
-        else:
-            runs.append([name])
-    return ", ".join(
-        f"{first}-{_split(last)[1]}" if others else first
-        for first, *others in runs
-        for last in others[-1:] or [first]
-    )
-
-
-def _split(name: str) -> tuple[str, int | None]:
-    """Splits a name such as `cuda:0` into backend and index. For a PCI address, the index is
-    None."""
-    match = re.fullmatch(r"([a-z_:]+:)([0-9]+)", name)
-    return (match[1], int(match[2])) if match else (name, None)

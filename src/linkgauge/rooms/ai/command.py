@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, WHAT, Typed
 from linkgauge.cli.options import Count, Options, Time, argument, one_of, option
+from linkgauge.model.errors import InputError
 
 if TYPE_CHECKING:
     from linkgauge.model.operations.workload import WorkloadChoice
@@ -81,6 +82,7 @@ class AiOptions(Options):
     serving: Serving
     samples: Count | None = option(WHAT, "Take N samples of each cell. Default: 5.", "N")
     device: tuple[str, ...] = common.DEVICE
+    machine: str | None = option(WHAT, "Refused, with what to run instead.", "NAME", hidden=True)
     timeout: Time | None = common.TIMEOUT
     no_verify: bool = common.NO_VERIFY
     label: str = common.label("ai")
@@ -108,6 +110,8 @@ def ai(asked: AiOptions) -> int:
     from linkgauge.model.settings import EngineSettings
     from linkgauge.report.keeping import Display
 
+    if asked.machine is not None:
+        raise _refusal(asked.machine)
     names = names_of(asked.workloads)
     choice = choice_of(asked.choosing, asked.trace)
     choice = _with_server(names, choice, asked.serving)
@@ -123,6 +127,19 @@ def ai(asked: AiOptions) -> int:
     settings = under(asked.profiling, settings, asked.out)
     request = request_of(asked, Selection(names), settings, "standard", workloads=choice)
     return carry_out(request, Display(asked.form, matrix=True, page=not asked.no_report))
+
+
+def _refusal(machine: str) -> InputError:
+    from shlex import quote
+
+    from linkgauge.report.words.remedies import Command
+    from linkgauge.report.words.sentences import program
+
+    instead = Command((program(), "scale", "all_reduce", "--machine", quote(machine)))
+    return InputError(
+        "--machine: how fast a described machine computes a model is not simulated; how its "
+        f"devices exchange gradients is: {instead.line}"
+    )
 
 
 def names_of(asked: Sequence[str]) -> tuple[str, ...]:
@@ -147,7 +164,6 @@ def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -
     a server is given without serving."""
     from msgspec.structs import replace
 
-    from linkgauge.model.errors import InputError
     from linkgauge.model.operations.workload import Server
 
     from .serving.openai import check_address
@@ -193,7 +209,6 @@ def choice_of(asked: Choosing, trace: Path | None) -> WorkloadChoice:
 
 
 def _natural(option: str, number: int) -> int:
-    from linkgauge.model.errors import InputError
 
     if not 0 <= number < 1 << 32:
         raise InputError(f"{option} {number}: give 0 to 4294967295")
@@ -203,7 +218,6 @@ def _natural(option: str, number: int) -> int:
 def _numbers(option: str, text: str | None) -> tuple[int, ...]:
     """Returns the numbers of a list such as `1,8,64`, each once. Raises InputError for any other
     text."""
-    from linkgauge.model.errors import InputError
 
     given = [] if text is None else [part.strip() for part in text.split(",")]
     if not all(one.isascii() and one.isdecimal() and 0 < int(one) <= _MOST for one in given):
@@ -218,8 +232,6 @@ def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[Workload
     import os
 
     from msgspec.structs import replace
-
-    from linkgauge.model.errors import InputError
 
     from .workloads.ranks import joined
 

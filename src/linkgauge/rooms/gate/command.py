@@ -40,12 +40,11 @@ GATE = Document(
 
 
 class GateOptions(Options):
-    baseline: Path = option(
+    baseline: tuple[Path, ...] = option(
         WHAT,
-        "Hold against this: a baseline, a run, a folder of runs, a label.",
+        "Hold against this: a baseline, a run, a folder of runs, a label. Repeatable.",
         "REF",
         required=True,
-        is_input=True,
         offer=labels,
     )
     current: Path | None = option(
@@ -108,7 +107,12 @@ def gate(asked: GateOptions) -> int:
     form, output = asked.form, asked.output
     if output is not None and not form.is_document:
         raise InputError("-o FILE: of which format? Give --json, --csv, --markdown or --junit, too")
-    found = held(asked, lambda: (side_of(asked.baseline), runs_of(asked.current)))
+
+    def read() -> BaselineAndRuns:
+        before = [figures for one in asked.baseline for figures in side_of(one)]
+        return before, runs_of(asked.current)
+
+    found = held(asked, read)
     if output is not None:
         write_asked(output, form.document(GATE, found))
         form = formats()[TERMINAL]

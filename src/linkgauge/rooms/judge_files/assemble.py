@@ -4,7 +4,7 @@ machine, which are judged and shown like measured ones."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 from msgspec.structs import asdict, replace
@@ -17,7 +17,7 @@ from linkgauge.benchmarks.table import DeviceSet, Row
 from linkgauge.model.documents.result import CellResult, Result, TransferFigure, worst
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import HostDetails
-from linkgauge.model.hardware.inventory import Accelerator, PciFunction, PciLink, is_accelerator
+from linkgauge.model.hardware.inventory import Accelerator, PciFunction, is_accelerator
 from linkgauge.model.hardware.machine import Device, Host, Machine, Node
 from linkgauge.model.memory import host as node_memory
 from linkgauge.model.notation import parse_transfers
@@ -47,10 +47,14 @@ def machine_of(described: Described, backend: str) -> Machine:
         hypervisor=told.hypervisor,
         sockets=told.sockets,
     )
-    unsure = {seen.accelerators[place].pci for place in described.unsure}
-    functions = tuple(_told_functions(seen.pci, unsure))
-    cards = tuple(_bare_accelerator(one, backend, unsure) for one in seen.accelerators)
-    inventory = replace(seen, host=details, pci=functions, accelerators=cards, unknown=())
+    functions = tuple(_told_functions(seen.pci))
+    cards = tuple(_bare_accelerator(one, backend) for one in seen.accelerators)
+    assumed = tuple(
+        replace(one, parts=tuple(_named(part, backend) for part in one.parts))
+        for one in seen.assumed if one.fact == "link"
+    )  # fmt: skip
+    facts = {"pci": functions, "accelerators": cards, "assumed": assumed, "unknown": ()}
+    inventory = replace(seen, host=details, **facts)
     devices = tuple(
         replace(one, memory=_named(one.memory, backend), driver="", uuid=None)
         for one in made.devices()
@@ -82,9 +86,7 @@ def _named(place: str, backend: str) -> str:
 _PORTS = {"root port": "root port", "upstream port": "PCIe switch"}
 
 
-def _told_functions(
-    found: Sequence[PciFunction], unsure: Collection[str | None]
-) -> Iterator[PciFunction]:
+def _told_functions(found: Sequence[PciFunction]) -> Iterator[PciFunction]:
     """Yields the PCI functions of the accelerators and of the bridges above, with the facts from
     texts. A bridge has a made-up name such as `root port 2`."""
     bridges = (one for one in found if not is_accelerator(one))
@@ -94,20 +96,18 @@ def _told_functions(
         yield PciFunction(
             address=names.get(one.address, one.address), parent=names.get(one.parent or ""),
             vendor=one.vendor, class_code=one.class_code, numa_node=one.numa_node, port=one.port,
-            link=PciLink() if one.address in unsure else one.link, acs=one.acs,
+            link=one.link, acs=one.acs,
         )  # fmt: skip
 
 
-def _bare_accelerator(
-    one: Accelerator, backend: str, unsure: Collection[str | None]
-) -> Accelerator:
+def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
     """Returns the accelerator with only the facts from texts and products. If its copy engines are
     known to be slower than its memory, the memory rate is None. Copies are then compared with their
     peers."""
     sheet = product_of(one.model)
     return Accelerator(
         memory=_named(one.memory, backend), model=one.model, pci=one.pci,
-        link=PciLink() if one.pci in unsure else one.link,
+        link=one.link,
         links=tuple(replace(o, errors=None, remote=o.remote and _named(o.remote, backend))
                     for o in one.links),
         memory_rate=None if sheet is not None and sheet.copies else one.memory_rate,

@@ -38,8 +38,7 @@ MOST_BYTES = 64 << 20
 
 class Described(NamedTuple):
     """A machine as texts and products describe it, with the assumptions and the contradictions
-    between texts (`clashes`). `facts` are all facts that were read. `unsure` lists accelerators
-    whose PCIe links are hardly known."""
+    between texts (`clashes`). `facts` are all facts that were read."""
 
     name: str
     description: Description
@@ -47,7 +46,6 @@ class Described(NamedTuple):
     clashes: tuple[str, ...]
     facts: Facts
     tree: Mapping[str, Any] = {}
-    unsure: frozenset[int] = frozenset()
 
     @property
     def text(self) -> str:
@@ -136,7 +134,7 @@ def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ())
     made = MachineLayout(numbered, told, assumed)
     tree = made.description()
     known = tuple(assumed), clashes, facts
-    return Described(name, description_of(tree), *known, tree, frozenset(made.unsure))
+    return Described(name, description_of(tree), *known, tree)
 
 
 # Which accelerators share a node, from the figures of all pairs.

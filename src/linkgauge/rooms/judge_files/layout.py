@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import Any
 
 from linkgauge.machine.tree import ADDRESS
+from linkgauge.model.hardware.machine import UNNAMED
 from linkgauge.model.hardware.pcie import link_rate
 
 from .products import Product, product_of
@@ -33,12 +34,12 @@ class MachineLayout:
     def __init__(self, facts: Facts, told: Sequence[ToldFigure], assumed: list[str]) -> None:
         self._told, self._facts, self._assumed = told, facts, assumed
         self._gpus = tuple(facts.gpus.values())
+        self._unnamed = UNNAMED[0 if facts.joins else 1]  # those texts are of GPUs
         self._products = [product_of(gpu.model) for gpu in self._gpus]
         self._product = next(filter(None, self._products), None)
         self._kinds: dict[str, Any] = {}
         self._links: list[dict[str, Any]] = []
         self._switches: list[dict[str, Any]] = []
-        self.unsure = set[int]()
 
     def description(self) -> dict[str, Any]:
         named = [gpu.node for gpu in self._gpus if gpu.node is not None]
@@ -48,7 +49,7 @@ class MachineLayout:
         self._among()
         self._below_switches()
         if nodes > 1:
-            self._kinds["socket"] = {"kind": "socket", "rate": "60 GB/s"}
+            self._kinds["socket"] = {"kind": "socket", "rate": "60 GB/s", "assumed": True}
             pairs = [[f"host:{a}", f"host:{b}"] for a, b in combinations(range(nodes), 2)]
             self._links.append({"kind": "socket", "pairs": pairs})
         return {
@@ -64,9 +65,7 @@ class MachineLayout:
         known = self._facts
         each = [known.nodes.get(index, ToldNode()) for index in range(nodes)]
         host: dict[str, Any] = {
-            "nodes": [
-                {"cpus": node.cpus or 16, "memory": str(node.memory or 256 * GIB)} for node in each
-            ],
+            "nodes": [*map(_node, each)],
             "cpu_model": known.cpu_model or "not told",
             "hostname": known.hostname or "unknown",
         }
@@ -77,10 +76,11 @@ class MachineLayout:
 
     def _device(self, gpu: ToldGpu, product: Product | None) -> dict[str, Any]:
         device: dict[str, Any] = {
-            "model": gpu.model or "an accelerator",
-            "memory": str(gpu.memory or (product.memory if product else 1) * GIB),
+            "model": gpu.model or self._unnamed,
+            "memory": str(gpu.memory or (product.memory if product else 16) * GIB),
             "vendor_id": 0x1002 if product and product.amd else 0x10DE,
             "stages": True,
+            "assumed": ["memory_latency"],
         }
         if gpu.pci and re.fullmatch(ADDRESS, gpu.pci):
             device["pci"] = [gpu.pci]
@@ -91,10 +91,13 @@ class MachineLayout:
             device["peer_access"] = "fabric" if product.peers == "none" else product.peers
             if product.copies:
                 device["ce"] = {"local": f"{product.copies} GB/s"}
-            self._assume(product, f"memory of {product.rate:g} GB/s")
+            self._by_sheet(product, f"memory of {product.rate:g} GB/s")
+        else:
+            device["memory_rate"] = "1 TB/s"
+            device["assumed"] += ["memory_rate"] + ([] if gpu.memory else ["memory"])
         return device
 
-    def _assume(self, product: Product, what: str) -> None:
+    def _by_sheet(self, product: Product, what: str) -> None:
         name = self._gpus[self._products.index(product)].model
         self._assumed.append(f"{name}: {what}{ON_SHEET}")
 
@@ -114,7 +117,7 @@ class MachineLayout:
             kind = self._kind(
                 "c2c", kind="internal", rate=f"{product.c2c} GB/s", efficiency=_shares(0.77, 0.66)
             )
-            self._assume(product, f"C2C of {product.c2c:g} GB/s each way to the host")
+            self._by_sheet(product, f"C2C of {product.c2c:g} GB/s each way to the host")
         else:
             kind = self._pcie(place)
             switches = (f"plx{n}" for n, group in enumerate(self._groups) if place in group)
@@ -123,25 +126,24 @@ class MachineLayout:
 
     def _pcie(self, place: int) -> str:
         gpu, product = self._gpus[place], self._products[place]
-        speed, width = self._speed(place, gpu), gpu.width
+        speed, width, refuted = self._speed(place, gpu), gpu.width, False
         if product is not None and product.pcie and (not speed or not width):
             speed, width = speed or product.pcie[0], width or product.pcie[1]
             best = [self._best(one) for one in range(len(self._gpus))]
             is_older = max(best) < _OLDER * link_rate(speed, width)
             if not gpu.speed and is_older and min(best) > _ALIKE * max(best):
-                self.unsure.add(place)
-            self._assume(product, f"PCIe {speed:g} GT/s x{width}")
+                refuted = True
+            self._by_sheet(product, f"PCIe {speed:g} GT/s x{width}")
         speed, width = speed or gpu.speed, width or gpu.max_width
         about: dict[str, Any] = {"kind": "pcie", "efficiency": _shares(0.86, 0.86)}
         if speed and width:
-            about |= {"speed": speed, "width": width}
+            about |= {"speed": speed, "width": width} | ({"assumed": True} if refuted else {})
             if gpu.max_speed and gpu.max_speed > speed:
                 about |= {"max_speed": gpu.max_speed}
             if gpu.max_width and gpu.max_width > width:
                 about |= {"max_width": gpu.max_width}
             return self._kind(f"pcie{speed:g}x{width}".replace(".", "_"), **about)
-        self.unsure.add(place)
-        return self._kind("pcie_not_told", **about, speed=16, width=16)
+        return self._kind("pcie_assumed", **about, speed=16, width=16, assumed=True)
 
     def _speed(self, place: int, gpu: ToldGpu) -> float | None:
         """Returns the speed of an accelerator's PCIe link. A speed below the maximum, which an idle
@@ -229,26 +231,27 @@ class MachineLayout:
             self._links.append({"kind": self._fabric(count), "pairs": pairs})
 
     def _fabric(self, count: int) -> str:
-        kind, each, _, reach = self._link
+        kind, each, _, reach, is_assumed = self._link
+        mark = {"assumed": True} if is_assumed else {}
         return self._kind(
-            kind, kind="fabric", rate=f"{each:g} GB/s", count=count,
+            kind, kind="fabric", rate=f"{each:g} GB/s", count=count, **mark,
             efficiency=_shares(reach[0], reach[0]), sm_efficiency=_shares(reach[1], reach[1]),
         )  # fmt: skip
 
     @cached_property
-    def _link(self) -> tuple[str, float, int, tuple[float, float]]:
+    def _link(self) -> tuple[str, float, int, tuple[float, float], bool]:
         """Returns the kind of link, the rate of one link in GB/s, the most links of one
-        accelerator, and the shares of the rate that copies reach."""
+        accelerator, the shares of the rate that copies reach, and whether the rate is assumed."""
         told = next((gpu.link_rate for gpu in self._gpus if gpu.link_rate), None)
         product = self._product
         if product is None or product.links is None:
             if told is None:
-                self._assumed.append("links between accelerators: 25 GB/s each (nothing tells)")
-            return "nvlink", (told or 25e9) / 1e9, _MOST_LINKS, (0.88, 0.83)
+                return "nvlink", 25, _MOST_LINKS, (0.88, 0.83), True
+            return "nvlink", told / 1e9, _MOST_LINKS, (0.88, 0.83), False
         kind, most, each = product.links
         if told is None:
-            self._assume(product, f"{kind} links of {each:g} GB/s each way")
-        return kind, (told or each * 1e9) / 1e9, most, product.reach
+            self._by_sheet(product, f"{kind} links of {each:g} GB/s each way")
+        return kind, (told or each * 1e9) / 1e9, most, product.reach, False
 
     def _usual(self) -> Iterator[tuple[tuple[int, int], str]]:
         """Yields the pairs and links of the product's usual server, for accelerators without known
@@ -266,10 +269,21 @@ class MachineLayout:
         elif product.usual != "switch":
             self._assumed.append(f"no {kind} between the accelerators (nothing tells of any)")
             return
-        self._assume(product, f"the usual server, a {product.usual} of {kind}")
+        self._by_sheet(product, f"the usual server, a {product.usual} of {kind}")
         for pair in pairs:
             yield pair, f"NV{count}" if kind != "XGMI" else "XGMI"
 
 
 def _shares(read: float, write: float) -> dict[str, float]:
     return {"read": read, "write": write}
+
+
+def _node(told: ToldNode) -> dict[str, Any]:
+    """Returns a node. The rate and the latency of its memory stand in no text."""
+    missing = ["cpus"] if told.cpus is None else []
+    missing += ["memory"] if told.memory is None else []
+    return {
+        "cpus": 16 if told.cpus is None else told.cpus,
+        "memory": str(told.memory or 256 * GIB),
+        "assumed": [*missing, "rate", "latency"],
+    }

@@ -216,10 +216,16 @@ def _links(seen: _Seen) -> str:
     cards = seen.known.accelerators
     links = [link for one in cards[:1] for link in one.links]
     ends = ("nvswitch", *(one.memory for one in cards[1:2]))
-    rates = [link.rate for link in links if link.remote in ends and link.rate]
-    if not rates:
-        return "the links between the GPUs, or the GPU's PCIe link, carry the messages"
-    return f"{len(rates)} links of {rates[0] / 1e9:g} GB/s each way carry messages between two GPUs"
+    between = [link for link in links if link.remote in ends]
+    rates = [link.rate for link in between if link.rate]
+    if rates:
+        each = f"{len(rates)} links of {rates[0] / 1e9:g} GB/s each way"
+        return f"{each} carry messages between two GPUs"
+    found = [seen.known.assumed_of("link", one.memory) for one in cards[:1] if between]
+    if found and found[0]:
+        each = found[0].replace(" × ", " links of ")
+        return f"{each} each way, as is assumed, carry messages between two GPUs"
+    return "the links between the GPUs, or the GPU's PCIe link, carry the messages"
 
 
 def _of_copies(seen: _Seen) -> None:

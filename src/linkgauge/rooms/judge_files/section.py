@@ -75,8 +75,8 @@ def _unsure(tool: ToolRun) -> Iterator[Line]:
         yield line(f"{tool.name} says itself: {one}")
     by_sheet = grouped(map(_on_sheet, tool.assumed))
     for product, some in by_sheet.items():
-        of = f" of {product}, by its data sheet" if product else ""
-        yield plain(f"Assumed{of}: {'; '.join(some)}.", "dim")
+        source = f"By the data sheet of {product}" if product else "Assumed"
+        yield plain(f"{source}: {'; '.join(some)}.", "dim")
 
 
 def _expected(run: Run) -> Iterator[Line]:

@@ -40,7 +40,11 @@ def scaling_of(run: Run) -> Scaling:
     backend = next((result.backend for result in run.results), "")
     work = next((work for result in measured if (work := _work(result))), Collective("all_reduce"))
     rates = _rates(run, work)
-    found = [_count(each, work, rates, _member(run, _devices(each))) for each in measured]
+    is_assumed = run.simulated and bool(run.machine.known.assumed)
+    found = [
+        _count(each, work, rates, _member(run, _devices(each)), is_assumed=is_assumed)
+        for each in measured
+    ]
     counts = tuple(sorted((one for one in found if one), key=lambda count: count.gpus))
     pairs = _pairs(run.results)
     devices = max((_devices(result) for result in measured), key=len, default=())
@@ -106,7 +110,9 @@ def _devices(result: Result) -> tuple[str, ...]:
     return tuple(str(transfer.engine.owner) for transfer in result.cells[0].transfers)
 
 
-def _count(result: Result, work: Collective, rates: ExchangeRates, member: Member) -> Count | None:
+def _count(
+    result: Result, work: Collective, rates: ExchangeRates, member: Member, *, is_assumed: bool
+) -> Count | None:
     devices = _devices(result)
     points = sorted(_points(result, len(devices)), key=lambda point: point.size)
     if not points:
@@ -125,7 +131,8 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
     figure = expected.figure
     efficiency = count.plateau / figure if count.plateau and figure else None
     least = LOOSE if rates.is_loose(devices) else LOW
-    return replace(count, efficiency=efficiency, verdict=_verdict(count, least))
+    word = "unknown" if is_assumed and not expected.least else _verdict(count, least)
+    return replace(count, efficiency=efficiency, verdict=word)
 
 
 def _verdict(count: Count, least: float) -> Verdict:

@@ -1,0 +1,85 @@
+"""Lists what a description assumes because nothing states it, as values of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.gaps import AssumedFact, Assumption
+from linkgauge.model.hardware.pcie import generation
+from linkgauge.model.units import approximate_size
+
+from .hardware import Hardware, SimLink
+from .topology import SimTopology
+
+_Known = tuple[AssumedFact, str]
+
+
+def assumptions(hardware: Hardware, topology: SimTopology) -> tuple[Assumption, ...]:
+    """Returns the assumed facts, equal ones of several parts together."""
+    found = grouped(_each(hardware, topology))
+    return tuple(
+        Assumption(fact, value, tuple(dict.fromkeys(parts)))
+        for (fact, value), parts in found.items()
+    )
+
+
+def _each(hardware: Hardware, topology: SimTopology) -> Iterator[tuple[_Known, str]]:
+    for number, link in enumerate(hardware.links):
+        if link.common.assumed:
+            for part in _ends(number, link, hardware, topology):
+                yield _of_link(link), part
+    for device in hardware.devices:
+        own = device.group
+        of_device: dict[str, _Known] = {
+            "memory": ("memory size", approximate_size(own.memory)),
+            "memory_rate": ("memory rate", _rate(own.memory_rate)),
+            "memory_latency": ("latency", _nanoseconds(own.memory_latency)),
+        }
+        for of in own.assumed:
+            yield of_device[of], device.name
+    for node in hardware.nodes:
+        group = node.group
+        values: dict[str, _Known] = {
+            "cpus": ("CPUs", str(group.cpus)),
+            "memory": ("memory size", approximate_size(group.memory)),
+            "rate": ("memory rate", _rate(group.rate)),
+            "latency": ("latency", _nanoseconds(group.latency)),
+        }
+        for field in group.assumed:
+            yield values[field], node.name
+
+
+def _of_link(link: SimLink) -> _Known:
+    kind = link.common
+    if link.kind == "pcie" and kind.speed and kind.width:
+        return "PCIe link", f"Gen {generation(kind.speed)} x{kind.width}"
+    if link.kind == "socket":
+        return "link between nodes", _rate(link.rate)
+    count = kind.count
+    return "link", f"{count} × {_rate(link.rate / count)}" if count > 1 else _rate(link.rate)
+
+
+def _ends(number: int, link: SimLink, hardware: Hardware, topology: SimTopology) -> Iterator[str]:
+    """Yields the memories at the ends of a link. A link above a PCIe switch counts for the devices
+    below."""
+    devices = [device.name for device in hardware.devices]
+    nodes = [node.name for node in hardware.nodes]
+    ends = [end for end in (link.a, link.b) if end in devices]
+    if link.kind == "socket":
+        ends = [end for end in (link.a, link.b) if end in nodes]
+    if ends:
+        yield from ends
+        return
+    for device in devices:
+        route = topology.route(device, f"host:{topology.nearest_node(device)}")
+        if route and any(crossing.number == number for crossing in route.crossings):
+            yield device
+
+
+def _rate(rate: float | None) -> str:
+    return "no limit" if rate is None else f"{rate / 1e9:g} GB/s"
+
+
+def _nanoseconds(seconds: float) -> str:
+    return f"{seconds * 1e9:g} ns"
