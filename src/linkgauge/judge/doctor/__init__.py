@@ -29,6 +29,7 @@ from . import (
     settings,
     two_modes,
 )
+from .bearing import weighed
 
 CHECKS = checks_in(
     busy, cells, links, fabric, kernel_log, slow_parts, accelerator_state, settings, host_setup,
@@ -39,11 +40,11 @@ OF_MACHINE = ("busy", "steal")
 """Checks of the whole machine during a run. Their warnings come before findings about parts, and
 explain unsteady cells."""
 KNOWN = (
-    *OF_MACHINE, "processes", "clocks", "locked-clock", "silent", "switch", "link-speed",
-    "link-width", "fabric-links", "ecc", "link-errors", "fabric-errors",
-    "acs",
+    *OF_MACHINE, "processes", "clocks", "capped-clock", "locked-clock", "silent", "switch", "link-speed",
+    "link-width", "fabric-links", "ecc", "link-errors", "fabric-errors", "acs",
 )  # fmt: skip
-"""Checks of facts that were read. Their findings explain those that others infer from figures."""
+"""Checks of facts that were read. Their failures and warnings explain what others infer from
+figures."""
 CONFIRMED = (
     "lost", "hang", "crash", "wrong-bytes", "silent", "switch", "link-errors", "fabric-errors",
     "ecc", "row-remap",
@@ -58,11 +59,11 @@ def diagnose(
 ) -> tuple[Finding, ...]:
     """Returns the findings of the checks. Findings that explain others come first. The rest is
     sorted by severity, failures first, and then by the order of the checks. A failure that a known
-    failure explains becomes a warning, because the part itself may be healthy."""
+    failure or a process explains becomes a warning, because the part itself may be healthy."""
     if checks is None:
         checks = (*CHECKS, *listed("checks"))
     found = [finding for check in checks for finding in check(evidence)]
-    read = (f for f in found if f.check in KNOWN and f.severity != "unknown")
+    read = (f for f in found if f.check in KNOWN and f.severity in ("fail", "warn"))
     known = sorted(read, key=lambda f: KNOWN.index(f.check))
     joints = evidence.machine.wiring.joints().items()
     meeting = {(joint, link) for joint, links in joints for link in links}
@@ -81,7 +82,7 @@ def diagnose(
     first = {cause: place for place, cause in enumerate(known) if any(
         cause in of for of in causes
     )}  # fmt: skip
-    said = list(map(_referring, _confirming(evidence, found), causes))
+    said = weighed(evidence, [*map(_referring, _confirming(evidence, found), causes)])
     places = {f.name: place for f, place in first.items()}
     places |= {f.name: -1 for f in known if f.check in OF_MACHINE and f.severity == "warn"}
     # Of several hosts, the other findings are of the odd one.
@@ -172,6 +173,8 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
     if finding.check not in INFERRED:
         return replace(finding, explained_by=names)
     severity: Severity = "warn" if failed(causes) else finding.severity
+    if severity == "fail" and any(cause.check == "processes" for cause in causes):
+        severity = "warn"
     why = f"explained by {' and '.join(names[:2])}, above"
     return replace(finding, severity=severity, why=why, explained_by=names)
 

@@ -138,8 +138,7 @@ def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Pr
         said.append(("cause", wrong.cause))
     if (group := wrong.group) is not None:
         if wrong.cause is None:
-            grave = [alike for alike in group.explained if alike[0].severity == "fail"]
-            said += [("explains", headline(alike)) for alike in grave[:1]]
+            said += [("explains", headline(alike)) for alike in group.explained[:1]]
         if group.first.why:
             said.append(("why", plain(group.first.why)))
         taken = tuple(_first_steps(steps_of(group.first)))

@@ -14,13 +14,11 @@ from linkgauge.engine.locks import devices_measured, holder
 from linkgauge.engine.plan import SETUP_RATE, SETUP_SECONDS, Plan, able
 from linkgauge.machine.cpu_time import CpuTime, cpu_time
 from linkgauge.model.documents.result import PlannedCell, PlannedTable
-from linkgauge.model.hardware.inventory import Accelerator
+from linkgauge.model.hardware.inventory import AT_WORK, Accelerator
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import VISIT_SECONDS
 
 HOST = "host"
-AT_WORK = 0.05
-"""A device that works for more than this share of the time is busy."""
 CPUS_AT_WORK = 0.5
 """The host's CPUs are busy if they work for more than this share of the time. Cells of host threads
 then wait."""
