@@ -1,8 +1,8 @@
 """Finds the processes outside a run that were seen to use its devices.
 
-A process that only has a device open slows nothing, so it explains nothing. It counts if it used the
-device before, during or after the run: by the library's count of its own use, by the device's use
-before the run began, or by the CPU time that it used while cells were measured."""
+A process that only has a device open slows nothing, so it explains nothing. It counts if it used
+the device before, during or after the run: by the library's count of its own use, by the device's
+use before the run began, or by the CPU time that it used while cells were measured."""
 
 from __future__ import annotations
 

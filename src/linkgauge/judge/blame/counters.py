@@ -15,8 +15,8 @@ from .cases import Case, cases_of
 _HARMLESS = ("idle", "display clock")
 """Reasons for low clocks that are harmless."""
 _LIMITS = ("power cap", "current limit", "clocks set by the user", "sync boost")
-"""Reasons for low clocks that are limits by design, or set by a person: every device that multiplies
-matrices draws the power that it is allowed. All other reasons are faults, or heat."""
+"""Reasons for low clocks that are limits by design, or set by a person: every device that
+multiplies matrices draws the power that it is allowed. All other reasons are faults, or heat."""
 
 
 def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:

@@ -40,8 +40,8 @@ OF_MACHINE = ("busy", "steal")
 """Checks of the whole machine during a run. Their warnings come before findings about parts, and
 explain unsteady cells."""
 KNOWN = (
-    *OF_MACHINE, "processes", "clocks", "capped-clock", "locked-clock", "silent", "switch", "link-speed",
-    "link-width", "fabric-links", "ecc", "link-errors", "fabric-errors", "acs",
+    *OF_MACHINE, "processes", "clocks", "capped-clock", "locked-clock", "silent", "switch",
+    "link-speed", "link-width", "fabric-links", "ecc", "link-errors", "fabric-errors", "acs",
 )  # fmt: skip
 """Checks of facts that were read. Their failures and warnings explain what others infer from
 figures."""
@@ -117,12 +117,19 @@ def _causes(
     return tuple(
         each
         for each in known
-        if not finding.ends.isdisjoint(each.ends)
+        if (not finding.ends.isdisjoint(each.ends) and _is_meanwhile(each, finding))
         or (each.check == "switch" and (each.about, finding.about) in meeting)
         or (each.check == "acs" and not turning.isdisjoint(each.ends))
         or each.about in shared
         or each in used
     )
+
+
+def _is_meanwhile(cause: Finding, finding: Finding) -> bool:
+    """Whether a cause was there while the finding's cells were measured. A limit of clocks counts
+    only for cells in which it was seen."""
+    seen = cause.cells if cause.check == "capped-clock" else ()
+    return not seen or not {*seen}.isdisjoint(finding.cells)
 
 
 def _turned(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from linkgauge.judge.blame.counters import held_down, held_under_load, is_limit
 from linkgauge.judge.blame.cases import named
+from linkgauge.judge.blame.counters import held_down, held_under_load, is_limit
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.neighbours import at_work
 from linkgauge.judge.pcie_chains import latest_accelerators

@@ -77,7 +77,7 @@ _COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive proces
 GPU_IS_LOST = 15
 """NVML_ERRORGPU_IS_LOST: "the GPU has fallen off the bus or has otherwise become inaccessible"."""
 NO_SAMPLES = 6
-"""NVML_ERROR_NOT_FOUND, as nvmlDeviceGetProcessUtilization answers if no process used the device."""
+"""NVML_ERROR_NOT_FOUND: nvmlDeviceGetProcessUtilization has no sample of any process."""
 _MHZ, _MILLI = 1e6, 1e-3
 
 
