@@ -26,10 +26,6 @@ def check_persistence(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("persistence", "note", device.part, found, why, remedy)
 
 
-_CLOCKS = ("clocks", "capped-clock")
-"""The names of the findings about low clocks: of a fault or heat, and of a limit."""
-
-
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
     """Checks for clocks that are throttled under load or locked. If no throttling was seen under
     load, the device's latest state counts. A limit by design is told apart from a fault or heat."""
@@ -38,7 +34,7 @@ def check_clocks(evidence: Evidence) -> Iterator[Finding]:
     for device in latest_accelerators(evidence).values():
         loaded = throttled.get(device.memory, [])
         shown = held_down(device, loaded)
-        for check, reasons in grouped((_CLOCKS[is_limit(one)], one) for one in shown).items():
+        for is_capped, reasons in grouped((is_limit(one), one) for one in shown).items():
             own = [(case, reading) for reason, case, reading in loaded if reason in reasons]
             degrees = [r.temperature_max for _, r in own if r.temperature_max is not None]
             hottest = max(degrees, default=device.temperature)
@@ -46,7 +42,12 @@ def check_clocks(evidence: Evidence) -> Iterator[Finding]:
             found += f" (at {hottest:.0f} °C)" if hottest is not None else ""
             remedy = (*tools(evidence, "state"), "# Check the device's power supply and cooling.")
             cells = named(dict.fromkeys(case for case, _ in own))
-            yield Finding(check, "warn", device.part, found, why, remedy, cells)
+            told = device.part, found, why, remedy, cells
+            yield (
+                Finding("capped-clock", "warn", *told)
+                if is_capped
+                else Finding("clocks", "warn", *told)
+            )
         locked, most = device.locked_clock, device.max_clock
         if locked and most and locked < most:
             found = f"clocks are locked at {locked / 1e6:.0f} MHz of {most / 1e6:.0f}"
