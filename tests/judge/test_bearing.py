@@ -144,6 +144,15 @@ def test_a_process_at_work_on_another_device_explains_nothing(slow_link):
     assert (outcome.code, the("slow", outcome.found).severity) == (1, "fail")
 
 
+def test_a_cap_under_products_does_not_explain_slow_copies(slow_link):
+    capped = measured(reading("sim:3", throttled=("power cap",)), operation="matmul-fp16")
+    capped = replace(capped, benchmark="gpu_matmul")
+    run = replace(slow_link, results=(*slow_link.results, capped))
+    outcome = outcome_of(run)
+    assert the("capped-clock", outcome.found).severity == "note"
+    assert not any("capped" in name for one in outcome.found for name in one.explained_by)
+
+
 def test_cpu_time_counts_where_the_library_tells_nothing():
     one = Accelerator(memory="cuda:0", model="X", processes=(7, 8))
     result = measured(reading())

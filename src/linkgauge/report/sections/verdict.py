@@ -138,7 +138,12 @@ def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Pr
         said.append(("cause", wrong.cause))
     if (group := wrong.group) is not None:
         if wrong.cause is None:
-            said += [("explains", headline(alike)) for alike in group.explained[:1]]
+            grave = [
+                one
+                for one in group.explained
+                if one[0].severity == "fail" or one[0].check == "slow"
+            ]
+            said += [("explains", headline(alike)) for alike in grave[:1]]
         if group.first.why:
             said.append(("why", plain(group.first.why)))
         taken = tuple(_first_steps(steps_of(group.first)))
