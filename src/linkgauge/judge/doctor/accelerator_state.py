@@ -42,12 +42,10 @@ def check_clocks(evidence: Evidence) -> Iterator[Finding]:
             found += f" (at {hottest:.0f} °C)" if hottest is not None else ""
             remedy = (*tools(evidence, "state"), "# Check the device's power supply and cooling.")
             cells = named(dict.fromkeys(case for case, _ in own))
-            told = device.part, found, why, remedy, cells
-            yield (
-                Finding("capped-clock", "warn", *told)
-                if is_capped
-                else Finding("clocks", "warn", *told)
-            )
+            if is_capped:
+                yield Finding("capped-clock", "warn", device.part, found, why, remedy, cells)
+            else:
+                yield Finding("clocks", "warn", device.part, found, why, remedy)
         locked, most = device.locked_clock, device.max_clock
         if locked and most and locked < most:
             found = f"clocks are locked at {locked / 1e6:.0f} MHz of {most / 1e6:.0f}"
