@@ -4,9 +4,10 @@ import gzip
 from functools import cache
 from pathlib import Path
 
-from linkgauge.engine.kept.runs import run_of
+from linkgauge.engine.kept.runs import read_run, run_of
 
-FOLDER = Path(__file__).parent / "data" / "runs-2xH100"
+DATA = Path(__file__).parent / "data"
+FOLDER = DATA / "runs-2xH100"
 HEALTHY = tuple(f"{number:02}" for number in range(1, 11))
 """Ten runs on two healthy H100s, one after another."""
 
@@ -15,3 +16,9 @@ HEALTHY = tuple(f"{number:02}" for number in range(1, 11))
 def recorded_run(name):
     """The run of this name."""
     return run_of(gzip.decompress((FOLDER / f"{name}.json.gz").read_bytes()), Path(f"{name}.json"))
+
+
+@cache
+def recorded_of_four(name):
+    """The run of this name on four H200s."""
+    return read_run(DATA / "runs-4xH200" / f"{name}.tar.zst")

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_nvml import FIELDS, GPU, H200, Device, FakeNvml, address
+from fake_nvml import (
+    FIELDS,
+    GPU,
+    H200,
+    NOT_FOUND,
+    NOT_SUPPORTED,
+    Device,
+    FakeNvml,
+    NVMLError,
+    address,
+)  # fmt: skip
 from linkgauge.backends.cuda.nvml.library import NvmlTelemetry
 from linkgauge.model.errors import BackendError
 from linkgauge.model.hardware.inventory import PciLink, Telemetry
@@ -233,6 +243,33 @@ class TestProcesses:
             found = only()
             other.kill()
         assert found.processes == (other.pid,)
+        assert found.process_use is None  # this library does not count by process
+
+    @pytest.mark.parametrize(
+        ("answer", "use"),
+        [
+            ([SimpleNamespace(pid=1, smUtil=98), SimpleNamespace(pid=2, smUtil=40)], (0.98,)),
+            ([SimpleNamespace(pid=2, smUtil=40)], (0.0,)),
+            (NVMLError(NOT_FOUND), (0.0,)),
+            (NVMLError(NOT_SUPPORTED), None),
+            (ValueError("binding and library differ"), None),
+        ],
+    )
+    def test_have_each_its_share_of_the_device(self, nvml, answer, use):
+        def asked(handle, since):
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        nvml.answers["nvmlDeviceGetComputeRunningProcesses"] = [SimpleNamespace(pid=1)]
+        nvml.answers["nvmlDeviceGetProcessUtilization"] = asked
+        found = only()
+        assert (found.processes, found.process_use) == ((1,), use)
+        assert found.unknown == ()
+        nvml.answers["nvmlDeviceGetComputeRunningProcesses"] = []
+        nvml.calls.clear()
+        assert only().process_use is None
+        assert "nvmlDeviceGetProcessUtilization" not in nvml.calls
 
     def test_of_another_namespace_are_said_to_be(self, nvml):
         pids = [SimpleNamespace(pid=999_999_999)]

@@ -15,7 +15,8 @@ CARDS = {
     "row-remap": ({"remap_pending": True}, "fail"),
     "ecc": ({"ecc_errors": 3}, "warn"),
     "compute-mode": ({"compute_mode": "Exclusive_Process"}, "warn"),
-    "processes": ({"processes": (4711,)}, "warn"),
+    "processes": ({"processes": (4711,), "utilization": 0.5}, "warn"),
+    "capped-clock": ({"throttled": ("power cap",)}, "warn"),
     "mig": ({"mig": True}, "note"),
     "driver": ({"driver": "580.95.05", "library": "570.86.10"}, "fail"),
     "runtime": ({"isa": "gfx950", "runtime": "ROCm 6.4.2"}, "fail"),
@@ -65,15 +66,16 @@ def test_accelerators_that_are_well_give_no_finding(changes):
 @pytest.mark.parametrize(
     ("reason", "operation", "said"),
     [
-        ("power cap", "copy", ["clocks"]),
-        ("power cap", "matmul-fp16", []),  # is how devices are made
-        ("thermal slowdown", "matmul-fp16", ["clocks"]),
+        ("power cap", "copy", [("capped-clock", "note")]),
+        ("power cap", "matmul-fp16", [("capped-clock", "note")]),  # is how devices are made
+        ("thermal slowdown", "copy", [("clocks", "warn")]),
+        ("thermal slowdown", "matmul-fp16", [("clocks", "warn")]),
     ],
 )
 def test_throttling_under_load(reason, operation, said):
     load = reading(throttled=(reason,), link_speed=32.0, link_width=16)
     findings = found(inventory(), None, measured(load, operation=operation))
-    assert [finding.check for finding in findings] == said
+    assert told(findings) == said
 
 
 def test_a_driver_that_does_not_fit_leaves_no_device():

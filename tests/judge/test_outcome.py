@@ -14,7 +14,8 @@ from linkgauge.model.settings import Settings
 
 WELL = inventory()
 FAILING = inventory(cards=(card(remap_pending=True),))
-WARNED = inventory(cards=(card(locked_clock=1e9, max_clock=2e9),))
+WARNED = inventory(cards=(card(throttled=("hardware slowdown",)),))
+LOCKED = inventory(cards=(card(locked_clock=1e9, max_clock=2e9),))
 
 
 def run(what=WELL, finished="f", **more):
@@ -30,7 +31,9 @@ POWERSAVE = inventory(host=replace(GOOD, governor="powersave"))
 @pytest.mark.parametrize(
     ("judged", "reported"),
     [
-        (run(WARNED), ["locked-clock"]),
+        (run(WARNED), ["clocks"]),
+        (run(LOCKED), []),
+        (run(LOCKED, verdict="low"), ["locked-clock"]),
         (run(FAILING), ["row-remap"]),
         # Only trouble is told, and failures of parts that were measured.
         (run(POWERSAVE), []),

@@ -9,7 +9,7 @@ from itertools import pairwise
 import msgspec
 
 from linkgauge.engine.visits import CellAt
-from linkgauge.judge.blame.cases import exchanging
+from linkgauge.judge.blame.cases import cases_of, exchanging
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import Result, Run, exit_code
 from linkgauge.model.hardware.part import is_node
@@ -23,11 +23,13 @@ from .verdict import judge
 
 class Outcome(msgspec.Struct, frozen=True):
     """The outcome of a run. `code` is the exit code. `findings` are the findings to report, and
-    `found` are all findings. If `verdict` is false, the exit code is that of the statuses alone."""
+    `found` are all findings. `low` means that a cell is low, and no process that used its devices
+    explains it. If `verdict` is false, the exit code is that of the statuses alone."""
 
     code: int
     findings: tuple[Finding, ...] = ()
     verdict: bool = True
+    low: bool = False
     found: tuple[Finding, ...] = ()
 
     @property
@@ -37,17 +39,22 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
-    """Returns the outcome of a run. A run that passed gets the exit code 1 if a cell is low or a
-    finding about a measured part is a failure. These do not count without `verdict`, or if the run
-    cannot be judged."""
+    """Returns the outcome of a run. A run that passed gets the exit code 1 if a cell is low, unless
+    a process used its devices, or if a finding about a measured part is a failure. These do not
+    count without `verdict`, or if the run cannot be judged."""
     code = exit_code(run)
     if not verdict or not is_judged(run):
         return Outcome(code, verdict=False)
     evidence = evidence_of(run)
     found = diagnose(evidence)
     findings = concerns(evidence, found)
-    low = any(cell.verdict == "low" for result in run.results for cell in result.cells)
-    return Outcome(code or int(low or failed(findings)), findings, found=found)
+    used = {one.about for one in found if (one.check, one.severity) == ("processes", "warn")}
+    cells = (cell for result in run.results for cell in result.cells)
+    low = any(cell.verdict == "low" for cell in cells)
+    if low and used:
+        cases = (case for case in cases_of(evidence) if case.cell.verdict == "low")
+        low = any(used.isdisjoint(case.touched) for case in cases)
+    return Outcome(code or int(low or failed(findings)), findings, low=low, found=found)
 
 
 def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...]:

@@ -42,6 +42,9 @@ from .plateaus import with_levels
 FAR = 0.75
 """A figure is far from its peers if it is below this share of their median, or above the inverse
 share. A path that lost half of its lanes or links is that far off."""
+BEHIND = 0.95
+"""The share of the median of its peers below which a cell shows that a limit of its device's clocks
+costs something. Boards of one model differ by a few percent under the same limit."""
 MOST_UNSURE = 2
 """The largest class in which a fast cell shows only that the other one is slow."""
 ENOUGH = 4
@@ -55,13 +58,8 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
     """Returns the results with the comparison of each cell with its peers. A cell that is far from
     its peers gets their median. A cell without another expectation is judged by the median of its
     peers."""
-    nodes = {cpu: node.index for node in evidence.machine.host.nodes for cpu in node.cpus}
-    known = grouped(
-        (_class(case, nodes), case)
-        for case in cases_of(evidence)
-        if case.cell.headline and case.cell.status == "pass"
-    )
-    found = {case.number: cell for alike in known.values() for case, cell in _beside_peers(alike)}
+    known = _peers(evidence)
+    found = {case.number: cell for alike in known for case, cell in _beside_peers(alike)}
     if not found:
         return evidence.results
     numbers = count()
@@ -69,6 +67,31 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
         replace(result, cells=tuple(found.get(next(numbers), cell) for cell in result.cells))
         for result in evidence.results
     )
+
+
+def behind_peers(evidence: Evidence) -> frozenset[str]:
+    """Returns the names of the cells whose whole interval is below `BEHIND` of the median of their
+    peers."""
+    found = set[str]()
+    for alike in _peers(evidence):
+        figures = sorted(map(_figure, alike))
+        for case in alike if len(alike) > 1 else ():
+            others = _median_without(_figure(case), figures)
+            low, high = _interval(case.cell)
+            is_higher = case.result.better == "higher"
+            if high < BEHIND * others if is_higher else BEHIND * low > others:
+                found.add(case.name)
+    return frozenset(found)
+
+
+def _peers(evidence: Evidence) -> Iterable[Sequence[Case]]:
+    """Returns the cells with figures, in groups of peers."""
+    nodes = {cpu: node.index for node in evidence.machine.host.nodes for cpu in node.cpus}
+    return grouped(
+        (_class(case, nodes), case)
+        for case in cases_of(evidence)
+        if case.cell.headline and case.cell.status == "pass"
+    ).values()
 
 
 def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
@@ -79,7 +102,10 @@ def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
     ends = case.cell.transfers[0].memories
     if ends and all(end.space == "cpu" for end in ends):
         return case.kind, *sorted(nodes.get(end.index or 0, -1) for end in ends)
-    return case.kind, case.cell.operation, case.cell.column
+    cell = case.cell
+    devices = {str(place.index) for place in cell.places if place.is_device}
+    setting = cell.row if cell.column in devices else cell.column
+    return case.kind, cell.operation, setting
 
 
 def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:

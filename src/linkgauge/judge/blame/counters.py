@@ -10,10 +10,13 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.inventory import Accelerator, FabricLink, Reading
 from linkgauge.model.hardware.part import Part
 
+from .cases import Case, cases_of
+
 _HARMLESS = ("idle", "display clock")
 """Reasons for low clocks that are harmless."""
-POWER_CAP = "power cap"
-"""The limit that lowers the clocks of every device that multiplies matrices; this is by design."""
+_LIMITS = ("power cap", "current limit", "clocks set by the user", "sync boost")
+"""Reasons for low clocks that are limits by design, or set by a person: every device that
+multiplies matrices draws the power that it is allowed. All other reasons are faults, or heat."""
 
 
 def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:
@@ -87,28 +90,40 @@ def _pcie(evidence: Evidence) -> Iterator[Part]:
             yield Part.pcie_link(names.get(address, address), address)
 
 
+Held = tuple[str, Case, Reading]
+"""A reason why clocks were low under load, with the cell and the reading that show it."""
+
+
 @lru_cache(maxsize=1)
-def held_under_load(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
-    """Returns the reasons why clocks were low under load, by device. Each reason has a reading that
-    shows it."""
+def held_under_load(evidence: Evidence) -> dict[str, list[Held]]:
+    """Returns the reasons why clocks were low under load, by device."""
     return grouped(
-        (reading.memory, (reason, reading))
-        for cell in evidence.cells()
-        for reading in cell.readings
+        (reading.memory, (reason, case, reading))
+        for case in cases_of(evidence)
+        for reading in case.cell.readings
         for reason in reading.throttled
-        if not (cell.does.product and reason == POWER_CAP)
+        if not any(word in reason.lower() for word in _HARMLESS)
     )
 
 
-def held_down(device: Accelerator, loaded: Iterable[tuple[str, Reading]]) -> list[str]:
+def is_limit(reason: str) -> bool:
+    """Whether a reason for low clocks is a limit by design, or set by a person."""
+    return reason.lower() in _LIMITS
+
+
+def held_down(device: Accelerator, loaded: Iterable[Held]) -> list[str]:
     """Returns the reasons that hold a device's clocks down. They are those seen under load or, if
     there are none, those of the device's latest state."""
-    reasons = [reason for reason, _ in loaded] or device.throttled
+    reasons = [reason for reason, *_ in loaded] or device.throttled
     return sorted({r for r in reasons if not any(word in r.lower() for word in _HARMLESS)})
 
 
 def slowed(evidence: Evidence) -> frozenset[Part]:
-    """Returns the devices whose clocks are held down."""
-    loaded = held_under_load(evidence)
+    """Returns the devices whose clocks are held down. Limits under products of matrices do not
+    count, because all devices reach them."""
     latest = (evidence.after or evidence.machine.known).accelerators
+    loaded = {
+        memory: [one for one in held if not (one[1].cell.does.product and is_limit(one[0]))]
+        for memory, held in held_under_load(evidence).items()
+    }
     return frozenset(one.part for one in latest if held_down(one, loaded.get(one.memory, ())))

@@ -23,7 +23,7 @@ from .alike import CHANCE, classes, more_scatter
 from .cases import Case, named, timed_cases_of
 from .causes import Blame, fewest, remembered, suspects
 from .relative_rates import noise_of
-from .spikes import LEAST, NOISE, SCATTER, Steadiness, pooled, steadiness_of
+from .spikes import LEAST, NOISE, SCATTER, Steadiness, by_moment, pooled, steadiness_of
 
 _MORE = 1.5
 """The least ratio of a part's scatter to that of its peers. The noise that any machine may have is
@@ -123,7 +123,8 @@ def _by_chance(one: _Shaken, proven: Sequence[_Shaken], cells: Sequence[Steadine
 
 
 def _deviations(cells: Sequence[Steadiness]) -> Iterator[tuple[Hashable, float]]:
-    return ((cell.case.kind, math.hypot(cell.lasting, NOISE)) for cell in cells)
+    for kinds, own in by_moment(cells):
+        yield kinds, statistics.geometric_mean(math.hypot(one.lasting, NOISE) for one in own)
 
 
 def _varies(cell: Steadiness) -> float:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import statistics
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 
 import msgspec
 from msgspec.structs import replace
 
 from linkgauge.judge.findings import Evidence
+from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.summary import deviation, robust_deviation
 
 from .cases import Case, timed_cases_of
@@ -46,7 +47,8 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
     """How steady a cell's samples are, as times relative to their median. `count` is their number,
     and `longest` the longest. `spikes` are the positions of samples that last longer than `least`,
     which is infinite if no sample of the run can be a spike. `variance` is the variance of the
-    other samples, with `degrees` degrees of freedom."""
+    other samples, with `degrees` degrees of freedom. `moment` is equal for cells that were measured
+    once, one after another, over the same parts."""
 
     case: Case
     count: int
@@ -55,6 +57,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
     spikes: tuple[int, ...]
     variance: float
     degrees: int
+    moment: int = 0
 
     @property
     def times(self) -> Sequence[float]:
@@ -115,10 +118,32 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
     """Returns the steadiness of each measured cell. All checks of the same cells share the
     result."""
-    return _steadiness(timed_cases_of(evidence))
+    return _in_moments(timed_cases_of(evidence))
 
 
 @lru_cache(maxsize=1)
+def _in_moments(cases: tuple[Case, ...]) -> tuple[Steadiness, ...]:
+    found = list[Steadiness]()
+    for moment, cell in enumerate(_steadiness(cases)):
+        before = found[-1] if found else None
+        if before is not None and _is_same_moment(before, cell):
+            moment = before.moment  # noqa: PLW2901
+        found.append(replace(cell, moment=moment))
+    return tuple(found)
+
+
+def _is_same_moment(one: Steadiness, other: Steadiness) -> bool:
+    once = len(one.case.cell.visits) == len(other.case.cell.visits) == 1
+    return once and one.case.touched == other.case.touched
+
+
+def by_moment(cells: Iterable[Steadiness]) -> Iterator[tuple[Hashable, Sequence[Steadiness]]]:
+    """Yields the cells of each moment, with a key that is equal for moments of the same kinds of
+    cells. What disturbs a moment disturbs all of its cells: they count as one."""
+    for own in grouped((cell.moment, cell) for cell in cells).values():
+        yield tuple(cell.case.kind for cell in own), own
+
+
 def _steadiness(cases: tuple[Case, ...]) -> tuple[Steadiness, ...]:
     measured = [(_shown(case), case) for case in cases if case.cell.status in ("pass", "fail")]
     relative = {

@@ -15,7 +15,7 @@ from linkgauge.model.units import count_of
 from .alike import CHANCE, Classes, classes, more_events, more_often, said_of
 from .cases import named
 from .causes import Cause, Strength, causes, suspects
-from .spikes import NOISE, SCATTER, Steadiness, longest, pooled, steadiness_of
+from .spikes import NOISE, SCATTER, Steadiness, by_moment, longest, pooled, steadiness_of
 
 _MORE = 1.7
 """The largest ratio between the scatter of cells with spikes, without these spikes, and the scatter
@@ -82,25 +82,29 @@ def _is_confirmed(struck: Sequence[Steadiness]) -> bool:
 
 def _beside(
     part: Part, bad: Sequence[Steadiness], quiet: Sequence[Steadiness]
-) -> Classes[Steadiness]:
-    """Returns the cells that touch the part, and their peers, by class. If the part was steady
-    before its first spikes, earlier cells are left out."""
+) -> Classes[Sequence[Steadiness]]:
+    """Returns the cells that touch the part, and their peers, by moment and class. If the part was
+    steady before its first spikes, earlier cells are left out."""
     first = min(cell.case.number for cell in bad if part in cell.case.touched)
     began = any(part in cell.case.touched and cell.case.number < first for cell in quiet)
     cells = [c for c in (*bad, *quiet) if c.case.number >= first or not began]
     return classes(
-        ((cell.case.kind, cell) for cell in cells if part in cell.case.touched),
-        ((cell.case.kind, cell) for cell in cells if part not in cell.case.touched),
+        by_moment(cell for cell in cells if part in cell.case.touched),
+        by_moment(cell for cell in cells if part not in cell.case.touched),
     )
 
 
-def _chance(beside: Classes[Steadiness]) -> float:
+def _chance(beside: Classes[Sequence[Steadiness]]) -> float:
     """Returns the probability that chance alone gives the part's cells so many spikes."""
     if not beside:
         return math.inf
-    often = more_often(said_of(beside, lambda cell: bool(cell.spikes)))
-    many = more_events(said_of(beside, lambda cell: (cell.episodes, cell.count)))
+    often = more_often(said_of(beside, lambda cells: any(cell.spikes for cell in cells)))
+    many = more_events(said_of(beside, _events))
     return min(often, many)
+
+
+def _events(cells: Sequence[Steadiness]) -> tuple[int, int]:
+    return sum(cell.episodes for cell in cells), sum(cell.count for cell in cells)
 
 
 def _worst(bad: Sequence[Steadiness]) -> Steadiness:

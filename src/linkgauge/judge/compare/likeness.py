@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple, replace
 
+from linkgauge.judge.neighbours import at_work
 from linkgauge.model.cell_id import CellId, bytes_of
 from linkgauge.model.documents.history import Figure, figures_by_result
 from linkgauge.model.documents.result import CellResult, Definition, Run, Status
@@ -79,7 +80,8 @@ class CellFigure(CellId, frozen=True, kw_only=True):
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     """A run in the form that comparisons use. `again` means that the run measured only cells that
     another run left in doubt. `facts` are facts about its machine, as texts by name. `busy` has the
-    ids of other processes on each accelerator. `ended` is false if the run was interrupted."""
+    ids of other processes that were seen to use each accelerator. `ended` is false if the run was
+    interrupted."""
 
     id: str
     label: str
@@ -110,7 +112,7 @@ def figures_of(run: Run, *, again: bool = False) -> RunFigures:
         facts=facts_of(run),
         simulated=run.simulated,
         again=again,
-        busy=_busy(run),
+        busy=at_work(run.machine.inventory, run.after, run.results),
         ended=run.finished is not None,
     )
 
@@ -158,17 +160,6 @@ def cell_figure(figure: Figure, **more: Any) -> CellFigure:
         slow_p99=figure.slow_p99,
         **more,
     )
-
-
-def _busy(run: Run) -> dict[str, tuple[int, ...]]:
-    """Returns the ids of other processes on each accelerator, as read before and after the run."""
-    found: dict[str, tuple[int, ...]] = {}
-    for inventory in (run.machine.inventory, run.after):
-        for one in inventory.accelerators if inventory is not None else ():
-            if one.processes:
-                own = found.get(one.memory, ())
-                found[one.memory] = tuple(dict.fromkeys((*own, *one.processes)))
-    return found
 
 
 Runs = Sequence[RunFigures]

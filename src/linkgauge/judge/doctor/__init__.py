@@ -29,6 +29,7 @@ from . import (
     settings,
     two_modes,
 )
+from .bearing import weighed
 
 CHECKS = checks_in(
     busy, cells, links, fabric, kernel_log, slow_parts, accelerator_state, settings, host_setup,
@@ -39,11 +40,11 @@ OF_MACHINE = ("busy", "steal")
 """Checks of the whole machine during a run. Their warnings come before findings about parts, and
 explain unsteady cells."""
 KNOWN = (
-    *OF_MACHINE, "processes", "clocks", "locked-clock", "silent", "switch", "link-speed",
-    "link-width", "fabric-links", "ecc", "link-errors", "fabric-errors",
-    "acs",
+    *OF_MACHINE, "processes", "clocks", "capped-clock", "locked-clock", "silent", "switch",
+    "link-speed", "link-width", "fabric-links", "ecc", "link-errors", "fabric-errors", "acs",
 )  # fmt: skip
-"""Checks of facts that were read. Their findings explain those that others infer from figures."""
+"""Checks of facts that were read. Their failures and warnings explain what others infer from
+figures."""
 CONFIRMED = (
     "lost", "hang", "crash", "wrong-bytes", "silent", "switch", "link-errors", "fabric-errors",
     "ecc", "row-remap",
@@ -58,11 +59,14 @@ def diagnose(
 ) -> tuple[Finding, ...]:
     """Returns the findings of the checks. Findings that explain others come first. The rest is
     sorted by severity, failures first, and then by the order of the checks. A failure that a known
-    failure explains becomes a warning, because the part itself may be healthy."""
+    failure or a process explains becomes a warning, because the part itself may be healthy."""
     if checks is None:
         checks = (*CHECKS, *listed("checks"))
     found = [finding for check in checks for finding in check(evidence)]
-    read = (f for f in found if f.check in KNOWN and f.severity != "unknown")
+    read = (
+        f for f in found
+        if f.check in KNOWN and (f.severity in ("fail", "warn") or f.check == "busy")
+    )  # fmt: skip
     known = sorted(read, key=lambda f: KNOWN.index(f.check))
     joints = evidence.machine.wiring.joints().items()
     meeting = {(joint, link) for joint, links in joints for link in links}
@@ -85,7 +89,7 @@ def diagnose(
     warned = {f.name for f in first if f.check == "busy"}
     said = [
         replace(each, severity="warn") if each.name in warned else each
-        for each in map(_referring, _confirming(evidence, found), causes)
+        for each in weighed(evidence, [*map(_referring, _confirming(evidence, found), causes)])
     ]
     places = {f.name: place for f, place in first.items()}
     places |= {f.name: -1 for f in known if f.check in OF_MACHINE and f.severity == "warn"}
@@ -121,12 +125,19 @@ def _causes(
     return tuple(
         each
         for each in known
-        if not finding.ends.isdisjoint(each.ends)
+        if (not finding.ends.isdisjoint(each.ends) and _is_meanwhile(each, finding))
         or (each.check == "switch" and (each.about, finding.about) in meeting)
         or (each.check == "acs" and not turning.isdisjoint(each.ends))
         or each.about in shared
         or each in used
     )
+
+
+def _is_meanwhile(cause: Finding, finding: Finding) -> bool:
+    """Whether a cause was there while the finding's cells were measured. A limit of clocks counts
+    only for cells in which it was seen."""
+    seen = cause.cells if cause.check == "capped-clock" else ()
+    return not seen or not {*seen}.isdisjoint(finding.cells)
 
 
 def _turned(
@@ -178,6 +189,8 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
     if finding.check not in INFERRED:
         return replace(finding, explained_by=names)
     severity: Severity = "warn" if failed(causes) else finding.severity
+    if severity == "fail" and any(cause.check == "processes" for cause in causes):
+        severity = "warn"
     why = f"explained by {' and '.join(names[:2])}, above"
     return replace(finding, severity=severity, why=why, explained_by=names)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from linkgauge.judge.blame.counters import held_down, held_under_load
+from linkgauge.judge.blame.cases import named
+from linkgauge.judge.blame.counters import held_down, held_under_load, is_limit
 from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.neighbours import at_work
 from linkgauge.judge.pcie_chains import latest_accelerators
 from linkgauge.judge.vendor import nvidia, nvidia_option, tools
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.inventory import is_accelerator
 from linkgauge.model.hardware.part import Part
 
@@ -26,18 +29,24 @@ def check_persistence(evidence: Evidence) -> Iterator[Finding]:
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
     """Checks for clocks that are throttled under load or locked. If no throttling was seen under
-    load, the device's latest state counts."""
+    load, the device's latest state counts. A limit by design is told apart from a fault or heat."""
     why = "kernels, and copies by them, are slower"
     throttled = held_under_load(evidence)
     for device in latest_accelerators(evidence).values():
         loaded = throttled.get(device.memory, [])
-        if shown := held_down(device, loaded):
-            degrees = [r.temperature_max for _, r in loaded if r.temperature_max is not None]
+        shown = held_down(device, loaded)
+        for is_capped, reasons in grouped((is_limit(one), one) for one in shown).items():
+            own = [(case, reading) for reason, case, reading in loaded if reason in reasons]
+            degrees = [r.temperature_max for _, r in own if r.temperature_max is not None]
             hottest = max(degrees, default=device.temperature)
-            found = f"clocks are held down: {', '.join(shown)}"
+            found = f"clocks are held down: {', '.join(reasons)}"
             found += f" (at {hottest:.0f} °C)" if hottest is not None else ""
             remedy = (*tools(evidence, "state"), "# Check the device's power supply and cooling.")
-            yield Finding("clocks", "warn", device.part, found, why, remedy)
+            cells = named(dict.fromkeys(case for case, _ in own))
+            if is_capped:
+                yield Finding("capped-clock", "warn", device.part, found, why, remedy, cells)
+            else:
+                yield Finding("clocks", "warn", device.part, found, why, remedy)
         locked, most = device.locked_clock, device.max_clock
         if locked and most and locked < most:
             found = f"clocks are locked at {locked / 1e6:.0f} MHz of {most / 1e6:.0f}"
@@ -79,13 +88,24 @@ def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_processes(evidence: Evidence) -> Iterator[Finding]:
-    why = "they share its links, memory and engines, so figures fall and scatter"
-    for device in evidence.machine.accelerators.values():
-        if device.processes:
-            listed = [str(process) for process in device.processes[:8]]
-            found = f"other processes use it: {' '.join(listed)}"
+    """Checks for other processes on a device. Those that were seen to use it are a warning; one
+    that only has it open slows nothing."""
+    latest = latest_accelerators(evidence)
+    using = at_work(evidence.machine.inventory, evidence.after, evidence.results)
+    for memory, device in evidence.machine.accelerators.items():
+        pids = dict.fromkeys((*(device.processes or ()), *(latest[memory].processes or ())))
+        severity: Severity = "note"
+        found = "other processes have it open, and were not seen to use it"
+        why = "if they begin to use it, figures fall and scatter"
+        if memory in using:
+            pids, severity = dict.fromkeys(using[memory]), "warn"
+            found = "other processes use it"
+            why = "they share its links, memory and engines, so figures fall and scatter"
+        listed = [str(pid) for pid in pids][:8]
+        if listed:
             remedy = (f"ps -fp {','.join(listed)}",)
-            yield Finding("processes", "warn", device.part, found, why, remedy)
+            found += f": {' '.join(listed)}"
+            yield Finding("processes", severity, device.part, found, why, remedy)
 
 
 def check_answers(evidence: Evidence) -> Iterator[Finding]:

@@ -138,6 +138,10 @@ class SwitchLink(msgspec.Struct, frozen=True):
     rate: float | None = None
 
 
+AT_WORK = 0.05
+"""A device that works for more than this share of the time is in use."""
+
+
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     """An accelerator as its vendor's library (such as NVML) describes it. Device has the
     description by the backend. Null is a value that could not be read.
@@ -181,7 +185,9 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     isa: Its instruction set, such as gfx942 (AMD only).
     runtime: The platform that the backend's library was built for, such as ROCm 7.1.
     built_for: The instruction sets that the backend's library has kernels for.
-    processes: The ids of other processes that use it.
+    processes: The ids of other processes that have it open.
+    process_use: For each of these, the share of recent time in which it used the device, from 0 to
+        1; null if the library does not count by process.
     utilization: The share of recent time in which it was busy, from 0 to 1.
     unknown: What could not be read, and why."""
 
@@ -224,6 +230,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     runtime: str | None = None
     built_for: tuple[str, ...] | None = None
     processes: tuple[int, ...] | None = None
+    process_use: tuple[float, ...] | None = None
     utilization: float | None = None
     unknown: tuple[Gap, ...] = ()
 

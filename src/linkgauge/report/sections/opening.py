@@ -9,11 +9,12 @@ from itertools import chain
 from statistics import median
 
 from linkgauge.judge.outcome import Outcome
+from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.hardware.machine import UNNAMED
 from linkgauge.model.units import BANDWIDTH, count_of
 from linkgauge.report.blocks import Block, Prose, line
-from linkgauge.report.forms import UNIFORM
+from linkgauge.report.forms import UNIFORM, cells_of
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import label, mark
 from linkgauge.report.words.expectations import word_of
@@ -66,7 +67,7 @@ def sentence_of(run: Run, outcome: Outcome) -> str:
     else:
         return ""
     verb = "copies" if who.startswith("1 ") else "copy"
-    should = _should([*chain(*known.values())]) if outcome.verdict else ""
+    should = _should([*chain(*known.values())], run, outcome) if outcome.verdict else ""
     return f"{who} {verb} {what}{should}{_others(run, outcome)}"
 
 
@@ -110,18 +111,28 @@ def _devices(run: Run, cells: Sequence[CellResult]) -> str:
     )
 
 
-def _should(cells: Sequence[CellResult]) -> str:
+def _should(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> str:
     """Returns the end of the sentence, which says whether the figures are as they should be."""
     word = word_of((), cells)
     if word is None and any(cell.not_judged == "assumed" for cell in cells):
         return "; these rest on assumed facts, so what they should be is not known"
     if word is None:
         return "; what that should be is not known"
+    if word.kind in ("ok", "held") and _is_slow(cells, run, outcome):
+        return ", some of it less than its peers"
     if word.kind == "ok" and any(cell.is_as_peers for cell in cells):
         return ", each as much as its peers"
     if word.kind == "ok" and any(cell.expected and cell.expected.measured for cell in cells):
         return ", the best that was measured of it here"
     return _SHOULD.get(word.kind, "")
+
+
+def _is_slow(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> bool:
+    """Whether a finding says that some of the cells are slow."""
+    slow = {name for one in outcome.findings if one.check == "slow" for name in one.cells}
+    own = set(map(id, cells)) if slow else set[int]()
+    named = (spoken(result, cell) for result, cell in cells_of(run.results) if id(cell) in own)
+    return not slow.isdisjoint(named)
 
 
 def _others(run: Run, outcome: Outcome) -> str:

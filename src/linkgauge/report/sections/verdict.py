@@ -203,10 +203,13 @@ def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Pr
 
 
 def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
-    """Returns the first failure that the worst finding explains."""
+    """Returns the first failure, or slow part, that the worst finding explains."""
     if wrong.group is None:
         return []
-    grave = [alike for alike in wrong.group.explained if alike[0].severity == "fail"]
+    grave = [
+        alike for alike in wrong.group.explained
+        if alike[0].severity == "fail" or alike[0].check == "slow"
+    ]  # fmt: skip
     return [("explains", headline(alike)) for alike in grave[:1]]
 
 

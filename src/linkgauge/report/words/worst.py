@@ -52,7 +52,7 @@ def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> WorstO
     if not outcome.verdict:
         return None
     groups = groups_of(outcome.findings)
-    low = _worst_cell(run, known=bool(groups))
+    low = _worst_cell(run, known=bool(groups)) if outcome.code or outcome.low else None
     if low is None and ending is not None and ending.is_low:
         low = ending.verdict
     if not failed(outcome.findings) and low is not None:

@@ -114,7 +114,11 @@ def _by_run(bounded: Bounded, run: Run, outcome: Outcome, timeout: float) -> Rea
         return "NotMeasured" if bounded.missing else "NothingMeasured"
     if failed(outcome.findings):
         return "FaultFound"
-    return "SlowTransfer" if any(cell.verdict == "low" for cell in cells) else None
+    low = any(cell.verdict == "low" for cell in cells)
+    used = {one.name for one in outcome.findings if one.check == "processes"}
+    if used and (low or any(not used.isdisjoint(one.explained_by) for one in outcome.findings)):
+        return "Busy"
+    return "SlowTransfer" if low else None
 
 
 def _is_hanging(doing: tuple[CheckStep, float] | None, timeout: float) -> bool:
@@ -202,7 +206,9 @@ def _cause(health: Health) -> str:
         case "LinksHealthy":
             unseen = health.outcome.unseen
             more = f"; no figure would show it if {unseen} were slow" if unseen else ""
-            return _measured(run, bounded.seconds) + more
+            warned = worst_of(run, health.outcome)
+            seen = f"; {text_of(warned.what)}" if warned is not None else ""
+            return _measured(run, bounded.seconds) + seen + more
         case "DeviceMissing":
             there, wanted = health.devices or (0, 0)
             return f"{there} of {wanted} accelerators are there: {_unavailable(run)}"

@@ -15,13 +15,11 @@ from linkgauge.engine.plan import Plan, able
 from linkgauge.engine.spending import setup_seconds
 from linkgauge.machine.cpu_time import CpuTime, cpu_time
 from linkgauge.model.documents.result import PlannedCell, PlannedTable
-from linkgauge.model.hardware.inventory import Accelerator
+from linkgauge.model.hardware.inventory import AT_WORK, Accelerator
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import VISIT_SECONDS
 
 HOST = "host"
-AT_WORK = 0.05
-"""A device that works for more than this share of the time is busy."""
 CPUS_AT_WORK = 0.5
 """The host's CPUs are busy if they work for more than this share of the time. Cells of host threads
 then wait."""

@@ -75,6 +75,8 @@ out."""
 _COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
 GPU_IS_LOST = 15
 """NVML_ERRORGPU_IS_LOST: "the GPU has fallen off the bus or has otherwise become inaccessible"."""
+NO_SAMPLES = 6
+"""NVML_ERROR_NOT_FOUND: nvmlDeviceGetProcessUtilization has no sample of any process."""
 _MHZ, _MILLI = 1e6, 1e-3
 
 
@@ -288,6 +290,7 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
     used = asked.ask("utilization", "nvmlDeviceGetUtilizationRates")
     sm = library.NVML_CLOCK_SM
     uncorrected = library.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, library.NVML_VOLATILE_ECC
+    processes = _processes(asked)
     return msgspec.structs.replace(
         known,
         driver=asked.system("driver version", "nvmlSystemGetDriverVersion"),
@@ -318,7 +321,8 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
         persistence=asked.switch("persistence mode", "nvmlDeviceGetPersistenceMode"),
         compute_mode=_named(_COMPUTE_MODES, asked.ask("compute mode", "nvmlDeviceGetComputeMode")),
         bar1_bytes=None if bar1 is None else int(bar1.bar1Total),
-        processes=_processes(asked),
+        processes=processes,
+        process_use=_process_use(asked, processes) if processes else None,
         utilization=None if used is None else used.gpu / 100,
         **board(asked, known.model),
         **fabric(asked),
@@ -370,3 +374,16 @@ def _processes(asked: Questions) -> tuple[int, ...] | None:
     if found is None:
         asked.miss("processes", "they are in another PID namespace: look outside the container")
     return found
+
+
+def _process_use(asked: Questions, processes: Sequence[int]) -> tuple[float, ...] | None:
+    """Returns the share of recent time in which each of these processes used the device. NVML
+    counts copies, too, and by process: what this run does is not among it."""
+    try:
+        samples = asked.library.nvmlDeviceGetProcessUtilization(asked.handle, 0)
+    except Exception as error:  # noqa: BLE001  # the binding's errors share no base class
+        if getattr(error, "value", None) != NO_SAMPLES:
+            return None
+        samples = ()  # no process used the device
+    used = {int(sample.pid): sample.smUtil / 100 for sample in samples}
+    return tuple(used.get(pid, 0.0) for pid in processes)

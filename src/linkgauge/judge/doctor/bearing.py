@@ -1,0 +1,71 @@
+"""Decides whether a fact about a machine's setup slowed what a run measured. A fact that slowed
+nothing is a note of the run, not a warning; without a run it is advice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from linkgauge.judge.blame.cases import Case, cases_of
+from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.verdict import behind_peers
+from linkgauge.model.hardware.part import Part
+
+OF_CLOCKS = ("capped-clock", "locked-clock", "power-limit")
+"""Checks of limits on a device's clocks. Limits cost little, so that also a small difference from
+peers counts."""
+SETUP = (
+    *OF_CLOCKS, "iommu", "governor", "transparent-huge-pages", "near-node", "relaxed-ordering",
+    "aspm", "bar1", "ecc-off", "compute-mode", "payload", "read-request", "acs",
+)  # fmt: skip
+"""Checks of how a machine is set up. Their warnings say what may slow a transfer, and nothing of
+what fails."""
+_OF_PEERS = ("bar1", "acs")
+"""Checks of what only matters if devices reach each other's memory over PCIe."""
+
+
+def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
+    """Returns the findings of a run. A warning about the setup becomes a note if no figure that
+    depends on it is low, failed, or behind its peers, and it explains no other finding."""
+    if not any(one.check in SETUP and one.severity == "warn" for one in found):
+        return list(found)
+    cases = cases_of(evidence)
+    if not cases:
+        return list(found)
+    grave = [one for one in found if one.check not in SETUP and one.severity in ("fail", "warn")]
+    struck = {name for one in grave for name in one.cells}
+    struck |= {case.name for case in cases if case.cell.verdict == "low"}
+    struck |= {case.name for case in cases if case.cell.status in ("fail", "error", "timeout")}
+    behind = struck | behind_peers(evidence)
+    causes = {name for one in grave for name in one.explained_by}
+
+    def slows(one: Finding) -> bool:
+        suspects = behind if one.check in OF_CLOCKS else struck
+        own = {case.name for case in cases if _depends(case, one)}
+        return one.name in causes or not suspects.isdisjoint(one.cells or own)
+
+    return [
+        replace(one, severity="note")
+        if one.check in SETUP and one.severity == "warn" and not slows(one)
+        else one
+        for one in found
+    ]
+
+
+def _depends(case: Case, one: Finding) -> bool:
+    """Whether a cell may depend on what the finding is about. Everything depends on the machine as
+    a whole."""
+    if one.check in _OF_PEERS and not _is_between_devices(case):
+        return False
+    if not isinstance(one.about, Part) or not one.ends or one.check == "acs":
+        return True
+    return any(not one.ends.isdisjoint(part.ends) for part in case.touched)
+
+
+def _is_between_devices(case: Case) -> bool:
+    """Whether devices or adapters reach each other's memory over PCIe."""
+    return any(part.kind == "PCIe link" for part in case.touched) and any(
+        len({end for end in (*one.memories, one.engine.owner) if end and not end.is_host}) > 1
+        for one in case.cell.transfers
+    )

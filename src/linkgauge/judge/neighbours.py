@@ -1,0 +1,40 @@
+"""Finds the processes outside a run that were seen to use its devices.
+
+A process that only has a device open slows nothing, so it explains nothing. It counts if it used
+the device before, during or after the run: by the library's count of its own use, by the device's
+use before the run began, or by the CPU time that it used while cells were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from linkgauge.model.documents.result import Result
+from linkgauge.model.hardware.inventory import AT_WORK, Accelerator, Inventory
+
+
+def at_work(
+    before: Inventory | None, after: Inventory | None, results: Iterable[Result]
+) -> dict[str, tuple[int, ...]]:
+    """Returns the ids of the processes that were seen to use each device. `before` and `after` are
+    the inventories before and after the run, and `results` were measured between them."""
+    loads = (cell.load for result in results for cell in result.cells)
+    busy = frozenset(load.pid for load in loads if load is not None and load.pid is not None)
+    found: dict[str, dict[int, None]] = {}
+    for inventory in (before, after):
+        for one in inventory.accelerators if inventory is not None else ():
+            pids = _seen(one, busy, is_quiet=inventory is before)
+            found.setdefault(one.memory, {}).update(dict.fromkeys(pids))
+    return {memory: tuple(pids) for memory, pids in found.items() if pids}
+
+
+def _seen(one: Accelerator, busy: frozenset[int], *, is_quiet: bool) -> Iterator[int]:
+    """Yields the processes that used a device. `busy` are processes that used the CPUs while cells
+    were measured. `is_quiet` means that this run did not use the device yet, so that others did if
+    it was at work."""
+    pids = one.processes or ()
+    if one.process_use is not None:
+        yield from (p for p, use in zip(pids, one.process_use, strict=False) if use > AT_WORK)
+    elif one.utilization is None:
+        yield from (pid for pid in pids if pid in busy)
+    elif is_quiet and one.utilization > AT_WORK:
+        yield from pids
