@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from linkgauge.model.documents.result import Result
-from linkgauge.model.hardware.inventory import AT_WORK, Accelerator, Inventory
+from linkgauge.model.hardware.inventory import Accelerator, Inventory
+from linkgauge.model.load import AT_WORK
 
 
 def at_work(

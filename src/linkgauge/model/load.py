@@ -8,6 +8,9 @@ from statistics import fmean
 
 import msgspec
 
+AT_WORK = 0.05
+"""A device that works for more than this share of the time is in use."""
+
 
 class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The load of other processes during a span of time. Files leave out values that are 0, null or

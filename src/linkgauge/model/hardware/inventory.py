@@ -138,10 +138,6 @@ class SwitchLink(msgspec.Struct, frozen=True):
     rate: float | None = None
 
 
-AT_WORK = 0.05
-"""A device that works for more than this share of the time is in use."""
-
-
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     """An accelerator as its vendor's library (such as NVML) describes it. Device has the
     description by the backend. Null is a value that could not be read.

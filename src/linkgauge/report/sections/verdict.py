@@ -3,8 +3,7 @@ Also shows the number of cells with each verdict."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 from shlex import quote
@@ -14,11 +13,10 @@ import msgspec
 from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
-from linkgauge.model.documents.result import CellResult, NotJudged, Run, exit_code
+from linkgauge.model.documents.result import Run, exit_code
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.units import count_of
 from linkgauge.report.blocks import (
-    TONES,
     Block,
     Column,
     Entry,
@@ -27,7 +25,6 @@ from linkgauge.report.blocks import (
     Prose,
     Span,
     Table,
-    Tile,
     Tiles,
     Tone,
     line,
@@ -35,14 +32,13 @@ from linkgauge.report.blocks import (
     text_of,
 )
 from linkgauge.report.forms import cells_of
-from linkgauge.report.results import SIMULATED_TILE, label, named, title_of
-from linkgauge.report.words.expectations import is_held, nothing_wrong
-from linkgauge.report.words.groups import SEVERITIES, FindingGroup, groups_of, headline
+from linkgauge.report.results import label, named, title_of
+from linkgauge.report.words.expectations import nothing_wrong
+from linkgauge.report.words.groups import FindingGroup, groups_of, headline
 from linkgauge.report.words.remedies import Command, RemedyText, Step
 from linkgauge.report.words.run_notes import Missed, missed_precision, more_precise, unreached
 from linkgauge.report.words.sentences import first_of, program
 from linkgauge.report.words.worst import (
-    BROKEN,
     Ending,
     WorstOfRun,
     lowest_cells,
@@ -52,6 +48,7 @@ from linkgauge.report.words.worst import (
 
 from . import OneRun, Section, SeveralRuns
 from .findings import once, problem_of, steps_of
+from .tally import tally
 
 MOST_LOW = 3
 LONGEST_COMMENT = 40
@@ -59,13 +56,6 @@ LONGEST_COMMENT = 40
 DO_FIRST = "do first"
 DO_THERE = "do there"
 """The words for the first step on a simulated machine, where nothing can be done."""
-_WHY_NOT: dict[NotJudged, str] = {
-    "start": "too small",
-    "shared": "links in use by others",
-    "assumed": "rests on assumed facts",
-    "unsure": "perhaps low",
-}
-_NO_REFERENCE = "no reference"
 
 
 class Closing(msgspec.Struct, frozen=True):
@@ -94,7 +84,7 @@ def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
     elif last:
         yield Problem("", "", "", (), last=last, first=True)
     yield from _next_line(run, wrong, closing)
-    yield Tiles(tuple(_tiles(run, outcome, closing.ending)))
+    yield Tiles(tuple(tally(run, outcome, closing.ending)))
 
 
 def ending(
@@ -111,7 +101,7 @@ def ending(
     above += numbers(run, outcome) if verbose else _left_out(run)
     if above:
         yield Problem("", "", "", (), last=above, first=True)
-    yield Tiles(tuple(_tiles(run, outcome, closing.ending)))
+    yield Tiles(tuple(tally(run, outcome, closing.ending)))
     yield Prose([*([plain(closing.since)] if closing.since else []), ()])
     if wrong is not None:
         found = _problem(wrong, (), _where(run.machine, run))
@@ -299,62 +289,6 @@ def what_precision(missed: Missed) -> str:
     most."""
     furthest = f", furthest by {missed.cells[0]}" if missed.cells else ", without an interval"
     return f"±{missed.asked:.2%} missed by {count_of(missed.number)}{furthest}"
-
-
-def _tiles(run: Run, outcome: Outcome, ending: Ending | None = None) -> Iterator[Tile]:
-    """Yields the number of measured cells, and the number of cells with each verdict."""
-    statuses = Counter(cell.status for _, cell in cells_of(run.results))
-    measured = statuses["pass"] + statuses["fail"]
-    yield Tile(f"{measured:,}" if measured else "nothing", "measured")
-    if outcome.verdict and measured:
-        yield from _judged(run) if ending is None else [Tile("of", ending.tally)]
-    skipped = statuses["skip"] + sum(not result.cells for result in run.results)
-    severities = Counter(one.severity for one in outcome.findings if outcome.verdict)
-    counts: list[tuple[int, str, Tone]] = [
-        *((statuses[status], status, "bad") for status in BROKEN),
-        (skipped, "skipped", "dim"),
-        *(
-            (count, f"{severity} {'finding' if count == 1 else 'findings'}", tone)
-            for severity, tone in SEVERITIES.items()
-            if (count := severities[severity])
-        ),
-    ]
-    yield from _counted(counts)
-    if run.finished is None:
-        yield Tile("interrupted", "", "warn")
-    if run.simulated:
-        yield SIMULATED_TILE
-
-
-def _counted(counts: Iterable[tuple[int, str, Tone]]) -> Iterator[Tile]:
-    yield from (Tile(f"{count:,}", name, tone) for count, name, tone in counts if count)
-
-
-def _judged(run: Run) -> Iterator[Tile]:
-    """Yields the number of cells with each verdict. Cells that are ok on links below their best
-    speed are counted separately."""
-    passed = [cell for _, cell in cells_of(run.results) if cell.status == "pass"]
-    verdicts = Counter(cell.verdict for cell in passed)
-    held, as_peers = sum(map(is_held, passed)), sum(cell.is_as_peers for cell in passed)
-    well, low = verdicts["ok"] - held - as_peers, verdicts["low"]
-    yield Tile(f"{well:,}", "ok", "good" if well else "dim")
-    slowed = held, "slowed by links below their best", TONES["held"]
-    yield from _counted([slowed, (as_peers, "as their peers", "good")])
-    yield Tile(f"{low:,}", "low", "warn" if low else "dim")
-    why = f"not judged ({_why_not(passed)})" if verdicts["unknown"] else ""
-    yield from _counted(
-        [(verdicts["high"], "high", "simulated"), (verdicts["unknown"], why, "dim")]
-    )
-
-
-def _why_not(passed: Sequence[CellResult]) -> str:
-    """Returns the reasons why cells are not judged, such as `no reference`, or `3 too small, 2 no
-    reference`."""
-    cells = [cell for cell in passed if cell.verdict == "unknown"]
-    counts = Counter(_WHY_NOT.get(cell.not_judged or "path", _NO_REFERENCE) for cell in cells)
-    if len(counts) == 1:
-        return next(iter(counts))
-    return ", ".join(f"{count} {why}" for why, count in counts.most_common())
 
 
 def _of_page(one: OneRun) -> Iterator[Block]:

@@ -15,8 +15,9 @@ from linkgauge.engine.plan import Plan, able
 from linkgauge.engine.spending import setup_seconds
 from linkgauge.machine.cpu_time import CpuTime, cpu_time
 from linkgauge.model.documents.result import PlannedCell, PlannedTable
-from linkgauge.model.hardware.inventory import AT_WORK, Accelerator
+from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.load import AT_WORK
 from linkgauge.model.settings import VISIT_SECONDS
 
 HOST = "host"
