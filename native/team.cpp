@@ -12,6 +12,7 @@
 #include "clock.hpp"
 #include "kernels.hpp"
 #include "pattern.hpp"
+#include "progress.hpp"
 #include "slice.hpp"
 
 namespace linkgauge {
@@ -193,7 +194,8 @@ std::vector<Span> Team::wait() {
   state_ = State::Idle;
   constexpr double kNever = std::numeric_limits<double>::infinity();
   std::vector<Span> spans(job_count_, Span{kNever, -kNever, 0, 0, {}});
-  std::vector<double> bytes(job_count_), moved(job_count_), threads(job_count_);
+  std::vector<double> bytes(job_count_), moved(job_count_);
+  std::vector<std::vector<Track>> tracks(job_count_);
   counts_ = Counts{};
   for (const auto& worker : workers_) {
     Span& span = spans[worker->job_index];
@@ -204,13 +206,11 @@ std::vector<Span> Team::wait() {
     const auto size = static_cast<double>(worker->work.size);
     bytes[worker->job_index] += size;
     moved[worker->job_index] += size * worker->passes;
-    threads[worker->job_index] += 1;
-    span.progress.resize(worker->times.size());
-    for (std::size_t i = 0; i < worker->times.size(); ++i) span.progress[i] += worker->times[i];
+    tracks[worker->job_index].push_back({worker->times, size});
   }
   for (std::size_t job = 0; job < job_count_; ++job) {
     spans[job].passes = moved[job] / bytes[job];
-    for (double& time : spans[job].progress) time /= threads[job];
+    spans[job].progress = progress_of(tracks[job]);
   }
   return spans;
 }

@@ -50,7 +50,7 @@ struct Span {
   double end;    // its last thread ends
   std::uint64_t checksum;
   double passes;  // how often all of its bytes were processed: any number in an endless job
-  // Average start of its threads and end of each lap; of an endless job, start and end alone.
+  // progress_of() its threads; of an endless job, begin and end alone.
   std::vector<double> progress;
 };
 

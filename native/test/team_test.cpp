@@ -8,6 +8,7 @@
 #include "../calls.hpp"
 #include "../pattern.hpp"
 #include "../ping_pong.hpp"
+#include "../progress.hpp"
 #include "../race.hpp"
 #include "check.hpp"
 
@@ -89,6 +90,24 @@ void moves() {
   }
 }
 
+std::vector<double> together(const std::vector<std::vector<double>>& times,
+                             const std::vector<double>& lap_bytes) {
+  std::vector<Track> tracks;
+  for (std::size_t i = 0; i < times.size(); ++i) tracks.push_back({times[i], lap_bytes[i]});
+  return progress_of(tracks);
+}
+
+void progresses() {
+  using Times = std::vector<double>;
+  check(together({{3, 4, 6, 7}}, {8}) == Times{3, 4, 6, 7});
+  check(together({{0, 1, 2}, {2, 3, 4}}, {8, 8}) == Times{0, 2, 4}, "one after the other");
+  check(together({{0, 2, 4}, {1, 3, 5}}, {8, 8}) == Times{0, 2.5, 5}, "side by side");
+  check(together({{0, 2, 4}, {0, 4, 8}}, {24, 8}) == Times{0, 16. / 7, 8}, "of unequal bytes");
+  check(together({{0, 1}, {5, 9}}, {8, 8}) == Times{0, 9}, "one lap");
+  check(together({{2, 2, 2, 2}}, {8}) == Times{2, 2, 2, 2}, "in less than a tick");
+  check(together({{0, 1, 2}, {0, 1, 2}}, {8, 0}) == Times{0, 1, 2}, "a thread without bytes");
+}
+
 void endless() {
   Arena source(10'000, 0), destination(10'000, 0);
   const Job jobs[] = {
@@ -153,6 +172,7 @@ void calls() {
 const Test kPatterns("patterns follow their definition", patterns);
 const Test kMismatches("the first wrong byte is found", mismatches);
 const Test kMoves("teams move every byte", moves);
+const Test kProgresses("a job progresses as its threads do together", progresses);
 const Test kEndless("an endless job ends with the others", endless);
 const Test kDisorder("calls out of order throw", disorder);
 const Test kRaces("kernels race on the same memory", races);

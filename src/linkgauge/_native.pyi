@@ -271,8 +271,8 @@ class Span:
         """How often all of its bytes were gone over: the loops, of an endless job any number."""
     @property
     def progress(self) -> list[float]:
-        """When it began and when each of its laps ended, the mean over its threads; of an endless
-        job, begin and end alone."""
+        """When it began, and when its threads together had moved the bytes of each lap; of an
+        endless job, begin and end alone."""
 
 class Team:
     """Threads that run jobs at the same time, sample by sample: arm, open, wait.
