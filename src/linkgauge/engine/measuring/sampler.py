@@ -50,7 +50,7 @@ def sustained(progress: LapTimes, amounts: Sequence[float]) -> tuple[float, ...]
     if any(_stands_still(own, begin, end) for own in progress):
         return None
     return tuple(
-        amount / (len(own) - 1) * _laps_within(own, begin, end) / (end - begin)
+        amount / (len(own) - 1) * (_laps_within(own, begin, end) / (end - begin))
         for own, amount in zip(progress, amounts, strict=True)
     )
 
