@@ -41,8 +41,8 @@ std::vector<double> progress_of(std::span<const Track> tracks) {
       const double due = lap_bytes * static_cast<double>(progress.size());
       if (due > next) break;
       // Sums of rates are rounded: never outside of what is looked at.
-      progress.push_back(
-          rate > 0 ? std::clamp(last + (due - moved) / rate, last, change.when) : last);
+      progress.push_back(rate > 0 ? std::clamp(last + (due - moved) / rate, last, change.when)
+                                  : last);
     }
     moved = next + change.bytes;
     rate += change.rate;

@@ -299,7 +299,9 @@ class HostBackend(Offering):
         op, chosen = self._chosen[copy.transfer]
         size, seed, kernel = copy.size, copy.seed, chosen.kernel
         with native_errors(f"prepare threads for {copy.transfer}"):
-            return _native.Job(op, *ends, size, seed, cpus, copy.endless, kernel, rate=rate)
+            return _native.Job(
+                op, *ends, size, seed, cpus, copy.endless, kernel, rate=rate, tracked=copy.tracked
+            )
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
         """Returns the CPUs for the threads of each copy. Copies on the same node take the node's
