@@ -128,6 +128,7 @@ bench: $(STAMP)
 	$(BIN)/python bench/host_primes.py
 	$(BIN)/python bench/host_latency.py
 	$(BIN)/python bench/host_stream.py
+	$(BIN)/python bench/concurrent_copies.py
 	$(BIN)/python bench/network.py
 
 clean:

@@ -172,9 +172,9 @@ void bind_team(nb::module_& module) {
       .value("TRIAD", Op::Triad);
   nb::class_<Job>(module, "Job")
       .def(nb::init<Op, std::uintptr_t, std::uintptr_t, std::size_t, std::uint64_t, Cpus, bool,
-                    std::optional<std::string>, std::uint64_t, double>(),
+                    std::optional<std::string>, std::uint64_t, double, bool>(),
            "op"_a, "source"_a, "destination"_a, "size"_a, "seed"_a, "cpus"_a, "endless"_a = false,
-           "kernel"_a.none() = nb::none(), "chase"_a = 0, "rate"_a = 0.0)
+           "kernel"_a.none() = nb::none(), "chase"_a = 0, "rate"_a = 0.0, "tracked"_a = false)
       .def_ro("op", &Job::op)
       .def_ro("source", &Job::source)
       .def_ro("destination", &Job::destination)
@@ -184,7 +184,8 @@ void bind_team(nb::module_& module) {
       .def_ro("endless", &Job::endless)
       .def_ro("kernel", &Job::kernel)
       .def_ro("chase", &Job::chase)
-      .def_ro("rate", &Job::rate);
+      .def_ro("rate", &Job::rate)
+      .def_ro("tracked", &Job::tracked);
   nb::class_<Span>(module, "Span")
       .def_ro("begin", &Span::begin)
       .def_ro("end", &Span::end)

@@ -12,6 +12,7 @@
 #include "clock.hpp"
 #include "kernels.hpp"
 #include "pattern.hpp"
+#include "progress.hpp"
 #include "slice.hpp"
 
 namespace linkgauge {
@@ -27,6 +28,10 @@ constexpr std::size_t kPiece = 32 * 1024;
 // Seconds behind its rate that a thread makes up for. Where CPUs are shared it goes without one for
 // milliseconds: with a credit of 1 ms it reached a third of its rate there.
 constexpr double kCredit = 0.1;
+// Into how many parts a round of a tracked job is divided at least, and the bytes of a part below
+// which reading the clock would count.
+constexpr std::size_t kParts = 64;
+constexpr std::size_t kLeastPart = 1024 * 1024;
 
 void relax() {
 #if defined(__x86_64__)
@@ -50,7 +55,7 @@ Kernels kernels_of(const Job& job) {
 
 Job::Job(Op op_, std::uintptr_t source_, std::uintptr_t destination_, std::size_t size_,
          std::uint64_t seed_, std::vector<int> cpus_, bool endless_,
-         std::optional<std::string> kernel_, std::uint64_t chase_, double rate_)
+         std::optional<std::string> kernel_, std::uint64_t chase_, double rate_, bool tracked_)
     : op(op_),
       source(source_),
       destination(destination_),
@@ -60,7 +65,8 @@ Job::Job(Op op_, std::uintptr_t source_, std::uintptr_t destination_, std::size_
       endless(endless_),
       kernel(std::move(kernel_)),
       chase(chase_),
-      rate(rate_) {
+      rate(rate_),
+      tracked(tracked_ && !endless_) {
   check_cpus(cpus);
   if (kernel) kernels_named(op, *kernel);
   if (size == 0) throw std::invalid_argument("size must be at least 1 byte");
@@ -84,6 +90,8 @@ struct alignas(2 * kCacheLine) Team::Worker {
         job_index(job_index_),
         cpu(job.cpus[index]),
         endless(job.endless),
+        most_parts(job.tracked ? std::max<std::size_t>(1, job.size / job.cpus.size() / kLeastPart)
+                               : 1),
         chase(job.chase),
         at(reinterpret_cast<const std::byte*>(job.source)) {
     const Slice part = slice(job.size, job.cpus.size(), index, kCacheLine);
@@ -97,9 +105,26 @@ struct alignas(2 * kCacheLine) Team::Worker {
   void once() {
     if (chase != 0) {
       at = follow(at, chase);
-    } else {
+    } else if (parts == 1) {
       move(0, work.size);
+    } else {
+      std::uint64_t sum = 0;
+      for (std::size_t part = 0; part < parts; ++part) {
+        if (part > 0) times.push_back(now());
+        const Slice own = slice(work.size, parts, part, kPiece);
+        move(own.offset, own.size);
+        sum ^= span.checksum;
+      }
+      span.checksum = sum;
     }
+  }
+
+  // A lap of one pass is divided, so that all laps have enough parts together.
+  void arm(std::uint64_t loops_a_lap, std::uint64_t all_laps) {
+    loops = loops_a_lap;
+    laps = all_laps;
+    parts = loops == 1 ? std::min<std::size_t>(most_parts, (kParts + laps - 1) / laps) : 1;
+    times.reserve(laps * parts + 1);
   }
 
   void move(std::size_t offset, std::size_t bytes) {
@@ -112,14 +137,16 @@ struct alignas(2 * kCacheLine) Team::Worker {
   std::size_t job_index;
   int cpu;
   bool endless;
+  std::size_t most_parts;
   std::uint64_t chase;
   const std::byte* at;  // of a chase: where it is
   double rate = 0;      // bytes/s of this share
   int pin_error = 0;
   std::uint64_t loops = 0;  // per lap
   std::uint64_t laps = 1;
+  std::size_t parts = 1;  // of a lap
   double passes = 0;
-  std::vector<double> times;  // begin, and the end of each lap
+  std::vector<double> times;  // begin, and the end of each part of each lap
   Counts counts;
   Span span{};
 };
@@ -193,7 +220,8 @@ std::vector<Span> Team::wait() {
   state_ = State::Idle;
   constexpr double kNever = std::numeric_limits<double>::infinity();
   std::vector<Span> spans(job_count_, Span{kNever, -kNever, 0, 0, {}});
-  std::vector<double> bytes(job_count_), moved(job_count_), threads(job_count_);
+  std::vector<double> bytes(job_count_), moved(job_count_);
+  std::vector<std::vector<Track>> tracks(job_count_);
   counts_ = Counts{};
   for (const auto& worker : workers_) {
     Span& span = spans[worker->job_index];
@@ -204,13 +232,11 @@ std::vector<Span> Team::wait() {
     const auto size = static_cast<double>(worker->work.size);
     bytes[worker->job_index] += size;
     moved[worker->job_index] += size * worker->passes;
-    threads[worker->job_index] += 1;
-    span.progress.resize(worker->times.size());
-    for (std::size_t i = 0; i < worker->times.size(); ++i) span.progress[i] += worker->times[i];
+    tracks[worker->job_index].push_back({worker->times, size});
   }
   for (std::size_t job = 0; job < job_count_; ++job) {
     spans[job].passes = moved[job] / bytes[job];
-    for (double& time : spans[job].progress) time /= threads[job];
+    spans[job].progress = progress_of(tracks[job]);
   }
   return spans;
 }
@@ -295,9 +321,7 @@ bool Team::run_at_rate(Worker& worker, std::uint32_t round) {
 bool Team::next_round(Worker& worker, std::uint32_t round) {
   std::unique_lock lock(mutex_);
   work_.wait(lock, [&] { return round_ == round || state_ == State::Closed; });
-  worker.loops = loops_;
-  worker.laps = laps_;
-  worker.times.reserve(laps_ + 1);
+  worker.arm(loops_, laps_);
   return state_ != State::Closed;
 }
 

@@ -24,14 +24,16 @@ namespace linkgauge {
 // without a kernel uses that of kernels_for(). A `chase` is a read by one thread, a loop of which
 // takes so many hops along the pointers of `source`. A `rate` (bytes/s of the whole job) holds an
 // endless job back; it then stops amid a pass, and so does one at an infinite rate. The source of
-// an operation with two holds one array of `size` bytes behind the other.
+// an operation with two holds one array of `size` bytes behind the other. A `tracked` one, unless
+// it is endless, reports progress within a pass, too, if a lap is one large pass.
 struct Job {
   // Throws std::invalid_argument for an empty size, no CPU, a null address that `op` needs, a
   // kernel that this CPU does not run, a chase by several threads, a rate below 0 or of a job that
   // is not endless, or numbers that are cut or at odd addresses.
   Job(Op op, std::uintptr_t source, std::uintptr_t destination, std::size_t size,
       std::uint64_t seed, std::vector<int> cpus, bool endless = false,
-      std::optional<std::string> kernel = std::nullopt, std::uint64_t chase = 0, double rate = 0);
+      std::optional<std::string> kernel = std::nullopt, std::uint64_t chase = 0, double rate = 0,
+      bool tracked = false);
 
   Op op;
   std::uintptr_t source;
@@ -43,6 +45,7 @@ struct Job {
   std::optional<std::string> kernel;
   std::uint64_t chase;  // hops a loop; 0: none
   double rate;          // 0: whole passes, as fast as they can be
+  bool tracked;
 };
 
 struct Span {
@@ -50,7 +53,7 @@ struct Span {
   double end;    // its last thread ends
   std::uint64_t checksum;
   double passes;  // how often all of its bytes were processed: any number in an endless job
-  // Average start of its threads and end of each lap; of an endless job, start and end alone.
+  // progress_of() its threads, by laps or equal parts of laps; of an endless job, begin and end.
   std::vector<double> progress;
 };
 

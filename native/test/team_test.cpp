@@ -2,12 +2,14 @@
 #include "../team.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <system_error>
 
 #include "../calls.hpp"
 #include "../pattern.hpp"
 #include "../ping_pong.hpp"
+#include "../progress.hpp"
 #include "../race.hpp"
 #include "check.hpp"
 
@@ -89,6 +91,49 @@ void moves() {
   }
 }
 
+std::vector<double> together(const std::vector<std::vector<double>>& times,
+                             const std::vector<double>& lap_bytes) {
+  std::vector<Track> tracks;
+  for (std::size_t i = 0; i < times.size(); ++i) tracks.push_back({times[i], lap_bytes[i]});
+  return progress_of(tracks);
+}
+
+void progresses() {
+  using Times = std::vector<double>;
+  check(together({{3, 4, 6, 7}}, {8}) == Times{3, 4, 6, 7});
+  check(together({{0, 1, 2}, {2, 3, 4}}, {8, 8}) == Times{0, 2, 4}, "one after the other");
+  check(together({{0, 2, 4}, {1, 3, 5}}, {8, 8}) == Times{0, 2.5, 5}, "side by side");
+  check(together({{0, 2, 4}, {0, 4, 8}}, {24, 8}) == Times{0, 16. / 7, 8}, "of unequal bytes");
+  check(together({{0, 1}, {5, 9}}, {8, 8}) == Times{0, 9}, "one lap");
+  check(together({{2, 2, 2, 2}}, {8}) == Times{2, 2, 2, 2}, "in less than a tick");
+  check(together({{0, 1, 2}, {0, 1, 2}}, {8, 0}) == Times{0, 1, 2}, "a thread without bytes");
+}
+
+void tracks() {
+  constexpr std::size_t kSize = (5 << 20) + 3;
+  Arena source(kSize, 0), destination(kSize, 1);
+  fill(source.begin(), kSize, kTeamSeed, Pattern::Words, false, cpus());
+  const std::vector<int> two{cpus().front(), cpus().back()};
+  const auto job = [&](Op op, std::uintptr_t to, bool tracked) {
+    return Job(op, at(source), to, kSize, kTeamSeed, two, false, {}, 0, 0, tracked);
+  };
+  const Job jobs[] = {job(Op::Copy, at(destination), true), job(Op::Read, 0, true),
+                      job(Op::Read, 0, false)};
+  Team team(jobs);
+  for (const auto& [loops, laps, parts] :
+       {std::array{1, 3, 2}, {1, 40, 2}, {1, 64, 1}, {2, 3, 1}}) {
+    const auto spans =
+        sample(team, static_cast<std::uint64_t>(loops), static_cast<std::uint64_t>(laps));
+    check(spans[0].progress.size() == static_cast<std::size_t>(laps * parts + 1));
+    check(spans[2].progress.size() == static_cast<std::size_t>(laps + 1));
+    check(std::ranges::is_sorted(spans[0].progress));
+    check(spans[1].checksum == checksum(source.begin(), kSize, cpus()), "of all parts");
+    check(!first_mismatch(destination.begin(), kSize, kTeamSeed, Pattern::Words, cpus()));
+    destination.begin()[kSize - 1] ^= std::byte{1};
+  }
+  check(source.is_guarded() && destination.is_guarded());
+}
+
 void endless() {
   Arena source(10'000, 0), destination(10'000, 0);
   const Job jobs[] = {
@@ -153,6 +198,8 @@ void calls() {
 const Test kPatterns("patterns follow their definition", patterns);
 const Test kMismatches("the first wrong byte is found", mismatches);
 const Test kMoves("teams move every byte", moves);
+const Test kProgresses("a job progresses as its threads do together", progresses);
+const Test kTracks("a large pass of a tracked job is timed in parts", tracks);
 const Test kEndless("an endless job ends with the others", endless);
 const Test kDisorder("calls out of order throw", disorder);
 const Test kRaces("kernels race on the same memory", races);

@@ -217,6 +217,7 @@ class Job:
         kernel: str | None = None,
         chase: int = 0,
         rate: float = 0.0,
+        tracked: bool = False,
     ) -> None:
         """Describe a transfer; any size from 1 on and any alignment, but multiples of 8 for what
         computes with numbers. 0 as an address is unused.
@@ -226,7 +227,8 @@ class Job:
         the one of default_kernel() that suits the size. With ``chase``, a loop is so many hops
         along the pointers of the source, which link_cycle() laid; the next loop goes on there.
         With ``rate``, an endless one moves so many bytes/s, or as many as it can, and may end amid
-        a pass.
+        a pass. A ``tracked`` one, unless it is endless, reports progress within a pass, too, if a
+        lap is one large pass.
 
         Raises ValueError for a size below 1, an empty ``cpus``, a missing address, a kernel that
         this CPU does not run, a chase other than READ by one thread, or a rate below 0 or of one
@@ -253,6 +255,8 @@ class Job:
     def chase(self) -> int: ...
     @property
     def rate(self) -> float: ...
+    @property
+    def tracked(self) -> bool: ...
 
 class Span:
     """When a job ran, in seconds of CLOCK_MONOTONIC (the clock of time.monotonic())."""
@@ -271,8 +275,8 @@ class Span:
         """How often all of its bytes were gone over: the loops, of an endless job any number."""
     @property
     def progress(self) -> list[float]:
-        """When it began and when each of its laps ended, the mean over its threads; of an endless
-        job, begin and end alone."""
+        """When it began, and when its threads together had moved the bytes of each lap, or of
+        equal parts of each; of an endless job, begin and end alone."""
 
 class Team:
     """Threads that run jobs at the same time, sample by sample: arm, open, wait.

@@ -4,9 +4,11 @@ import errno
 import os
 import re
 import sys
+from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge import _native
 from linkgauge.backends.counting import refused
@@ -197,3 +199,14 @@ def test_without_the_library_it_is_skipped_with_the_remedy(missing, monkeypatch)
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(Unsupported, match=r"not installed: .* -m pip install 'linkgauge\[blas\]'"):
         product_of(8)
+
+
+def test_an_endless_copy_has_the_times_that_its_loops_would_have_taken():
+    backend = HostBackend(read_host().nodes)
+    transfers = parse_transfers("host:0 -> host:0 by cpu*1 & host:0 -> null by cpu*1")
+    first, other = copies_of(backend, transfers)
+    other = replace(other, endless=True, size=64)  # many more passes than the first has loops
+    with closing(backend.prepare([first, other])) as group:
+        timing = run(group, 1000)
+    for seconds, times in zip(timing.seconds, timing.progress, strict=True):
+        assert times[-1] - times[0] == pytest.approx(seconds)

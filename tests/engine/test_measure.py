@@ -1,12 +1,11 @@
 """A cell is allocated, filled, warmed up, sampled and verified; what befalls it is its status."""
 
-import itertools
 from contextlib import closing
 
 import pytest
 
 from fakes import FakeBackend, content
-from linkgauge.backends.protocol import Pace, Pattern, Timing
+from linkgauge.backends.protocol import Pace, Pattern
 from linkgauge.engine.workers.messages import Visit
 from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
@@ -118,45 +117,6 @@ BOTH = "fake:0 <-> fake:1 by sm"
 )
 def test_headline_figures_are_what_the_report_says(text, report, figure):
     assert measure(text, report=report).summary.median == pytest.approx(figure)
-
-
-def laps(start, *seconds):
-    return tuple(itertools.accumulate(seconds, initial=start))
-
-
-@pytest.mark.parametrize(
-    ("progress", "rates"),
-    [
-        ((laps(0.0, *[2.0] * 4), laps(0.01, *[1.0] * 8)), (1 / 8, 1 / 8)),
-        # One starts before the other, alone and fast at first, and ends after it.
-        ((laps(0.0, 0.1, 0.1, 1.0, 1.0, 1.0), laps(0.2, 1.0, 1.0, 1.0)), (1 / 5, 1 / 3)),
-        # A lap of the long one lasts as long as all of the short one.
-        ((laps(0.0, 1.0, 1.0), laps(0.0, 10.0, 10.0)), (1 / 2, 1 / 20)),
-        (((0.0, 2.0), (0.0, 4.0)), (1 / 2, 1 / 4)),
-        # It stands still while the other one runs.
-        ((laps(0.0, 1.0, 1.0, 1.0), laps(0.0, 4.0, 1.0, 1.0)), None),
-        (((0.0, 1.0), (1.0, 2.0)), None),
-        (((0.0, 1.0), (0.95, 1.95)), None),
-    ],
-)
-def test_a_total_is_of_what_each_has_while_all_run_or_one_after_another(progress, rates):
-    """Shares of all bytes of a copy a second."""
-    backend = FakeBackend()
-    prepare, span = backend.prepare, max(ends[-1] for ends in progress)
-
-    def prepared(copies, operation="copy"):
-        group = prepare(copies)
-        seconds = tuple(ends[-1] - ends[0] for ends in progress)
-        group.wait = lambda: Timing(seconds, span, (None, None), progress)
-        return group
-
-    backend.prepare = prepared
-    settings = Settings((SIZE,), samples=3, loops=2)
-    text = "fake:0 -> fake:1 by ce & fake:2 -> fake:3 by ce"
-    cell = measure(text, backend, Report.TOTAL, settings=settings)
-    whole = 2 / span if rates is None else sum(rates)
-    assert cell.definition == ("serial" if rates is None else "sustained")
-    assert cell.summary.median == pytest.approx(2 * SIZE * whole)
 
 
 def test_parts_are_each_transfers_own():

@@ -122,12 +122,18 @@ class HostGroup:
     def wait(self) -> Timing:
         with native_errors("wait for threads"):
             spans = self._team.wait()
+        # The times of an endless copy are those that its loops would have taken; 1 of others.
+        scales = [self._loops / span.passes for span in spans]
         return Timing(
-            # For an endless copy, the time that its loops would have taken.
-            seconds=tuple((span.end - span.begin) * self._loops / span.passes for span in spans),
+            seconds=tuple(
+                (span.end - span.begin) * scale for span, scale in zip(spans, scales, strict=True)
+            ),
             span=max(span.end for span in spans) - min(span.begin for span in spans),
             checksums=tuple(span.checksum for span in spans),
-            progress=tuple(tuple(at - self._opened for at in span.progress) for span in spans),
+            progress=tuple(
+                tuple(span.begin - self._opened + (at - span.begin) * scale for at in span.progress)
+                for span, scale in zip(spans, scales, strict=True)
+            ),
             counters=counters_of(self._team.counts()),
         )
 
@@ -293,7 +299,9 @@ class HostBackend(Offering):
         op, chosen = self._chosen[copy.transfer]
         size, seed, kernel = copy.size, copy.seed, chosen.kernel
         with native_errors(f"prepare threads for {copy.transfer}"):
-            return _native.Job(op, *ends, size, seed, cpus, copy.endless, kernel, rate=rate)
+            return _native.Job(
+                op, *ends, size, seed, cpus, copy.endless, kernel, rate=rate, tracked=copy.tracked
+            )
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
         """Returns the CPUs for the threads of each copy. Copies on the same node take the node's

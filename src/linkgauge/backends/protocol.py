@@ -127,7 +127,7 @@ class Timing(msgspec.Struct, frozen=True):
 
     `span` is the time from the first start to the last end.
     `checksums` has the xor of the 64-bit words that the last loop of a pure read saw, else None.
-    `progress` has each copy's start and the end of each lap, counted from the opening of the gate.
+    `progress` has each copy's start and its laps' or their parts' ends, since the gate opened.
     `counters` has the CPU events of all threads, if they were counted."""
 
     seconds: tuple[float, ...]

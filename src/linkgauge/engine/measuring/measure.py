@@ -337,5 +337,7 @@ class _Together:
 
 
 def _part(timing: Timing, own: slice) -> Timing:
-    seconds = timing.seconds[own]
-    return Timing(seconds, max(seconds), timing.checksums[own], timing.progress[own])
+    seconds, progress = timing.seconds[own], timing.progress[own]
+    ends = [end for times in progress for end in (*times[:1], *times[-1:])]
+    span = max(ends) - min(ends) if ends else max(seconds)
+    return Timing(seconds, span, timing.checksums[own], progress)

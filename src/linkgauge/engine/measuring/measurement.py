@@ -37,7 +37,7 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import FULL_LOAD, Report, Transfer
 
 from .pool import BufferPool, Content, Staging, touches
-from .sampler import TakenSamples, definition_of, headline
+from .sampler import TakenSamples, definition_of, headline, rates
 from .telemetry import devices_of
 
 SPAN_WARM_UPS = 4
@@ -335,7 +335,7 @@ class Measurement:
             samples=figures,
             visits=(taken.gates,),
             seconds=taken.seconds,
-            parts=tuple(self._parts(taken.loops, timings)) if self._has_parts else (),
+            parts=tuple(self._parts(taken.loops, timings, definition)) if self._has_parts else (),
             readings=readings,
             definition=definition,
             kind="wrong-bytes" if problem else None,
@@ -358,7 +358,11 @@ class Measurement:
         """Whether the cell's transfers have figures of their own in addition to the headline."""
         return len(self.copies) > 1 and not isinstance(self.planned.operation, Collective)
 
-    def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[TransferFigure]:
+    def _parts(
+        self, loops: int, timings: Sequence[Timing], definition: Definition | None
+    ) -> Iterator[TransferFigure]:
+        moved = [each * loops for each in self._counted]
+        own = [rates(moved, timing, definition) for timing in timings]
         for number, size in enumerate(self._counted):
             if not size and self.planned.does.from_one:
                 continue
@@ -371,7 +375,7 @@ class Measurement:
             elif self.planned.report is Report.HIDDEN:
                 figures = tuple(seconds / loops for seconds in times)
             else:
-                figures = tuple(size * loops / seconds for seconds in times)
+                figures = tuple(each[number] for each in own)
             yield TransferFigure(number, size, figures, None)
 
     def _notes(self) -> Iterator[Note]:

@@ -17,12 +17,11 @@ from linkgauge.model.documents.result import Definition
 from linkgauge.model.settings import VISIT_SECONDS, Settings
 from linkgauge.model.transfer import Cell, Report
 
-# A cell's figure of one sample, by the cell's report.
-
-# The sustained rate of concurrent copies: each one's rate while all of them run.
+# The rates of concurrent transfers in one sample, by the cell's report.
 #
-# Bytes over the span from the first start to the last end depend on how long the slowest copy runs
-# alone, and on how many loops a fixed delay is spread over; these rates depend on neither.
+# Bytes over the span from the first start to the last end depend on how long the slowest transfer
+# runs alone, and on how many loops a fixed delay is spread over; the bytes that move within the
+# window in which all run, over that window, depend on neither.
 
 LAPS_TOGETHER = 3
 """Laps of the slowest copy that must fit into the time in which all run."""
@@ -39,35 +38,42 @@ def sustained(progress: LapTimes, amounts: Sequence[float]) -> tuple[float, ...]
     """Returns the rate of each copy while all copies run, or None if they never run at the same
     time. `amounts` has what each copy moves in all laps. Rates are amounts per second.
 
-    The window lasts from the latest start to the earliest end. For each copy, the laps within the
-    window count. A copy without such laps counts with the parts of laps that overlap the window. A
-    copy that stands still during the window does not count as running."""
+    The window lasts from the latest start to the earliest end. For each copy, all that it moves
+    within the window counts: whole laps, and of laps that cross an edge the share of their time
+    that lies within. A copy that stands still during the window does not count as running."""
     if not progress:
         return None
     begin, end = max(own[0] for own in progress), min(own[-1] for own in progress)
     shortest = min(own[-1] - own[0] for own in progress)
     if end <= begin or end - begin < LEAST_OVERLAP * shortest:
         return None
-    paces = [_laps_a_second(own, begin, end) for own in progress]
-    rates = (
-        amount / (len(own) - 1) * pace
-        for own, amount, pace in zip(progress, amounts, paces, strict=True)
-        if pace is not None
-    )
-    return None if None in paces else tuple(rates)
-
-
-def _laps_a_second(times: Sequence[float], begin: float, end: float) -> float | None:
-    laps = list(pairwise(times))
-    within = [lap for lap in laps if begin <= lap[0] and lap[1] <= end]
-    if within:
-        return len(within) / (within[-1][1] - within[0][0])
-    crossing = [lap for lap in laps if lap[0] < end and lap[1] > begin]
-    others = [lap[1] - lap[0] for lap in laps if lap not in crossing]
-    if others and max(lap[1] - lap[0] for lap in crossing) > STANDSTILL * median(others):
+    if any(_stands_still(own, begin, end) for own in progress):
         return None
-    overlaps = ((min(lap[1], end) - max(lap[0], begin)) / (lap[1] - lap[0]) for lap in crossing)
-    return sum(overlaps) / (end - begin)
+    return tuple(
+        amount / (len(own) - 1) * (_laps_within(own, begin, end) / (end - begin))
+        for own, amount in zip(progress, amounts, strict=True)
+    )
+
+
+def _laps_within(times: Sequence[float], begin: float, end: float) -> float:
+    """Returns the number of laps within the window. Laps that cross an edge count in part."""
+    return sum(
+        1.0  # also of a lap that is too short for the clock
+        if begin <= started and ended <= end
+        else max(0.0, min(ended, end) - max(started, begin)) / (ended - started)
+        for started, ended in pairwise(times)
+    )
+
+
+def _stands_still(times: Sequence[float], begin: float, end: float) -> bool:
+    """Whether a copy ends no lap that it began within the window, and is in one that takes much
+    longer than its laps outside of the window."""
+    laps = list(pairwise(times))
+    if any(begin <= lap[0] and lap[1] <= end for lap in laps):
+        return False
+    crossing = [lap[1] - lap[0] for lap in laps if lap[0] < end and lap[1] > begin]
+    others = [lap[1] - lap[0] for lap in laps if lap[0] >= end or lap[1] <= begin]
+    return bool(others) and max(crossing) > STANDSTILL * median(others)
 
 
 def marks_of(loops: int) -> int:
@@ -105,24 +111,26 @@ class TrackedGroup:
         self._group.arm(loops * laps // marks, marks)
 
 
+def rates(moved: Sequence[int], timing: Timing, definition: Definition | None) -> tuple[float, ...]:
+    """Returns the rate of each transfer in one sample, in bytes/s. `moved` has the bytes of each
+    transfer in all loops. In a sustained total, all rates are over the window in which all
+    transfers run, or over the span if this sample has no such window. Otherwise each rate is over
+    the transfer's own time."""
+    if definition == "sustained":
+        return sustained(timing.progress, moved) or tuple(own / timing.span for own in moved)
+    return tuple(own / seconds for own, seconds in zip(moved, timing.seconds, strict=True))
+
+
 def headline(
-    cell: Cell,
-    counted: Sequence[int],
-    timing: Timing,
-    loops: int,
-    definition: Definition | None = None,
+    cell: Cell, counted: Sequence[int], timing: Timing, loops: int, definition: Definition | None
 ) -> float:
     """Returns the bandwidth of one sample in bytes/s. `counted` has the bytes of one loop of each
-    transfer (`Cell.counted`). `definition` says how a total is computed."""
+    transfer (`Cell.counted`). `definition` says how a total is computed (`definition_of`)."""
     moved = [each * loops for each in counted]
-    if cell.report.is_first:
-        return moved[0] / timing.seconds[0]
-    if not cell.report.is_total:
-        return sum(own / each for own, each in zip(moved, timing.seconds, strict=True))
-    rates = None
-    if (definition or definition_of(cell, (timing,))) == "sustained":
-        rates = sustained(timing.progress, moved)
-    return sum(moved) / timing.span if rates is None else sum(rates)
+    if definition in ("serial", "span"):
+        return sum(moved) / timing.span
+    each = rates(moved, timing, definition)
+    return each[0] if cell.report.is_first else sum(each)
 
 
 def definition_of(cell: Cell, timings: Iterable[Timing]) -> Definition | None:

@@ -50,8 +50,8 @@ _HIDDEN, _BEST = Report.HIDDEN, Report.BEST  # Python 3.11 takes long to find me
 
 
 class TransferFigure(msgspec.Struct, frozen=True, gc=False):
-    """The figure of one of several concurrent transfers. In a cell that reports hidden time, the
-    figure is the seconds of one loop, of the kernel alone or of the copies alone.
+    """The figure of one of several concurrent transfers (in a sustained total, while all run). In a
+    cell that reports hidden time: the seconds of one loop, of the kernel or of the copies alone.
 
     transfer: The index of the transfer among the cell's transfers, from 0.
     bytes: Bytes that one loop moves, counted as for the headline figure.

@@ -1,0 +1,21 @@
+// When a job whose threads are timed one by one had moved each of its laps.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace linkgauge {
+
+// One thread of a job: when it began, and when it ended each of its laps, all of equal bytes.
+struct Track {
+  std::span<const double> times;
+  double lap_bytes;
+};
+
+// When the first thread began, and when all threads together had moved 1, 2 … laps' bytes of the
+// job; the last one is when the last thread ended. In a lap of a thread, bytes move evenly. The
+// mean of the threads' times would be shorter: threads that share a CPU wait for each other. All
+// tracks have as many times, at least two.
+std::vector<double> progress_of(std::span<const Track> tracks);
+
+}  // namespace linkgauge
