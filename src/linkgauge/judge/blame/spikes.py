@@ -10,6 +10,7 @@ import statistics
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import accumulate
 
 import msgspec
 from msgspec.structs import replace
@@ -105,10 +106,10 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
         """Returns the standard deviation of the samples without spikes. The visit that adds most to
         it is left out, if the other visits have enough samples, because a neighbour may have
         disturbed this visit."""
-        times = self.times
+        times, spikes = self.times, frozenset(self.spikes)
         rests = (
             [time for place, time in enumerate(times)
-             if place not in self.spikes and place not in visit]
+             if place not in spikes and place not in visit]
             for visit in self.visits
         )  # fmt: skip
         known = [deviation(rest) for rest in rests if len(rest) >= LEAST]
@@ -208,7 +209,7 @@ def _split(case: Case, times: array[float], usual: float, known: float = math.in
     spikes = tuple([at for at, time in enumerate(times) if time > least]) if late else ()
     if len(spikes) > most:
         spikes = ()
-    rest = [time for at, time in enumerate(times) if at not in spikes] if spikes else times
+    rest = [time for time in times if time <= least] if spikes else times
     shown = len(times), slowest, least, spikes
     return Steadiness(case, *shown, deviation(rest) ** 2, len(rest) - 1)
 
@@ -218,19 +219,24 @@ def _spiky(times: Sequence[float], usual: float, known: float) -> tuple[float, i
     exceeds all other samples by several standard deviations (of logarithms)."""
     logs = sorted(map(math.log, times))
     most = int(_MOST_SPIKES * len(logs))
-    least = _apart(logs, usual, known)
+    sums = [0.0, *accumulate(logs)]
+    squares = [0.0, *accumulate(one * one for one in logs)]
+
+    def apart(number: int) -> float:
+        """Returns the bound above the least of the samples, so many of them."""
+        mean = sums[number] / number
+        spread = max(0.0, squares[number] / number - mean * mean)
+        noise = max(math.sqrt(spread * number / (number - 1)), usual)
+        clear = min(_SIGMAS * noise, max(_SIGMAS_KNOWN * noise, known / 2))
+        return mean + max(_SPIKE, clear)
+
+    least = apart(len(logs))
     for count in range(most, 0, -1) if logs[-1] - logs[0] > _SPIKE else ():
-        bound = _apart(logs[:-count], usual, known)
+        bound = apart(len(logs) - count)
         if logs[-count] > bound:
             least = bound
             break
     return math.exp(min(least, math.log(_FAR))), most
-
-
-def _apart(logs: Sequence[float], usual: float, known: float) -> float:
-    noise = max(deviation(logs), usual)
-    clear = min(_SIGMAS * noise, max(_SIGMAS_KNOWN * noise, known / 2))
-    return statistics.fmean(logs) + max(_SPIKE, clear)
 
 
 def pooled(cells: Sequence[Steadiness]) -> float:

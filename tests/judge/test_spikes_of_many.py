@@ -1,0 +1,49 @@
+"""Many samples of a cell, as a budget of minutes takes them of latencies."""
+
+import math
+import random
+import time
+
+import pytest
+
+from linkgauge.judge.blame import spikes
+from linkgauge.model.stats.summary import deviation
+
+
+def _plainly(times, usual, known):
+    """The bound, computed anew for each number of spikes."""
+    logs = sorted(map(math.log, times))
+    most = int(spikes._MOST_SPIKES * len(logs))
+
+    def apart(some):
+        noise = max(deviation(some), usual)
+        clear = min(spikes._SIGMAS * noise, max(spikes._SIGMAS_KNOWN * noise, known / 2))
+        return math.fsum(some) / len(some) + max(spikes._SPIKE, clear)
+
+    bounds = [(apart(logs[:-count]), logs[-count]) for count in range(most, 0, -1)]
+    least = next((bound for bound, late in bounds if late > bound), apart(logs))
+    return min(math.exp(least), spikes._FAR)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_bound_of_spikes_is_that_of_its_definition(seed):
+    draw = random.Random(seed)
+    sigma, late = draw.choice([0.0005, 0.01, 0.1]), draw.choice([1.0, 1.5, 3.0])
+    times = [
+        math.exp(draw.gauss(0, sigma)) * (late if draw.random() < 0.04 else 1)
+        for _ in range(draw.randint(20, 200))
+    ]
+    usual, known = draw.choice([0.0, 0.02]), draw.choice([math.inf, 0.3])
+    bound, most = spikes._spiky(times, usual, known)
+    if math.log(max(times) / min(times)) > spikes._SPIKE:
+        assert bound == pytest.approx(_plainly(times, usual, known), rel=1e-9)
+    assert most == int(spikes._MOST_SPIKES * len(times))
+
+
+def test_many_samples_take_a_moment():
+    """Their square would take hours."""
+    draw = random.Random(1)
+    times = [math.exp(draw.gauss(0, 0.3)) for _ in range(200_000)]
+    began = time.process_time()
+    spikes._spiky(times, 0.0, math.inf)
+    assert time.process_time() - began < 10
