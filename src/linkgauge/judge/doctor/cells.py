@@ -44,6 +44,8 @@ def _outcome(
         # A device that is lost stays lost: what it did before counts for nothing.
         seen = broken(evidence)
         blamed, rest = causes(bad, good, stays=kind == "lost", began=began, seen=seen)
+        if evidence.tool is not None and not good:  # said of a whole output, not of a figure
+            blamed, rest = [], bad
         steps = (*(tools(evidence, first) if first else ()), *remedy)
         for cause in blamed:
             one = f"{count_of(len(cause.cases))} {found}"

@@ -52,7 +52,7 @@ class ReadText(msgspec.Struct, frozen=True):
 
     @property
     def has_figures(self) -> bool:
-        return any(log.figures for log in self.logs)
+        return any(log.is_judged for log in self.logs)
 
 
 def read_text(name: str, text: str) -> list[ReadText]:
