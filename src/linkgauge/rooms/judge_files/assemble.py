@@ -136,6 +136,10 @@ def results_of(
     return tuple(results), judged, list(lost)
 
 
+_UNKNOWN = parse_transfers("null -> null by host:0.cpu")
+"""The transfers of a test that is known by its name alone."""
+
+
 def results_without_figures(failed: Iterable[Failure], backend: str) -> tuple[Result, ...]:
     """Returns a result for each test that has no figures because it failed, with a cell that says
     why. A test that was skipped has none."""
@@ -149,7 +153,7 @@ def _without_figures(test: str, said: Sequence[str], backend: str) -> Result:
     row, words = CATALOG.get(test), "; ".join(dict.fromkeys(said))
     status, kind = _worst_of(said)
     is_skipped = status == "skip"
-    cell = CellResult("all", "all", (), Report.FIRST, status, words, kind=kind)
+    cell = CellResult("all", "all", _UNKNOWN, Report.FIRST, status, words, kind=kind)
     return Result(
         benchmark=test, title=row.title if row is not None else test, backend=backend, size=1,
         unit=BANDWIDTH.symbol, better="higher", reason=words if is_skipped else None,

@@ -290,7 +290,7 @@ class TextScan:
                 self.figures[number] = one._replace(failure=one.failure or failed.said)
             if not own:
                 rest.append(failed)
-            elif not strikes:
+            elif not strikes and status != "skip":
                 self.remarks.append(": ".join(filter(None, failed)))
         self.failures = rest
 

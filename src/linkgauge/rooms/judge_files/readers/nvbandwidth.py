@@ -63,13 +63,14 @@ def _read_text(lines: Sequence[str]) -> Found | None:
     return seen.log(tool or "nvbandwidth", version)
 
 
-_WAIVED = "it was waived: GPUs reach no peers, or the test needs more of them"
+_WAIVED = "was waived: GPUs reach no peers, or the test needs more of them"
 
 
 def _failed(seen: TextScan, name: str, failed: re.Match[str]) -> None:
     """Notes a failure of the test that runs. After the figures of a test, only words about data are
     still of the test."""
     said, test = failed[2] or _WAIVED, failed[1] or name
+    seen.remarks += [] if failed[2] else [f"{test} {_WAIVED}"]
     is_over = any(one.benchmark == test for one in seen.figures)
     if test and not (is_over and meaning_of(said).kind != "wrong-bytes"):
         seen.fail(said, test)
@@ -136,7 +137,7 @@ def _found(tool: str, body: Mapping[str, Any], used: frozenset[int]) -> Found:
             continue
         seen.figures += _of_test(name, test.get("bandwidth_matrix"))
         if (status := test.get("status")) == "Waived":
-            seen.fail(str(test.get("reason") or _WAIVED), name)
+            seen.fail(str(test.get("reason") or f"{name} {_WAIVED}"), name)
         elif status not in ("Passed", None):
             seen.fail(str(test.get("error") or body.get("error") or f"status {status}"), name)
     for text in listed if isinstance(listed, list) else ():
