@@ -197,12 +197,15 @@ def judged_hosts(
     runs = {host: run_of_texts(some, machine, host) for host, some in by_host.items()}
     words = {host: _verdict(judged(run)) for host, run in runs.items()}
     peers = tuple(_compared(host, runs, word) for host, word in words.items())
-    worst = (runs[o.host] for o in sorted(peers, key=lambda one: (-one.low, one.share or 1.0)))
+    order = sorted(peers, key=lambda o: (o.verdict != "fail", -o.low, o.share or 1.0))
+    worst = (runs[one.host] for one in order)
     found = [replace(run, tool=run.tool and replace(run.tool, peers=peers)) for run in worst]
-    return [judged(run) for run in found], int("low" in words.values())
+    return [judged(run) for run in found], int(bool({"fail", "low"} & {*words.values()}))
 
 
 def _verdict(run: Run) -> str:
+    if any(result.status not in ("pass", "skip") for result in run.results):
+        return "fail"
     if outcome_of(run).code:
         return "low"
     is_any = any(cell.verdict == "ok" for result in run.results for cell in result.cells)
