@@ -378,34 +378,3 @@ def test_a_value_of_another_kind_is_one_line(path, change_one):
     change(path, f"UPDATE {change_one}")
     with pytest.raises(StoreError, match=f"the history {path} is not usable: it is damaged: "):
         read(path)
-
-
-class TestReadOnly:
-    """A history on a medium that cannot be written to is read all the same."""
-
-    @pytest.fixture
-    def frozen(self, tmp_path, monkeypatch):
-        path = tmp_path / "history.db"
-        with opened(address(str(path))) as store:
-            add(store, run_at(0), Path("/kept"))
-        real = os.access
-
-        def access(place, mode):
-            return real(place, mode) and not (mode == os.W_OK and tmp_path in (place, place.parent))
-
-        monkeypatch.setattr(os, "access", access)
-        return path
-
-    def test_it_is_read_and_left_as_it_is(self, frozen):
-        before = sorted((one.name, one.stat().st_mtime_ns) for one in frozen.parent.iterdir())
-        with opened(address(str(frozen)), must_exist=True) as store:
-            assert len(runs_of(store, Filter())) == 1
-            during = sorted((one.name, one.stat().st_mtime_ns) for one in frozen.parent.iterdir())
-        assert during == before
-
-    def test_writing_says_why_it_cannot(self, frozen):
-        with (
-            opened(address(str(frozen))) as store,
-            pytest.raises(StoreError, match=f"{frozen.parent} cannot be written to"),
-        ):
-            add(store, run_at(1), Path("/kept"))
