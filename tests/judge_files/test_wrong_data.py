@@ -127,3 +127,26 @@ def test_a_failed_call_costs_its_test_and_no_other(tmp_path):
     run, cells = _judged(f"{head}{error}\n")
     assert [cell.status for cell in cells] == ["pass", "pass", "error"]
     assert outcome_of(run).code == 3
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        ("nvbandwidth", "-t", "0"),
+        ("nvbandwidth", "-j", "-t", "0"),
+        ("all_reduce_perf", "-b", "64M", "-e", "64M", "-g", "2"),
+        ("rocm-bandwidth-test",),
+        ("rocm-bandwidth-test", "-v"),
+        ("TransferBench", "p2p", "64M"),
+        ("p2pBandwidthLatencyTest",),
+        ("bandwidthTest",),
+    ],
+    ids=" ".join,
+)
+def test_what_linkgauge_prints_as_a_tool_of_wrong_bytes_fails(tool):
+    fault = "flip sim:0 offset=54321 bit=3"
+    done = called("as", "--machine", "islands-2x4", "--fault", fault, *tool)
+    assert done.returncode == 1
+    run, cells = _judged(done.stdout + done.stderr)
+    assert any(cell.status == "fail" for cell in cells)
+    assert outcome_of(run).code == 1

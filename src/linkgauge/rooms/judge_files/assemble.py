@@ -136,6 +136,8 @@ def results_of(
     return tuple(results), judged, list(lost)
 
 
+_MOST_WORDS = 3
+"""The most failures of a test that its reason lists."""
 _UNKNOWN = parse_transfers("null -> null by host:0.cpu")
 """The transfers of a test that is known by its name alone."""
 
@@ -150,14 +152,16 @@ def results_without_figures(failed: Iterable[Failure], backend: str) -> tuple[Re
 
 
 def _without_figures(test: str, said: Sequence[str], backend: str) -> Result:
-    row, words = CATALOG.get(test), "; ".join(dict.fromkeys(said))
+    row, each = CATALOG.get(test), list(dict.fromkeys(said))
+    words = "; ".join(each[:_MOST_WORDS])
+    words += f"; and {len(each) - _MOST_WORDS} more" if len(each) > _MOST_WORDS else ""
     status, kind = _worst_of(said)
     is_skipped = status == "skip"
     cell = CellResult("all", "all", _UNKNOWN, Report.FIRST, status, words, kind=kind)
     return Result(
         benchmark=test, title=row.title if row is not None else test, backend=backend, size=1,
         unit=BANDWIDTH.symbol, better="higher", reason=words if is_skipped else None,
-        status=status, cells=() if is_skipped else (cell,),
+        status=status, cells=() if is_skipped else (cell,), sweep=True,
     )  # fmt: skip
 
 

@@ -11,6 +11,9 @@ from linkgauge.model.errors import OutcomeKind
 MOST_WORDS = 160
 """The most characters of a tool's words that are kept."""
 
+FAILED_PATH = re.compile(r"\s*([\w-]{3,60}): fail: (.{1,400}\b(?:wrong|mismatch).{0,200})")
+"""What `linkgauge as` writes to stderr of a path with wrong bytes, for any tool."""
+
 
 class Meaning(NamedTuple):
     """The status of a cell of which a tool reports a failure, and why the cell did not pass."""

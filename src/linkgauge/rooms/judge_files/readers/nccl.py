@@ -163,7 +163,7 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
 
 
 def _wrong(count: str) -> str:
-    return f"{count} wrong elements"
+    return f"{count} wrong element{'' if count == '1' else 's'}"
 
 
 def _ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]]) -> int:
