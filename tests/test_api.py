@@ -217,6 +217,7 @@ class TestOptions:
             ({"json": True}, "unexpected keyword argument 'json'"),
             ({"wait": 1}, "--wait is True or False"),
             ({"size": True}, "--size takes a value"),
+            ({"verify": "no"}, "verify is True or False"),
         ],
     )
     def test_what_is_no_option_is_an_error_of_the_caller(self, options, message):
@@ -241,6 +242,12 @@ class TestOptions:
             lambda: linkgauge.scale("all_reduc"),
             lambda: linkgauge.vary(),
             lambda: linkgauge.vary(experiment="list"),
+            lambda: linkgauge.run("device_local_copy", out="\0"),
+            lambda: linkgauge.load("\0"),
+            lambda: linkgauge.load_all("\0"),
+            lambda: linkgauge.compare("\0", "x"),
+            lambda: linkgauge.compare([], []),
+            lambda: linkgauge.gate([], baseline=[]),
         ],
     )
     def test_what_a_command_refuses_is_an_input_error(self, call, tmp_path, monkeypatch, capfd):

@@ -111,6 +111,10 @@ def gathered(tmp_path):
             f"rank 2 (box, process 102) has linkgauge 0.0.7, rank 0 has {linkgauge.__version__}: ",
         ),
         (
+            [card(1), card(2, protocol=1, commit="0123456789ab" + 28 * "c")], 3,
+            f" has linkgauge {linkgauge.__version__} of commit 0123456789ab, rank 0 has ",
+        ),
+        (
             [card(1), card(1, process=7), card(2)], 3,
             "rank 1 (box, process 7) appears twice: rank 1 (box, process 101) came first",
         ),

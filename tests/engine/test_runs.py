@@ -121,6 +121,13 @@ def test_samples_that_fit_no_cell_are_refused(tmp_path, field, change, why):
     assert f"samples.bin is damaged: {why}" in refusal(path)
 
 
+def test_a_folder_in_place_of_the_samples_is_named(tmp_path):
+    path, samples = kept(tmp_path / "a")
+    samples.unlink()
+    samples.mkdir()
+    assert refusal(path) == f"cannot read {samples}: Is a directory"
+
+
 def test_values_are_counted_before_they_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "MOST_VALUES", WHOLE.count(b",") - 1)
     assert "it is not a run" in refusal(written(tmp_path, WHOLE))

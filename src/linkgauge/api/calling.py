@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 import click
@@ -73,6 +74,8 @@ def _options(made: click.Command, given: Mapping[str, object]) -> Iterator[str]:
     for name, value in given.items():
         own = RENAMED.get(name, name)
         if f"no_{own}" in known:
+            if value not in (None, True, False):
+                raise TypeError(f"{name} is True or False")
             yield from _words(known[f"no_{own}"], value is False)
         elif own in known:
             yield from _words(known[own], value)
@@ -104,7 +107,16 @@ def _each(value: object) -> Iterable[object]:
 
 
 def _text(value: object) -> str:
-    return str(os.fspath(value)) if isinstance(value, os.PathLike) else str(value)
+    """Returns the word for a value. Raises InputError for one that no command line can hold."""
+    text = str(os.fspath(value)) if isinstance(value, os.PathLike) else str(value)
+    if "\0" in text:
+        raise InputError(f"{text!r} holds a null character, which no name of a file has")
+    return text
+
+
+def path_of(value: str | os.PathLike[str]) -> Path:
+    """Returns the path that a caller names. Raises InputError if no file can have that name."""
+    return Path(_text(value))
 
 
 def takes(options: type) -> Callable[[_F], _F]:

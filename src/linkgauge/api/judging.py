@@ -13,7 +13,7 @@ from linkgauge.judge.findings import Finding
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 
-from .calling import LOG, Say, asked, takes
+from .calling import LOG, Say, asked, path_of, takes
 from .keywords import (
     CompareKeywords,
     DevicesKeywords,
@@ -131,16 +131,22 @@ def _side(side: Side | Sequence[Side], say: Say) -> list[RunFigures]:
     if isinstance(side, MeasuredRun):
         return [figures_of(side.run)]
     if isinstance(side, str | PathLike):
-        return side_of(Path(side), say)
-    return [figures for one in side for figures in _side(one, say)]
+        return side_of(path_of(side), say)
+    return [figures for one in _several(side) for figures in _side(one, say)]
 
 
 def _runs(side: Side | Sequence[Side] | None, say: Say) -> list[tuple[Path | None, Run]]:
     if isinstance(side, MeasuredRun):
         return [(side.folder, side.run)]
     if side is None or isinstance(side, str | PathLike):
-        return runs_of(None if side is None else Path(side), say)
-    return [run for one in side for run in _runs(one, say)]
+        return runs_of(None if side is None else path_of(side), say)
+    return [run for one in _several(side) for run in _runs(one, say)]
+
+
+def _several(side: Sequence[Side]) -> Sequence[Side]:
+    if not side:
+        raise InputError("a side has no runs: give a run, or several")
+    return side
 
 
 def _names(sides: Sequence[Side | Sequence[Side]]) -> list[str]:
@@ -157,5 +163,5 @@ def _name(side: Side | Sequence[Side]) -> str:
     if isinstance(side, MeasuredRun):
         return side.run.label
     if isinstance(side, str | PathLike):
-        return str(Path(side))
+        return str(path_of(side))
     return ", ".join(dict.fromkeys(map(_name, side)))

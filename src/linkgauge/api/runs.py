@@ -24,6 +24,8 @@ from linkgauge.report.results import label
 from linkgauge.report.rows import CellRow, OneRun, SampleRow, cell_rows, sample_rows
 from linkgauge.report.tables import CELLS, SAMPLES, RowTable
 
+from .calling import path_of
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -107,7 +109,7 @@ def view_of(kept: OneRun | Kept) -> MeasuredRun:
 def load(path: StrPath) -> MeasuredRun:
     """Reads a run from a run.json, from a journal.jsonl, from a run's folder, or from what
     `linkgauge pack` wrote. Raises InputError if there is no readable run."""
-    path = Path(path)
+    path = path_of(path)
     if path.is_dir() and not is_run(path):
         raise InputError(f"{path} is not a run's folder: load_all() reads all runs in it")
     return view_of(judged(read_run(path), path))
@@ -116,7 +118,7 @@ def load(path: StrPath) -> MeasuredRun:
 def load_all(path: StrPath) -> tuple[MeasuredRun, ...]:
     """Reads all runs below a folder, sorted by path; for a run's own folder, reads that run. Runs
     that cannot be read are left out with a warning. Raises InputError if there are no runs."""
-    path = Path(path)
+    path = path_of(path)
     found = [path] if is_run(path) else run_folders(path)
     runs = []
     for folder in found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -41,7 +42,8 @@ class StoreError(LinkgaugeError):
 class Store:
     """An open history. The methods `reading` and `writing` begin transactions."""
 
-    def __init__(self, engine: Engine, url: URL) -> None:
+    def __init__(self, engine: Engine, url: URL, read_only: Path | None = None) -> None:
+        self._read_only = read_only
         self._engine = engine
         self._url = url
         self.shown = shown(url)
@@ -61,7 +63,10 @@ class Store:
     def writing(self, *, alone: bool = False) -> Iterator[Connection]:
         """Begins a transaction for writing. The transaction is committed at the end, or rolled back
         after an error. With `alone`, no other writer works at the same time; in SQLite this is
-        always so."""
+        always so. Raises StoreError if the history can only be read."""
+        if self._read_only is not None:
+            said = f"{self._read_only} cannot be written to, so it can only be read"
+            raise StoreError(_line(self._url, said))
         with problems(self._url), self._engine.begin() as connection:
             if self.is_postgresql:
                 shared = "" if alone else "_shared"
@@ -101,8 +106,12 @@ def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
             "DIR what was measured before"
         )
     with problems(url):
-        engine = _of_file(url, path) if is_file else _of_server(url)
-    store = Store(engine, url)
+        read_only = _unwritable(path) if is_file else None
+        if read_only is not None:
+            engine = _of_unwritable(path)
+        else:
+            engine = _of_file(url, path) if is_file else _of_server(url)
+    store = Store(engine, url, read_only)
     try:
         _bring_up(store)
         yield store
@@ -134,6 +143,29 @@ def _bring_up(store: Store) -> None:
             f"the history {store.shown} is of a later linkgauge (version {found}, not {VERSION}): "
             "use that one"
         )
+
+
+def _unwritable(path: Path) -> Path | None:
+    """Returns the file or its folder if it exists and cannot be written to; else None. SQLite
+    writes a journal beside the file, so the folder has to be writable, too."""
+    places = (path.parent, path) if path.is_file() else ()
+    return next((place for place in places if not os.access(place, os.W_OK)), None)
+
+
+def _of_unwritable(path: Path) -> Engine:
+    """Opens a file for reading. Without a write-ahead log nothing can change it, and SQLite needs
+    no locks (sqlite.org/uri.html)."""
+    log = path.with_name(f"{path.name}-wal")
+    is_whole = not log.exists() or not log.stat().st_size
+    query = {"mode": "ro", "uri": "true"} | ({"immutable": "1"} if is_whole else {})
+    url = URL.create("sqlite", database=path.absolute().as_uri(), query=query)
+    engine = create_engine(url, connect_args={"timeout": BUSY})
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None
+
+    return engine
 
 
 def _of_file(url: URL, path: Path) -> Engine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -24,6 +25,9 @@ def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
     writer."""
     # Not to wait for a pipe's writer: to wait for what a writer has to say is another matter.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     with os.fdopen(descriptor, "rb") as file:
         os.set_blocking(descriptor, True)
         content = file.read(len(begins))

@@ -26,6 +26,7 @@ OutcomeKind = Literal[
     "budget",
     "wrong-bytes",
     "limit",
+    "reported",
     "call",
     "memory",
     "lost",
@@ -35,7 +36,8 @@ OutcomeKind = Literal[
 ]
 """Why a cell did not pass. Skipped: the size does not fit, the cell is unsupported, a device cannot
 reach its peer, there is no IMEX channel, a device was set aside, the run was interrupted before,
-or its time budget was used. Failed: wrong bytes, or below a limit. Error: a native call failed,
+or its time budget was used. Failed: wrong bytes, below a limit, or the tool that measured it
+reports a failure without its reason (`reported`). Error: a native call failed,
 memory ran out, the device was lost, a signal ended the worker (`crash`), the worker exited
 (`exit`), or it took too long."""
 

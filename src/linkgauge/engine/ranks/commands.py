@@ -20,7 +20,8 @@ PROTOCOL = 3
 
 class Card(msgspec.Struct, frozen=True, tag=True):
     """The first message of a member. It states who the member is and which CPUs it may use. `token`
-    proves that the member belongs to this launch."""
+    proves that the member belongs to this launch. `commit` is that of its checkout, if it runs from
+    one."""
 
     rank: int
     host: str
@@ -29,6 +30,7 @@ class Card(msgspec.Struct, frozen=True, tag=True):
     protocol: int = PROTOCOL
     token: bytes = b""
     cpus: tuple[int, ...] = ()
+    commit: str | None = None
 
 
 class Told(msgspec.Struct, frozen=True, tag=True):

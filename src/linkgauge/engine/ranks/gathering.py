@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
@@ -35,6 +36,7 @@ from linkgauge.machine.processes.wire import (
     listen_at,
     listen_here,
 )
+from linkgauge.machine.source import commit
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.ranks import LostRank, Oversubscription, Rank, RankLost
 
@@ -64,7 +66,19 @@ def join_seconds(launch: Launch, limit: float | None) -> float:
 
 def card_of(launch: Launch, token: bytes = b"") -> Card:
     cpus = tuple(sorted(os.sched_getaffinity(0)))
-    return Card(launch.rank, host_name(), os.getpid(), __version__, PROTOCOL, token, cpus)
+    own = commit(Path(__file__))
+    return Card(launch.rank, host_name(), os.getpid(), __version__, PROTOCOL, token, cpus, own)
+
+
+def _unlike(card: Card) -> str:
+    """Returns how a rank's linkgauge differs from ours. Two checkouts of one version differ in the
+    commit."""
+    own, its = __version__, card.version
+    if own == its:
+        ours = commit(Path(__file__))
+        its += f" of commit {card.commit[:12]}" if card.commit else f", messages {card.protocol}"
+        own += f" of commit {ours[:12]}" if ours and card.commit else f", messages {PROTOCOL}"
+    return f"{_rank(card)} has linkgauge {its}, rank 0 has {own}"
 
 
 def serve_as_rank(
@@ -254,10 +268,7 @@ class Gathering:
 
     def _check(self, card: Card) -> None:
         if (card.version, card.protocol) != (__version__, PROTOCOL):
-            raise InputError(
-                f"{_rank(card)} has linkgauge {card.version}, rank 0 has {__version__}: "
-                "install the same version everywhere"
-            )
+            raise InputError(f"{_unlike(card)}: install the same version everywhere")
         if not 0 <= card.rank < self._launch.size:
             raise InputError(
                 f"{_rank(card)} is beyond the {self._launch.size} ranks of this launch"

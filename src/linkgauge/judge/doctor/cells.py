@@ -43,7 +43,11 @@ def _outcome(
         bad = [case for case in bad if sheet_id(case.result) not in together]
         # A device that is lost stays lost: what it did before counts for nothing.
         seen = broken(evidence)
-        blamed, rest = causes(bad, good, stays=kind == "lost", began=began, seen=seen)
+        # What a tool says of a whole output, or of a test without figures, names no part.
+        wide = [c for c in bad if evidence.tool and (not good or c.cell.summary is None)]
+        rest = [case for case in bad if case not in wide]
+        blamed, rest = causes(rest, good, stays=kind == "lost", began=began, seen=seen)
+        rest = [*rest, *wide]
         steps = (*(tools(evidence, first) if first else ()), *remedy)
         for cause in blamed:
             one = f"{count_of(len(cause.cases))} {found}"

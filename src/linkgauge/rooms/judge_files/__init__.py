@@ -5,7 +5,9 @@ from linkgauge.registry import Room
 ROOM = Room(
     "judge_files",
     commands={"judge": f"{__name__}.command:judge_files"},
-    checks=tuple(f"{__name__}.checks:check_{name}" for name in ("hosts", "settings", "peers")),
+    checks=tuple(
+        f"{__name__}.checks:check_{name}" for name in ("hosts", "reported", "settings", "peers")
+    ),
     sections=(f"{__name__}.section:SECTION",),
     machines={"texts": f"{__name__}.descriptions:given"},
 )

@@ -25,12 +25,13 @@ from linkgauge.model.notes import STAGED
 from linkgauge.model.operations.busbw import average_bus
 from linkgauge.model.ranks import Rank
 from linkgauge.model.stats.summary import summarize
-from linkgauge.model.transfer import Benchmark, Cell, Engine, Transfer
-from linkgauge.model.units import COLLECTIVE, Better, unit_of
+from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
+from linkgauge.model.units import BANDWIDTH, COLLECTIVE, Better, unit_of
 
 from .descriptions import Described
+from .failures import Meaning, meaning_of
 from .products import product_of
-from .told import ToldFigure
+from .told import Failure, ToldFigure
 
 
 def machine_of(described: Described, backend: str) -> Machine:
@@ -116,9 +117,10 @@ def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
 
 def results_of(
     told: Iterable[ToldFigure], machine: Machine, backend: str
-) -> tuple[tuple[Result, ...], int]:
-    """Returns the results that these figures give, and the number of figures in their cells."""
-    results, judged = list[Result](), 0
+) -> tuple[tuple[Result, ...], int, list[Failure]]:
+    """Returns the results that these figures give, the number of figures in their cells, and the
+    failures of figures that became no cell."""
+    results, judged, lost = list[Result](), 0, dict[Failure, None]()
     # A table of a collective has all sizes.
     tables = grouped(((o.benchmark, None if o.work else o.size, o.ranks), o) for o in told)
     for some in tables.values():
@@ -126,8 +128,47 @@ def results_of(
         cells = [_cell(c, figures[c.place], table) for c in table.cells if c.place in figures]
         if cells:
             results.append(_result(table, cells))
-            judged += sum(len(figures[cell.place]) for cell in cells)
-    return tuple(results), judged
+            judged += sum(one.is_measured for cell in cells for one in figures[cell.place])
+        placed = {cell.place for cell in cells}
+        for one in some:
+            if one.failure and one.place not in placed:
+                lost[Failure(one.benchmark, one.failure)] = None
+    return tuple(results), judged, list(lost)
+
+
+_MOST_WORDS = 3
+"""The most failures of a test that its reason lists."""
+_UNKNOWN = parse_transfers("null -> null by host:0.cpu")
+"""The transfers of a test that is known by its name alone."""
+
+
+def results_without_figures(failed: Iterable[Failure], backend: str) -> tuple[Result, ...]:
+    """Returns a result for each test that has no figures because it failed, with a cell that says
+    why. A test that was skipped has none."""
+    return tuple(
+        _without_figures(test, said, backend)
+        for test, said in grouped((one.test, one.said) for one in failed).items()
+    )
+
+
+def _without_figures(test: str, said: Sequence[str], backend: str) -> Result:
+    row, each = CATALOG.get(test), list(dict.fromkeys(said))
+    words = "; ".join(each[:_MOST_WORDS])
+    words += f"; and {len(each) - _MOST_WORDS} more" if len(each) > _MOST_WORDS else ""
+    status, kind = _worst_of(said)
+    is_skipped = status == "skip"
+    cell = CellResult("all", "all", _UNKNOWN, Report.FIRST, status, words, kind=kind)
+    return Result(
+        benchmark=test, title=row.title if row is not None else test, backend=backend, size=1,
+        unit=BANDWIDTH.symbol, better="higher", reason=words if is_skipped else None,
+        status=status, cells=() if is_skipped else (cell,), sweep=True,
+    )  # fmt: skip
+
+
+def _worst_of(said: Iterable[str]) -> Meaning:
+    """Returns what words mean together. Wrong data counts before all else."""
+    order = "fail", "error", "skip"
+    return min(map(meaning_of, said), key=lambda one: order.index(one.status))
 
 
 def _result(table: Benchmark, cells: Sequence[CellResult]) -> Result:
@@ -178,9 +219,12 @@ def _own_cells(told: Iterable[ToldFigure], devices: Sequence[Device]) -> Iterato
 def _cell(cell: Cell, told: Sequence[ToldFigure], table: Benchmark) -> CellResult:
     """Returns the cell with these figures. Each of several figures is a sample."""
     size, better = table.size or 1, table.unit.better
-    samples = tuple(one.figure for one in told if one.part is None)
+    said = tuple(dict.fromkeys(one.failure for one in told if one.failure))
+    failed = _worst_of(said) if said else None
+    measured = [] if failed and failed.status == "error" else [o for o in told if o.is_measured]
+    samples = tuple(one.figure for one in measured if one.part is None)
     counted = cell.counted(size)
-    parts = tuple(_parts(told, counted, better))
+    parts = tuple(_parts(measured, counted, better))
     if not samples:
         samples = tuple(map(sum, zip(*(part.samples for part in parts), strict=False)))
     staged = any(one.staged for one in told)
@@ -188,14 +232,16 @@ def _cell(cell: Cell, told: Sequence[ToldFigure], table: Benchmark) -> CellResul
         cell = replace(cell, transfers=tuple(map(_by_host, cell.transfers)))
     return CellResult(
         **asdict(cell),
-        status="pass" if samples else "error",
+        status=failed.status if failed else "pass" if samples else "error",
+        reason="; ".join(said) or None,
         bytes=told[0].size or size if cell.report.is_latency else cell.bytes_reported(size),
         samples=samples,
         summary=summarize(samples, better),
         parts=parts,
         definition="span" if cell.report.is_total else None,
         notes=(STAGED,) if staged else (),
-        kind=None if samples else "call",
+        kind=failed.kind if failed else None if samples else "call",
+        verified=False if failed and failed.kind == "wrong-bytes" else None,
     )
 
 

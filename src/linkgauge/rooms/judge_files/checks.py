@@ -12,6 +12,8 @@ import msgspec
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.tool_run import ToolRun
+from linkgauge.model.grouped import grouped
+from linkgauge.model.units import count_of
 
 from .products import shipped
 
@@ -46,6 +48,21 @@ def is_net(tool: ToolRun) -> bool:
 def is_across(tool: ToolRun) -> bool:
     """Whether several hosts took part."""
     return len(tool.hosts) > 1 or (not tool.hosts and is_net(tool))
+
+
+def check_reported(evidence: Evidence) -> Iterator[Finding]:
+    """Finds figures of which the tool reports a failure without a reason."""
+    said = grouped(
+        (cell.reason, spoken(result, cell))
+        for result in evidence.results
+        for cell in result.cells
+        if cell.kind == "reported"
+    )
+    for reason, cells in said.items():
+        found = f"{count_of(len(cells))} failed: {reason}"
+        why = "the tool tells no reason, so nothing shows that its data are right"
+        remedy = ("# Measure again with the tool's own check of data.",)
+        yield Finding("reported", "fail", cells[0], found, why, remedy, tuple(cells))
 
 
 def check_settings(evidence: Evidence) -> Iterator[Finding]:
@@ -112,3 +129,7 @@ def check_hosts(evidence: Evidence) -> Iterator[Finding]:
                 f"{one.worst}: {one.share:.0%} of theirs"
             )
             yield Finding("host", severity, one.host, found, why, cells=(one.worst,))
+        elif one.verdict == "fail":
+            found = "figures of it failed, whatever the others reach"
+            why = "its tool reports wrong data or another failure"
+            yield Finding("host", "fail", one.host, found, why)

@@ -23,17 +23,15 @@ from linkgauge.model.names import and_all
 from linkgauge.model.settings import Settings
 from linkgauge.report.files import write_run
 
-from .assemble import across, machine_of, results_of
+from .assemble import across, machine_of, results_of, results_without_figures
 from .descriptions import FORMS, MOST_BYTES, Described, describe, of_product, read_file
+from .failures import meaning_of
 from .products import product_of, split_product
 from .readers import ReadText, read_text
 from .told import Facts, Log, ToldFigure, ToldGpu, merged
 
 _STDIN = "-"
 _MOST_HOSTS = 64
-_MOST = 1e18
-"""The largest figure that is accepted in any unit. Tools print 0 for what they could not
-measure."""
 
 
 def read_given_files(paths: Sequence[Path]) -> list[ReadText]:
@@ -56,8 +54,10 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     """Returns the run that the texts describe. Raises InputError if the texts have no figures, or
     if `machine` cannot be read."""
     logs = [log for text in texts for log in text.logs]
-    told = [figure for log in logs for figure in log.figures if 0 < figure.figure < _MOST]
-    if not told:
+    figures = (figure for log in logs for figure in log.figures)
+    told = [figure for figure in figures if figure.is_measured or figure.failure]
+    failures = [failure for log in logs for failure in log.failures]
+    if not told and all(meaning_of(one.said).status == "skip" for one in failures):
         raise _nothing(texts)
     described = _described(texts, told, machine)
     space = next((log.space for log in logs if log.space), "cuda")
@@ -65,7 +65,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     backend = "opencl" if any(one and one.amd for one in products) else space
     about = _about(texts, logs, described)
     known = machine_of(described, backend)
-    ranks, own = max(one.ranks for one in told), len(known.all_devices)
+    ranks, own = max((one.ranks for one in told), default=0), len(known.all_devices)
     assumed = list(about.assumed)
     if len(about.hosts) < 2 and own < ranks <= _MOST_HOSTS * own and not ranks % own:
         hosts = tuple(f"host{number}" for number in range(ranks // own))
@@ -77,8 +77,9 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
         assumed.append("all accelerators took part (the text lists no ranks)")
     if len(about.hosts) > 1 and ranks > own:
         known = across(known, backend, about.hosts, ranks)
-    results, judged = results_of(told, known, backend)
-    if not judged:
+    results, judged, lost = results_of(told, known, backend)
+    results += results_without_figures((*failures, *lost), backend)
+    if not results:
         devices = len(known.all_devices)
         raise InputError(
             f"the figures are of more accelerators than the {devices} that the machine has: "
@@ -94,7 +95,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
 
 def _nothing(texts: Sequence[ReadText]) -> InputError:
     logs = [log for text in texts for log in text.logs]
-    failed = next((one for log in logs for one in log.failed), None)
+    failed = next((one for log in logs for one in (*log.remarks, *_said(log))), None)
     if failed is not None:
         said = f"no figure, as the tool says itself: {failed}"
     elif logs:
@@ -105,6 +106,10 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
     else:
         said = "no output of a tool that is known (linkgauge judge --help lists them)"
     return InputError(f"{and_all(text.name for text in texts)}: {said}")
+
+
+def _said(log: Log) -> Iterator[str]:
+    return (f"{one.test}: {one.said}" for one in log.failures)
 
 
 def _described(
@@ -156,7 +161,7 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         nearest={str(index): near for index, near in known.nearest.items()},
         warnings=tuple(sorted(known.warnings))[:3],
         relaxed=known.relaxed,
-        failed=tuple(one for log in logs for one in log.failed),
+        failed=tuple(one for log in logs for one in log.remarks),
     )
 
 
@@ -192,12 +197,15 @@ def judged_hosts(
     runs = {host: run_of_texts(some, machine, host) for host, some in by_host.items()}
     words = {host: _verdict(judged(run)) for host, run in runs.items()}
     peers = tuple(_compared(host, runs, word) for host, word in words.items())
-    worst = (runs[o.host] for o in sorted(peers, key=lambda one: (-one.low, one.share or 1.0)))
+    order = sorted(peers, key=lambda o: (o.verdict != "fail", -o.low, o.share or 1.0))
+    worst = (runs[one.host] for one in order)
     found = [replace(run, tool=run.tool and replace(run.tool, peers=peers)) for run in worst]
-    return [judged(run) for run in found], int("low" in words.values())
+    return [judged(run) for run in found], int(bool({"fail", "low"} & {*words.values()}))
 
 
 def _verdict(run: Run) -> str:
+    if any(result.status not in ("pass", "skip") for result in run.results):
+        return "fail"
     if outcome_of(run).code:
         return "low"
     is_any = any(cell.verdict == "ok" for result in run.results for cell in result.cells)

@@ -18,10 +18,13 @@ from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH
 
+from .failures import MOST_WORDS, meaning_of
 from .lines import Grid, grid_at
 from .products import product_of
 
 MIB = 1 << 20
+_MOST = 1e18
+"""The largest figure that is accepted in any unit."""
 
 
 class ToldGpu(msgspec.Struct, frozen=True):
@@ -122,6 +125,7 @@ class ToldFigure(NamedTuple):
     staged: Whether the driver copies over the host's memory.
     of: The row that says what it is of, where the benchmark is none of the catalogue's.
     host: What it is of, where no row of a table says it.
+    failure: The words by which the tool reports that it failed; empty if it does not.
     """
 
     benchmark: str
@@ -135,6 +139,12 @@ class ToldFigure(NamedTuple):
     staged: bool = False
     of: Row | None = None
     host: HostFigure | None = None
+    failure: str = ""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether there is a figure. Tools print 0 for what they could not measure."""
+        return 0 < self.figure < _MOST
 
     @property
     def place(self) -> tuple[str, str]:
@@ -186,16 +196,30 @@ def copied(
     return ToldFigure(name, *place, gigabytes * 1e9, size, staged=staged, of=of)
 
 
+class Failure(NamedTuple):
+    """A failure that a tool reports of a test without figures, in the tool's words."""
+
+    test: str
+    said: str
+
+
 class Log(msgspec.Struct, frozen=True):
-    """The output of one call of a tool. `hosts` are the names of the hosts that took part. `failed`
-    lists the failures in the output. `space` names the backend of the accelerators."""
+    """The output of one call of a tool. `hosts` are the names of the hosts that took part.
+    `failures` are of tests without figures. `remarks` are what else the tool says, or what was left
+    out. `space` names the backend of the accelerators."""
 
     tool: str
     figures: tuple[ToldFigure, ...]
     version: str | None = None
     hosts: tuple[str, ...] = ()
-    failed: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    remarks: tuple[str, ...] = ()
     space: str = ""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there is anything to judge."""
+        return bool(self.figures or self.failures)
 
 
 class Found(NamedTuple):
@@ -212,12 +236,13 @@ def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
 
 
 class TextScan:
-    """The lines of a text, the numbers of those that a reader understood so far, and the figures
-    and accelerators that it found there."""
+    """The lines of a text, the numbers of those that a reader understood so far, and the figures,
+    failures and accelerators that it found there."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines, self.used = lines, set[int]()
         self.figures, self.gpus = list[ToldFigure](), dict[int, ToldGpu]()
+        self.failures, self.remarks = list[Failure](), list[str]()
 
     def each(self, *patterns: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
         """Yields the lines that begin as a pattern says, each by its number and with the first
@@ -241,6 +266,34 @@ class TextScan:
             self.used.discard(start - 1)
         return figures
 
+    def fail(self, said: str, test: str = "", since: int | None = None) -> None:
+        """Notes a failure in the tool's words. It is of the figures of a test, or of all figures
+        without a name, wherever they stand. With `since`, it is of the figures from this number on
+        alone. If there are none, it is a failure of the test."""
+        said = " ".join(said.split())[:MOST_WORDS]
+        own = self.figures[since:] if since is not None else []
+        if own and since is not None:
+            self.figures[since:] = [one._replace(failure=one.failure or said) for one in own]
+        else:
+            self.failures.append(Failure(test, said))
+
+    def _strike(self) -> None:
+        """Assigns each failure to its figures. A failed call of no named test broke the output off,
+        so the figures before it count. What was waived has no figures."""
+        rest = list[Failure]()
+        for failed in self.failures:
+            status = meaning_of(failed.said).status
+            strikes = status == "fail" or (status == "error" and failed.test)
+            own = [n for n, one in enumerate(self.figures) if failed.test in ("", one.benchmark)]
+            for number in own if strikes else ():
+                one = self.figures[number]
+                self.figures[number] = one._replace(failure=one.failure or failed.said)
+            if not own:
+                rest.append(failed)
+            elif not strikes and status != "skip":
+                self.remarks.append(": ".join(filter(None, failed)))
+        self.failures = rest
+
     def facts(self, **facts: Any) -> Found | None:
         """Returns these facts and the accelerators, or None if there are none."""
         told = Facts(gpus=self.gpus, **facts)
@@ -250,13 +303,21 @@ class TextScan:
         self,
         tool: str,
         version: str | None = None,
-        failed: Iterable[str] = (),
         hosts: tuple[str, ...] = (),
         space: str = "",
         **facts: Any,
     ) -> Found:
         """Returns the output of a tool, with the accelerators and these facts."""
-        log = Log(tool, tuple(self.figures), version or None, hosts, tuple(failed), space)
+        self._strike()
+        failures = (Failure(test or tool, f"{tool} says: {said}") for test, said in self.failures)
+        figures = (
+            one._replace(failure=f"{tool} says: {one.failure}") if one.failure else one
+            for one in self.figures
+        )
+        log = Log(
+            tool, tuple(figures), version or None, hosts,
+            tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(self.remarks)), space,
+        )  # fmt: skip
         return Found((log,), Facts(gpus=self.gpus, **facts), frozenset(self.used))
 
 

@@ -13,9 +13,10 @@ from pkgutil import iter_modules
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.rooms.judge_files.failures import FAILED_PATH
 from linkgauge.rooms.judge_files.lines import cleaned, words_in
 from linkgauge.rooms.judge_files.products import shipped
-from linkgauge.rooms.judge_files.told import Facts, Log, Reader
+from linkgauge.rooms.judge_files.told import Facts, Failure, Log, Reader
 
 
 @cache
@@ -52,7 +53,7 @@ class ReadText(msgspec.Struct, frozen=True):
 
     @property
     def has_figures(self) -> bool:
-        return any(log.figures for log in self.logs)
+        return any(log.is_judged for log in self.logs)
 
 
 def read_text(name: str, text: str) -> list[ReadText]:
@@ -71,7 +72,9 @@ def read_text(name: str, text: str) -> list[ReadText]:
 
 def _read(name: str, lines: Sequence[str]) -> ReadText:
     found = [one for read in readers() if (one := read(lines)) is not None]
-    known = frozenset[int]().union(*(one.lines for one in found))
+    struck = {n: match for n, line in enumerate(lines) if (match := FAILED_PATH.match(line))}
+    known = frozenset(struck).union(*(one.lines for one in found))
+    paths = tuple(dict.fromkeys(Failure(match[1], match[2]) for match in struck.values()))
     said = [_known_lines(tool) for tool in {log.tool for one in found for log in one.logs}]
     written = [number for number, line in enumerate(lines) if line.strip()]
     missed = [
@@ -81,9 +84,19 @@ def _read(name: str, lines: Sequence[str]) -> ReadText:
     ]
     return ReadText(
         name,
-        tuple(log for one in found for log in one.logs),
+        _with_paths([log for one in found for log in one.logs], paths),
         tuple(one.facts for one in found),
         len(written),
         len(written) - len(missed),
         lines[missed[0]].strip() if missed else "",
     )
+
+
+def _with_paths(logs: Sequence[Log], paths: tuple[Failure, ...]) -> tuple[Log, ...]:
+    """Returns the logs with failures of paths, which have no figure in a tool's tables. They add
+    nothing to a log that tells its failures itself."""
+    is_told = any(log.failures or any(o.failure for o in log.figures) for log in logs)
+    if not logs or not paths or is_told:
+        return tuple(logs)
+    own = tuple(Failure(test, f"{test} says: {said}") for test, said in paths)
+    return (replace(logs[0], failures=own), *logs[1:])

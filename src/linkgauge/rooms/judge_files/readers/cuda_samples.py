@@ -54,6 +54,7 @@ def _read_peers(lines: Sequence[str]) -> Found | None:
     for number, match in titles:
         figures = _peers(match, seen.grid(number + 1), refused, "sm" if by_kernel else "ce")
         seen.figures += figures
+    _result(seen)
     return seen.log("p2pBandwidthLatencyTest", ways=frozenset(ways))
 
 
@@ -101,7 +102,6 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
     if not any(_IS_ONE.search(line) for line in lines):
         return None
     seen, way, pinned, unit = TextScan(lines), "", True, 1
-    failed = tuple[str, ...]()
     for number, match in seen.each(_RUNS, _WAY, _KIND, _CSV, _SAID, _ROW):
         if match.re is _RUNS:
             seen.gpus[int(match[1])] = ToldGpu(match[2].strip())
@@ -109,7 +109,7 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
             way = f"{match[1][0]}2{match[2][0]}" if match[3] == "1" else ""
         elif match.re is _KIND:
             pinned = match[1] == "PINNED"
-            failed = failed if pinned else (_PAGEABLE,)
+            seen.remarks += [] if pinned else [_PAGEABLE]
         elif match.re is _SAID:
             line = lines[number]
             unit = 1 if "GB/s" in line else 1000 if "MB/s" in line else unit
@@ -118,12 +118,23 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
             if match.re is _CSV:
                 scale = 1 if match[4] == "GB" else 1000
                 row = match[1], match[2] == "Pinned", match[3], scale, match[5]
-                failed = (_PAGEABLE,) if match[2] not in (None, "Pinned") else failed
+                seen.remarks += [_PAGEABLE] if match[2] not in (None, "Pinned") else []
             own, is_pinned, figure, scale, size = row
             if own in _WAYS and (is_pinned or own == "D2D"):
                 rate = float(figure) / scale / (2 if own == "D2D" else 1)
                 seen.figures.append(copied(*_WAYS[own], rate, int(size)))
-    return seen.log("bandwidthTest", failed=failed)
+    _result(seen)
+    return seen.log("bandwidthTest")
+
+
+_RESULT = re.compile(r"\s*(?:.{0,80}\.\.\. ?)?(Result = FAIL(?:ED)?)\b")
+_ERROR = re.compile(r"\s*(?:CUDA error at |Cuda failure )(.{1,200})")
+
+
+def _result(seen: TextScan) -> None:
+    """Notes the result that CUDA's samples print last, and the call that failed."""
+    for _, match in seen.each(_RESULT, _ERROR):
+        seen.fail(match[1] if match.re is _RESULT else match[0])
 
 
 read = together(_read_peers, _read_bandwidth)

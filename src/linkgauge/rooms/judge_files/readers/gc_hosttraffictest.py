@@ -17,6 +17,7 @@ _LINE = re.compile(rf"\s*{_TEST}:\s+{_RATE} Gbps .{{1,100}}, for {_RATE} seconds
 _RATES = re.compile(rf"{_RATE} Gbps (RDMA host|tile) (?:read|write)")
 _TITLE = re.compile(rf'\s*"description": "{_TEST}"')
 _FIELD = re.compile(rf'\s*"(host|tile)_transfer_speed_gbps": "{_RATE}"')
+_ERROR = re.compile(r'\s*"error": "(.{1,200}?)"')
 _DEVICE = re.compile(rf".*?{_TOOL}\b.*?(?:-d|--device(?:-id)?)[ =](\d{{1,3}})\b")
 _BUFFER = 16 * MIB
 """The staging buffer: the host's bytes in the manual page's examples are multiples of it."""
@@ -26,19 +27,28 @@ _HOSTS_WORK = {"<-": f"{_STAGING} -> null by host:0.cpu", "->": f"null -> {_STAG
 
 
 def read(lines: Sequence[str]) -> Found | None:
-    seen, test, rates = TextScan(lines), "", dict[str, float]()
+    seen, test, rates, error = TextScan(lines), "", dict[str, float](), ""
     device = int(seen.first(_DEVICE, "0"))
-    for number, match in seen.each(_LINE, _TITLE, _FIELD):
+
+    def end_test() -> None:
+        first = len(seen.figures)
+        seen.figures += _figures(test, rates, device)
+        if error:
+            seen.fail(error, test or _TOOL, first)
+
+    for number, match in seen.each(_LINE, _TITLE, _FIELD, _ERROR):
         if match.re is _LINE:
             of = {side.split()[-1]: float(rate) for rate, side in _RATES.findall(lines[number])}
             seen.figures += _figures(match[1], of, device)
         elif match.re is _TITLE:
-            seen.figures += _figures(test, rates, device)
-            test, rates = match[1], {}
+            end_test()
+            test, rates, error = match[1], {}, ""
+        elif match.re is _ERROR:
+            error = match[1]
         else:
             rates[match[1]] = float(match[2])
-    seen.figures += _figures(test, rates, device)
-    return seen.log(_TOOL, space=_SPACE) if seen.figures else None
+    end_test()
+    return seen.log(_TOOL, space=_SPACE) if seen.figures or (test and seen.failures) else None
 
 
 def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFigure]:

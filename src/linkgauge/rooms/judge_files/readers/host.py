@@ -138,6 +138,7 @@ def _adapters(lines: Sequence[str]) -> Found | None:
 # Tools that measure.
 
 _STREAM = re.compile(rf"\s*(Copy|Scale|Add|Triad):\s+({DECIMAL})(?:\s+{DECIMAL}){{3}}")
+_INVALID = re.compile(r"\s*(Failed Validation on array .{1,100})")
 _SIZE = re.compile(r"\s*Array size = (\d{1,12}) \(elements\)")
 _ELEMENT = re.compile(r"\s*This system uses (\d{1,2}) bytes per array element")
 _MLC = re.compile(r".*?Intel\(R\) Memory Latency Checker - v(\S{1,20})")
@@ -154,12 +155,15 @@ _KINDS: dict[str, ArrayOperation] = {
 def _stream(lines: Sequence[str]) -> Found | None:
     seen = TextScan(lines)
     size = int(seen.first(_SIZE, "10000000")) * int(seen.first(_ELEMENT, "8"))
-    for _, match in seen.each(_STREAM):
+    for _, match in seen.each(_STREAM, _INVALID):
+        if match.re is _INVALID:
+            seen.fail(match[1])
+            continue
         kind = _KINDS[match[1]]
         cell = HostFigure("host:0 -> host:0 by cpu", STREAM.symbol, operation=kind)
         place = f"memory_{kind.replace('-', '_')}", "all", "all"
         seen.figures.append(ToldFigure(*place, float(match[2]) * 1e6, max(size, 1), host=cell))
-    return seen.log("STREAM") if seen.figures else None
+    return seen.log("STREAM") if seen.figures or seen.failures else None
 
 
 def _mlc(lines: Sequence[str]) -> Found | None:

@@ -28,6 +28,7 @@ from linkgauge.model.operations.collective import (
 )
 from linkgauge.model.units import format_size
 
+from ..failures import meaning_of
 from ..lines import DECIMAL, address_of, index_of, number_of, xml_in
 from ..products import model_of
 from ..told import Bridge, Facts, Found, TextScan, ToldFigure, ToldGpu, ToldNode, together
@@ -57,18 +58,25 @@ _OTHERWISE = {
     "NVLS multicast support is not available": "no NVLS",
 }
 _ADAPTER = re.compile(r"\[\d+\](\S{1,40}):\d+/(?:IB|RoCE)")
+_FOOT = re.compile(
+    r".*?# ((?:Out of bounds values|Avg bus bandwidth)\s*: \S{1,24} FAILED)"
+    r"|(rank=\d+ #wrong=[1-9]\d*)"
+)
+"""What the foot of a table, and lines of ranks within it, tell of failures."""
+_STAMP = re.compile(r"\s\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\s*$")
 _WARNS = re.compile(r"NCCL WARN (\S.{10,160})")
 
 
 class TableRow(NamedTuple):
-    """A line of a table. `seconds` are out of place and in place."""
+    """A line of a table. `seconds` are out of place and in place, and so are `wrong`, the numbers
+    of wrong elements as the tool prints them; empty without any."""
 
     size: int
     type: NumberName
     reduction: Reduction | None
     root: int | None
     seconds: tuple[float | None, float | None]
-    wrong: bool = False
+    wrong: tuple[str, str] = ("", "")
     speeds: tuple[float, float] = (0.0, 0.0)
 
 
@@ -85,7 +93,7 @@ def _read_tables(lines: Sequence[str]) -> Found | None:
     if not heads and not ranks and not debug:
         return None
     facts = _facts(lines, ranks.values(), [match.string for match in debug])
-    failed = tuple(_tables(seen, heads, list(ranks)))
+    _tables(seen, heads, list(ranks))
     if not heads and not ranks:
         return Found((), facts, frozenset(seen.used))
     hosts = tuple(dict.fromkeys(match[1] for match in ranks.values()))
@@ -94,7 +102,7 @@ def _read_tables(lines: Sequence[str]) -> Found | None:
     versions = filter(None, map(_VERSION.search, lines))
     version = next((match[2] or f"library {match[3]}" for match in versions), None)
     tool = "rccl-tests" if any("rccl" in line.lower() for line in lines[:2000]) else "nccl-tests"
-    return seen.log(tool, version, failed, hosts)._replace(facts=facts)
+    return seen.log(tool, version, hosts)._replace(facts=facts)
 
 
 def _facts(lines: Sequence[str], ranks: Iterable[re.Match[str]], debug: Sequence[str]) -> Facts:
@@ -130,8 +138,9 @@ def _address(text: str) -> str | None:
     return address_of(text)
 
 
-def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> Iterator[str]:
-    """Adds the figures of all tables, and yields the failures that they show."""
+def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
+    """Adds the figures and failures of all tables. What the foot of a table says of wrong elements
+    is of all its lines, unless the lines tell themselves which are wrong."""
     lines = seen.lines
     for before, head, end in zip([0, *heads], heads, [*heads[1:], len(lines)], strict=False):
         rows = [(n, row) for n in range(head, end) if (row := _row(lines[n]))]
@@ -139,11 +148,22 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> Itera
         # Without ranks between the previous table and this one, those of the whole text count.
         count = sum(before <= number < head for number in ranks) or len(ranks)
         count = count or _ranks_by_speeds(name, [row.speeds for _, row in rows])
+        first = len(seen.figures)
         for number, row in rows:
             seen.used.add(number)
+            since = len(seen.figures)
             seen.figures += _called(name, row, count)
-        if any(row.wrong for _, row in rows):
-            yield f"{name}: wrong elements"
+            if any(row.wrong) and not any(one.failure for one in seen.figures[since:]):
+                seen.fail(_wrong(next(filter(None, row.wrong))), name, since)
+        is_told = any(any(row.wrong) for _, row in rows)
+        for line in lines[head:end]:
+            said = (foot[1] or foot[2]) if (foot := _FOOT.match(line)) else ""
+            if said and not (is_told and meaning_of(said).kind == "wrong-bytes"):
+                seen.fail(said, name, first)
+
+
+def _wrong(count: str) -> str:
+    return f"{count} wrong element{'' if count == '1' else 's'}"
 
 
 def _ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]]) -> int:
@@ -172,7 +192,7 @@ _TYPES = {"fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2"}
 
 
 def _row(line: str) -> TableRow | None:
-    words = line.split()
+    words = _STAMP.sub("", line).split()
     if len(words) < 6 or not words[0].isdecimal() or not words[1].isdecimal():
         return None
     kind = _number_type(words[2])
@@ -181,17 +201,18 @@ def _row(line: str) -> TableRow | None:
     rest = words[3:]
     reduction = _reduction_of(rest.pop(0)) if number_of(rest[0]) is None else None
     # Each side is time, algbw, busbw and, unless it is left out, errors.
-    root = rest.pop(0) if len(rest) in (5, 7, 9) else None
-    wide = 4 if len(rest) % 4 == 0 else 3
+    root = rest.pop(0) if len(rest) in (5, 7, 9, 17) else None
+    wide = 8 if len(rest) == 16 else 4 if len(rest) % 4 == 0 else 3  # 8: with each iteration's
     sides = [rest[at : at + wide] for at in (0, wide) if len(rest) >= at + 3]
     seconds = [_seconds(side) for side in sides]
-    wrong = any(len(side) > 3 and (number_of(side[3]) or 0) >= 1 for side in sides)
+    wrong = [side[3] if len(side) > 3 and number_of(side[3]) else "" for side in sides]
     number = int(root) if root and root.lstrip("-").isdecimal() and len(root) < 6 else None
     if not any(seconds):
         return None
     both = (seconds[0], seconds[1] if len(seconds) > 1 else None)
     speeds = number_of(rest[1]) or 0.0, number_of(rest[2]) or 0.0
-    return TableRow(int(words[0]), kind, reduction, number, both, wrong, speeds)
+    both_wrong = (wrong[0], wrong[1] if len(wrong) > 1 else "")
+    return TableRow(int(words[0]), kind, reduction, number, both, both_wrong, speeds)
 
 
 def _seconds(side: Sequence[str]) -> float | None:
@@ -205,11 +226,12 @@ def _called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFig
     """Yields the figures of a line of a table: out of place and in place."""
     reduction = row.reduction if reduces(name) else None
     root = max(row.root or 0, 0) if has_root(name) else None
-    for in_place, seconds in zip((False, True), row.seconds, strict=True):
+    for in_place, seconds, wrong in zip((False, True), row.seconds, row.wrong, strict=True):
         work = Collective(name, row.type, reduction, root, in_place)
         if seconds and row.size and work.is_checked:
             place = name, row_of(work), format_size(row.size)
-            yield ToldFigure(*place, seconds, row.size, work, ranks)
+            said = _wrong(wrong) if wrong else ""
+            yield ToldFigure(*place, seconds, row.size, work, ranks, failure=said)
 
 
 def _number_type(word: str) -> NumberName | None:
@@ -238,7 +260,7 @@ def _read_report(lines: Sequence[str]) -> Found | None:
     """Reads the file that rccl-tests writes with `-Z csv` or `-Z json`. A row is one side of a line
     of its table. A row of `_IN_PARTS` has the bytes that one rank receives; a line of the table has
     all."""
-    seen, failed = TextScan(lines), list[str]()
+    seen = TextScan(lines)
     for _, match in seen.each(_REPORT_ROW, _REPORT_HEAD):
         name = _NAMES.get(match[1].lower()) if match.re is _REPORT_ROW else None
         kind = _number_type(match[3]) if name else None
@@ -248,11 +270,13 @@ def _read_report(lines: Sequence[str]) -> Found | None:
         ranks = places[1] if len(places) > 1 else places[0]
         size, seconds = size * (ranks if name in _IN_PARTS else 1), float(match[6]) / 1e6
         sides = (None, seconds) if match[5] == "1" else (seconds, None)
-        line = TableRow(size, kind, _reduction_of(match[4]), 0, sides)
+        wrong = "" if match[7] in ("0", "N/A") else match[7]
+        line = TableRow(size, kind, _reduction_of(match[4]), 0, sides, (wrong, wrong))
+        since = len(seen.figures)
         seen.figures += _called(name, line, ranks)
-        if match[7] not in ("0", "N/A"):
-            failed.append(f"{name}: wrong elements")
-    return seen.log("rccl-tests", failed=tuple(dict.fromkeys(failed))) if seen.figures else None
+        if wrong and since == len(seen.figures):
+            seen.fail(_wrong(wrong), name, since)
+    return seen.log("rccl-tests") if seen.figures or seen.failures else None
 
 
 # The topology XML of NCCL.

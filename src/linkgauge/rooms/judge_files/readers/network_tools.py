@@ -28,6 +28,7 @@ _SET = {
     re.compile(r"\s*Number of qps\s*: (\d{1,5})"): "qps",
 }
 _BUFFERS = re.compile(r"#.* Buffer on \w+ \((\w)\) and Receive Buffer on \w+ \((\w)\)")
+_CHECKED = re.compile(r".{0,80}?(VALIDATION: (?:FAILED|ERROR).{0,200})")
 _SUM = re.compile(
     r"\s*\[\s*(SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
     r"([\d.]{1,14}) ([KMGT]?)bits/sec.*receiver"
@@ -35,7 +36,10 @@ _SUM = re.compile(
 _OSU = re.compile(
     r"#\s*OSU MPI(.{0,40}?)(Bi-Directional Bandwidth|Bandwidth|Latency) Test(?:\s+v(\S{1,12}))?"
 )
-_OSU_ROW = re.compile(rf"\s*(\d{{1,12}})\s+({DECIMAL})\s*$")
+_OSU_ROW = re.compile(
+    rf"\s*(\d{{1,12}})\s+({DECIMAL})(?:\s+(Pass|Fail))?(?:\s+{DECIMAL}){{0,8}}\s*$"
+)
+_OSU_ERROR = re.compile(r"\s*(DATA VALIDATION ERROR:.{1,200})")
 _COMMENT = re.compile("#")
 
 
@@ -56,7 +60,7 @@ def _names(test: str) -> str:
 def _perftest(lines: Sequence[str]) -> Found | None:
     seen, name, head, unit = TextScan(lines), "rdma_write", "", 1.0
     settings, skip = dict[str, str](), 1
-    for _, match in seen.each(_TEST, _HEAD, _ROW, *_SET):
+    for _, match in seen.each(_TEST, _HEAD, _ROW, _CHECKED, *_SET):
         if match.re is _TEST:
             name = _names(match[1])
         elif match.re is _HEAD:
@@ -64,12 +68,15 @@ def _perftest(lines: Sequence[str]) -> Found | None:
             unit = 1e9 / 8 if "Gb/sec" in head else 1e6
             if "MiB/sec" in head or "MB/sec" in head:  # which perftest calls MB
                 unit = float(1 << 20)
+        elif match.re is _CHECKED:
+            seen.fail(match[1])
         elif match.re in _SET:
             settings[_SET[match.re]] = match[1]
         elif head and len(words := match[0].split()) >= 3 + skip:
             row = [number_of(word) or 0.0 for word in (words[0], *words[1 + skip :])]
             seen.figures += _perftest_row(name, head, row, unit)
-    return seen.log("perftest", settings=settings) if seen.figures else None
+    is_any = seen.figures or seen.failures
+    return seen.log("perftest", settings=settings) if is_any else None
 
 
 def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> Iterator[ToldFigure]:
@@ -143,20 +150,27 @@ def _iperf3_text(lines: Sequence[str]) -> Found | None:
 
 def _osu(lines: Sequence[str]) -> Found | None:
     seen, kind, version, settings = TextScan(lines), "", None, dict[str, str]()
-    for _, match in seen.each(_OSU, _BUFFERS, _OSU_ROW, _COMMENT):
+    errors = list[str]()
+    for _, match in seen.each(_OSU, _BUFFERS, _OSU_ROW, _OSU_ERROR, _COMMENT):
         if match.re is _OSU:
             kind, version = match[2], match[3] or version
         elif match.re is _BUFFERS:
             settings.setdefault("buffers", f"{match[1]} {match[2]}")
+        elif match.re is _OSU_ERROR:
+            errors.append(match[1])
         elif kind and match.re is _OSU_ROW:
-            size, value = int(match[1]), float(match[2])
+            size, value, first = int(match[1]), float(match[2]), len(seen.figures)
             if kind == "Latency":
                 seen.figures.append(_figure("osu_latency", size, value * 1e-6, _MESSAGES))
             elif size:
                 name = "osu_bw" if kind == "Bandwidth" else "osu_bibw"
                 seen.figures.append(_figure(name, size, value * 1e6, _MESSAGES))
+            if match[3] == "Fail":
+                seen.fail("Validation: Fail", f"OSU {kind} test", first)
+    if errors and not any(one.failure for one in seen.figures):  # else the column tells which
+        seen.fail(errors[0])
     done = seen.log("OSU micro-benchmarks", version, settings=settings)
-    return done if seen.figures else None
+    return done if done.logs[0].is_judged else None
 
 
 read = together(_perftest, _perftest_json, _iperf3, _iperf3_text, _osu)

@@ -17,6 +17,7 @@ from linkgauge.benchmarks.table import Layout
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
 
+from ..failures import meaning_of
 from ..lines import Grid, address_of, index_of, number_of
 from ..told import MIB, Found, TextScan, ToldFigure, ToldGpu, together
 
@@ -31,14 +32,16 @@ _HEADING = re.compile(
 )
 _DEVICE = re.compile(r"\s*(?:Process\s+\d+[^:]{0,80}: device |Device )(\d{1,4}): (.{1,120})")
 _FAILED = re.compile(
-    r"\s*(?:Waiv(?:ing (\w{4,80})\.|ed[:.]?\s*$)|((?:Error|ERROR|ASSERT|Invalid value|Failed)\b.*))"
+    r"\s*(?:Waiv(?:ing (\w{4,80})\.|ed[:.]?\s*$)"
+    r"|((?:Error|ERROR|ASSERT|Invalid value|Failed|NVML_ERROR|\[CUDA_ERROR_\w{1,60}\])\b.*"
+    r"|\[CUDA_ERROR.*))"
 )
 _PART = re.compile(r"_(?:read1|read2|write1|write2|total)$")
 _ROWS = {row.name: row for row in NVBANDWIDTH}
 
 
 def _read_text(lines: Sequence[str]) -> Found | None:
-    seen, failed, tool, version = TextScan(lines), list[str](), "", None
+    seen, tool, version = TextScan(lines), "", None
     name, waiting = "", list[tuple[Grid, int | None]]()
     for number, match in seen.each(_VERSION, _RUNNING, _SUM, _HEADING, _DEVICE, _FAILED):
         if match.re is _VERSION:
@@ -50,22 +53,27 @@ def _read_text(lines: Sequence[str]) -> Found | None:
             waiting.append((grid, int(part[1]) - 1 if part else None))
         elif match.re is _DEVICE:
             seen.gpus.setdefault(int(match[1]), gpu_of(match[2]))
-        elif match.re is _FAILED and (why := _why(name, match)):
-            failed.append(why)
+        elif match.re is _FAILED:
+            _failed(seen, name, match)
         test = _PART.sub("", match[1]) if match.re is _SUM else name
         while test and waiting:
             seen.figures += _figures(test, *waiting.pop(0))
     if not seen.figures and not tool:
         return None
-    return seen.log(tool or "nvbandwidth", version, failed)
+    return seen.log(tool or "nvbandwidth", version)
 
 
-def _why(name: str, failed: re.Match[str]) -> str:
-    if not failed[2]:
-        return (
-            f"{failed[1] or name} was waived: GPUs reach no peers, or the test needs more of them"
-        )
-    return f"{name}: {failed[2][:160]}" if name else ""
+_WAIVED = "was waived: GPUs reach no peers, or the test needs more of them"
+
+
+def _failed(seen: TextScan, name: str, failed: re.Match[str]) -> None:
+    """Notes a failure of the test that runs. After the figures of a test, only words about data are
+    still of the test."""
+    said, test = failed[2] or _WAIVED, failed[1] or name
+    seen.remarks += [] if failed[2] else [f"{test} {_WAIVED}"]
+    is_over = any(one.benchmark == test for one in seen.figures)
+    if test and not (is_over and meaning_of(said).kind != "wrong-bytes"):
+        seen.fail(said, test)
 
 
 def _figures(name: str, figures: Grid, part: int | None = None) -> Iterator[ToldFigure]:
@@ -121,20 +129,22 @@ def _read_json(lines: Sequence[str]) -> Found | None:
 
 
 def _found(tool: str, body: Mapping[str, Any], used: frozenset[int]) -> Found:
-    seen, failed = TextScan(()), list[str]()
+    seen = TextScan(())
     seen.used |= used
     tests, listed, version = (body.get(key) for key in ("testcases", "GPU Device list", "version"))
     for test in tests if isinstance(tests, list) else ():
         if not isinstance(test, dict) or not isinstance(name := test.get("name"), str):
             continue
         seen.figures += _of_test(name, test.get("bandwidth_matrix"))
-        if test.get("status") not in ("Passed", "Waived"):
-            failed.append(f"{name}: {test.get('error', test.get('status'))}"[:160])
+        if (status := test.get("status")) == "Waived":
+            seen.fail(str(test.get("reason") or f"{name} {_WAIVED}"), name)
+        elif status not in ("Passed", None):
+            seen.fail(str(test.get("error") or body.get("error") or f"status {status}"), name)
     for text in listed if isinstance(listed, list) else ():
         index, _, name = str(text).partition(": ")
         if (number := index_of(index)) is not None:
             seen.gpus[number] = gpu_of(name)
-    return seen.log(tool, version if isinstance(version, str) else None, failed)
+    return seen.log(tool, version if isinstance(version, str) else None)
 
 
 def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:

@@ -210,14 +210,26 @@ _RATE = re.compile(
     r"GPU (\d{1,3})(?::)? (GPU to Host|Host to GPU) bandwidth:"
     rf"(?:\s|\\t){{0,8}}({DECIMAL}) GB/s"
 )
+_RESULT = re.compile(
+    r'"name":\s{0,8}"([^"]{1,60})"|\|\s*(\w[\w -]{0,40}?)\s*\|\s*Fail\b|"status":\s{0,8}("Fail)'
+    r"|(GPU \d{1,3} (?:was )?unsuccessfully [^\"|]{1,120})"
+)
+"""The name of a test in JSON, a test that failed in the table, the status in JSON, and the words
+about peers with wrong data."""
 _IDS = re.compile(r'"([0-9a-f]{4})"')
 
 
 def _dcgm(lines: Sequence[str]) -> Found | None:
     """Reads the diagnosis of DCGM (dcgmi diag -r 3, as text or JSON): the figures of its PCIe test,
     and the list of GPUs."""
-    seen = TextScan(lines)
+    seen, test, words = TextScan(lines), "", dict[str, str]()
     for number, line in enumerate(lines):
+        for match in _RESULT.finditer(line):
+            test = match[1] or match[2] or test
+            if match[3] or match[2]:
+                words.setdefault(test.lower(), f"{test}: Fail")
+            elif match[4]:
+                words[test.lower()] = f"{test}: {match[4]}"
         for match in _RATE.finditer(line):
             if rate := float(match[3]):
                 own = int(match[1])
@@ -225,7 +237,11 @@ def _dcgm(lines: Sequence[str]) -> Found | None:
                 seen.figures.append(copied(source, to, rate, 512 * MIB))
                 seen.used.add(number)
     seen.gpus = _devices(lines)
-    return seen.log("DCGM") if seen.figures else seen.facts()
+    is_one = seen.figures or any("DCGM" in line or "Diagnostic" in line for line in lines)
+    for name, said in words.items() if is_one else ():
+        # The figures are those of the PCIe test.
+        seen.fail(said, name, 0 if name == "pcie" else len(seen.figures))
+    return seen.log("DCGM") if seen.figures or seen.failures else seen.facts()
 
 
 def _devices(lines: Sequence[str]) -> dict[int, ToldGpu]:

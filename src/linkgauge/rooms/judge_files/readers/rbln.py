@@ -20,20 +20,25 @@ _BRIDGE = re.compile(r"\s*(?:\S{6,14}/)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) PCI bri
 _TITLE = re.compile(r"\s*Device (Write|Read) bandwidth \(GB/s\)")
 _HEADS = re.compile(r"\s*S\s.*?((?:(?:HOST|rbln\S{0,9})(?:\s+|$))+)")
 _ROW = re.compile(r"\s*(HOST|rbln\S{0,9})\s+(.*)")
+_BANNER = re.compile(r"\s*\[ +(Run|PASS|FAIL) +\] : (RBLN_\w{1,60})")
 _SIZE = re.compile(r"\s*\[Measure Buffer Size : 0x([0-9a-fA-F]{1,12})\]")
 
 
 def read(lines: Sequence[str]) -> Found | None:
-    seen, title, columns = TextScan(lines), "", list[int | None]()
+    seen, title, columns, first = TextScan(lines), "", list[int | None](), 0
     bridges, above = dict[str, Bridge](), tuple[str, ...]()
     size = int(seen.first(_SIZE, "0"), 16) or 512 * MIB
-    for _, match in seen.each(_BRIDGE, _DEVICE, _TITLE, _HEADS, _ROW):
+    for _, match in seen.each(_BRIDGE, _DEVICE, _TITLE, _HEADS, _ROW, _BANNER):
         if match.re is _BRIDGE:
             above = (f"0000:{match[1]}",)
             bridges[above[0]] = Bridge(is_switch=True)
         elif match.re is _DEVICE:
             gpu = ToldGpu(match[3].strip(), match[1], int(match[4]), above=above)
             seen.gpus[int(match[2])] = gpu
+        elif match.re is _BANNER:
+            if match[1] == "FAIL":
+                seen.fail(f"{match[2]}: FAIL", match[2], first)
+            first = len(seen.figures)
         elif match.re is _TITLE:
             title, columns = match[1], []
         elif match.re is _HEADS:
@@ -45,4 +50,5 @@ def read(lines: Sequence[str]) -> Found | None:
                     # Reading, the column's device pulls from the row's.
                     figure = copied(row, column, rate, size, reads=title == "Read")
                     seen.figures.append(figure)
-    return seen.log(_TOOL, space="rbln", bridges=bridges) if seen.gpus or seen.figures else None
+    is_any = seen.gpus or seen.figures or seen.failures
+    return seen.log(_TOOL, space="rbln", bridges=bridges) if is_any else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import permutations
 
 from msgspec.structs import replace
@@ -22,8 +22,10 @@ _DEVICE = re.compile(
 _TITLE = re.compile(r"\s*(Unidirectional|Bi?directional) copy peak bandwidth GB/s\s*$")
 _OTHER = re.compile(
     r"\s*(?:(?:Inter-)?Device (?:Access|Numa Distance)|Launch Command|\.{4,}"
-    r"|Data (?:path|verification))"
+    r"|Data (?i:path|verification))"
 )
+_CHECKED = re.compile(r"\s*(\d{1,3})((?:\s+(?:PASS|FAIL|N/A))+)\s*$")
+_DATA_PATH = "Data Path Validation"
 
 
 def _rocm_bandwidth_test(lines: Sequence[str]) -> Found | None:
@@ -31,7 +33,8 @@ def _rocm_bandwidth_test(lines: Sequence[str]) -> Found | None:
     bidirectional figure is the rate of both ways together. Figures within a device count the bytes
     read and written."""
     seen, names, titles = TextScan(lines), dict[int, str](), dict[int, bool]()
-    for number, match in seen.each(_VERSION, _TITLE, _DEVICE, _OTHER):
+    wrong = set[tuple[int, int]]()
+    for number, match in seen.each(_VERSION, _TITLE, _DEVICE, _OTHER, _CHECKED):
         if match.re is _TITLE:
             titles[number] = match[1].startswith("B")
         elif match.re is _DEVICE:
@@ -40,18 +43,36 @@ def _rocm_bandwidth_test(lines: Sequence[str]) -> Found | None:
                 bus, device, own = (int(part or "0", 16) for part in match.groups()[2:])
                 pci = f"0000:{bus & 255:02x}:{device & 31:02x}.{own & 7}"
                 seen.gpus[int(match[1])] = ToldGpu(match[2].strip(), pci)
+        elif match.re is _CHECKED:
+            words = enumerate(match[2].split())
+            wrong |= {(int(match[1]), across) for across, word in words if word == "FAIL"}
         elif match.re is _OTHER:
             seen.grid(number + 1)
             seen.used.add(number)
     version = seen.first(_VERSION)
-    if not version and not titles:
+    if not version and not titles and not wrong:
         return None
     place = {index: at for at, index in enumerate(sorted(seen.gpus))}
     for number, both in titles.items():
         seen.figures += _figures(seen.grid(number + 1), place, both)
+    _not_verified(seen, wrong, place)
     cpu = next((name for index, name in names.items() if index not in place), None)
     seen.gpus = {place[index]: gpu for index, gpu in seen.gpus.items()}
     return seen.log("rocm-bandwidth-test", version, cpu_model=cpu)
+
+
+def _not_verified(
+    seen: TextScan, wrong: Collection[tuple[int, int]], place: Mapping[int, int]
+) -> None:
+    """Adds the pairs that -v found wrong. It prints no rates. Pairs of CPUs have no benchmark."""
+    said = f"{_DATA_PATH}: FAIL"
+    for ends in sorted(wrong):
+        source, destination = map(place.get, ends)
+        if (source, destination) == (None, None):
+            seen.fail(f"{said} (CPU {ends[0]} to CPU {ends[1]})", _DATA_PATH)
+        else:
+            figure = copied(source, destination, 0.0, _SIZE)
+            seen.figures.append(figure._replace(failure=said))
 
 
 def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[ToldFigure]:
@@ -119,6 +140,7 @@ _RULES = re.compile("[┌┬┐├┼┤└┴┘│─|+-]+")
 _TIMED = re.compile(r"\s*Aggregate bandwidth \(CPU Timed\): +(\d{1,9}\.\d{1,9}) GB/s")
 _IN_GRID = re.compile(r"=*$|\[\d+ bytes per|SRC.DST|RTotal|CPU Timed|Average|Aggregate")
 _COPIES = "[1 Read(s) 1 Write(s)]"
+_BENCH_ERROR = re.compile(r"\s*\[(?:ERROR|ERR_\w{1,40})\]\s+(.{1,200})")
 _KIND = {"GFX": "sm", "DMA": "ce"}
 
 
@@ -145,6 +167,9 @@ def _transferbench(lines: Sequence[str]) -> Found | None:
             seen.figures += _all_to_all(seen, number + 1, name, size)
         elif match := _BENCH_ONE.match(line.replace("│", " ").replace("|", " ")):
             seen.figures += _single(match)
+            seen.used.add(number)
+        elif match := _BENCH_ERROR.match(line):
+            seen.fail(match[1])
             seen.used.add(number)
     return seen.log("TransferBench", seen.first(_BENCH_VERSION))
 

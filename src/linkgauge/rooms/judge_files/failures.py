@@ -1,0 +1,46 @@
+"""What the words mean by which a tool reports a failure. Readers find the words, and only this
+module decides what follows from them."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+from linkgauge.model.errors import OutcomeKind
+
+MOST_WORDS = 160
+"""The most characters of a tool's words that are kept."""
+
+FAILED_PATH = re.compile(r"\s*([\w-]{3,60}): fail: (.{1,400}\b(?:wrong|mismatch).{0,200})")
+"""What `linkgauge as` writes to stderr of a path with wrong bytes, for any tool."""
+
+
+class Meaning(NamedTuple):
+    """The status of a cell of which a tool reports a failure, and why the cell did not pass."""
+
+    status: Literal["fail", "error", "skip"]
+    kind: OutcomeKind
+
+
+_WAIVED = re.compile(r"(?i)\bwaiv(?:ed|ing)\b|\bskipp?(?:ed|ing)?\b")
+_OF_DATA = re.compile(
+    r"(?i)\bwrong (?:bytes?|data|elements?|results?|values?)\b|\bwrong at byte|#wrong|mis-?compare"
+    r"|(?<!version )mis-?match|corrupt|validat|verif|\bpattern\b|out of bounds|invalid value"
+    r"|h_errorFlag == 0|unsuccessfully (?:written|wrote)"
+)
+_OF_CALL = re.compile(
+    r"(?i)\b(?:CUDA|NVML|HIP|HSA|CU)_\w|\b(?:cuda|hip)Error|\[(?:cuda|hip)|\bCUDA error|out of mem"
+    r"|not (?:supported|found|available|initiali[sz]ed)|\bno .{0,20}devices?\b|\bASSERT\b"
+    r"|(?:cannot|could ?n[o']t|unable|failed) to\b|Completion with error|Failed status|time[d ]*out"
+)
+
+
+def meaning_of(said: str) -> Meaning:
+    """Returns what a tool's words about a failure mean. Words about data come first, because a tool
+    that finds wrong data often ends with an assertion. Words that tell no reason are a failure that
+    the tool reports, and no claim about bytes."""
+    if _OF_DATA.search(said):
+        return Meaning("fail", "wrong-bytes")
+    if _WAIVED.search(said):
+        return Meaning("skip", "unsupported")
+    return Meaning("error", "call") if _OF_CALL.search(said) else Meaning("fail", "reported")
