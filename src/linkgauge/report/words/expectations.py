@@ -210,10 +210,10 @@ def nothing_wrong(run: Run) -> Word:
     some = known.judged < known.measured
     found = "nothing wrong was found"
     if some:
-        found += f" in {known.judged} of {known.measured} figures"
+        found += f" in {known.judged:,} of {known.measured:,} figures"
     if run.finished is None:
         found += " before it was interrupted"
     if known.as_peers:
         which = "of them" if some else "figures"
-        found += f"; {known.as_peers} {which} are compared only with each other"
+        found += f"; {known.as_peers:,} {which} are compared only with each other"
     return Word(found, "ok")
