@@ -128,7 +128,7 @@ def go_on_with(
                 _measure_what_is_left(state, kept, worker, observer)
                 cells = () if state.is_settled else _not_doubted(state, doubts)
                 if cells:
-                    observer.say(f"measuring {count_of(len(cells))} once more")
+                    observer.say(f"measuring {count_of(len(cells))} in doubt once more, to be sure")
                 if cells or (state.visits.has_time_left and not state.is_settled):
                     kept.keep(Again(cells))
                     _measure_what_is_left(state, kept, worker, observer)

@@ -320,12 +320,10 @@ def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> 
     has the name of a fact, and each value with the sides that have it."""
     if not facts:
         text = f"{where}: " if where else ""
-        return Prose(
-            [plain(f"{text}machines and settings are alike as far as they are known", "dim")]
-        )
+        return Prose([plain(f"{text}no difference of machine or settings is known", "dim")])
     rows = [(Entry(fact.name), Entry(cut(said(fact, names)))) for fact in facts]
     caption = f"what differs on {where}" if where else "what differs"
-    return Table(plain(caption, "strong"), (Column(""), Column("value (of which)")), rows)
+    return Table(plain(caption, "strong"), (Column(""), Column("value (side)")), rows)
 
 
 def moved(fact: Fact) -> str:

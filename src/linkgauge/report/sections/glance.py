@@ -44,9 +44,9 @@ def glance_blocks(glance: Glance) -> Iterator[Block]:
     machine = glance.machine
     yield Prose([*machine_heading(machine), *_memories(machine)])
     rows = [(what, str(count)) for what, count in glance.figures.items()]
-    time = f"at most about {glance.seconds:.0f} s"
+    time = f"linkgauge run --profile quick measures them in at most about {glance.seconds:.0f} s"
     found = table("Can be measured here", ("", Column("figures", True)), rows)
-    yield found._replace(lines=[plain(f"{sum(glance.figures.values())} figures, {time}", "dim")])
+    yield found._replace(lines=[plain(f"{sum(glance.figures.values())} figures: {time}", "dim")])
     steps = [(Entry(one.line, tone="strong"), one.comment) for one in glance.commands]
     yield table("Type next", ("", ""), steps)
     yield Prose([line(Span("linkgauge --help", "strong"), " lists all commands")])

@@ -124,6 +124,8 @@ def _should(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> str:
         return ", each as much as its peers"
     if word.kind == "ok" and any(cell.expected and cell.expected.measured for cell in cells):
         return ", the best that was measured of it here"
+    if word.kind == "low" and any(cell.verdict == "ok" for cell in cells):
+        return ", some of it less than this hardware should"
     return _SHOULD.get(word.kind, "")
 
 

@@ -56,7 +56,7 @@ MOST_FAMILIES = 26
 """The most lines for such families. If there are more, the screen shows those whose figures mean
 the most."""
 MATRIX = "--matrix shows percentiles and what is expected"
-MORE = "--all shows every figure, --matrix also what is expected, -v notes and what was left out"
+MORE = "--all shows every figure, --matrix shows what is expected, -v shows what was left out"
 _MUCH_THE_SAME = 1.2
 """The relative difference up to which shares of expected figures are much the same; only the first
 one is then shown."""

@@ -207,13 +207,14 @@ def nothing_wrong(run: Run) -> Word:
     if not known.judged:
         why = "every figure rests on assumed facts" if is_assumed(run) else _NO_REFERENCE
         return Word(why, "unknown")
-    some = known.judged < known.measured
     found = "nothing wrong was found"
-    if some:
-        found += f" in {known.judged:,} of {known.measured:,} figures"
     if run.finished is None:
         found += " before it was interrupted"
+    parts = []
+    if left := known.measured - known.judged:
+        parts.append(f"{left:,} of {known.measured:,} figures could not be judged")
     if known.as_peers:
-        which = "of them" if some else "figures"
-        found += f"; {known.as_peers:,} {which} are compared only with each other"
+        figures = "" if parts else " figures"
+        parts.append(f"{known.as_peers:,}{figures} are compared only with each other")
+    found = "; ".join((found, ", ".join(parts))) if parts else found
     return Word(found, "ok")

@@ -121,7 +121,7 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
     vague = len(losses) - len(clear)
     if clear:
         half, all_of_them = percent(median(clear)), percent(max(clear))
-        where = f"any of {count_of(len(clear))}" if vague else "any cell"
+        where = "any cell" if len(clear) == len(one.cells) else f"any of {count_of(len(clear))}"
         seen = f"a loss of {all_of_them} would be found in {where} with 90 % probability"
         yield plain(seen if half == all_of_them else f"{seen}, one of {half} in half of them")
     if vague:
@@ -146,8 +146,8 @@ def _basis(one: RunComparison) -> Iterator[Line]:
     if bases["runs"]:
         yield plain(f"judged by the variation between these runs{history}", "dim")
     if single := bases["within"]:
-        few = f"{count_of(single)} with one run on a side, judged by what varies within the runs"
-        yield plain(f"{few}: measure both sides once more to be sure", "warn")
+        few = f"{count_of(single)} are judged by one run on a side, and what varies within it"
+        yield plain(f"{few}: to be sure, measure both sides once more", "warn")
 
 
 def _table(one: RunComparison, cells: Sequence[RunCell], number: int) -> Table:
@@ -215,7 +215,7 @@ def _said(one: CellChange, sides: _Sides, better: Better) -> str:
     if one.change is None:
         without = [side for side in sides if side is None or side.figure is None]
         if not without:
-            return "nothing tells how much runs vary"
+            return "one run on each side does not show how much runs vary"
         return "there is no such cell" if without[0] is None else without[0].reason or ""
     if one.direction == "unknown":
         return lacking(one, better)
@@ -238,7 +238,7 @@ def gate(one: GateDocument) -> Iterator[Block]:
             for each in one.of(verdict)
         ]  # fmt: skip
         heads = (Column(""), Column("size", True), Column("why"))
-        few = MOST_LACKING if verdict in ("not enough", "not compared") else MOST_JUDGED
+        few = MOST_JUDGED if verdict in FAILURES else MOST_LACKING
         if rows:
             yield Table(
                 plain(verdict, "bad" if verdict in FAILURES else "warn"), heads, rows, few=few
@@ -250,7 +250,7 @@ def _behind(one: GateDocument) -> Iterator[tuple[str, Line]]:
     """Yields the facts on which the verdict is based, each with a name."""
     found, aim = one.comparison, one.comparison.aim
     yield "runs", line(_sides(found, 1), mark(found.simulated))
-    rule = f"fails at a loss of {percent(aim.least)} with p < {aim.significance:g}"
+    rule = f"fails if any cell loses {percent(aim.least)} or more (p < {aim.significance:g})"
     yield "rule", plain(f"{rule}, forced" if one.forced else rule)
     cells, times = one.again
     if cells:

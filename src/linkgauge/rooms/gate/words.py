@@ -45,7 +45,7 @@ def why(one: GateCell) -> str:
         case "blind" if one.largest is not None:
             return f"{_lost(one)}; {may_have_lost(one.largest, one.cell.better)}"
         case "blind":
-            return "nothing tells how much runs vary: give several runs"
+            return "one run on each side does not show how much runs vary: give several"
         case "not enough":
             return f"{_lost(one)}; {lacking(one.cell.changes[0], one.cell.better)}"
     return _lost(one)
