@@ -32,10 +32,12 @@ def look(form: Format) -> int:
         from linkgauge.report.sections.plan import dry_run
 
         settings = PROFILES[PROFILE]
-        with opened(RunRequest(settings=settings, profile=PROFILE), first, SECONDS) as session:
-            machine, plan = session.machine, session.plan(Observer())
+        request = RunRequest(settings=settings, profile=PROFILE, budget="plan")
+        with opened(request, first, SECONDS) as session:
+            session.look_first(measures=False)
+            machine, plan, asked = session.machine, session.plan(Observer()), session.request
         reached = any(not device.is_cpu for device in machine.all_devices)
-        seconds = dry_run(plan, settings, "plan").most_seconds or 0.0
+        seconds = dry_run(plan, asked.settings, asked.budget).most_seconds or 0.0
         form.write(GLANCE, Glance(machine, _figures(plan), seconds, _fitting(devices=reached)))
     return 0
 
