@@ -15,7 +15,7 @@ from linkgauge.model.hardware.machine import Node
 
 from .host_chase import HOPS
 
-SECONDS = 2.0
+SECONDS = 1.2
 """The most seconds that the search takes."""
 SAME = 0.05
 """The relative change by less than which a buffer of twice the size does as well."""

@@ -85,7 +85,7 @@ class Session:
 
     def look_first(self, *, measures: bool = True) -> None:
         """Prepares a first look at the host, if the request is one: finds the size of its buffers
-        by measuring, which takes 2 s at most. Without `measures`, takes the least size. Does
+        by measuring, in little more than a second. Without `measures`, takes the least size. Does
         nothing for any other request."""
         request = self.request
         if not is_first_look(request, self.machine) or self.machine.simulated is not None:

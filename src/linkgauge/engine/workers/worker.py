@@ -237,7 +237,7 @@ class LocalWorker:
 
     def find_buffer(self, node: int, least: int, most: int) -> int:
         """Returns the size of a buffer that is beyond the caches of this node's CPUs: at least
-        `least` bytes, and at most `most`. Takes 2 s at most."""
+        `least` bytes, and at most `most`."""
         from linkgauge.backends.host_plateau import beyond_caches
 
         return beyond_caches(next(one for one in self.host.nodes if one.index == node), least, most)
