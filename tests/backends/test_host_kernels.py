@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from linkgauge import _native
+from linkgauge.backends.host import HostBackend
 from linkgauge.backends.host_kernels import (
     EVERYWHERE,
     OPS,
@@ -15,6 +18,8 @@ from linkgauge.backends.host_kernels import (
     remembered_file,
 )
 from linkgauge.machine.host import read_host
+from linkgauge.model.notation import parse_transfer
+from linkgauge.model.operations.operation import named
 
 CPU = read_host().nodes[0].cpus[0]
 COPY, READ, WRITE = _native.Op.COPY, _native.Op.READ, _native.Op.WRITE
@@ -177,3 +182,22 @@ def test_a_cpu_with_one_kernel_has_that_one(tmp_path, monkeypatch):
         kernels = measured(file, [])
         assert kernels.choose(READ, [CPU], 1 << 30).kernel == "portable"
     assert load(file)
+
+
+@pytest.mark.parametrize(
+    ("operation", "transfers", "prepares"),
+    [
+        ("copy", 1, True), ("peak-triad", 1, True), ("chase", 2, True),
+        ("stream-triad", 1, False), ("chase", 1, False), ("primes", 1, False),
+        ("ping-pong", 1, False),
+    ],
+)  # fmt: skip
+def test_kernels_are_searched_only_for_what_chooses_one(operation, transfers, prepares):
+    """A first look chooses none, so it waits for no search."""
+    asked = []
+    kernels = SimpleNamespace(prepare=lambda: asked.append(operation))
+    backend = HostBackend(read_host().nodes, kernels)
+    assert backend.refusal(parse_transfer("host:0 -> null by cpu*1")) is None
+    assert asked == []
+    backend.ready(named(operation), transfers)
+    assert bool(asked) is prepares

@@ -51,6 +51,13 @@ def gone(pid):
     return False
 
 
+def test_a_worker_finds_the_size_of_a_buffer():
+    with closing(Supervisor(Settings((SIZE,)))) as worker:
+        node = worker.survey([]).host.nodes[0].index
+        assert worker.find_buffer(node, SIZE, SIZE) == SIZE
+        assert SIZE <= worker.find_buffer(node, SIZE, 4 * SIZE) <= 4 * SIZE
+
+
 def test_a_worker_that_is_stopped_ends_at_its_deadline(monkeypatch):
     """It neither works nor ends."""
     with closing(Supervisor(settings(timeout=0.5))) as worker:

@@ -94,3 +94,17 @@ def test_the_versions_of_the_bios_and_of_the_microcode_are_read():
     assert details.microcode == "0x2b000571, 0x2b"
     assert host_of(captured({})).firmware is None
     assert host_of(captured({})).microcode is None
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "code"),
+    [
+        ("vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 207\nmodel name\t: Xeon 1\n",
+         "GenuineIntel 6 207"),
+        ("CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n", "0x41 0xd0c"),
+        ("vendor_id\t: GenuineIntel\ncpu family\t: 6\n", None),
+        ("uarch : sifive,u74\n", None),
+    ],
+)  # fmt: skip
+def test_a_family_is_known_by_vendor_and_numbers(cpuinfo, code):
+    assert host_of(captured({"proc/cpuinfo": cpuinfo})).cpu_code == code

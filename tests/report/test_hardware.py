@@ -40,6 +40,29 @@ def test_what_is_no_hardware_yml_is_refused_in_one_line(content, tmp_path):
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+def dimms(path):
+    done = called(*MACHINE, "--hardware", path, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["inventory"]["host"]["memory_rate"]
+
+
+def test_a_stated_rate_of_dimms_becomes_a_fact(tmp_path):
+    path = tmp_path / "hardware.yml"
+    path.write_text("dimms: 307.2 GB/s\n")
+    assert dimms(path) == 307.2e9
+    path.write_text("rack: 7\n")
+    assert dimms(path) is None
+
+
+@pytest.mark.parametrize("rate", ["fast", "0 GB/s", "-1 GB/s", "307.2", "307 MB/s"])
+def test_a_rate_in_another_form_is_refused_in_one_line(rate, tmp_path):
+    (tmp_path / "x").write_text(f"dimms: '{rate}'\n")
+    done = called(*MACHINE, "--hardware", tmp_path / "x")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "give one such as 307.2 GB/s" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
 def quoted(word):
     return json.dumps(word, ensure_ascii=False)
 

@@ -143,6 +143,7 @@ def _measured(request: RunRequest, keeper: Keeper, say: Say) -> Kept:
         return kept
 
     with opened(request) as session, ProgressLine(say) as line:
+        session.look_first()
         plan = planned(session, line, keeper.display)
         kept = concluded(session, plan, line, keeper, conclude)
     if kept.run.finished is None:

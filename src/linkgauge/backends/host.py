@@ -192,10 +192,13 @@ class HostBackend(Offering):
         if transfer.source.is_cpu:
             return exchange_refusal(transfer, self._all_cpus)
         cpus = {index: node.cpus for index, node in self._nodes.items()}
-        reason = next(of_threads(transfer, cpus, native.KINDS), None)
-        if reason is None:
+        return next(of_threads(transfer, cpus, native.KINDS), None)
+
+    def ready(self, does: Operation, transfers: int) -> None:
+        """Searches for the fastest kernels, unless the operation chooses none."""
+        beside_chase = does.follows_pointers and transfers > 1
+        if does.is_copy or does.mode == "peak" or beside_chase:
             self._kernels.prepare()
-        return reason
 
     def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:
         return tuple(self._remarks(transfer))
@@ -273,6 +276,8 @@ class HostBackend(Offering):
         if not isinstance(buffer, HostBuffer):
             raise Unsupported(f"{first.transfer}: host threads chase through their own memory")
         self._choose(others)
+        if first.transfer.scale == 1:  # all of a buffer: no point of a curve through the caches
+            self._near = {first.transfer: tuple(buffer.near_cache())}
         host_chase.link(buffer, first.size, first.seed, cpu)
         chase = host_chase.chase_job(first, buffer.address, cpu)
         warm_up = host_chase.warm_up_loops(first.size, _native.last_level_cache([cpu]))

@@ -4,14 +4,14 @@ the size, the page size, the NUMA node, and the load by other threads."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 
 from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import LATENCY, format_size
 
-from .table import NO_CPU, UNHURRIED, DeviceSet, Sweep
+from .table import FIRST_LOOK, GENERAL, NO_CPU, UNHURRIED, DeviceSet, Sweep
 
 UNIT = 2 << 10
 """The sizes of a curve are multiples of this number of bytes."""
@@ -99,7 +99,10 @@ def _curves(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def beyond_caches(fabric: DeviceSet) -> int:
-    """Returns a buffer size that is well beyond the caches: in bytes, a multiple of 1 MiB."""
+    """Returns a buffer size that is well beyond the caches: in bytes, a multiple of 1 MiB. In a
+    first look it is the size that was found by measuring."""
+    if fabric.buffer is not None:
+        return fabric.buffer
     wanted = max(ALONE, BEYOND * _caches(fabric))
     free = [node.memory_available for node in fabric.nodes if node.memory_available is not None]
     most = min((wanted, *(one // SHARE // 2 for one in free)))
@@ -107,7 +110,10 @@ def beyond_caches(fabric: DeviceSet) -> int:
 
 
 def _between_nodes(fabric: DeviceSet) -> Iterator[Cell]:
-    for of_thread, of_memory in _reached(fabric):
+    pairs = _reached(fabric)
+    if fabric.is_first_look:
+        pairs = [(node, other) for node, other in pairs if node == other][:1]
+    for of_thread, of_memory in pairs:
         transfer = chase(of_thread, host(of_memory.index))
         place = str(of_thread.index), str(of_memory.index)
         yield Cell(*place, (transfer,), Report.LATENCY, operation="chase")
@@ -152,10 +158,13 @@ def _loaded_left_out(fabric: DeviceSet) -> str:
 def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
     """Returns the CPUs between which latencies are measured. Too many CPUs are reduced to one of
     each core, and then to evenly spaced ones. The quick profile always takes one of each core. CPUs
-    that share no memory with the first node are left out."""
+    that share no memory with the first node are left out. A first look takes the first two cores,
+    which are neighbours."""
     nodes = [node for first, node in fabric.reachable if first == fabric.nodes[0]]
     cpus = tuple(cpu for node in nodes for cpu in node.cpus)
     cores = tuple(cpu for node in nodes for cpu in node.cores or node.cpus)
+    if fabric.is_first_look:
+        return (cores if len(cores) > 1 else cpus)[:2]
     most = MOST_OF_ALL if fabric.full else BRIEF_CPUS if fabric.brief else MOST_CPUS
     thinned = len(cores) > 1 and not fabric.full and (fabric.brief or len(cpus) > most)
     among = cores if thinned else cpus
@@ -169,7 +178,8 @@ def _cpus_left_out(fabric: DeviceSet) -> str:
 
 
 def _between_cpus(fabric: DeviceSet) -> Iterator[Cell]:
-    for first, second in permutations(chosen_cpus(fabric), 2):
+    ordered = combinations if fabric.is_first_look else permutations
+    for first, second in ordered(chosen_cpus(fabric), 2):
         begins = Memory("cpu", first)
         transfer = Transfer(begins, Memory("cpu", second), Engine(begins, "cpu"))
         yield Cell(str(first), str(second), (transfer,), Report.LATENCY, operation="ping-pong")
@@ -193,7 +203,7 @@ LATENCIES: tuple[Sweep, ...] = (
         LATENCY,
         beyond_caches,
         NO_CPU,
-        UNHURRIED,
+        (*UNHURRIED, FIRST_LOOK),
     ),
     Sweep(
         "memory_latency_loaded",
@@ -213,6 +223,7 @@ LATENCIES: tuple[Sweep, ...] = (
         LATENCY,
         LINE,
         "needs two CPUs",
-        left_out=_cpus_left_out,
+        (*GENERAL, FIRST_LOOK),
+        _cpus_left_out,
     ),
 )

@@ -10,7 +10,7 @@ from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import LATENCY, RATE, format_size
 
 from .host_latency import UNIT, beyond_caches, chase
-from .table import HOST_ROW, NO_CPU, UNHURRIED, DeviceSet, Sweep
+from .table import FIRST_LOOK, GENERAL, HOST_ROW, NO_CPU, UNHURRIED, DeviceSet, Profile, Sweep
 
 ENDS: dict[str, Callable[[Memory], tuple[Memory, Memory]]] = {
     "read": lambda memory: (memory, NULL),
@@ -190,6 +190,10 @@ def _cell(engines: Iterable[Engine]) -> Cell:
     return Cell(HOST_ROW, str(threads), transfers, Report.RATE, operation="primes")
 
 
+_PRIMES: tuple[tuple[str, str, Callable[[DeviceSet], Iterator[Cell]], tuple[Profile, ...]], ...] = (
+    ("cpu_primes_single", "one thread", _one_thread, GENERAL),
+    ("cpu_primes_all", "all threads", _all_threads, (*GENERAL, FIRST_LOOK)),
+)
 PRIMES: tuple[Sweep, ...] = tuple(
     Sweep(
         name,
@@ -198,9 +202,7 @@ PRIMES: tuple[Sweep, ...] = tuple(
         RATE,
         _NO_BYTES,
         f"{NO_CPU} by this process (cpuset)",
+        profiles,
     )
-    for name, threads, cells in (
-        ("cpu_primes_single", "one thread", _one_thread),
-        ("cpu_primes_all", "all threads", _all_threads),
-    )
+    for name, threads, cells, profiles in _PRIMES
 )

@@ -18,21 +18,25 @@ from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import STREAM
 
 from .host_sweeps import thread_counts
-from .table import GENERAL, NO_CPU, UNHURRIED, DeviceSet, Profile, Sweep
+from .table import FIRST_LOOK, GENERAL, NO_CPU, UNHURRIED, DeviceSet, Profile, Sweep
 
 _PROFILES: dict[ArrayKind, tuple[Profile, ...]] = {
-    "copy": GENERAL,
+    "copy": (*GENERAL, FIRST_LOOK),
     "scale": UNHURRIED,
     "add": UNHURRIED,
-    "triad": GENERAL,
-    "read": UNHURRIED,
+    "triad": (*GENERAL, FIRST_LOOK),
+    "read": (*UNHURRIED, FIRST_LOOK),
     "write": UNHURRIED,
 }
+_BY_ONE_THREAD: tuple[ArrayKind, ...] = ("read", "copy")
+"""What a first look also measures by one thread."""
 
 
 def _cells_of(kind: ArrayKind) -> Callable[[DeviceSet], Iterator[Cell]]:
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
-        if fabric.for_comparison:
+        if fabric.is_first_look and kind in _BY_ONE_THREAD:
+            yield from _one_thread(kind, fabric)
+        if fabric.for_comparison or fabric.is_first_look:
             yield from _all_threads(kind, "stream", fabric)
             return
         for mode in HOST_MODES:
@@ -57,6 +61,13 @@ def _cell(kind: ArrayKind, mode: HostMode, row: str, column: str, *transfers: Tr
     report = Report.TOTAL if len(transfers) > 1 else Report.FIRST
     operation = f"{mode}-{kind}"
     return Cell(f"{row} {mode}", column, transfers, report, operation=operation)  # type: ignore[arg-type]  # one of them
+
+
+def _one_thread(kind: ArrayKind, fabric: DeviceSet) -> Iterator[Cell]:
+    """Yields one thread's work, unless the machine has a single CPU: all threads are then one."""
+    if sum(len(node.cpus) for node in fabric.nodes) > 1:
+        node = fabric.with_cpus[0]
+        yield _cell(kind, "stream", str(node.index), "1", array_work(kind, node, node, 1))
 
 
 def _all_threads(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:

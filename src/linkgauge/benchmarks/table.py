@@ -52,6 +52,8 @@ class DeviceSet(msgspec.Struct, frozen=True):
     workloads: WorkloadChoice = WorkloadChoice()
     apart: frozenset[tuple[int, int]] = frozenset()
     """Pairs of nodes: CPUs of the first node do not reach memory of the second."""
+    buffer: int | None = None
+    """The bytes of each buffer in a first look at a host, found by measuring; null if unknown."""
 
     @property
     def across_ranks(self) -> bool:
@@ -67,6 +69,11 @@ class DeviceSet(msgspec.Struct, frozen=True):
     def brief(self) -> bool:
         """Whether the profile measures only a little, as a first look."""
         return self.profile == "quick"
+
+    @property
+    def is_first_look(self) -> bool:
+        """Whether only the few figures of a first look at the host are measured."""
+        return self.profile == FIRST_LOOK
 
     @property
     def for_comparison(self) -> bool:
@@ -86,13 +93,16 @@ class DeviceSet(msgspec.Struct, frozen=True):
         return tuple((a, b) for a, b in pairs if (a.index, b.index) not in self.apart)
 
 
-Profile = Literal["quick", "standard", "full", "vm"]
+Profile = Literal["quick", "standard", "full", "vm", "first-look"]
 GENERAL: tuple[Profile, ...] = ("quick", "standard", "full")
 """All profiles except `vm`. Its benchmarks are listed in vm.py."""
 UNHURRIED: tuple[Profile, ...] = ("standard", "full")
 """The general profiles except the quick one."""
 COMPARISON: Profile = "vm"
 """The profile that compares configurations of a machine."""
+FIRST_LOOK: Profile = "first-look"
+"""What the quick profile measures of a host that has nothing else to measure: the few figures that
+people ask for first."""
 NO_CPU = "no CPU may be used"
 
 
@@ -304,6 +314,7 @@ class Sweep(msgspec.Struct, frozen=True):
         cells = tuple(self.cells(fabric))
         title = self.title + (self.left_out(fabric) if self.left_out else "")
         size = self.size(fabric) if callable(self.size) else self.size
+        size = fabric.buffer if size is None else size
         reason = None if cells else self.reason
         named = self.name, title, "host"
         return Benchmark(*named, cells, self.unit, sweep=True, size=size, reason=reason)

@@ -31,11 +31,12 @@ def look(form: Format) -> int:
         from linkgauge.report.sections.plan import dry_run
 
         settings = PROFILES[PROFILE]
-        request = RunRequest(settings=settings, profile=PROFILE)
+        request = RunRequest(settings=settings, profile=PROFILE, budget="plan")
         with opened(request, first, None if form.is_document else SECONDS) as session:
-            machine, plan = session.machine, session.plan(Observer())
+            session.look_first(measures=False)
+            machine, plan, asked = session.machine, session.plan(Observer()), session.request
         reached = any(not device.is_cpu for device in machine.all_devices)
-        seconds = dry_run(plan, settings, "plan").most_seconds or 0.0
+        seconds = dry_run(plan, asked.settings, asked.budget).most_seconds or 0.0
         form.write(GLANCE, Glance(machine, _figures(plan), seconds, _fitting(devices=reached)))
     return 0
 

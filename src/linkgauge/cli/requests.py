@@ -175,11 +175,13 @@ def carry_out(
 ) -> int:
     """Measures the request, or only shows its plan if `only_plan` is set. Returns the exit code."""
     with opened(request, first) as session, LiveReport(keeper_of(display)) as report:
+        session.look_first(measures=not only_plan)
         plan = planned(session, report, display)
         if only_plan:
             from linkgauge.report.sections.plan import dry_run
 
-            display.format.write(PLAN, dry_run(plan, request.settings, request.budget))
+            asked = session.request
+            display.format.write(PLAN, dry_run(plan, asked.settings, asked.budget))
             return 0
         return concluded(session, plan, report, report.keeper, report.conclude)
 

@@ -112,13 +112,15 @@ def lay_out(
     host: Sequence[Node],
     profile: str | None = None,
     apart: frozenset[tuple[int, int]] = frozenset(),
+    buffer: int | None = None,
 ) -> tuple[Benchmark, ...]:
     """Makes benchmarks from rows of the catalog. Device rows are laid out for every device set, and
     host rows once for the nodes in `host`. With the profile `full`, host rows cover all pairs of
-    nodes except those in `apart`.
+    nodes except those in `apart`. `buffer` is the size in bytes that a first look found.
 
     Raises InputError if no row can be laid out."""
-    of_host = (DeviceSet("host", tuple(host), profile=profile, apart=apart),) if host else ()
+    whole = DeviceSet("host", tuple(host), profile=profile, apart=apart, buffer=buffer)
+    of_host = (whole,) if host else ()
     benchmarks = tuple(row.lay_out(fabric) for row in rows for fabric in row.over(fabrics, of_host))
     if not benchmarks:
         raise InputError("nothing to measure: these backends have none of these benchmarks")

@@ -14,7 +14,7 @@ import msgspec
 
 from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, KNOWN, SIMULATED
 from linkgauge.benchmarks.catalog import select
-from linkgauge.benchmarks.table import COMPARISON, DeviceSet
+from linkgauge.benchmarks.table import COMPARISON, FIRST_LOOK, DeviceSet
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.memory import NETWORK, Memory
@@ -99,9 +99,8 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
                 why = machine.unavailable[name]
                 lacks = "does not answer" if name in machine.unanswered else "has no devices here"
                 raise InputError(f"backend {name} {lacks}: {why}")
-        rows = select(
-            self.names, self.prefixes, only_d2d=self.only_d2d, profile=request.settings.profile
-        )
+        profile = FIRST_LOOK if is_first_look(request, machine) else request.settings.profile
+        rows = select(self.names, self.prefixes, only_d2d=self.only_d2d, profile=profile)
         with_host = not request.backends or "host" in request.backends
         nodes = machine.host.nodes if with_host else ()
         over = request.over(machine)
@@ -121,7 +120,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
             laid_out += tuple(row.lay_out(one) for row in own for one in theirs)
         if others or not laid_out:
             apart = machine.inventory.host.apart if machine.inventory else frozenset()
-            at_all = lay_out(others, general or over, nodes, request.settings.profile, apart)
+            at_all = lay_out(others, general or over, nodes, profile, apart, request.buffer)
             laid_out = (*at_all, *laid_out)
         return tuple(self._in_mode(benchmark) for benchmark in laid_out)
 
@@ -196,9 +195,10 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     kernel launches by graphs. `collectives` and `workloads` choose the operations of those
     benchmarks. `stated` facts about the machine are kept with the run. `tune` searches the devices'
     best settings first. `budget` is the seconds that the whole run may take, or "plan" for as many
-    as its plan needs; null for no limit. `wait` waits until another run ends. `out` is the folder
-    that the run is kept below; null to keep nothing. `label`, `command` and `options` are only
-    recorded."""
+    as its plan needs; null for no limit. `buffer` is the size in bytes that a first look at the
+    host has found for its buffers; null until it is known. `wait` waits until another run ends.
+    `out` is the folder that the run is kept below; null to keep nothing. `label`, `command` and
+    `options` are only recorded."""
 
     what: What = Selection()
     settings: Settings = Settings(sizes=())
@@ -215,6 +215,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     stated: dict[str, str] = {}
     tune: bool = False
     budget: float | Literal["plan"] | None = None
+    buffer: int | None = None
     wait: bool = False
     out: str | None = None
     label: str = "default"
@@ -252,6 +253,19 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
             return True
         is_compared = self.settings.profile == COMPARISON
         return bool(self.what.names or self.what.prefixes) and not is_compared
+
+
+def is_first_look(request: RunRequest, machine: Machine) -> bool:
+    """Whether the quick profile has nothing but the host to measure. It then measures the few
+    figures of it that people ask for first. A selection by name is no first look."""
+    what = request.what
+    if not isinstance(what, Selection) or what.names or what.prefixes or what.only_d2d:
+        return False
+    if request.settings.profile != "quick" or machine.ranks or not machine.host.nodes:
+        return False
+    if request.backends and "host" not in request.backends:
+        return False
+    return not any(fabric.devices for fabric in request.over(machine))
 
 
 def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tuple[str, ...]:

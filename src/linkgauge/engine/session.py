@@ -41,12 +41,13 @@ from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import Budget, EngineSettings, Settings
 from linkgauge.model.transfer import Benchmark
 
+from . import first_look
 from .budget import budget_of
 from .controller import Doubts, Observer, Sink, end_profile, execute, now
 from .interrupts import Interrupts
 from .locks import devices_measured, hold
 from .plan import Plan, able, make_plan
-from .request import RunRequest, Selection
+from .request import RunRequest, Selection, is_first_look
 from .rewriting import as_graphs, by_engine, in_memory
 from .rounds import draw
 
@@ -92,6 +93,23 @@ class Session:
         host = self._worker.survey(())
         return msgspec.structs.replace(
             host, devices={}, unavailable=unavailable, unanswered=unanswered
+        )
+
+    def look_first(self, *, measures: bool = True) -> None:
+        """Prepares a first look at the host, if the request is one: finds the size of its buffers
+        by measuring, in little more than a second. Without `measures`, takes the least size. Does
+        nothing for any other request."""
+        request = self.request
+        if not is_first_look(request, self.machine) or self.machine.simulated is not None:
+            return
+        settings = first_look.settings_of(request.settings)
+        ends, buffer = first_look.ends_of(self.machine), None
+        if request.profile is not None and ends is not None:  # the user chose no size
+            most = ends.most if measures else ends.least
+            buffer = self._worker.find_buffer(ends.node.index, ends.least, most)
+        budget = first_look.BUDGET if request.budget == "plan" else request.budget
+        self.request = msgspec.structs.replace(
+            request, settings=settings, buffer=buffer, budget=budget
         )
 
     def plan(self, observer: Observer) -> Plan:

@@ -171,6 +171,21 @@ def cpu_vendor(cpuinfo: str) -> str | None:
     return found[1] if found else None
 
 
+_CODES = (("vendor_id", "cpu family", "model"), ("CPU implementer", "CPU part"))
+
+
+def cpu_code(cpuinfo: str) -> str | None:
+    """Returns what identifies the family of a processor: vendor, family and model of x86
+    (`GenuineIntel 6 143`), implementer and part of Arm (`0x41 0xd40`). Returns None for other
+    processors."""
+    for fields in _CODES:
+        pattern = (rf"^{field}[ \t]*:[ \t]*(\S+)[ \t]*$" for field in fields)
+        found = [re.search(one, cpuinfo, re.MULTILINE) for one in pattern]
+        if all(found):
+            return " ".join(match[1] for match in found if match)
+    return None
+
+
 def arm_core(cpuinfo: str) -> str | None:
     """Returns the models of an Arm processor's cores, or None if a model is unknown."""
     makers, parts = (

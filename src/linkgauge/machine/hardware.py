@@ -5,6 +5,7 @@ a chip. A value from a person is called a stated value."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,8 +20,11 @@ _TO_STATE = {
     "soc": "SoC model and silicon revision, such as X2800-v1",
     "nvlink_fusion_fw": "firmware of the NVLink Fusion PHY, such as 2025.12.4",
     "firmware": "of the host: BIOS or UEFI version",
+    "dimms": "rate of all DIMMs together, such as 307.2 GB/s",
 }
 _NOT_FOUND = "not found"
+_GIGA = 1e9
+_RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) ?GB/s")
 _NULLS = ("", "~", "null", "Null", "NULL")
 
 
@@ -42,13 +46,14 @@ def hardware_yaml(machine: Machine) -> str:
 def known_values(machine: Machine) -> dict[str, str | None]:
     """Returns the values that the machine reports, by the keys of hardware.yml. A null value is
     left for a person to state."""
-    host = machine.host
+    host, rate = machine.host, machine.known.host.memory_rate
     return {
         "host": host.hostname or None,
         "architecture": host.architecture or None,
         "cpu": host.cpu_model,
         "soc": None,
         "firmware": None,
+        "dimms": None if rate is None else f"{rate / _GIGA:g} GB/s",
         "nvlink_fusion_fw": None,
         **dict(_accelerators(machine)),
         "os": host.system or None,
@@ -103,10 +108,21 @@ def read_hardware(path: Path) -> dict[str, str]:
 
 def state(machine: Machine, values: dict[str, str]) -> Machine:
     """Returns the machine with the stated values added. A stated value that equals the value that
-    the machine reports is left out."""
+    the machine reports is left out. A stated rate of DIMMs becomes a fact of a machine that does
+    not report it. Raises InputError for a rate in another form."""
     known = known_values(machine)
     stated = {key: value for key, value in values.items() if known.get(key) != value}
     inventory = machine.known
+    if "dimms" in stated and known["dimms"] is None:
+        of_host = msgspec.structs.replace(inventory.host, memory_rate=_rate(stated["dimms"]))
+        inventory = msgspec.structs.replace(inventory, host=of_host)
     return msgspec.structs.replace(
         machine, inventory=msgspec.structs.replace(inventory, stated={**inventory.stated, **stated})
     )
+
+
+def _rate(text: str) -> float:
+    match = _RATE.fullmatch(text)
+    if match is None or float(match[1]) == 0:
+        raise InputError(f"dimms: {text!r} is no rate: give one such as 307.2 GB/s")
+    return float(match[1]) * _GIGA

@@ -13,6 +13,7 @@ from linkgauge.model.notation import decode_hook, encode_hook
 from .cgroup import allowed, memlock_limit, memory_limit
 from .cpu import (
     cache_levels,
+    cpu_code,
     cpu_vendor,
     frequency_driver,
     governor,
@@ -54,6 +55,7 @@ def read_details(root: Root = ROOT) -> HostDetails:
     cpus_allowed = allowed(root, "Cpus")
     details = HostDetails(
         cpu_vendor=cpu_vendor(cpuinfo),
+        cpu_code=cpu_code(cpuinfo),
         sockets=sockets,
         cores=cores,
         threads_per_core=threads,

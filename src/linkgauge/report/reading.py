@@ -28,6 +28,7 @@ from .results import label, named
 from .rows import OneRun
 from .sections import Section, SeveralRuns, sections
 from .sections.opening import sentence_of
+from .words.comparison import compared
 
 if TYPE_CHECKING:
     from linkgauge.judge.compare.configurations import ConfigurationComparison
@@ -140,9 +141,10 @@ def page_of_run(one: OneRun, only: Collection[str] = ()) -> Page:
     run = one.run
     when = f"{_times(run)} · linkgauge {run.machine.linkgauge}"
     said = sentence_of(run, one.outcome)
+    lines = filter(None, (said, machine_of(run), compared(run)))
     return Page(
         f"{named(run.machine)} · {label(run.label, MOST_NAME)}",
-        (*([plain(said)] if said else []), plain(machine_of(run)), plain(when, "dim")),
+        (*map(plain, lines), plain(when, "dim")),
         _parts(made),
         run.simulated,
     )

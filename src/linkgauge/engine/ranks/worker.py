@@ -245,6 +245,10 @@ class ClusterWorker:
     def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
         raise InputError("--tune works with one process only: run it first, without a launcher")
 
+    def find_buffer(self, node: int, least: int, most: int) -> int:
+        """Returns `least`, because only one process has a first look at its host."""
+        return least
+
     def keep_output(self, folder: Path) -> None:
         """Does nothing, because a launcher shows what ranks print."""
 

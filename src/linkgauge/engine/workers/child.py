@@ -35,6 +35,8 @@ def serve(channel: Channel) -> None:
                     return worker.tune(
                         device, peer, lambda tried: channel.send(encode(messages.Trying(tried)))
                     )
+                case messages.FindBuffer(node, least, most):
+                    return worker.find_buffer(node, least, most)
             raise TypeError(f"unexpected {command!r}")
 
         while True:

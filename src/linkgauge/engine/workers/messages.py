@@ -76,12 +76,21 @@ class Tune(msgspec.Struct, frozen=True, tag=True):
     peer: str | None
 
 
+class FindBuffer(msgspec.Struct, frozen=True, tag=True):
+    """Asks for the size of a buffer that is beyond the caches of this node's CPUs, from `least` to
+    `most` bytes. The answer is the size."""
+
+    node: int
+    least: int
+    most: int
+
+
 class Release(msgspec.Struct, frozen=True, tag=True):
     """Asks to free the buffers kept for later cells, because another worker needs memory. There is
     no answer."""
 
 
-Command = Start | Survey | ReadInventory | Measure | Tune | Release
+Command = Start | Survey | ReadInventory | Measure | Tune | FindBuffer | Release
 
 
 class Trying(msgspec.Struct, frozen=True, tag=True):
@@ -192,6 +201,7 @@ class Workers(Protocol):
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]: ...
     def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool: ...
+    def find_buffer(self, node: int, least: int, most: int) -> int: ...
     def keep_output(self, folder: Path) -> None: ...
     def profile(self, profiler: Profiler, folder: Path) -> None: ...
     def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]: ...

@@ -30,6 +30,7 @@ from .messages import (
     FIRST,
     NOT_REACHED,
     Command,
+    FindBuffer,
     Heartbeat,
     Measure,
     ReadInventory,
@@ -243,6 +244,13 @@ class Supervisor:
             if isinstance(error, ProcessLost):
                 self._retire(name)
             raise BackendError(f"tune {device}", str(error)) from error
+
+    def find_buffer(self, node: int, least: int, most: int) -> int:
+        try:
+            return self._ask(None, FindBuffer(node, least, most)).result(int)
+        except ProcessLost:
+            self._retire(None)
+            return least
 
     def _ask(self, name: str | None, command: Command) -> WorkerProcess:
         worker = self._worker(name)

@@ -18,7 +18,8 @@ import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import glance, open_backend
 from linkgauge.backends.glance import Glance
-from linkgauge.backends.protocol import Backend, Tuner
+from linkgauge.backends.protocol import Backend, Tuner, follows
+from linkgauge.backends.readiness import Readies
 from linkgauge.engine.measuring.alike import AlikeCells
 from linkgauge.engine.measuring.background_load import BackgroundLoad
 from linkgauge.engine.measuring.measure import Known, OnPhase, measure_together
@@ -228,6 +229,9 @@ class LocalWorker:
             refusal = backend.refusal(transfer)
             if refusal is not None:
                 raise refusal if isinstance(refusal, Unsupported) else Unsupported(refusal)
+        for backend in backends:
+            if follows(backend, Readies):  # type: ignore[type-abstract]
+                backend.ready(cell.does, len(cell.transfers))
         return backends
 
     def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
@@ -240,6 +244,13 @@ class LocalWorker:
         other = None if peer is None else parse_memory(peer).index
         backend.tune(place.index or 0, other, on_trial)
         return True
+
+    def find_buffer(self, node: int, least: int, most: int) -> int:
+        """Returns the size of a buffer that is beyond the caches of this node's CPUs: at least
+        `least` bytes, and at most `most`."""
+        from linkgauge.backends.host_plateau import beyond_caches
+
+        return beyond_caches(next(one for one in self.host.nodes if one.index == node), least, most)
 
     def release(self) -> None:
         """Frees the buffers kept for later cells."""

@@ -33,6 +33,8 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     `unknown` lists the field.
 
     cpu_vendor: The vendor as the processor names it (x86 only).
+    cpu_code: What identifies the processor's family: vendor, family and model (x86), or implementer
+        and part (Arm).
     sockets: The number of sockets.
     cores: The number of cores.
     threads_per_core: The most threads that a core has.
@@ -67,6 +69,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     unknown: What could not be read, and why."""
 
     cpu_vendor: str | None = None
+    cpu_code: str | None = None
     sockets: int | None = None
     cores: int | None = None
     threads_per_core: int | None = None

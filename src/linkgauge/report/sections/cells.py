@@ -25,6 +25,7 @@ from linkgauge.report.results import (
 from linkgauge.report.shading import error_of, share_shown, sign_of
 from linkgauge.report.words.expectations import is_judged, is_unjudged, reference_of
 from linkgauge.report.words.figures import histogram
+from linkgauge.report.words.host_figures import in_words, unit_in_words
 
 _BINS = 8
 _CELLS = (
@@ -47,14 +48,14 @@ def table_of(results: Sequence[Result], below: Sequence[Line], anchor: str) -> T
 
 
 def _cell_row(result: Result, cell: CellResult, usual: int, *, some: bool) -> tuple[Entry, ...]:
-    summary = cell.summary
+    summary = cell.summary if len(cell.samples) > 1 else None  # one sample is the figure itself
     slow = summary.slow_p95 if summary is not None else None
     worst = None if summary is None else summary.max if result.better == "lower" else summary.min
-    bars = histogram(cell.samples, _BINS) if cell.samples and min(cell.samples) > 0 else ""
+    bars = histogram(cell.samples, _BINS) if summary is not None and min(cell.samples) > 0 else ""
     return (
         Entry(label(_name(result, cell, usual))),
         figure(cell.headline, result.unit, "strong"),
-        Entry(unit_of(result.unit).shown if cell.headline is not None else ""),
+        Entry(unit_in_words(result, cell) if cell.headline is not None else ""),
         Entry(error_of(cell)),
         figure(slow, result.unit),
         figure(worst, result.unit),
@@ -77,12 +78,14 @@ def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
 
 
 def _name(result: Result, cell: CellResult, usual: int) -> str:
-    """Returns the benchmark's name and the cell's place. The place is left out for a single pair of
-    devices. The size is added if it is not the `usual` size."""
+    """Returns the figure's name in words, or the benchmark's name and the cell's place. The place
+    is left out for a single pair of devices. The size is added if it is not the `usual` size."""
+    words = in_words(result, cell)
     only = len(result.cells) == 1 and cell.row.isdecimal() and cell.column.isdecimal()
-    own = size_of(result, cell)
+    own = None if cell.operation == "ping-pong" else size_of(result, cell)  # always a cache line
     size = f"  {format_size(own)}" if own not in (None, usual) else ""
-    return f"{result.benchmark}{'' if only else f' {place_of(result, cell)}'}{size}"
+    name = words or f"{result.benchmark}{'' if only else f' {place_of(result, cell)}'}"
+    return f"{name}{size}"
 
 
 _TRANSFERS = (

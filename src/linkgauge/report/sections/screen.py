@@ -39,6 +39,7 @@ from linkgauge.report.results import (
 )
 from linkgauge.report.results import verdict as verdict_of
 from linkgauge.report.shading import legend, share_shown, sign_of
+from linkgauge.report.words.comparison import compared, may_be_cached
 from linkgauge.report.words.expectations import HELD, is_judged, word_of
 from linkgauge.report.words.remarks import complaint_lines, round_lines
 from linkgauge.report.words.worst import BROKEN
@@ -79,6 +80,8 @@ def blocks(run: Run) -> Iterator[Block]:
     matrices = [one for one in run.results if one.benchmark != "copy"]
     if any(cell.expected for _, cell in cells_of(matrices)):
         yield Prose([(), plain(MATRIX, "dim")])
+    if said := compared(run):
+        yield Prose([(), *map(plain, filter(None, (said, may_be_cached(run))))])
 
 
 def has_few(run: Run) -> bool:

@@ -22,6 +22,7 @@ from linkgauge.report.blocks import Line, Span, line
 from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import shown
 
+from .host_figures import in_words
 from .sentences import NAMED, QUIET, RESUME, near_cache, sentence
 from .time_needed import budget_needed
 
@@ -221,6 +222,6 @@ def naming(run: Run) -> Callable[[Result, CellResult], str]:
     def name(result: Result, cell: CellResult) -> str:
         several = measured[result.benchmark, result.backend] > 1 and result.size
         size = f" {format_size(result.size)}" if several else ""
-        return f"{result.benchmark}{size} {place_of(result, cell)}"
+        return in_words(result, cell) or f"{result.benchmark}{size} {place_of(result, cell)}"
 
     return name

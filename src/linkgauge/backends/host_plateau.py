@@ -1,0 +1,85 @@
+"""Finds buffers of host memory that are beyond the caches, by measuring.
+
+A virtual machine shows the whole cache of its host's processor, of which it may get little or much.
+Buffers of four times that cache would take longer to get than to measure. So the size is doubled
+until doubling changes neither the rate of reads nor the latency."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import NamedTuple
+
+from linkgauge import _native
+from linkgauge.model.hardware.machine import Node
+
+from .host_chase import HOPS
+
+SECONDS = 1.2
+"""The most seconds that the search takes."""
+SAME = 0.05
+"""The relative change by less than which a buffer of twice the size does as well."""
+TURNS = 7
+"""The number of passes over a buffer that are timed. The fastest counts, because other programs
+make passes slower, but never faster."""
+NEXT_TAKES = 2.5
+"""A buffer of twice the size takes about this many times as long to get and to measure."""
+_SEED = 7
+
+
+class Pace(NamedTuple):
+    """The seconds for a byte of all CPUs' reads, and for an access of one CPU's pointer chase."""
+
+    byte: float
+    access: float
+
+    def is_like(self, other: Pace) -> bool:
+        pairs = zip(self, other, strict=True)
+        return all(abs(one / another - 1) < SAME for one, another in pairs)
+
+
+def beyond_caches(node: Node, least: int, most: int, seconds: float = SECONDS) -> int:
+    """Returns the smallest size in bytes at which a buffer of twice the size is measured alike. The
+    size is `least`, doubled as often as needed, and not above `most`. If the time does not suffice,
+    returns the largest size that was measured."""
+    if 2 * least > most:
+        return least
+    ends = time.monotonic() + seconds
+    size, before = least, None
+    while True:
+        began = time.monotonic()
+        try:
+            pace = pace_of(node, size)
+        except OSError:  # no memory for it
+            return least if before is None else size // 2
+        if before is not None and pace.is_like(before):
+            return size // 2
+        now = time.monotonic()
+        if 2 * size > most or now + NEXT_TAKES * (now - began) > ends:
+            return size
+        size, before = 2 * size, pace
+
+
+def pace_of(node: Node, size: int) -> Pace:
+    """Measures a fresh buffer of `size` bytes. Raises OSError if there is no memory for it."""
+    cpus = list(node.cpus)
+    memory = _native.Memory(size, _native.Kind.PINNED, None, cpus)
+    with closing(memory):
+        address, op = memory.address, _native.Op.READ
+        read = _native.Job(op, address, 0, size, 0, cpus, kernel=_native.linear_kernel(op))
+        byte = _fastest(read) / size
+        _native.link_cycle(address, size, _SEED, cpus[0])
+        access = _fastest(_native.Job(op, address, 0, size, 0, cpus[:1], chase=HOPS)) / HOPS
+    return Pace(byte, access)
+
+
+def _fastest(job: _native.Job) -> float:
+    """Returns the seconds of the fastest of several passes, behind one that does not count."""
+    with closing(_native.Team([job])) as team:
+        spans = []
+        for _ in range(1 + TURNS):
+            team.arm(1)
+            team.open()
+            (span,) = team.wait()
+            spans.append(span.end - span.begin)
+    return min(spans[1:])

@@ -1,0 +1,88 @@
+"""Families of server processors: how the CPU identifies itself, and how much of the last-level
+cache belongs to a core.
+
+A virtual machine shows the whole cache of its host's processor, and not how many cores share it
+there. The family says so, as published for one of its products."""
+
+from __future__ import annotations
+
+import msgspec
+
+_MI = 1 << 20
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A public page with a figure."""
+
+    title: str
+    address: str
+
+
+class CpuFamily(msgspec.Struct, frozen=True):
+    """A family of processors.
+
+    `codes` are the values of `HostDetails.cpu_code`. `cache_per_core` is the last-level cache of a
+    product in bytes, divided by its cores; null if no page was found. `source` has both numbers."""
+
+    name: str
+    codes: tuple[str, ...]
+    cache_per_core: int | None = None
+    source: Source | None = None
+
+
+def _intel(*models: int) -> tuple[str, ...]:
+    return tuple(f"GenuineIntel 6 {model}" for model in models)
+
+
+def _amd(family: int, first: int, last: int) -> tuple[str, ...]:
+    """Returns the codes of these models. AMD gives 16 models or more to each product."""
+    return tuple(f"AuthenticAMD {family} {model}" for model in range(first, last + 1))
+
+
+_ROME = Source(
+    "AMD Rome Second Generation EPYC Review, Memory Subsystem: Latency (AnandTech)",
+    "https://www.anandtech.com/Show/Index/14694?cPage=4&all=False&sort=0&page=7"
+    "&slug=amd-rome-epyc-2nd-gen",
+)
+_SAPPHIRE = Source(
+    "What is Sapphire Rapids? (SiSoftware)",
+    "https://www.sisoftware.co.uk/2022/07/27/intel-xeon-w9-hedt-sapphire-rapids-preview-benchmarks/",
+)
+_ICE = Source(
+    "Early Intel CPU sample: Sapphire Rapids gets significantly more L2 cache (allinfo.space)",
+    "https://allinfo.space/2021/07/06/early-intel-cpu-sample-sapphire-rapids-gets-significantly-"
+    "more-l2-cache/",
+)
+_EMERALD = Source(
+    "Intel Xeon Platinum 8592+ Emerald Rapids CPUs leaked (techopse.com)",
+    "https://www.techopse.com/intel-xeon-platinum-8592-64-core-48-core-8558u-emerald-rapids-cpus-"
+    "leaked/",
+)
+_GRANITE = Source(
+    "Doubled core counts finally catch up with AMD: Xeon 6900P (southasiacorp.com)",
+    "https://southasiacorp.com/?p=1551",
+)
+_GENOA = Source(
+    "Technical Deep Dive: Optimizing Server Performance via Memory Bandwidth (serverrental.store)",
+    "https://serverrental.store/index.php?diff=6611&oldid=prev&title=Memory_Bandwidth",
+)
+
+FAMILIES: tuple[CpuFamily, ...] = (
+    CpuFamily("Intel Broadwell-EP", _intel(79)),
+    # Xeon Platinum 8280: 38.5 MiB, 28 cores. Skylake and Cascade Lake share the model number.
+    CpuFamily("Intel Skylake-SP or Cascade Lake-SP", _intel(85), 77 * _MI // 56, _ROME),
+    CpuFamily("Intel Ice Lake-SP", _intel(106, 108), 60 * _MI // 40, _ICE),
+    CpuFamily("Intel Sapphire Rapids", _intel(143), 105 * _MI // 56, _SAPPHIRE),
+    CpuFamily("Intel Emerald Rapids", _intel(207), 320 * _MI // 64, _EMERALD),
+    CpuFamily("Intel Granite Rapids", _intel(173, 174), 504 * _MI // 128, _GRANITE),
+    CpuFamily("AMD EPYC Rome (Zen 2)", _amd(23, 48, 63), 16 * _MI // 4, _ROME),
+    CpuFamily("AMD EPYC Milan (Zen 3)", _amd(25, 0, 15)),
+    CpuFamily("AMD EPYC Genoa (Zen 4)", _amd(25, 16, 31), 384 * _MI // 96, _GENOA),
+    CpuFamily("Arm Neoverse-N1", ("0x41 0xd0c",)),
+    CpuFamily("Arm Neoverse-V1", ("0x41 0xd40",)),
+)
+
+
+def family_of(code: str | None) -> CpuFamily | None:
+    """Returns the family of a processor by its code, or None if it is not listed."""
+    return next((one for one in FAMILIES if code in one.codes), None)
