@@ -254,8 +254,7 @@ class Supervisor:
 
     def _ask(self, name: str | None, command: Command) -> WorkerProcess:
         worker = self._worker(name)
-        if self._last != name and self._last in self._workers:
-            # Only one worker measures at a time, and only that one keeps buffers for the next cell.
+        if self._last != name and self._last in self._workers:  # one measures, and keeps buffers
             self._workers[self._last].send(Release())
         self._last = name
         worker.ask(command)
