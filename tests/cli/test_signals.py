@@ -23,7 +23,7 @@ from linkgauge.machine.processes import command
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.settings import Settings
 from linkgauge.report.live import INTERRUPTED
-from linkgauge.report.sections.verdict import _numbers
+from linkgauge.report.sections.verdict import numbers
 from linkgauge.report.words.run_notes import missed_precision
 from linkgauge.rooms.vary.rounds import prepare
 
@@ -290,6 +290,6 @@ def test_the_advice_on_precision_of_an_interrupted_run_names_resume(finished, ad
     missed = missed_precision(run)
     assert missed.advice.startswith(advice)
     assert missed.noted[0].endswith(missed.advice)
-    lines = ["".join(span.text for span in line) for name, line in _numbers(run, outcome_of(run))
+    lines = ["".join(span.text for span in line) for name, line in numbers(run, outcome_of(run))
              if name == "precision"]  # fmt: skip
     assert [line.endswith(missed.advice) for line in lines] == [True]

@@ -28,7 +28,7 @@ from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import Tried
 from linkgauge.report.words.groups import groups_of
 from linkgauge.report.words.moments import failed_line
-from linkgauge.report.words.run_notes import folded_notes, idle_fault_lines, note_lines
+from linkgauge.report.words.run_notes import deciding_lines, folded_notes, note_lines
 from linkgauge.report.words.worst import worst_of
 
 from .blocks import Block, Prose, plain
@@ -228,7 +228,7 @@ def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
     else:
         lines = [*failure_lines(run)]
         # Under a profiler, notes say what the figures are worth.
-        lines += folded_notes(run) if run.settings.profiler else idle_fault_lines(run)
+        lines += folded_notes(run) if run.settings.profiler else deciding_lines(run)
     if run.profiler_files:
         files = f"files of {run.settings.profiler}: {', '.join(run.profiler_files)}"
         lines.append(plain(files))

@@ -53,7 +53,7 @@ def note_lines(run: Run) -> Iterator[Line]:
     yield from (noted.line() for noted in (*_of_cells(run), *_shared(run)))
     if (missed := missed_precision(run)) is not None:
         yield missed.noted.line()
-    yield from idle_fault_lines(run)
+    yield from deciding_lines(run)
 
 
 def folded_notes(run: Run) -> Iterator[Line]:
@@ -70,7 +70,7 @@ def folded_notes(run: Run) -> Iterator[Line]:
     if more:
         yield Noted(f"{sum(map(len, more))} more ({MORE})").line()
     yield from (noted.line() for noted in _shared(run))
-    yield from idle_fault_lines(run)
+    yield from deciding_lines(run)
 
 
 def _of_cells(run: Run) -> Iterator[Noted]:
@@ -88,8 +88,6 @@ def _shared(run: Run) -> Iterator[Noted]:
     if (crowd := run.machine.crowd) is not None:
         cpus = "1 CPU" if crowd.cpus == 1 else f"{crowd.cpus} CPUs"
         yield Noted(f"{crowd.ranks} ranks share {cpus} of {crowd.host}: they wait for each other")
-    if run.simulated and (assumed := run.machine.known.assumed):
-        yield Noted(f"assumed, as nothing states it: {assumed_shown(assumed)}")
 
 
 def _subject(note: Note) -> Note:
@@ -104,10 +102,13 @@ def _sentence_of_all(notes: Sequence[Note]) -> str:
     return near_cache(near[0], {note.size for note in near}) if near else sentence(notes[0])
 
 
-def idle_fault_lines(run: Run) -> Iterator[Line]:
-    """Yields a note for each simulated fault that had no effect."""
+def deciding_lines(run: Run) -> Iterator[Line]:
+    """Yields the notes on a simulated machine that decide what its figures say: what is assumed of
+    it, and each fault that had no effect."""
     if not run.simulated:
         return
+    if assumed := run.machine.known.assumed:
+        yield Noted(f"assumed, as nothing states it: {assumed_shown(assumed)}").line()
     from linkgauge.backends.sim.missed import missed  # loaded for simulated runs alone
 
     for fault, why in missed(as_one(run)):

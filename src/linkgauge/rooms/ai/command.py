@@ -82,7 +82,9 @@ class AiOptions(Options):
     serving: Serving
     samples: Count | None = option(WHAT, "Take N samples of each cell. Default: 5.", "N")
     device: tuple[str, ...] = common.DEVICE
-    machine: str | None = option(WHAT, "Refused, with what to run instead.", "NAME", hidden=True)
+    machine: str | None = option(
+        WHAT, "Refused, with what to run instead.", "NAME", hidden=True, is_input=True
+    )
     timeout: Time | None = common.TIMEOUT
     no_verify: bool = common.NO_VERIFY
     label: str = common.label("ai")
