@@ -7,20 +7,23 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from linkgauge.hooks import Hook, Unfit, expect
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.errors import InputError, Unsupported
-from linkgauge.model.hardware.machine import Host
+from linkgauge.model.hardware.machine import Device, Host
 from linkgauge.model.memory import NETWORK
 from linkgauge.model.names import hint
+from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import EngineSettings
-from linkgauge.registry import loaded, named, origin_of
+from linkgauge.registry import hook_of, loaded, named
+
+from .glance import Glance
+from .protocol import Backend
 
 if TYPE_CHECKING:
     from linkgauge.machine.processes.launch import Launch
     from linkgauge.model.settings import Settings
 
-    from .glance import Glance
-    from .protocol import Backend
     from .rank import RankBackend
 
 ACCELERATORS = ("cuda", "opencl")
@@ -44,9 +47,15 @@ BY_RANKS = (GPUS, "torch", ACROSS_RANKS, SIMULATED, *_RANKS_OF_ROOMS)
 """Backends that several processes can use together."""
 
 
+def hook_of_backend(name: str) -> Hook:
+    """Returns what guards calls of a backend."""
+    return hook_of("backends", name, _OWN)
+
+
 def plugin_of(name: str) -> str | None:
     """Returns the plug-in that offers a backend. Returns None if linkgauge itself does."""
-    return origin_of("backends", name, _OWN)
+    hook = hook_of_backend(name)
+    return None if hook.is_ours else hook.origin
 
 
 def open_backend(
@@ -72,9 +81,25 @@ def open_backend(
         raise InputError(f"unknown backend {name!r}{hint(name, ('host', *KNOWN))}")
     if name in KNOWN:
         os.environ.update(needed(ROOT, os.environ))
-    create = loaded(_OF_ROOMS.get(name, f"{__name__}.{name}:create"))
-    backend: Backend = create(engines, host or read_host())
+    place = _OF_ROOMS.get(name, f"{__name__}.{name}:create")
+    with hook_of_backend(name).asked():
+        create = loaded(place)
+        backend: Backend = create(engines, host or read_host())
+        expect(backend, Backend)
     return backend
+
+
+def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
+    """Returns the devices of a backend, or of what is known of it. Raises PluginFailed if a plug-in
+    describes none that can be used."""
+    hook = hook_of_backend(name)
+    with hook.asked():
+        found = tuple(source.devices())
+        for device in () if hook.is_ours else found:
+            expect(device, Device)
+            if parse_memory(device.memory).backend != name:
+                raise Unfit(f"{device.memory} is no memory of {name}")
+    return found
 
 
 def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
@@ -82,8 +107,11 @@ def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
     backend must be opened. A backend offers this with a function `glance`, which has the arguments
     of `create`, in the module of its `create`. Raises Unsupported as `open_backend` does."""
     place = _OF_ROOMS.get(name, f"{__name__}.{name}:create")
-    offered = getattr(import_module(place.partition(":")[0]), "glance", None)
-    found: Glance | None = None if offered is None else offered(engines, host)
+    with hook_of_backend(name).asked():
+        offered = getattr(import_module(place.partition(":")[0]), "glance", None)
+        found: Glance | None = None if offered is None else offered(engines, host)
+        if found is not None:
+            expect(found, Glance)
     return found
 
 
@@ -97,6 +125,7 @@ def open_rank(
     if name not in BY_RANKS:
         known = ", ".join(sorted(BY_RANKS))
         raise InputError(f"backend {name} does nothing between processes: choose one of {known}")
-    create = loaded(_RANKS_OF_ROOMS.get(name, f"{__name__}.{name}.rank:create"))
-    backend: RankBackend = create(launch, settings, hosts, with_gpu=with_gpu)
+    with hook_of("ranks", name).asked():
+        create = loaded(_RANKS_OF_ROOMS.get(name, f"{__name__}.{name}.rank:create"))
+        backend: RankBackend = create(launch, settings, hosts, with_gpu=with_gpu)
     return backend

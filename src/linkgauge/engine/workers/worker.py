@@ -16,7 +16,7 @@ import msgspec
 
 import linkgauge
 from linkgauge import __version__
-from linkgauge.backends import glance, open_backend
+from linkgauge.backends import devices_of, glance, hook_of_backend, open_backend
 from linkgauge.backends.glance import Glance
 from linkgauge.backends.protocol import Backend, Tuner
 from linkgauge.engine.measuring.alike import AlikeCells
@@ -80,7 +80,7 @@ class LocalWorker:
                 known = glance(name, self._engines, self.host) if brief else None
                 if known is not None:
                     self._glances[name] = known
-                devices[name] = self._source(name).devices()
+                devices[name] = devices_of(name, self._source(name))
             except LinkgaugeError as reason:
                 unavailable[name] = str(reason)
         return Machine(
@@ -105,11 +105,11 @@ class LocalWorker:
         for name in accelerators:
             try:
                 backend = self._source(name)
+                if isinstance(backend, Glance):
+                    with hook_of_backend(name).asked():
+                        found += backend.inventory()
             except LinkgaugeError as reason:
                 unknown.append(Gap(str(reason), f"accelerators of {name}"))
-                continue
-            if isinstance(backend, Glance):
-                found += backend.inventory()
         return msgspec.structs.replace(
             here, accelerators=tuple(found), unknown=(*here.unknown, *unknown)
         )
@@ -225,7 +225,8 @@ class LocalWorker:
         refuses a transfer."""
         backends = [self._backend(name) for name in backends_of(cell.transfers)]
         for backend, transfer in zip(backends, cell.transfers, strict=True):
-            refusal = backend.refusal(transfer)
+            with hook_of_backend(backend.name).asked():
+                refusal = backend.refusal(transfer)
             if refusal is not None:
                 raise refusal if isinstance(refusal, Unsupported) else Unsupported(refusal)
         return backends
@@ -260,8 +261,8 @@ class LocalWorker:
 
     def close(self) -> None:
         self.release()
-        for backend in self._backends.values():
-            backend.close()
+        for name, backend in self._backends.items():
+            hook_of_backend(name).tried(backend.close, None)
         self._backends.clear()
         self._known.clear()
         self.__dict__.pop("_simulated", None)
