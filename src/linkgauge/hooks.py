@@ -88,7 +88,8 @@ class Hook(NamedTuple):
 
         def taken() -> tuple[_T, ...]:
             returned = call()
-            expect(returned, Iterable)
+            if not isinstance(returned, Iterable):
+                raise Unfit(f"it returned {brief(returned)}")
             found = tuple(islice(returned, MOST_ITEMS + 1))
             if found[MOST_ITEMS:]:
                 raise Unfit(f"it has more than {MOST_ITEMS:,} items")
@@ -181,7 +182,9 @@ def unsaid() -> list[str]:
 
 
 def _line(first: str, *more: str) -> str:
-    return f"{first}; so are {len(more)} more of its parts" if more else first
+    if not more:
+        return first
+    return f"{first}; so {'is' if len(more) == 1 else 'are'} {len(more)} more of its parts"
 
 
 def is_said(error: LinkgaugeError) -> None:
@@ -269,6 +272,23 @@ class _Chatter:
         return getattr(self._stream, name)
 
 
+@contextmanager
+def watched(hook: Hook) -> Iterator[None]:
+    """Names the hook if it still runs after some seconds. For code that runs in another process."""
+    watch = _Guard(hook)
+    if not hook.is_ours:
+        _SLOW.begin(watch, hook)
+    try:
+        yield
+    finally:
+        _SLOW.end(watch)
+
+
+def watched_from_outside() -> None:
+    """Names no hooks that take long in this process, because it works for one that does."""
+    _SLOW.is_outside = True
+
+
 class _Aside:
     """Keeps stdout free from what plug-ins print while they run, in any thread. That of programs
     that they start and of C libraries is kept away, too."""
@@ -312,8 +332,13 @@ class _Slow:
         self._lock = threading.Lock()
         self._running: dict[_Guard, tuple[Hook, float]] = {}
         self._is_watched = False
+        self._named: set[Hook] = set()
+        self.is_outside = False
+        """Whether another process names the hooks of this one."""
 
     def begin(self, guard: _Guard, hook: Hook) -> None:
+        if self.is_outside or hook in self._named:
+            return
         with self._lock:
             self._running[guard] = hook, time.monotonic() + SLOW_SECONDS
             starts, self._is_watched = not self._is_watched, True
@@ -322,7 +347,7 @@ class _Slow:
 
     def end(self, guard: _Guard) -> None:
         with self._lock:
-            del self._running[guard]
+            self._running.pop(guard, None)
 
     def _watch(self) -> None:
         while (wait := self._next()) is not None:
@@ -337,6 +362,7 @@ class _Slow:
             self._running |= {guard: (hook, math.inf) for guard, hook in slow.items()}
             waits = [at - now for _, at in self._running.values()]
             self._is_watched = bool(waits)
+            self._named.update(slow.values())
         for hook in slow.values() if is_heard(sys.argv) else ():
             line = f"linkgauge: {hook} still runs after {SLOW_SECONDS:g} s; Ctrl-C ends it"
             print(printable(line), file=sys.stderr, flush=True)

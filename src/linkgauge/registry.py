@@ -81,7 +81,7 @@ class Plugin(NamedTuple):
     @property
     def origin(self) -> str:
         """The package and its version, as figures and messages name them: `fast-links 1.0`."""
-        return f"{self.package} {self.version}"
+        return f"{self.package} {self.version}".rstrip()
 
 
 class RoomBenchmarks(NamedTuple):
@@ -206,7 +206,7 @@ def plugins() -> tuple[Plugin, ...]:
 
 def _loaded_plugins() -> Iterator[Plugin]:
     for package, version, place in sorted(_offered()):
-        hook = Hook(place, f"{package} {version}")
+        hook = Hook(place or "an empty entry point", f"{package} {version}".rstrip())
         for room in _made_of(place, hook, lambda where, _: _checked(loaded(where))):
             yield Plugin(package, version, room)
 

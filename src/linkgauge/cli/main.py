@@ -146,7 +146,12 @@ class Application(click.Group):
         """Returns the command. Raises InputError with the command that was meant for an unknown
         one."""
         known = all_commands()
-        if ctx.resilient_parsing or args[0] in known or args[0].startswith("-"):
+        if args[0] in known and not ctx.resilient_parsing:
+            hook = hook_of("commands", args[0], _CORE)
+            with hook.asked():
+                made = command(args[0], known[args[0]], hook)
+            return args[0], made, args[1:]
+        if ctx.resilient_parsing or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
         from .mistakes import unknown_command
 

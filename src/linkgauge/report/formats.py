@@ -137,7 +137,7 @@ def _of_plugin(form: Any, hook: Hook) -> Format:
     made: Format = expect(form, Format)
     for value in form[:3]:
         expect(value, str)
-    if not form.name.replace("-", "_").isidentifier():
+    if not form.name.isidentifier():
         raise Unfit(f"{brief(form.name)} is no name of an option")
     return made._replace(hook=Hook(f"the format {form.name!r}", hook.origin))
 

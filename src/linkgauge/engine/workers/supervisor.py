@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from linkgauge.backends import SIMULATED
+from linkgauge.backends import SIMULATED, hook_of_backend
+from linkgauge.hooks import watched
 from linkgauge.machine.processes.process import ProcessLost
 from linkgauge.model.documents.result import CellResult, PlannedCell
 from linkgauge.model.errors import BackendError, LinkgaugeError
@@ -168,9 +169,10 @@ class Supervisor:
         if self._brief is not None and name is not None:
             within, began, until = self._brief, self._began, self._until
         try:
-            return self._workers[name].result(
-                kind, lambda _: began + within - time.monotonic(), until=until
-            )
+            with watched(hook_of_backend(name or "host")):
+                return self._workers[name].result(
+                    kind, lambda _: began + within - time.monotonic(), until=until
+                )
         except ProcessLost as lost:
             self._retire(name)
             reason = str(lost)
