@@ -198,5 +198,15 @@ SHADOWING = Broken(
 """It replaces a package that linkgauge needs: Python itself then does not find the right one."""
 
 BROKEN = (*AT_IMPORT, *METADATA, *TYPES, *CHECKS, *BACKENDS, *BENCHMARKS, *OWN, *FURTHER)
-QUICK = ("exits", "printing", "latin", "escapes", "checks", "own", "blocks", "takes-signals")
+QUICK = (
+    "exits",
+    "interrupts",
+    "printing",
+    "latin",
+    "escapes",
+    "checks",
+    "own",
+    "blocks",
+    "takes-signals",
+)
 """A sample that the usual suite tries."""

@@ -26,6 +26,7 @@ from linkgauge.model.printable import printable
 OURS = "linkgauge"
 SLOW_SECONDS = 5.0
 """After this time, a hook that still runs is named."""
+_STDOUT, _STDERR = 1, 2
 MOST_ITEMS = 10_000
 """The most findings, blocks or rows of one hook."""
 _MOST_SAID = 300
@@ -306,8 +307,8 @@ class _Aside:
                 self._streams = sys.stdout, sys.stderr
                 sys.stdout = sys.stderr = cast("TextIO", _Chatter(sys.stderr))
                 with suppress(OSError):
-                    self._stdout = os.dup(1)
-                    os.dup2(2, 1)
+                    self._stdout = os.dup(_STDOUT)
+                    os.dup2(_STDERR, _STDOUT)
 
     def end(self) -> None:
         with self._lock:
@@ -319,7 +320,7 @@ class _Aside:
             sys.stdout, sys.stderr = self._streams
             if self._stdout is not None:
                 with suppress(OSError):
-                    os.dup2(self._stdout, 1)
+                    os.dup2(self._stdout, _STDOUT)
                     os.close(self._stdout)
                 self._stdout = None
 
@@ -365,7 +366,8 @@ class _Slow:
             self._named.update(slow.values())
         for hook in slow.values() if is_heard(sys.argv) else ():
             line = f"linkgauge: {hook} still runs after {SLOW_SECONDS:g} s; Ctrl-C ends it"
-            print(printable(line), file=sys.stderr, flush=True)
+            with suppress(OSError):  # not through a stream: the process may end while it is locked
+                os.write(_STDERR, f"{printable(line)}\n".encode())
         return min(*waits, SLOW_SECONDS) if waits else None
 
 
