@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from linkgauge.hooks import Hook, Unfit, expect
 from linkgauge.machine.tree import ROOT
@@ -17,14 +18,16 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import EngineSettings
 from linkgauge.registry import hook_of, loaded, named
 
-from .glance import Glance
-from .protocol import Backend
-
 if TYPE_CHECKING:
     from linkgauge.machine.processes.launch import Launch
     from linkgauge.model.settings import Settings
 
+    from .glance import Glance
+    from .protocol import Backend
     from .rank import RankBackend
+
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 ACCELERATORS = ("cuda", "opencl")
 """Backends that are always tried, in this order. The backend `host` is always there."""
@@ -58,6 +61,18 @@ def plugin_of(name: str) -> str | None:
     return None if hook.is_ours else hook.origin
 
 
+def _guarded(opens: Callable[Concatenate[str, _P], _T]) -> Callable[Concatenate[str, _P], _T]:
+    """Makes a function of a backend's name raise PluginFailed if code of a plug-in fails."""
+
+    @wraps(opens)
+    def guarded(name: str, *more: _P.args, **named: _P.kwargs) -> _T:
+        with hook_of_backend(name).asked():
+            return opens(name, *more, **named)
+
+    return guarded
+
+
+@_guarded
 def open_backend(
     name: str,
     engines: EngineSettings = EngineSettings(),  # noqa: B008
@@ -81,11 +96,8 @@ def open_backend(
         raise InputError(f"unknown backend {name!r}{hint(name, ('host', *KNOWN))}")
     if name in KNOWN:
         os.environ.update(needed(ROOT, os.environ))
-    place = _OF_ROOMS.get(name, f"{__name__}.{name}:create")
-    with hook_of_backend(name).asked():
-        create = loaded(place)
-        backend: Backend = create(engines, host or read_host())
-        expect(backend, Backend)
+    create = loaded(_OF_ROOMS.get(name, f"{__name__}.{name}:create"))
+    backend: Backend = create(engines, host or read_host())
     return backend
 
 
@@ -94,24 +106,22 @@ def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
     describes none that can be used."""
     hook = hook_of_backend(name)
     with hook.asked():
-        found = tuple(source.devices())
+        found = source.devices()
         for device in () if hook.is_ours else found:
             expect(device, Device)
             if parse_memory(device.memory).backend != name:
                 raise Unfit(f"{device.memory} is no memory of {name}")
-    return found
+        return tuple(found)
 
 
+@_guarded
 def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
     """Returns what is known of a backend's devices without opening the backend, or None if the
     backend must be opened. A backend offers this with a function `glance`, which has the arguments
     of `create`, in the module of its `create`. Raises Unsupported as `open_backend` does."""
     place = _OF_ROOMS.get(name, f"{__name__}.{name}:create")
-    with hook_of_backend(name).asked():
-        offered = getattr(import_module(place.partition(":")[0]), "glance", None)
-        found: Glance | None = None if offered is None else offered(engines, host)
-        if found is not None:
-            expect(found, Glance)
+    offered = getattr(import_module(place.partition(":")[0]), "glance", None)
+    found: Glance | None = None if offered is None else offered(engines, host)
     return found
 
 

@@ -318,7 +318,6 @@ class HasTelemetry(Protocol):
         ...
 
 
-@runtime_checkable
 class Backend(Protocol):
     """The interface of every backend. `name` is the prefix of the backend's memories (`opencl`)."""
 
