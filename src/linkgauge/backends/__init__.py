@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from .protocol import Backend
     from .rank import RankBackend
 
-_T = TypeVar("_T")
-_P = ParamSpec("_P")
-
 ACCELERATORS = ("cuda", "opencl")
 """Backends that are always tried, in this order. The backend `host` is always there."""
 _OWN = ("host", "sim", "mpi", "net", *ACCELERATORS, "torch")
@@ -50,6 +47,10 @@ BY_RANKS = (GPUS, "torch", ACROSS_RANKS, SIMULATED, *_RANKS_OF_ROOMS)
 """Backends that several processes can use together."""
 
 
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
+
+
 def hook_of_backend(name: str) -> Hook:
     """Returns what guards calls of a backend."""
     return hook_of("backends", name, _OWN)
@@ -65,7 +66,7 @@ def _guarded(opens: Callable[Concatenate[str, _P], _T]) -> Callable[Concatenate[
     """Makes a function of a backend's name raise PluginFailed if code of a plug-in fails."""
 
     @wraps(opens)
-    def guarded(name: str, *more: _P.args, **named: _P.kwargs) -> _T:
+    def guarded(name: str, /, *more: _P.args, **named: _P.kwargs) -> _T:
         with hook_of_backend(name).asked():
             return opens(name, *more, **named)
 
