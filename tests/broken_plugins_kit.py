@@ -124,11 +124,11 @@ def h(ev):
 BACKENDS = (
     Broken("backend-raises", BACKEND,
            "def create(*a, **k): raise RuntimeError('no npu \\x1b[31m')",
-           more=(*OF_BACKEND, _HOST_COPY), is_silent=True),
-    Broken("backend-none", BACKEND, "def create(*a, **k): return None", more=(_HOST_COPY,),
-           is_silent=True),
+           more=(*OF_BACKEND, _HOST_COPY)),
+    Broken("backend-none", BACKEND, "def create(*a, **k): return None",
+           more=(_HOST_COPY, *OF_BACKEND[:1])),
     Broken("backend-dies", BACKEND, "import os\ndef create(*a, **k): os._exit(9)",
-           more=(_HOST_COPY,), is_silent=True),
+           more=(_HOST_COPY, *OF_BACKEND[:1])),
 )  # fmt: skip
 BENCHMARKS = (
     Broken("rows-of-numbers", ROWS, "ROWS = [1, 2]"),
@@ -149,7 +149,7 @@ OWN = (
            "S = 3\nF = 'x'", more=(REPORT, SHOW)),
     Broken("machines", "Room('NAME', machines={'m': 'NAME_code:m', 'n': 'NAME_code:n'})",
            "def m(v): raise ValueError('m')\ndef n(v): return 5",
-           more=(("devices", "--machine", "no-such"),), is_silent=True),
+           more=(("devices", "--machine", "no-such"),)),
 )  # fmt: skip
 FURTHER = (
     Broken("closes", f"import sys\nsys.stdout.close(); sys.stderr.close()\n{ROOM}"
@@ -166,7 +166,7 @@ FURTHER = (
            "S = Section('mine', 'Mine', 5, of, of, True, below)", more=(REPORT, SHOW)),
     Broken("format", FORMAT, "from linkgauge.report.formats import Format\n"
            "F = Format('loud', 'Loud.', 'format_code:f')\ndef f(blocks): raise ValueError('loud')",
-           own=(((*DOCTOR, "--loud"), 3),), more=(("run", "--help"),), is_silent=True),
+           own=(((*DOCTOR, "--loud"), 3),), more=(("run", "--help"),)),
     Broken("option", FORMAT, "from linkgauge.report.formats import Format\n"
            "F = Format('size', 'Mine.', 'option_code:f')\ndef f(blocks): return ''",
            more=(("run", "--help"),), is_silent=True),
@@ -183,13 +183,13 @@ def create(engines, host_of):
     made = host(engines, host_of)
     made.devices = lambda: [1, 2]
     return made
-""", more=(*OF_BACKEND, _HOST_COPY), is_silent=True),
+""", more=(*OF_BACKEND, _HOST_COPY)),
     Broken("undocumented", "Room('NAME', commands={'quiet': 'NAME_code:quiet'})",
            "import sys\nfrom linkgauge.cli.options import Options\n"
            "class Of(Options):\n    a: int\n"
            "def quiet(asked: Of): sys.exit('said')", more=(HELP,), own=((("quiet",), 3),)),
-    Broken("kept", "Room('NAME', kept={'mine.json': 'NAME_code:K'})", "K = 3", is_silent=True,
-           more=(("show", "no-such"),)),
+    Broken("kept", "Room('NAME', kept={'mine.json': 'NAME_code:K'})", "K = 3",
+           more=(("report", "KEPT/run.json", "-o", "kept.html"),)),
 )  # fmt: skip
 SHADOWING = Broken(
     "shadows", "Room('NAME', checks=('json:loads',))",

@@ -59,7 +59,7 @@ def without(kept, tmp_path_factory):
 
 
 def _done(words, kept, folder, **surroundings):
-    told = [str(kept) if word == "KEPT" else word for word in words]
+    told = [word.replace("KEPT", str(kept)) for word in words]
     return linkgauge(*told, cwd=folder, LINKGAUGE_HISTORY="none", **surroundings)
 
 

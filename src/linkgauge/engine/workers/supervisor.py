@@ -165,11 +165,12 @@ class Supervisor:
     def _answer(self, name: str | None, kind: type[_A]) -> _A:
         """Returns a worker's report about the machine. Raises LinkgaugeError if the worker
         fails."""
+        hook = hook_of_backend(name or "host")
         within, began, until = SURVEY_SECONDS, time.monotonic(), math.inf
         if self._brief is not None and name is not None:
             within, began, until = self._brief, self._began, self._until
         try:
-            with watched(hook_of_backend(name or "host")):
+            with watched(hook):
                 return self._workers[name].result(
                     kind, lambda _: began + within - time.monotonic(), until=until
                 )
@@ -178,7 +179,7 @@ class Supervisor:
             reason = str(lost)
             if lost.kind == "timeout":
                 reason = NOT_NEEDED if until < math.inf else f"no answer within {within:g} s"
-            error = BackendError("open the backend", reason)
+            error = BackendError("open the backend" if hook.is_ours else str(hook), reason)
             error.kind = lost.kind
             raise error from lost
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -262,11 +262,15 @@ class LocalWorker:
     def close(self) -> None:
         self.release()
         for name, backend in self._backends.items():
-            hook_of_backend(name).tried(backend.close, None)
+            hook_of_backend(name).tried(partial(_close, backend), None)
         self._backends.clear()
         self._known.clear()
         self.__dict__.pop("_simulated", None)
         self.__dict__.pop("_alike", None)
+
+
+def _close(backend: Backend) -> None:
+    backend.close()
 
 
 def backends_of(transfers: Sequence[Transfer]) -> list[str]:
