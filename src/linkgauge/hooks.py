@@ -143,7 +143,7 @@ def expect(value: Any, kinds: Any) -> Any:
         every = kinds if isinstance(kinds, tuple) else getattr(kinds, "__args__", (kinds,))
         names = [kind.__name__ for kind in every]
         raise Unfit(f"{brief(value)} is no {names[0] if len(names) < 3 else 'block'}")
-    if hasattr(value, "__struct_fields__"):
+    if hasattr(type(value), "__struct_fields__"):
         import msgspec
 
         for field in msgspec.structs.fields(type(value)):
