@@ -140,7 +140,7 @@ OWN = (
     Broken("own", "Room('NAME', commands={'fly': 'NAME_code:fly', 'run': 'NAME_code:fly', "
                   "'boom': 'NAME_code:boom', 'none': 'NAME_code:absent'})",
            "def fly(): return 'x'\ndef boom(): raise ValueError('boom')",
-           more=(HELP,), own=((("fly",), 3), (("boom",), 3), (("none",), 3)), clashes=1),
+           more=(HELP,), own=((("fly",), 3), (("boom",), 3), (("none",), 2)), clashes=1),
     Broken("tools", "Room('NAME', tools={'zt': 'NAME_code:f', 'nvbandwidth': 'NAME_code:f'})",
            "def f(*a): raise ValueError('of a tool')",
            more=(("as", "nvbandwidth", "--help"),),
@@ -187,7 +187,7 @@ def create(engines, host_of):
     Broken("undocumented", "Room('NAME', commands={'quiet': 'NAME_code:quiet'})",
            "import sys\nfrom linkgauge.cli.options import Options\n"
            "class Of(Options):\n    a: int\n"
-           "def quiet(asked: Of): sys.exit('said')", more=(HELP,), own=((("quiet",), 3),)),
+           "def quiet(asked: Of): sys.exit('said')", more=(HELP,), own=((("quiet",), 2),)),
     Broken("kept", "Room('NAME', kept={'mine.json': 'NAME_code:K'})", "K = 3",
            more=(("report", "KEPT/run.json", "-o", "kept.html"),)),
 )  # fmt: skip

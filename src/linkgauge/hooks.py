@@ -34,8 +34,8 @@ _T = TypeVar("_T")
 _U = TypeVar("_U")
 _LEFT_OUT: dict[str, dict[str, None]] = {}
 """What is left out of each plug-in, by its origin."""
-_NAMED: set[str] = set()
-"""The origins and lines that were reported."""
+_SAID: set[str] = set()
+"""The lines that were reported."""
 
 
 class PluginFailed(LinkgaugeError):
@@ -43,7 +43,7 @@ class PluginFailed(LinkgaugeError):
 
     def __init__(self, hook: Hook, why: str) -> None:
         super().__init__(f"{hook} failed: {why}")
-        self.origin, self.why = hook.origin, why
+        self.why = why
 
 
 class Unfit(Exception):
@@ -143,7 +143,7 @@ def expect(value: Any, kinds: Any) -> Any:
         every = kinds if isinstance(kinds, tuple) else getattr(kinds, "__args__", (kinds,))
         names = [kind.__name__ for kind in every]
         raise Unfit(f"{brief(value)} is no {names[0] if len(names) < 3 else 'block'}")
-    if hasattr(type(value), "__struct_fields__"):
+    if hasattr(value, "__struct_fields__") and not isinstance(value, type):
         import msgspec
 
         for field in msgspec.structs.fields(type(value)):
@@ -177,21 +177,15 @@ def refuse(hook: Hook, why: str) -> None:
 def unsaid() -> list[str]:
     """Returns a line for each plug-in that failed, and for each part that was refused. What an
     earlier call returned is left out."""
-    new = [key for key in _LEFT_OUT if key not in _NAMED]
-    _NAMED.update(new)
-    return [_line(*_LEFT_OUT[key]) for key in new]
+    new = [[line for line in lines if line not in _SAID] for lines in _LEFT_OUT.values()]
+    _SAID.update(line for lines in new for line in lines)
+    return [_line(*lines) for lines in new if lines]
 
 
 def _line(first: str, *more: str) -> str:
     if not more:
         return first
     return f"{first}; so {'is' if len(more) == 1 else 'are'} {len(more)} more of its parts"
-
-
-def is_said(error: LinkgaugeError) -> None:
-    """Leaves the plug-in of this error out of `unsaid`, because the error names it."""
-    if isinstance(error, PluginFailed):
-        _NAMED.add(error.origin)
 
 
 def _reason(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 import click
 
 from linkgauge.engine.interrupts import end_like_ctrl_c
-from linkgauge.hooks import CORE, Hook, is_said, unsaid
+from linkgauge.hooks import CORE, Hook, unsaid
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.registry import additions, hook_of, named, our_rooms, plugins
 from linkgauge.report.formats import GLANCE, Format
@@ -146,12 +146,7 @@ class Application(click.Group):
         """Returns the command. Raises InputError with the command that was meant for an unknown
         one."""
         known = all_commands()
-        if args[0] in known and not ctx.resilient_parsing:
-            hook = hook_of("commands", args[0], _CORE)
-            with hook.asked():
-                made = command(args[0], known[args[0]], hook)
-            return args[0], made, args[1:]
-        if ctx.resilient_parsing or args[0].startswith("-"):
+        if ctx.resilient_parsing or args[0] in known or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
         from .mistakes import unknown_command
 
@@ -237,7 +232,6 @@ def _carried_out() -> int:
         return error.exit_code
     except LinkgaugeError as error:
         streams.complain(str(error))
-        is_said(error)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return 130

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from linkgauge.cli import common
 from linkgauge.cli.help_text import WHAT, Typed
 from linkgauge.cli.options import Options, argument, option
-from linkgauge.hooks import is_said
 from linkgauge.registry import hook_of, loaded, named
 
 CONTEXT = {"allow_interspersed_args": False}
@@ -72,7 +71,6 @@ def as_tool(asked: AsOptions) -> int:
         place, hook = tools[tool], hook_of("tools", tool)
         code = hook.exit_code(lambda: loaded(place)(asked.arguments, where))
     except LinkgaugeError as error:
-        is_said(error)
         sys.stdout.flush()
         if not launched().rank:  # of the processes that mpirun started, the first says it
             print(f"{tool}: {error}", file=sys.stderr)
