@@ -20,6 +20,29 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:
+        module = _unloadable(error)
+        if module is None:
+            raise
+        from linkgauge.model.printable import printable
+
+        said = f"{module} cannot be loaded: {type(error).__name__}: {error}"
+        print(f"linkgauge: {printable(said)}", file=sys.stderr)
+        sys.exit(3)
+
+
+def _unloadable(error: Exception) -> str | None:
+    """Returns the package that linkgauge needs and that raised this error while it was imported,
+    with its file: often, another one of its name is found first. None for other errors."""
+    module, at = None, error.__traceback__
+    while at is not None:
+        names, code = at.tb_frame.f_globals, at.tb_frame.f_code
+        if str(names.get("__name__")).partition(".")[0] in ("linkgauge", "__main__"):
+            module = None
+        elif module is None and code.co_name == "<module>":
+            module = f"{names.get('__name__')} ({code.co_filename})"
+        at = at.tb_next
+    return module
 
 
 if __name__ == "__main__":

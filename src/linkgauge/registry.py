@@ -6,21 +6,22 @@ is used."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache, partial
 from importlib import import_module
 from itertools import takewhile
 from operator import attrgetter
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
+
+from linkgauge.hooks import OURS, Hook, Unfit, brief, expect, refuse
+from linkgauge.model.printable import printable
 
 GROUP = "linkgauge.rooms"
 """The package with linkgauge's rooms, and the group of entry points of plug-ins."""
-OURS = "linkgauge"
 _T = TypeVar("_T")
-LEFT_OUT: dict[str, None] = {}
-"""The lines that say what of plug-ins is left out and why, each once, in order."""
 
 Named = Literal["commands", "backends", "ranks", "operations", "tools", "kept", "machines"]
 Listed = Literal["checks", "sections", "formats"]
@@ -80,15 +81,16 @@ class Plugin(NamedTuple):
     @property
     def origin(self) -> str:
         """The package and its version, as figures and messages name them: `fast-links 1.0`."""
-        return f"{self.package} {self.version}"
+        return f"{self.package} {self.version}".rstrip()
 
 
 class RoomBenchmarks(NamedTuple):
-    """A room's rows of `linkgauge.benchmarks.table`, with their heading and the room's origin."""
+    """The `MODULE:NAME` of a room's rows of `linkgauge.benchmarks.table`, with their heading, and
+    what their calls are guarded by."""
 
     heading: str
-    rows: Iterable[Any]
-    origin: str
+    place: str
+    hook: Hook
 
 
 def loaded(place: str) -> Any:
@@ -104,10 +106,10 @@ def named(kind: Named, taken: Container[str] = ()) -> dict[str, str]:
     return {name: place for name, (place, _) in _named(kind, taken).items()}
 
 
-def origin_of(kind: Named, name: str, taken: Container[str] = ()) -> str | None:
-    """Returns the origin of the plug-in that adds this name, or None if no plug-in does."""
+def hook_of(kind: Named, name: str, taken: Container[str] = ()) -> Hook:
+    """Returns what guards the calls of the addition of this name."""
     _, origin = _named(kind, taken).get(name, ("", OURS))
-    return None if origin == OURS else origin
+    return Hook(f"the {_WORDS[kind]} {name!r}", origin)
 
 
 def _named(kind: Named, taken: Container[str] = ()) -> dict[str, tuple[str, str]]:
@@ -126,44 +128,58 @@ def operation(name: str) -> Any:
     return loaded(named("operations")[name])
 
 
-def listed(kind: Listed, taken: Container[str] = ()) -> tuple[Any, ...]:
-    """Loads and returns all listed additions of a kind, from all rooms. A plug-in's section or
-    format is left out if its name is taken."""
+def listed(
+    kind: Listed, fitted: Callable[[Any, Hook], _T], taken: Container[str] = ()
+) -> tuple[_T, ...]:
+    """Loads and returns all listed additions of a kind, from all rooms. `fitted` makes what is used
+    of a plug-in's: its calls are guarded by the hook. It raises Unfit for values of wrong types. A
+    plug-in's section or format is left out if its name is taken."""
+
+    def made(place: str, hook: Hook) -> _T:
+        value = loaded(place)
+        return value if hook.is_ours else fitted(value, hook)
+
     offered = (
         (getattr(value, "name", place), value, origin)
         for room, origin in _with_origins()
         for place in getattr(room, kind)
-        for value in _loaded_of(place, origin)
+        for value in _made_of(place, Hook(f"the {kind[:-1]} {place}", origin), made)
     )
     return tuple(value for _, value, _ in accepted(kind[:-1], offered, taken))
 
 
-def sources_of_machines() -> tuple[Any, ...]:
-    """Returns the functions of all rooms that turn the value of `--machine` into a description."""
-    return tuple(
-        value
-        for place, origin in _named("machines").values()
-        for value in _loaded_of(place, origin)
-    )
+def sources_of_machines() -> Iterator[Callable[[str], tuple[str, str] | None]]:
+    """Yields the functions of all rooms that turn the value of `--machine` into a description."""
+    for name, place in named("machines").items():
+        yield partial(_described, place, hook_of("machines", name))
+
+
+def _described(place: str, hook: Hook, value: str) -> tuple[str, str] | None:
+    """Returns the name and the YAML of the machine that a room's function makes of the value of
+    `--machine`."""
+    return hook.tried(lambda: _machine(loaded(place)(value)), None)
+
+
+def _machine(machine: Any) -> tuple[str, str] | None:
+    """Returns a described machine unchanged. Raises Unfit if it is not its name and YAML."""
+    if machine is None:
+        return None
+    if not isinstance(machine, tuple) or [*map(type, machine)] != [str, str]:
+        raise Unfit(f"{brief(machine)} is no name and YAML")
+    return machine
 
 
 def benchmarks() -> Iterator[RoomBenchmarks]:
-    """Loads and yields the benchmarks of all rooms."""
+    """Yields the benchmarks of all rooms."""
     for room, origin in _with_origins():
         for heading, place in room.benchmarks.items():
-            for rows in _loaded_of(place, origin):
-                yield RoomBenchmarks(heading, rows, origin)
+            yield RoomBenchmarks(heading, place, Hook(place, origin))
 
 
-def _loaded_of(place: str, origin: str) -> Iterator[Any]:
-    """Yields the object that `MODULE:NAME` refers to. Yields nothing if code of a plug-in fails to
-    load."""
-    try:
-        yield loaded(place)
-    except Exception as error:
-        if origin == OURS:
-            raise
-        leave_out(f"{place} of {origin}", f"{type(error).__name__}: {error}")
+def _made_of(place: str, hook: Hook, made: Callable[[str, Hook], _T]) -> tuple[_T, ...]:
+    """Returns what `made` makes of the object that `MODULE:NAME` refers to. Returns nothing if code
+    of a plug-in fails."""
+    return hook.tried(lambda: (made(place, hook),), ())
 
 
 def _with_origins() -> Iterator[tuple[Room, str]]:
@@ -190,28 +206,44 @@ def plugins() -> tuple[Plugin, ...]:
 
 def _loaded_plugins() -> Iterator[Plugin]:
     for package, version, place in sorted(_offered()):
-        origin = f"{package} {version}"
-        for room in _loaded_of(place, origin):
-            if isinstance(room, Room):
-                yield Plugin(package, version, room)
-            else:
-                leave_out(f"{place} of {origin}", "it is no Room")
+        hook = Hook(place or "an empty entry point", f"{package} {version}".rstrip())
+        for room in _made_of(place, hook, lambda where, _: _checked(loaded(where))):
+            yield Plugin(package, version, room)
+
+
+def _checked(room: Any) -> Room:
+    """Returns the room of a plug-in. Raises Unfit if a value has a wrong type, or if a name is not
+    printable."""
+    expect(room, Room)
+    _check_name("name", room.name)
+    for kind, value in zip(Room._fields[1:], room[1:], strict=True):
+        listing = kind in get_args(Listed)
+        if not isinstance(value, (tuple | list) if listing else Mapping):
+            raise Unfit(f"{kind} is {brief(value)}, not a {'tuple' if listing else 'dict'}")
+        for place in value.values() if isinstance(value, Mapping) else value:
+            _check_name(kind, place)
+            if not all(place.partition(":")[::2]):
+                raise Unfit(f"{kind} has {brief(place)}, not MODULE:NAME")
+        for name in () if listing else value:
+            _check_name(kind, name)
+    return room  # type: ignore[no-any-return]
+
+
+def _check_name(kind: str, name: object) -> None:
+    if not isinstance(name, str) or not name or printable(name) != name:
+        raise Unfit(f"{kind} has {brief(name)}, not a printable text")
 
 
 def _offered() -> Iterator[tuple[str, str, str]]:
     """Yields the package, the version and the `MODULE:NAME` of each room that installed packages
     offer. Reads the files itself, because importing `importlib.metadata` takes 20 ms."""
     for folder in map(Path, dict.fromkeys(sys.path)):
-        try:
-            files = list(folder.glob("*-info/entry_points.txt"))
-            texts = [(file, file.read_text("utf-8")) for file in files]
-        except (OSError, UnicodeDecodeError):
-            continue
-        for file, text in texts:
-            if f"[{GROUP}]" in text:
-                about = _headers(file.parent)
-                for place in _places(text):
-                    yield about.get("Name", file.parent.name), about.get("Version", ""), place
+        with suppress(OSError):
+            for file in folder.glob("*-info/entry_points.txt"):
+                if f"[{GROUP}]" in (text := _text(file)):
+                    about = _headers(file.parent)
+                    for place in _places(text):
+                        yield about.get("Name", file.parent.name), about.get("Version", ""), place
 
 
 def _places(entry_points: str) -> Iterator[str]:
@@ -225,12 +257,17 @@ def _places(entry_points: str) -> Iterator[str]:
 
 def _headers(folder: Path) -> dict[str, str]:
     """Returns the headers of a package's metadata file."""
-    try:
-        text = (folder / "METADATA").read_text("utf-8").partition("\n\n")[0]
-    except OSError:
-        return {}
+    text = _text(folder / "METADATA").partition("\n\n")[0]
     pairs = (line.partition(": ") for line in text.splitlines())
-    return {name: value for name, _, value in pairs}
+    return {name: printable(value) for name, _, value in pairs}
+
+
+def _text(file: Path) -> str:
+    """Returns the text of a package's file, empty if it cannot be read. Bytes that are no UTF-8 are
+    replaced."""
+    with suppress(OSError):
+        return file.read_text("utf-8", "replace")
+    return ""
 
 
 def additions(plugin: Plugin) -> Iterator[str]:
@@ -249,12 +286,7 @@ def accepted(
     for name, value, origin in offered:
         if origin != OURS and (name in taken or name in owners):
             first = owners.get(name, OURS)
-            leave_out(f"the {what} {name!r} of {origin}", f"{first} has one of this name")
+            refuse(Hook(f"the {what} {name!r}", origin), f"{first} has one of this name")
         else:
             owners[name] = origin
             yield name, value, origin
-
-
-def leave_out(what: str, why: str) -> None:
-    """Reports, only once, that a part of a plug-in is left out."""
-    LEFT_OUT[f"{what} is left out: {why}"] = None

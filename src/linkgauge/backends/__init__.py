@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+from linkgauge.hooks import Hook, Unfit, expect
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.errors import InputError, Unsupported
-from linkgauge.model.hardware.machine import Host
+from linkgauge.model.hardware.machine import Device, Host
 from linkgauge.model.memory import NETWORK
 from linkgauge.model.names import hint
+from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import EngineSettings
-from linkgauge.registry import loaded, named, origin_of
+from linkgauge.registry import hook_of, loaded, named
 
 if TYPE_CHECKING:
     from linkgauge.machine.processes.launch import Launch
@@ -46,11 +49,33 @@ BY_RANKS = (GPUS, "torch", ACROSS_RANKS, SIMULATED, *_RANKS_OF_ROOMS)
 """Backends that several processes can use together."""
 
 
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
+
+
+def hook_of_backend(name: str) -> Hook:
+    """Returns what guards calls of a backend."""
+    return hook_of("backends", name, _OWN)
+
+
 def plugin_of(name: str) -> str | None:
     """Returns the plug-in that offers a backend. Returns None if linkgauge itself does."""
-    return origin_of("backends", name, _OWN)
+    hook = hook_of_backend(name)
+    return None if hook.is_ours else hook.origin
 
 
+def _guarded(opens: Callable[Concatenate[str, _P], _T]) -> Callable[Concatenate[str, _P], _T]:
+    """Makes a function of a backend's name raise PluginFailed if code of a plug-in fails."""
+
+    @wraps(opens)
+    def guarded(name: str, /, *more: _P.args, **named: _P.kwargs) -> _T:
+        with hook_of_backend(name).asked():
+            return opens(name, *more, **named)
+
+    return guarded
+
+
+@_guarded
 def open_backend(
     name: str,
     engines: EngineSettings = EngineSettings(),  # noqa: B008
@@ -79,6 +104,20 @@ def open_backend(
     return backend
 
 
+def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
+    """Returns the devices of a backend, or of what is known of it. Raises PluginFailed if a plug-in
+    describes none that can be used."""
+    hook = hook_of_backend(name)
+    with hook.asked():
+        found = source.devices()
+        for device in () if hook.is_ours else found:
+            expect(device, Device)
+            if parse_memory(device.memory).backend != name:
+                raise Unfit(f"{device.memory} is no memory of {name}")
+        return tuple(found)
+
+
+@_guarded
 def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
     """Returns what is known of a backend's devices without opening the backend, or None if the
     backend must be opened. A backend offers this with a function `glance`, which has the arguments
@@ -99,6 +138,7 @@ def open_rank(
     if name not in BY_RANKS:
         known = ", ".join(sorted(BY_RANKS))
         raise InputError(f"backend {name} does nothing between processes: choose one of {known}")
-    create = loaded(_RANKS_OF_ROOMS.get(name, f"{__name__}.{name}.rank:create"))
-    backend: RankBackend = create(launch, settings, hosts, with_gpu=with_gpu)
+    with hook_of("ranks", name).asked():
+        create = loaded(_RANKS_OF_ROOMS.get(name, f"{__name__}.{name}.rank:create"))
+        backend: RankBackend = create(launch, settings, hosts, with_gpu=with_gpu)
     return backend

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import chain
 
 from msgspec.structs import replace
 
+from linkgauge.hooks import OURS
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import UnknownName, hint
-from linkgauge.registry import OURS, accepted, benchmarks, leave_out
+from linkgauge.registry import accepted, benchmarks, loaded
 
 from .collectives import COLLECTIVES
 from .copies import HOST, NVBANDWIDTH
+from .foreign import check, guarded
 from .gpu import CONCURRENCY, GPU, OVERLAP, WITHIN_NODE
 from .host_latency import LATENCIES
 from .host_sweeps import PAGES, PRIMES, SWEEPS
@@ -59,12 +62,9 @@ def _add_those_of_rooms() -> None:
 
 def _rows_of_rooms() -> Iterator[tuple[str, tuple[str, Row | Sweep], str]]:
     """Yields the name of each benchmark of a room, its heading and row, and its origin."""
-    for heading, rows, origin in benchmarks():
-        for row in rows:
-            if isinstance(row, Row | Sweep):
-                yield row.name, (heading, row), origin
-            else:
-                leave_out(f"{row!r:.60} of {origin}", "it is no Row or Sweep")
+    for heading, place, hook in benchmarks():
+        for row in hook.items(partial(loaded, place), Row | Sweep, check):
+            yield row.name, (heading, guarded(row, hook)), hook.origin
 
 
 _add_those_of_rooms()

@@ -4,16 +4,17 @@ into exit codes."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from importlib import import_module
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import click
 
 from linkgauge.engine.interrupts import end_like_ctrl_c
+from linkgauge.hooks import CORE, Hook, unsaid
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.registry import LEFT_OUT, additions, leave_out, named, origin_of, our_rooms, plugins
+from linkgauge.registry import additions, hook_of, named, our_rooms, plugins
 from linkgauge.report.formats import GLANCE, Format
 
 from . import completion, streams
@@ -21,7 +22,6 @@ from .help_text import COMMANDS as OVERVIEW
 from .help_text import OTHER, HelpCommand, page, paragraphs, sections
 from .options import Options, beforehand, filled, instead, parameters
 
-_T = TypeVar("_T")
 _CORE = {
     "devices": ".devices:devices",
     "list": ".list:list_benchmarks",
@@ -53,10 +53,13 @@ _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 """click's settings for every command, also for one that is carried out by itself."""
 
 
-def command(name: str, place: str) -> click.Command:
+_ENDS = (click.ClickException, click.Abort, click.exceptions.Exit)
+
+
+def command(name: str, place: str, hook: Hook = CORE) -> click.Command:
     """Makes a click command from a function with at most one parameter, which is a struct of
-    options. click's settings are `CONTEXT` in the function's module. Raises TypeError for other
-    functions."""
+    options. click's settings are `CONTEXT` in the function's module. `hook` guards its calls.
+    Raises TypeError for other functions."""
     carried = carried_out_by(place)
     kinds = [kind for of, kind in get_type_hints(carried).items() if of != "return"]
     if len(kinds) > 1 or not all(issubclass(kind, Options) for kind in kinds):
@@ -65,7 +68,9 @@ def command(name: str, place: str) -> click.Command:
         name,
         context_settings=_CONTEXT | getattr(sys.modules[carried.__module__], "CONTEXT", {}),
         params=[one for kind in kinds for one in parameters(kind)],
-        callback=lambda **given: carried(*(filled(kind, given) for kind in kinds)),
+        callback=lambda **given: hook.exit_code(
+            lambda: carried(*(filled(kind, given) for kind in kinds)), _ENDS
+        ),
         help=carried.__doc__,
     )
 
@@ -153,31 +158,26 @@ class Application(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Returns a command, or None if there is none or a plug-in's does not load."""
         if name not in self.commands and (place := all_commands().get(name)) is not None:
-            for made in _unless_left_out(command, name, place):
+            hook = hook_of("commands", name, _CORE)
+            made = hook.tried(lambda: command(name, place, hook), None)
+            if made is not None:
                 self.add_command(made)
         return self.commands.get(name)
 
     def summaries(self) -> list[tuple[str, str]]:
         """Returns each command with the first paragraph of its help."""
         return [
-            (name, paragraphs(loaded.__doc__)[0])
+            (name, text)
             for name, place in all_commands().items()
-            for loaded in _unless_left_out(lambda _, where: carried_out_by(where), name, place)
+            for text in hook_of("commands", name, _CORE).tried(partial(_summary, place), ())
         ]
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(page(self, ctx, {OVERVIEW: self.summaries(), **sections(self, ctx)}))
 
 
-def _unless_left_out(load: Callable[[str, str], _T], name: str, place: str) -> Iterator[_T]:
-    """Yields what `load` makes of a command. Yields nothing if it is a plug-in's and fails."""
-    try:
-        yield load(name, place)
-    except Exception as error:
-        if name in COMMANDS:
-            raise
-        what = f"the command {name!r} of {origin_of('commands', name)}"
-        leave_out(what, f"{type(error).__name__}: {error}")
+def _summary(place: str) -> tuple[str]:
+    return (paragraphs(carried_out_by(place).__doc__)[0],)
 
 
 @cache
@@ -209,13 +209,13 @@ def main() -> None:
     interrupted = end_like_ctrl_c()
     streams.prepare()
     plugins()
-    said = _complain_of_left_out()
+    _complain_of_left_out()
     code = _carried_out()
     try:
         sys.stdout.flush()
     except OSError as error:
         code = _unwritten(error) if code in _BELOW_UNWRITTEN else code
-    _complain_of_left_out(said)
+    _complain_of_left_out()
     if code == 130:
         code = interrupted()
     sys.exit(code)
@@ -251,9 +251,7 @@ def _unwritten(error: OSError) -> int:
     return 3
 
 
-def _complain_of_left_out(said: int = 0) -> int:
-    """Prints what was left out of plug-ins. The first `said` lines are skipped, because they were
-    printed before. Returns the number of all lines."""
-    for line in [*LEFT_OUT][said:]:
+def _complain_of_left_out() -> None:
+    """Prints what was left out of plug-ins and is not printed yet."""
+    for line in unsaid():
         streams.complain(line)
-    return len(LEFT_OUT)

@@ -173,7 +173,7 @@ def parameters(kind: type[Options]) -> Iterator[click.Parameter]:
         if _is_group(hint):
             yield from parameters(hint)
         elif _is_format(hint):
-            for form in _forms(hint):
+            for form in _forms(hint, kind):
                 yield option(OUTPUT, form.help).parameter(form.name, bool)
         else:
             yield getattr(kind, name).parameter(name, hint)
@@ -186,7 +186,7 @@ def filled(kind: type[_O], given: Mapping[str, Any]) -> _O:
     def value(name: str, hint: Any) -> Any:
         if _is_group(hint):
             return filled(hint, given)
-        return _chosen(hint, given) if _is_format(hint) else given.get(name)
+        return _chosen(hint, kind, given) if _is_format(hint) else given.get(name)
 
     hints = get_type_hints(kind, include_extras=True)
     return kind(**{name: value(name, hint) for name, hint in hints.items()})
@@ -202,20 +202,29 @@ def _is_format(hint: Any) -> bool:
     return getattr(hint, "__origin__", None) is Format
 
 
-def _forms(hint: Any) -> list[Format]:
-    """Returns the output formats that a command's document has."""
+def _forms(hint: Any, kind: type[Options]) -> list[Format]:
+    """Returns the output formats that a command's document has. A plug-in's format is left out if
+    its name is that of one of the command's options."""
     from linkgauge.report.formats import formats
 
     (document,) = hint.__metadata__
-    return [form for form in formats().values() if form.is_document and document.has(form)]
+    forms = [form for form in formats().values() if form.is_document and document.has(form)]
+    return [form for form in forms if form.hook.is_ours or form.name not in _names(kind)]
 
 
-def _chosen(hint: Any, given: Mapping[str, Any]) -> Format:
+def _names(kind: type[Options]) -> Iterator[str]:
+    """Yields the names of these options, as their flags have them."""
+    yield "help"
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        yield from _names(hint) if _is_group(hint) else (name.replace("_", "-"),)
+
+
+def _chosen(hint: Any, kind: type[Options], given: Mapping[str, Any]) -> Format:
     """Returns the format that the user chose, or the terminal's format by default. Raises
     InputError if two formats were chosen."""
     from linkgauge.report.formats import TERMINAL, formats
 
-    asked = [form for form in _forms(hint) if given[form.name]]
+    asked = [form for form in _forms(hint, kind) if given[form.name]]
     if len(asked) > 1:
         names = " and ".join(form.flag for form in asked)
         raise InputError(f"{names} both want stdout: choose one")

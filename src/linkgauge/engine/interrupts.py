@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from linkgauge.machine.processes.child import ENDING
+from linkgauge.machine.processes.child import AGAIN_SECONDS, ENDING
 
 Handler = Callable[[int, FrameType | None], object]
 
@@ -42,10 +42,6 @@ def undisturbed() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-AGAIN_SECONDS = 0.3
-"""Signals that come closer together count as one: a terminal and a launcher may both send it."""
 
 
 class Ending:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from linkgauge.hooks import CORE, Hook, Unfit, brief, expect
 from linkgauge.registry import listed, loaded
 
 if TYPE_CHECKING:
@@ -47,11 +48,12 @@ class Document(NamedTuple):
 class Format(NamedTuple):
     """An output format, selected by the option `--name`. `of_blocks` is the function
     (`MODULE:FUNCTION`) that turns blocks into text or bytes. A format with `of_blocks` can write
-    every document that has blocks."""
+    every document that has blocks. `hook` guards calls of `of_blocks`."""
 
     name: str
     help: str = ""
     of_blocks: str = ""
+    hook: Hook = CORE
 
     @property
     def flag(self) -> str:
@@ -71,7 +73,10 @@ class Format(NamedTuple):
 
             raise InputError(f"{self.flag} does not render {document.name}")
         if self.of_blocks:
-            made: str | bytes = loaded(self.of_blocks)(document.shown(value))
+            blocks = list(document.shown(value))
+            with self.hook.asked():
+                made: str | bytes = loaded(self.of_blocks)(blocks)
+                expect(made, str | bytes)
             return made
         if self.is_document:
             rendered: str | bytes | Iterable[Block] = loaded(document.texts[self.name])(value)
@@ -122,7 +127,19 @@ def formats() -> dict[str, Format]:
         Format("yaml", "Write hardware.yml to stdout."),
     )
     taken = {TERMINAL, *(form.name for form in own)}
-    return {form.name: form for form in (*own, *listed("formats", taken), Format(TERMINAL))}
+    added = listed("formats", _of_plugin, taken)
+    return {form.name: form for form in (*own, *added, Format(TERMINAL))}
+
+
+def _of_plugin(form: Any, hook: Hook) -> Format:
+    """Returns a plug-in's format with its hook. Raises Unfit if a field has a wrong type, or if the
+    name makes no option."""
+    made: Format = expect(form, Format)
+    for value in form[:3]:
+        expect(value, str)
+    if not form.name.isidentifier():
+        raise Unfit(f"{brief(form.name)} is no name of an option")
+    return made._replace(hook=Hook(f"the format {form.name!r}", hook.origin))
 
 
 JSON = f"{_REPORT}.files:json_document"

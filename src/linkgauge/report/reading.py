@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from linkgauge import registry
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
 from linkgauge.engine.kept.folder import accelerator_of
 from linkgauge.engine.kept.runs import is_run, none_in, read_kept, read_run, run_folders, usable
+from linkgauge.hooks import expect
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge, unjudged
 from linkgauge.model.documents.result import Run
@@ -177,13 +179,24 @@ def kept_at(path: Path) -> tuple[Document, Any] | None:
     if path.is_dir() and is_run(path):
         return None
     for name, place in registry.named("kept").items():
-        document: Document = registry.loaded(place)
-        kind = registry.loaded(document.kept)
-        schema = registry.loaded(f"{document.kept.partition(':')[0]}:SCHEMA")
-        value = read_kept(path / name if path.is_dir() else path, kind, schema)
-        if value is not None:
-            return document, value
+        hook = registry.hook_of("kept", name)
+        for document, kind, schema in hook.tried(partial(_kind_of_kept, place), ()):
+            value = read_kept(path / name if path.is_dir() else path, kind, schema)
+            if value is not None:
+                return document, value
     return None
+
+
+def _kind_of_kept(place: str) -> tuple[tuple[Document, type[Any], str]]:
+    """Returns the document at `MODULE:NAME` with the type and the schema of what is kept."""
+    document = registry.loaded(place)
+    expect(document, Document)
+    kind, schema = (
+        registry.loaded(one) for one in (document.kept, f"{document.kept.partition(':')[0]}:SCHEMA")
+    )
+    expect(kind, type)
+    expect(schema, str)
+    return ((document, kind, schema),)
 
 
 def page_of_kept(document: Document, value: Any) -> Page:

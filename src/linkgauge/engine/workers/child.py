@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from linkgauge.engine.measuring.garbage import collecting_seldom
+from linkgauge.hooks import watched_from_outside
 from linkgauge.machine.processes.channel import Channel, carry_out, decoder, encode
 
 from . import messages
@@ -17,6 +18,7 @@ _decode = decoder(messages.Command)
 def serve(channel: Channel) -> None:
     """Runs the commands of the controller. Raises EOFError or OSError once the controller is
     gone."""
+    watched_from_outside()
     start = _decode(channel.receive())
     if not isinstance(start, messages.Start):
         raise TypeError(f"expected Start, got {start!r}")

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from linkgauge.backends import SIMULATED
+from linkgauge.backends import SIMULATED, hook_of_backend
+from linkgauge.hooks import watched
 from linkgauge.machine.processes.process import ProcessLost
 from linkgauge.model.documents.result import CellResult, PlannedCell
 from linkgauge.model.errors import BackendError, LinkgaugeError
@@ -165,19 +166,21 @@ class Supervisor:
     def _answer(self, name: str | None, kind: type[_A]) -> _A:
         """Returns a worker's report about the machine. Raises LinkgaugeError if the worker
         fails."""
+        hook = hook_of_backend(name or "host")
         within, began, until = SURVEY_SECONDS, time.monotonic(), math.inf
         if self._brief is not None and name is not None:
             within, began, until = self._brief, self._began, self._until
         try:
-            return self._workers[name].result(
-                kind, lambda _: began + within - time.monotonic(), until=until
-            )
+            with watched(hook):
+                return self._workers[name].result(
+                    kind, lambda _: began + within - time.monotonic(), until=until
+                )
         except ProcessLost as lost:
             self._retire(name)
             reason = str(lost)
             if lost.kind == "timeout":
                 reason = NOT_NEEDED if until < math.inf else f"no answer within {within:g} s"
-            error = BackendError("open the backend", reason)
+            error = BackendError("open the backend" if hook.is_ours else str(hook), reason)
             error.kind = lost.kind
             raise error from lost
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ import msgspec
 
 import linkgauge
 from linkgauge import __version__
-from linkgauge.backends import glance, open_backend
+from linkgauge.backends import devices_of, glance, hook_of_backend, open_backend
 from linkgauge.backends.glance import Glance
 from linkgauge.backends.protocol import Backend, Tuner, follows
 from linkgauge.backends.readiness import Readies
@@ -81,7 +81,7 @@ class LocalWorker:
                 known = glance(name, self._engines, self.host) if brief else None
                 if known is not None:
                     self._glances[name] = known
-                devices[name] = self._source(name).devices()
+                devices[name] = devices_of(name, self._source(name))
             except LinkgaugeError as reason:
                 unavailable[name] = str(reason)
         return Machine(
@@ -106,11 +106,11 @@ class LocalWorker:
         for name in accelerators:
             try:
                 backend = self._source(name)
+                if isinstance(backend, Glance):
+                    with hook_of_backend(name).asked():
+                        found += backend.inventory()
             except LinkgaugeError as reason:
                 unknown.append(Gap(str(reason), f"accelerators of {name}"))
-                continue
-            if isinstance(backend, Glance):
-                found += backend.inventory()
         return msgspec.structs.replace(
             here, accelerators=tuple(found), unknown=(*here.unknown, *unknown)
         )
@@ -226,7 +226,8 @@ class LocalWorker:
         refuses a transfer."""
         backends = [self._backend(name) for name in backends_of(cell.transfers)]
         for backend, transfer in zip(backends, cell.transfers, strict=True):
-            refusal = backend.refusal(transfer)
+            with hook_of_backend(backend.name).asked():
+                refusal = backend.refusal(transfer)
             if refusal is not None:
                 raise refusal if isinstance(refusal, Unsupported) else Unsupported(refusal)
         for backend in backends:
@@ -271,12 +272,16 @@ class LocalWorker:
 
     def close(self) -> None:
         self.release()
-        for backend in self._backends.values():
-            backend.close()
+        for name, backend in self._backends.items():
+            hook_of_backend(name).tried(partial(_close, backend), None)
         self._backends.clear()
         self._known.clear()
         self.__dict__.pop("_simulated", None)
         self.__dict__.pop("_alike", None)
+
+
+def _close(backend: Backend) -> None:
+    backend.close()
 
 
 def backends_of(transfers: Sequence[Transfer]) -> list[str]:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from msgspec.structs import replace
 
+from linkgauge.hooks import Hook, Unfit, brief
 from linkgauge.judge import shape
 from linkgauge.judge.blame import scatter, slow_parts, stalls
 from linkgauge.judge.blame.cases import concerns_measured, timed_cases_of
@@ -61,7 +63,7 @@ def diagnose(
     sorted by severity, failures first, and then by the order of the checks. A failure that a known
     failure or a process explains becomes a warning, because the part itself may be healthy."""
     if checks is None:
-        checks = (*CHECKS, *listed("checks"))
+        checks = (*CHECKS, *listed("checks", _of_plugin))
     found = [finding for check in checks for finding in check(evidence)]
     read = (
         f for f in found
@@ -101,6 +103,13 @@ def diagnose(
     return tuple(
         sorted(said, key=lambda f: (places.get(f.name, len(known)), _ORDER.index(f.severity)))
     )
+
+
+def _of_plugin(check: Any, hook: Hook) -> Check[Evidence]:
+    """Returns a plug-in's check as one that never raises."""
+    if not callable(check):
+        raise Unfit(f"{brief(check)} is no function")
+    return lambda evidence: iter(hook.items(lambda: check(evidence), Finding))
 
 
 def _causes(

@@ -15,6 +15,8 @@ from importlib import import_module
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run."""
+AGAIN_SECONDS = 0.3
+"""Signals that come closer together count as one: a terminal and a launcher may both send it."""
 GRACE_SECONDS = 10.0
 """The time that a process under a profiler has to end by itself."""
 _PR_SET_PDEATHSIG = 1

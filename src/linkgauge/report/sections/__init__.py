@@ -9,10 +9,11 @@ from functools import cache
 from importlib import import_module
 from operator import attrgetter
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from linkgauge.hooks import Hook, expect
 from linkgauge.registry import listed, plugins
 from linkgauge.report.rows import OneRun as OneRun
 
@@ -53,7 +54,39 @@ class Section(NamedTuple):
 def of_rooms() -> tuple[Section, ...]:
     added = any(plugin.room.sections for plugin in plugins())
     taken = (*_of_package(__name__), *_of_package(SEVERAL)) if added else ()
-    return listed("sections", {one.name for one in taken})
+    return listed("sections", _of_plugin, {one.name for one in taken})
+
+
+def _of_plugin(section: Any, hook: Hook) -> Section:
+    """Returns a plug-in's section as one that never raises. Raises Unfit if a field has a wrong
+    type."""
+    own: Section = expect(section, Section)
+    for value, kinds in zip(section, (str, str, int | float), strict=False):
+        expect(value, kinds)
+    return own._replace(
+        of_run=own.of_run and _guarded(own.of_run, hook),
+        of_runs=own.of_runs and _guarded(own.of_runs, hook),
+        below=own.below and _guarded(own.below, hook, is_line=True),
+    )
+
+
+def _guarded(
+    makes: Callable[..., Iterable[Any]], hook: Hook, *, is_line: bool = False
+) -> Callable[..., Iterable[Any]]:
+    """Returns a plug-in's function that makes blocks or lines as one that never raises. All that is
+    made is also shown as a trial, because a failure would otherwise come while the whole page is
+    shown."""
+    from linkgauge.report.blocks import Block, Prose
+    from linkgauge.report.render.markdown import as_markdown
+    from linkgauge.report.render.terminal import shown
+
+    def try_to_show(made: Any) -> None:
+        block = Prose([made]) if is_line else made
+        as_markdown("", [block])
+        list(shown([block]))
+
+    kinds = tuple if is_line else Block
+    return lambda *asked: hook.items(lambda: makes(*asked), kinds, try_to_show)
 
 
 @cache

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from linkgauge.cli import common
 from linkgauge.cli.help_text import WHAT, Typed
 from linkgauge.cli.options import Options, argument, option
-from linkgauge.registry import loaded, named
+from linkgauge.registry import hook_of, loaded, named
 
 CONTEXT = {"allow_interspersed_args": False}
 """The settings of the command's parser: everything after the tool's name (even -h) belongs to the
@@ -68,7 +68,8 @@ def as_tool(asked: AsOptions) -> int:
     choose_backends((backend,) if backend else (), simulation)
     try:
         where = Where(backend or None, simulation, asked.wait, tool)
-        code: int = loaded(tools[tool])(asked.arguments, where)
+        place, hook = tools[tool], hook_of("tools", tool)
+        code = hook.exit_code(lambda: loaded(place)(asked.arguments, where))
     except LinkgaugeError as error:
         sys.stdout.flush()
         if not launched().rank:  # of the processes that mpirun started, the first says it

@@ -1,0 +1,368 @@
+"""Calls the code of plug-ins, so that a plug-in that fails harms nothing else.
+
+All calls go through `Hook`. Whatever a hook raises is a failure of the plug-in, even SystemExit.
+What it prints goes to stderr. A hook that takes long is named while it runs, and Ctrl-C ends it."""
+
+from __future__ import annotations
+
+import _thread
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from types import FrameType
+from typing import Any, NamedTuple, TextIO, TypeVar, cast
+
+from linkgauge.machine.processes.child import AGAIN_SECONDS, ENDING
+from linkgauge.machine.processes.launch import is_heard
+from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.printable import printable
+
+OURS = "linkgauge"
+SLOW_SECONDS = 5.0
+"""After this time, a hook that still runs is named."""
+_STDOUT, _STDERR = 1, 2
+MOST_ITEMS = 10_000
+"""The most findings, blocks or rows of one hook."""
+_MOST_SAID = 300
+_T = TypeVar("_T")
+_U = TypeVar("_U")
+_LEFT_OUT: dict[str, dict[str, None]] = {}
+"""What is left out of each plug-in, by its origin."""
+_SAID: set[str] = set()
+"""The lines that were reported."""
+
+
+class PluginFailed(LinkgaugeError):
+    """Code of a plug-in failed, and the user asked for what it does."""
+
+    def __init__(self, hook: Hook, why: str) -> None:
+        super().__init__(f"{hook} failed: {why}")
+        self.why = why
+
+
+class Unfit(Exception):
+    """A plug-in returned or named something that linkgauge cannot use."""
+
+
+class Hook(NamedTuple):
+    """The code of a room's addition, as messages name it: `the tool 'x' of fast-links 1.0`. Code of
+    linkgauge itself is called without a guard."""
+
+    what: str
+    origin: str
+
+    def __str__(self) -> str:
+        return f"{self.what} of {self.origin}"
+
+    @property
+    def is_ours(self) -> bool:
+        return self.origin == OURS
+
+    def tried(self, call: Callable[[], _T], otherwise: _U) -> _T | _U:
+        """Returns what `call` returns. If code of a plug-in fails, it is reported once, and
+        `otherwise` is returned."""
+        if self.is_ours:
+            return call()
+        try:
+            with _Guard(self):
+                return call()
+        except PluginFailed as error:
+            leave_out(self, error.why)
+            return otherwise
+
+    def items(
+        self,
+        call: Callable[[], Iterable[_T]],
+        kinds: Any,
+        check: Callable[[_T], object] = lambda item: None,
+    ) -> tuple[_T, ...]:
+        """Returns all items that `call` returns or yields. They must have one of the types `kinds`,
+        and pass `check`, which raises an exception. If anything fails, there are no items."""
+        if self.is_ours:
+            return tuple(call())
+
+        def taken() -> tuple[_T, ...]:
+            returned = call()
+            if not isinstance(returned, Iterable):
+                raise Unfit(f"it returned {brief(returned)}")
+            found = tuple(islice(returned, MOST_ITEMS + 1))
+            if found[MOST_ITEMS:]:
+                raise Unfit(f"it has more than {MOST_ITEMS:,} items")
+            for item in found:
+                expect(item, kinds)
+                check(item)
+            return found
+
+        return self.tried(taken, ())
+
+    @contextmanager
+    def asked(self, *, prints: bool = False) -> Iterator[None]:
+        """Runs a block of code that the user asked for. Raises PluginFailed if code of a plug-in
+        fails, except for a LinkgaugeError, which stays. `prints` is for code whose output on stdout
+        is what the user wants."""
+        if self.is_ours:
+            yield
+            return
+        with _Guard(self, (LinkgaugeError,), prints=prints):
+            yield
+
+    def exit_code(
+        self, call: Callable[[], object], passes: tuple[type[Exception], ...] = ()
+    ) -> int:
+        """Returns the exit code of a command or a tool. SystemExit of a plug-in's is its exit code,
+        too. Exceptions in `passes` stay. Raises PluginFailed if anything else is raised or
+        returned."""
+        if self.is_ours:
+            return cast("int", call())
+        with _Guard(self, (LinkgaugeError, *passes), prints=True):
+            try:
+                code = call()
+            except SystemExit as end:
+                code = end.code
+            if code is None:
+                return 0
+            if not isinstance(code, int) or not 0 <= code < 256:
+                raise Unfit(f"{brief(code)} is no exit code")
+            return int(code)
+
+
+CORE = Hook("code", OURS)
+"""Stands for what linkgauge itself does."""
+
+
+def expect(value: Any, kinds: Any) -> Any:
+    """Returns the value unchanged. Raises Unfit if it has none of these types. The fields of a
+    Struct must have the right types, too."""
+    if not isinstance(value, kinds):
+        every = kinds if isinstance(kinds, tuple) else getattr(kinds, "__args__", (kinds,))
+        names = [kind.__name__ for kind in every]
+        raise Unfit(f"{brief(value)} is no {names[0] if len(names) < 3 else 'block'}")
+    if hasattr(value, "__struct_fields__") and not isinstance(value, type):
+        import msgspec
+
+        for field in msgspec.structs.fields(type(value)):
+            its = getattr(value, field.name)
+            try:
+                msgspec.convert(msgspec.to_builtins(its), field.type)
+            except msgspec.ValidationError as error:
+                raise Unfit(f"its {field.name} is {brief(its)}: {error}") from error
+            except TypeError:
+                continue  # of a function, which msgspec does not know
+    return value
+
+
+def brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def leave_out(hook: Hook, why: str) -> None:
+    """Reports that a part of a plug-in is left out because it failed. Of several failures of a
+    plug-in, the first is reported, with the number of the others."""
+    _LEFT_OUT.setdefault(hook.origin, {})[f"{hook} is left out: {why}"] = None
+
+
+def refuse(hook: Hook, why: str) -> None:
+    """Reports, only once, that a part of a plug-in is refused, though it did not fail."""
+    line = f"{hook} is left out: {why}"
+    _LEFT_OUT.setdefault(line, {})[line] = None
+
+
+def unsaid() -> list[str]:
+    """Returns a line for each plug-in that failed, and for each part that was refused. What an
+    earlier call returned is left out."""
+    new = [[line for line in lines if line not in _SAID] for lines in _LEFT_OUT.values()]
+    _SAID.update(line for lines in new for line in lines)
+    return [_line(*lines) for lines in new if lines]
+
+
+def _line(first: str, *more: str) -> str:
+    if not more:
+        return first
+    return f"{first}; so {'is' if len(more) == 1 else 'are'} {len(more)} more of its parts"
+
+
+def _reason(error: BaseException) -> str:
+    """Returns the exception as one line."""
+    kind = type(error).__name__
+    try:
+        text = " ".join(str(error).split())
+    except BaseException:  # noqa: BLE001  # the text of an exception is code of the plug-in, too
+        text = ""
+    said = text if isinstance(error, Unfit) else f"{kind}: {text}" if text else kind
+    return printable(said if len(said) <= _MOST_SAID else f"{said[: _MOST_SAID - 1]}…")
+
+
+class _Guard:
+    """Guards a block of code of a plug-in."""
+
+    def __init__(
+        self, hook: Hook, passes: tuple[type[BaseException], ...] = (), *, prints: bool = False
+    ) -> None:
+        self._hook, self._passes, self._prints = hook, passes, prints
+        self._before: dict[int, Any] = {}
+        self._first: float | None = None
+        self._end: BaseException | None = None
+
+    def __enter__(self) -> None:
+        if not self._prints:
+            _ASIDE.begin()
+            _SLOW.begin(self, self._hook)
+        if threading.current_thread() is threading.main_thread():
+            for number in ENDING:
+                before = signal.getsignal(number)
+                if callable(before):
+                    self._before[number] = before
+                    signal.signal(number, self._interrupt)
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        if not self._prints:
+            _SLOW.end(self)
+            _ASIDE.end()
+        if self._end is not None and error is not self._end:
+            if error is not None or not self._prints:
+                raise self._end from None
+        elif error is not None and error is not self._end and not isinstance(error, self._passes):
+            raise PluginFailed(self._hook, _reason(error)) from None
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Remembers what a signal raises: a plug-in may raise KeyboardInterrupt by itself, or catch
+        it. If code that is not asked for goes on after a signal, the next one ends the process."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now
+        elif now >= self._first + AGAIN_SECONDS and not self._prints:
+            os._exit(128 + number)
+        try:
+            self._before[number](number, frame)
+        except BaseException as end:
+            self._end = end
+            raise
+
+
+class _Chatter:
+    """Stands for stdout and stderr while a plug-in runs: a stream to stderr that the plug-in cannot
+    close, and without control characters."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(printable(text, "\n\t"))
+
+    def close(self) -> None:
+        """Does nothing, because the stream is not the plug-in's."""
+
+    detach = close
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def watched(hook: Hook) -> Iterator[None]:
+    """Names the hook if it still runs after some seconds. For code that runs in another process."""
+    watch = _Guard(hook)
+    if not hook.is_ours:
+        _SLOW.begin(watch, hook)
+    try:
+        yield
+    finally:
+        _SLOW.end(watch)
+
+
+def watched_from_outside() -> None:
+    """Names no hooks that take long in this process, because it works for one that does."""
+    _SLOW.is_outside = True
+
+
+class _Aside:
+    """Keeps stdout free from what plug-ins print while they run, in any thread. That of programs
+    that they start and of C libraries is kept away, too."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._running = 0
+        self._streams = sys.stdout, sys.stderr
+        self._stdout: int | None = None
+
+    def begin(self) -> None:
+        with self._lock:
+            self._running += 1
+            if self._running == 1:
+                self._streams = sys.stdout, sys.stderr
+                sys.stdout = sys.stderr = cast("TextIO", _Chatter(sys.stderr))
+                with suppress(OSError):
+                    self._stdout = os.dup(_STDOUT)
+                    os.dup2(_STDERR, _STDOUT)
+
+    def end(self) -> None:
+        with self._lock:
+            self._running -= 1
+            if self._running:
+                return
+            with suppress(Exception):
+                cast("TextIO", sys.__stdout__).flush()
+            sys.stdout, sys.stderr = self._streams
+            if self._stdout is not None:
+                with suppress(OSError):
+                    os.dup2(self._stdout, _STDOUT)
+                    os.close(self._stdout)
+                self._stdout = None
+
+
+class _Slow:
+    """Names the hooks that take long, while they run. One thread, which starts with the first hook,
+    looks at all of them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[_Guard, tuple[Hook, float]] = {}
+        self._is_watched = False
+        self._named: set[Hook] = set()
+        self.is_outside = False
+        """Whether another process names the hooks of this one."""
+
+    def begin(self, guard: _Guard, hook: Hook) -> None:
+        if self.is_outside or hook in self._named:
+            return
+        with self._lock:
+            self._running[guard] = hook, time.monotonic() + SLOW_SECONDS
+            starts, self._is_watched = not self._is_watched, True
+        if starts:
+            _thread.start_new_thread(self._watch, ())
+
+    def end(self, guard: _Guard) -> None:
+        with self._lock:
+            self._running.pop(guard, None)
+
+    def _watch(self) -> None:
+        while (wait := self._next()) is not None:
+            time.sleep(wait)
+
+    def _next(self) -> float | None:
+        """Names the hooks whose time is over. Returns the seconds until the next one's is, or None
+        if no hook runs."""
+        with self._lock:
+            now = time.monotonic()
+            slow = {guard: hook for guard, (hook, at) in self._running.items() if at <= now}
+            self._running |= {guard: (hook, math.inf) for guard, hook in slow.items()}
+            waits = [at - now for _, at in self._running.values()]
+            self._is_watched = bool(waits)
+            self._named.update(slow.values())
+        for hook in slow.values() if is_heard(sys.argv) else ():
+            line = f"linkgauge: {hook} still runs after {SLOW_SECONDS:g} s; Ctrl-C ends it"
+            with suppress(OSError):  # not through a stream: the process may end while it is locked
+                os.write(_STDERR, f"{printable(line)}\n".encode())
+        return min(*waits, SLOW_SECONDS) if waits else None
+
+
+_ASIDE, _SLOW = _Aside(), _Slow()
