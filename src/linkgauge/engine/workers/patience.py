@@ -11,6 +11,9 @@ TIMES_LONGEST = 20
 LEAST_SECONDS = 10.0
 """The least limit of each later phase and each sample. The limit is a multiple of the warm-up or
 the longest sample so far. It detects hangs; it is no estimate of the whole time."""
+WORK_SETUP_SECONDS = 600.0
+"""The additional seconds that an AI workload may take until it is warmed up. In this time weights
+are drawn, and kernels may be compiled."""
 SIGN_SECONDS = 2.0
 """The seconds in which a rank must give a sign of life."""
 SETTLE_SECONDS = 20.0

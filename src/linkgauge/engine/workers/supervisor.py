@@ -45,7 +45,7 @@ from .messages import (
     failure_reason,
     unmeasured,
 )
-from .patience import Patience
+from .patience import WORK_SETUP_SECONDS, Patience
 from .process import BriefWorker, Output, WorkerProcess
 from .survey import (
     NOT_NEEDED,
@@ -59,9 +59,6 @@ from .survey import (
 if TYPE_CHECKING:
     from .profiled import Reports
 
-WORK_SETUP_SECONDS = 600.0
-"""The additional seconds that an AI workload may take until it is warmed up. In this time weights
-are drawn, and kernels may be compiled."""
 _A = TypeVar("_A")
 
 TIMES_PROFILED = 10
