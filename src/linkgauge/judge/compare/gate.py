@@ -145,7 +145,7 @@ def _unseen(cells: Sequence[GateCell], aim: Aim, *, allow_blind: bool) -> str | 
     if not number:
         return None
     size = percent(aim.exclude)
-    found = f"a loss of {size} may be unseen in {number} of {count_of(len(cells))}"
+    found = f"in {number} of {count_of(len(cells))}, even a loss of {size} may be unseen"
     if allow_blind:
         return f"{found}, which --allow-blind accepts"
     return (

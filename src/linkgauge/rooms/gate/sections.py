@@ -121,9 +121,9 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
     vague = len(losses) - len(clear)
     if clear:
         half, all_of_them = percent(median(clear)), percent(max(clear))
-        where = "any cell" if len(clear) == len(one.cells) else f"any of {count_of(len(clear))}"
-        seen = f"a loss of {all_of_them} would be found in {where} with 90 % probability"
-        yield plain(seen if half == all_of_them else f"{seen}, one of {half} in half of them")
+        where = "each cell" if len(clear) == len(one.cells) else f"each of {count_of(len(clear))}"
+        seen = f"{where} would show a loss of {all_of_them} with 90 % probability"
+        yield plain(seen if half == all_of_them else f"{seen}; half of them would show {half}")
     if vague:
         cells = f"{vague} of {count_of(len(losses))}" if clear else count_of(vague)
         yield plain(f"in {cells}, runs vary too much to find a loss of half", "warn")
@@ -146,7 +146,7 @@ def _basis(one: RunComparison) -> Iterator[Line]:
     if bases["runs"]:
         yield plain(f"judged by the variation between these runs{history}", "dim")
     if single := bases["within"]:
-        few = f"{count_of(single)} are judged by one run on a side, and what varies within it"
+        few = f"{count_of(single)} have one run on a side, which does not show how much runs vary"
         yield plain(f"{few}: to be sure, measure both sides once more", "warn")
 
 
