@@ -34,13 +34,12 @@ from linkgauge.engine.measuring.sampler import (
     warm_up,
 )
 from linkgauge.machine.host import read_host
-from linkgauge.model.documents.result import Placement
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Cell, Report
 from linkgauge.model.units import approximate_size
-from references import compiled
+from references import Block, compiled
 
 SOURCE = Path(__file__).with_suffix(".c")
 FLAGS = ("-O3", "-shared", "-fPIC", "-pthread")
@@ -50,21 +49,6 @@ FIRST = -20
 SECONDS = 0.2
 """A sample's, many times what others take a CPU for: their turns are then alike for both sides."""
 SIZES = (1 << 20, 3_000_000, 8 << 20, 32 << 20)
-
-
-class Block(msgspec.Struct, frozen=True):
-    """Memory of the program's own, in the form that a backend sees."""
-
-    memory: Memory
-    address: int
-    size: int
-    warnings: tuple[str, ...] = ()
-
-    def placement(self) -> Placement:
-        return Placement(str(self.memory), self.size)
-
-    def free(self) -> None:
-        """The program frees it."""
 
 
 class ProgramTransfer(ctypes.Structure):

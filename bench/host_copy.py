@@ -32,14 +32,13 @@ from linkgauge.machine.cpu import revision
 from linkgauge.machine.environment import hypervisor
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import ROOT, read_text
-from linkgauge.model.documents.result import Placement
 from linkgauge.model.hardware.machine import Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.stats.summary import median_interval
 from linkgauge.model.units import approximate_size
-from references import compiled
+from references import Block, compiled
 
 SOURCE = Path(__file__).with_name("host_references.c")
 FLAGS = ("-O3", "-march=native", "-fno-tree-loop-distribute-patterns", "-shared", "-fPIC")
@@ -62,21 +61,6 @@ TRANSFERS = {
 }
 PAGES = ("4 KiB", "huge")
 SEED = 3
-
-
-class Block(msgspec.Struct, frozen=True):
-    """Memory of the references' own, in the form that a backend sees."""
-
-    memory: Memory
-    address: int
-    size: int
-    warnings: tuple[str, ...] = ()
-
-    def placement(self) -> Placement:
-        return Placement(str(self.memory), self.size)
-
-    def free(self) -> None:
-        """The memory is freed with the process."""
 
 
 class References:

@@ -8,6 +8,11 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
+from linkgauge.model.documents.result import Placement
+from linkgauge.model.memory import Memory
+
 
 def compiled(source: Path, flags: Sequence[str], folder: Path) -> ctypes.CDLL:
     """The library that gcc makes of `source` in this folder. Raises RuntimeError if it cannot."""
@@ -32,3 +37,18 @@ def _compiled(
     if built.returncode != 0:
         raise RuntimeError(f"{name} could not compile {source.name}: {built.stderr.strip()}")
     return ctypes.CDLL(str(library))
+
+
+class Block(msgspec.Struct, frozen=True):
+    """Memory of a reference's own, in the form that a backend sees."""
+
+    memory: Memory
+    address: int
+    size: int
+    warnings: tuple[str, ...] = ()
+
+    def placement(self) -> Placement:
+        return Placement(str(self.memory), self.size)
+
+    def free(self) -> None:
+        """The reference frees it, or it goes with the process."""

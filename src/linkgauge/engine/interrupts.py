@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Self
 
 from linkgauge.machine.processes.child import AGAIN_SECONDS, ENDING
 
@@ -44,21 +45,13 @@ def undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class Ending:
-    """Ends a command in two steps while this context is open. The first signal ends measuring, as
-    without this context. In a `concluding` block, it only makes `say` say that the block goes on.
-    The second signal ends the command at once, by SystemExit with 128 plus the signal's number.
+class _Signals:
+    """Handles the signals that end a run by `_interrupt` while this context is open."""
 
-    `say` is called in a signal handler."""
-
-    def __init__(self, say: Callable[[], object]) -> None:
-        self._say = say
+    def __init__(self) -> None:
         self._before: dict[int, Handler] = {}
-        self._concludes = False
-        self._first: float | None = None
-        self._put_off: int | None = None
 
-    def __enter__(self) -> Ending:
+    def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in ENDING:
                 before = signal.getsignal(number)
@@ -70,6 +63,24 @@ class Ending:
     def __exit__(self, *error: object) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        raise NotImplementedError
+
+
+class Ending(_Signals):
+    """Ends a command in two steps while this context is open. The first signal ends measuring, as
+    without this context. In a `concluding` block, it only makes `say` say that the block goes on.
+    The second signal ends the command at once, by SystemExit with 128 plus the signal's number.
+
+    `say` is called in a signal handler."""
+
+    def __init__(self, say: Callable[[], object]) -> None:
+        super().__init__()
+        self._say = say
+        self._concludes = False
+        self._first: float | None = None
+        self._put_off: int | None = None
 
     @contextmanager
     def concluding(self) -> Iterator[None]:
@@ -101,26 +112,13 @@ class Ending:
             raise SystemExit(128 + number)
 
 
-class Interrupts:
+class Interrupts(_Signals):
     """Delays signals that arrive during a `held` block until the block ends."""
 
     def __init__(self) -> None:
-        self._before: dict[int, Handler] = {}
+        super().__init__()
         self._holds = False
         self._came: int | None = None
-
-    def __enter__(self) -> Interrupts:
-        if threading.current_thread() is threading.main_thread():
-            for number in ENDING:
-                before = signal.getsignal(number)
-                if callable(before):
-                    self._before[number] = before
-                    signal.signal(number, self._interrupt)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
 
     @contextmanager
     def held(self) -> Iterator[None]:
