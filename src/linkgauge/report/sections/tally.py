@@ -61,7 +61,7 @@ def _judged(run: Run) -> Iterator[Tile]:
     well, low = verdicts["ok"] - held - as_peers, verdicts["low"]
     yield Tile(f"{well:,}", "ok", "good" if well else "dim")
     slowed = held, "slowed by links below their best", TONES["held"]
-    yield from _counted([slowed, (as_peers, "as their peers", "good")])
+    yield from _counted([slowed, (as_peers, "as fast as their peers", "good")])
     yield Tile(f"{low:,}", "low", "warn" if low else "dim")
     why = f"not judged ({_why_not(passed)})" if verdicts["unknown"] else ""
     yield from _counted(
