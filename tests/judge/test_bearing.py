@@ -273,7 +273,7 @@ def test_a_slow_card_is_in_the_line_of_check_and_in_the_first_sentence(tmp_path)
                   *slow, "--profile", "quick", "--no-report", "--out", tmp_path)  # fmt: skip
     (path,) = tmp_path.rglob("run.json")
     run = judge(read_run(path))
-    assert sentence_of(run, outcome_of(run)).endswith(", some of it less than its peers")
+    assert sentence_of(run, outcome_of(run)).endswith(", in part less than its peers")
     assert re.search(
         r"^verdict: +warn clocks +sim:3: .*hardware slowdown", done.stdout, re.MULTILINE
     )

@@ -23,8 +23,8 @@ from linkgauge.report.words.worst import worst_of
 from .screen import has_few
 
 _FROM = {
-    "host memory": ("host_to_device_memcpy_ce", "host_to_device_memcpy_sm"),
-    "each other": ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_read_sm"),
+    "each from host memory": ("host_to_device_memcpy_ce", "host_to_device_memcpy_sm"),
+    "from each other": ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_read_sm"),
 }
 _WITHIN = ("host_to_host_memcpy_copy_cpu",)
 _SHOULD = {
@@ -52,13 +52,16 @@ def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
 
 
 def sentence_of(run: Run, outcome: Outcome) -> str:
-    """Returns the run in a sentence: `8 NVIDIA H200 copy 55.4 GB/s from host memory and 394 GB/s
-    from each other, as this hardware should`. A run without devices becomes `2 CPUs copy 25 GB/s
-    within host:0`. The text is empty without such figures."""
+    """Returns the run in a sentence: `8 NVIDIA H200 copy 55.4 GB/s each from host memory and 394
+    GB/s from each other, as this hardware should`. A run without devices becomes `2 CPUs copy 25
+    GB/s within host:0`. The text is empty without such figures."""
     known = {where: cells for where, names in _FROM.items() if (cells := _first(run, names))}
     if known:
-        what = " and ".join(f"{_figures(cells)} from {where}" for where, cells in known.items())
         who = _devices(run, [*chain(*known.values())])
+        single = "each " if who.startswith("1 ") else ""
+        what = " and ".join(
+            f"{_figures(cells)} {where.removeprefix(single)}" for where, cells in known.items()
+        )
     elif within := [cell for cell in _first(run, _WITHIN) if _is_within(cell)]:
         known = {"": within}
         nodes = sorted({str(cell.transfers[0].source) for cell in within})
@@ -119,13 +122,13 @@ def _should(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> str:
     if word is None:
         return "; what that should be is not known"
     if word.kind in ("ok", "held") and _is_slow(cells, run, outcome):
-        return ", some of it less than its peers"
+        return ", in part less than its peers"
     if word.kind == "ok" and any(cell.is_as_peers for cell in cells):
         return ", each as much as its peers"
     if word.kind == "ok" and any(cell.expected and cell.expected.measured for cell in cells):
         return ", the best that was measured of it here"
     if word.kind == "low" and any(cell.verdict == "ok" for cell in cells):
-        return ", some of it less than this hardware should"
+        return ", in part less than this hardware should"
     return _SHOULD.get(word.kind, "")
 
 

@@ -122,8 +122,8 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
     if clear:
         half, all_of_them = percent(median(clear)), percent(max(clear))
         where = "each cell" if len(clear) == len(one.cells) else f"each of {count_of(len(clear))}"
-        seen = f"{where} would show a loss of {all_of_them} with 90 % probability"
-        yield plain(seen if half == all_of_them else f"{seen}; half of them would show {half}")
+        seen = f"a loss of {all_of_them} would be found in {where} with 90 % probability"
+        yield plain(seen if half == all_of_them else f"{seen}; in half of them, one of {half}")
     if vague:
         cells = f"{vague} of {count_of(len(losses))}" if clear else count_of(vague)
         yield plain(f"in {cells}, runs vary too much to find a loss of half", "warn")
