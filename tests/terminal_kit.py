@@ -40,6 +40,11 @@ class Shown(NamedTuple):
         """The lines that were written, without sequences that control the terminal."""
         return re.split(r"[\r\n]+", _SEQUENCE.sub("", self.written))
 
+    @property
+    def had_bar(self) -> bool:
+        """Whether a bar was written, however soon it was gone."""
+        return any(map(BAR.search, self.lines))
+
 
 def on_terminal(
     *arguments, columns=100, narrowed=None, when="", typed=b"", cwd=None, **environment

@@ -48,7 +48,7 @@ def clean(shown, columns):
 def test_a_bar_is_one_line_and_leaves_nothing(tmp_path, arguments, columns):
     shown = on_terminal(*arguments, columns=columns, cwd=tmp_path)
     assert shown.code == 0
-    assert shown.bars
+    assert shown.had_bar
     clean(shown, columns)
 
 
@@ -97,7 +97,7 @@ def test_no_more_time_is_left_than_the_budget_has(tmp_path):
 
 def test_no_color_leaves_the_bar_and_takes_its_colours(tmp_path):
     shown = on_terminal(*COMMANDS["scale"], cwd=tmp_path, NO_COLOR=1)
-    assert shown.bars
+    assert shown.had_bar
     clean(shown, 100)
     assert not re.search(r"\x1b\[[0-9;]*(3[0-7]|38;|9[0-7])[0-9;]*m", shown.written)
 
@@ -105,7 +105,7 @@ def test_no_color_leaves_the_bar_and_takes_its_colours(tmp_path):
 def test_a_dumb_terminal_gets_plain_lines(tmp_path):
     shown = on_terminal(*COMMANDS["run"], cwd=tmp_path, TERM="dumb")
     assert shown.code == 0
-    assert not shown.bars
+    assert not shown.had_bar
     assert "\x1b" not in shown.written
     assert not shown.written.startswith(("\r", "\n"))
     clean(shown, 100)
@@ -115,14 +115,14 @@ def test_a_document_on_stdout_leaves_the_bar_on_the_terminal(tmp_path):
     """The document's lines are as long as they are."""
     one = ["all_to_one_write_ce", "device_to_device_memcpy_read_ce", "--samples", "300"]
     shown = on_terminal(*COMMANDS["run"], *one, "--json", cwd=tmp_path)
-    assert shown.bars
+    assert shown.had_bar
     clean(shown, 1 << 30)
 
 
 def test_what_others_print_stands_above_the_bar(tmp_path):
     """A remark while the bar is shown: fault words of a simulated machine that hang a worker."""
     shown = on_terminal(*COMMANDS["run"], "--fault", "crash sim:1", cwd=tmp_path)
-    assert shown.bars
+    assert shown.had_bar
     clean(shown, 100)
 
 
