@@ -12,6 +12,8 @@ from importlib.metadata import distributions
 
 import msgspec
 
+from linkgauge.model.shareable import Digest, PciAddress, Version, Word
+
 from .tree import (
     INTERFACES,
     PCI,
@@ -59,18 +61,18 @@ class Module(msgspec.Struct, frozen=True, omit_defaults=True):
     """A loaded kernel module. `srcversion` is the kernel's checksum of the module's sources. It
     differs if the sources differ, even if the versions are equal."""
 
-    version: str | None = None
-    srcversion: str | None = None
+    version: Version | None = None
+    srcversion: Digest | None = None
 
 
 class DkmsModule(msgspec.Struct, frozen=True, omit_defaults=True):
     """A kernel module in DKMS. `state` is `added` (only sources), `built` or `installed`."""
 
-    module: str
-    version: str
-    state: str
-    kernel: str | None = None
-    architecture: str | None = None
+    module: Word
+    version: Version
+    state: Word
+    kernel: Version | None = None
+    architecture: Word | None = None
 
 
 class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -79,9 +81,9 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
     list format."""
 
     number: int
-    kind: str
-    allowed: str | None = None
-    effective: str | None = None
+    kind: Word
+    allowed: Word | None = None
+    effective: Word | None = None
 
 
 class Software(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -90,10 +92,10 @@ class Software(msgspec.Struct, frozen=True, omit_defaults=True):
     `modules` and `libraries` are by name, and `interrupts` by PCI address.
     `libraries` are libraries of the system, not those in Python packages."""
 
-    modules: dict[str, Module] = {}
+    modules: dict[Word, Module] = {}
     dkms: tuple[DkmsModule, ...] = ()
-    libraries: dict[str, str] = {}
-    interrupts: dict[str, tuple[Interrupt, ...]] = {}
+    libraries: dict[Word, Version] = {}
+    interrupts: dict[PciAddress, tuple[Interrupt, ...]] = {}
 
 
 def read_software(root: Root = ROOT) -> Software:

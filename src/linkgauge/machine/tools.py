@@ -12,6 +12,7 @@ import msgspec
 
 from linkgauge.model.hardware.host_details import CpuCache, HostDetails
 from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.shareable import FreeText, ToolCommand, ToolFile
 from linkgauge.model.units import approximate_size
 
 from .tree import ROOT, Root, ranges, read_text
@@ -46,11 +47,11 @@ class ToolOutput(msgspec.Struct, frozen=True):
     """A command that was run. `exit` is the exit code. If there is none, `problem` is the reason.
     `file` and `errors` are the paths of its output and of its stderr."""
 
-    command: str
+    command: ToolCommand
     exit: int | None = None
-    problem: str | None = None
-    file: str | None = None
-    errors: str | None = None
+    problem: FreeText | None = None
+    file: ToolFile | None = None
+    errors: ToolFile | None = None
 
 
 def commands_for(interfaces: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

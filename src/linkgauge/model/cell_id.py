@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from linkgauge.model.shareable import OwnName, PlaceName
+
 from .transfer import Cell, Place, Placed
 
 
@@ -33,11 +35,11 @@ class CellId(msgspec.Struct, frozen=True, order=True, gc=False, omit_defaults=Tr
     repeat: The number of identical results (same benchmark, backend and size) before this cell's
         result in the run."""
 
-    benchmark: str
-    backend: str
+    benchmark: OwnName
+    backend: OwnName
     size: int
-    row: str
-    column: str
+    row: PlaceName
+    column: PlaceName
     repeat: int = 0
 
     @property

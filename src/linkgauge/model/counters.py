@@ -9,6 +9,8 @@ from typing import TypeVar
 
 import msgspec
 
+from linkgauge.model.shareable import Reason
+
 _N = TypeVar("_N", int, float)
 
 
@@ -65,7 +67,7 @@ class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     instructions: int | None = None
     cache_misses: int | None = None
     tlb_misses: int | None = None
-    refused: str | None = None
+    refused: Reason | None = None
     steal: float | None = None
     threads: tuple[ThreadSteps, ...] = ()
     fairness: Fairness | None = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from linkgauge.model.shareable import OwnName, PlaceName
+
 
 class Level(msgspec.Struct, frozen=True):
     """A plateau in a curve of latency over sizes, which is one level of a memory hierarchy.
@@ -25,7 +27,7 @@ class Levels(msgspec.Struct, frozen=True):
     row: The row's label.
     levels: The levels, the fastest first."""
 
-    row: str
+    row: PlaceName
     levels: tuple[Level, ...]
 
 
@@ -45,10 +47,10 @@ class SizeLine(msgspec.Struct, frozen=True):
     bandwidth: The bandwidth in bytes/s that large sizes approach.
     half_size: The size in bytes at which half of that bandwidth is reached."""
 
-    benchmark: str
-    backend: str
-    row: str
-    column: str | None
+    benchmark: OwnName
+    backend: OwnName
+    row: PlaceName
+    column: PlaceName | None
     sizes: tuple[int, ...]
     error: float
     worst: int

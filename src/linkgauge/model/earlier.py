@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import msgspec
 
+from linkgauge.model.shareable import Title, Version
+
 
 class EarlierLoss(msgspec.Struct, frozen=True):
     """A cell that is worse than in earlier runs.
@@ -33,4 +35,4 @@ class Earlier(msgspec.Struct, frozen=True):
     since: int = 0
     lost: tuple[EarlierLoss, ...] = ()
     unknown: tuple[int, ...] = ()
-    changed: dict[str, tuple[str | None, str | None]] = {}
+    changed: dict[Title, tuple[Version | None, Version | None]] = {}

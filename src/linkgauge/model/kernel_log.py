@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.shareable import FreeText, PciAddress
 
 LogKind = Literal[
     "xid", "sxid", "aer", "hotplug", "hardware", "iommu", "out-of-memory", "driver"
@@ -32,9 +33,9 @@ class LogLine(msgspec.Struct, frozen=True):
     gravity: The severity of the error, as the line states it."""
 
     seconds: float
-    text: str
+    text: FreeText
     kind: LogKind
-    pci: str | None = None
+    pci: PciAddress | None = None
     level: int | None = None
     code: int | None = None
     gravity: Gravity | None = None

@@ -8,6 +8,8 @@ from statistics import fmean
 
 import msgspec
 
+from linkgauge.model.shareable import ProcessName
+
 AT_WORK = 0.05
 """A device that works for more than this share of the time is in use."""
 
@@ -27,7 +29,7 @@ class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     seconds: float
     others: float = 0.0
     stolen: float = 0.0
-    process: str | None = None
+    process: ProcessName | None = None
     pid: int | None = None
     apart: tuple[float, ...] = ()
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import msgspec
 
+from linkgauge.model.shareable import Facts, FileName, FreeText, OwnName, Reason
+
 
 class _Note(msgspec.Struct, frozen=True, gc=False, tag_field="code"):
     """A note on a cell; the base of all kinds of notes.
@@ -40,7 +42,7 @@ class NotRevisited(_Note, frozen=True, gc=False, tag="not-revisited"):
 
     reason: Why the visit was skipped; null if unknown."""
 
-    reason: str | None
+    reason: Reason | None
 
 
 class Unjudged(_Note, frozen=True, gc=False, tag="unjudged"):
@@ -50,9 +52,9 @@ class Unjudged(_Note, frozen=True, gc=False, tag="unjudged"):
     where: Where the user set the limit.
     why: Why the limit could not be judged."""
 
-    limit: str
-    where: str
-    why: str
+    limit: FreeText
+    where: FileName
+    why: FreeText
 
 
 class NearCache(_Note, frozen=True, gc=False, tag="near-cache"):
@@ -76,7 +78,7 @@ class Profiled(_Note, frozen=True, gc=False, tag="profiled"):
 
     by: The name of the profiler."""
 
-    by: str
+    by: OwnName
 
 
 class Remark(_Note, frozen=True, gc=False, tag="remark"):
@@ -84,7 +86,7 @@ class Remark(_Note, frozen=True, gc=False, tag="remark"):
 
     text: The text of the remark."""
 
-    text: str
+    text: Facts
 
 
 STAGED = Remark("without peer access: the driver copies by way of the host")

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from linkgauge.model.hardware.inventory import Interface
+from linkgauge.model.shareable import FreeText, HostName, MemoryName, Product
 
 from .errors import LinkgaugeError, OutcomeKind
 from .memory import NIC, Memory
@@ -29,10 +30,10 @@ class Rank(msgspec.Struct, frozen=True):
     nics: The network interfaces of its machine, if the run measures interfaces."""
 
     number: int
-    host: str
+    host: HostName
     process: int
-    memory: str | None = None
-    model: str | None = None
+    memory: MemoryName | None = None
+    model: Product | None = None
     ahead: float | None = None
     unsure: float | None = None
     nics: tuple[Interface, ...] = ()
@@ -49,7 +50,7 @@ class Oversubscription(msgspec.Struct, frozen=True):
     ranks: The number of ranks.
     cpus: The number of CPUs."""
 
-    host: str
+    host: HostName
     ranks: int
     cpus: int
 
@@ -65,11 +66,11 @@ class LostRank(msgspec.Struct, frozen=True):
     memory: Its memory, in the notation; null if unknown."""
 
     number: int
-    how: str
-    doing: str
-    host: str | None = None
+    how: FreeText
+    doing: FreeText
+    host: HostName | None = None
     process: int | None = None
-    memory: str | None = None
+    memory: MemoryName | None = None
 
     def __str__(self) -> str:
         process = None if self.process is None else f"process {self.process}"

@@ -9,6 +9,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from linkgauge.model.documents.soak import Soaking
+from linkgauge.model.shareable import Argument, FreeText, OwnName, Variable, Word
 
 from .pairs import PairSample
 from .transfer import Cell
@@ -77,7 +78,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
     numa_node: int | None = None
     pieces: Pieces | None = None
     peer_access: bool = True
-    host_kernel: str | None = None
+    host_kernel: Word | None = None
     host_tuned: bool = True
     searches: bool = True
     calls_wait: bool = False
@@ -102,9 +103,9 @@ class Simulation(msgspec.Struct, frozen=True):
     draw: A number that selects the simulated noise. Another number gives other noise.
     passed: The number of cells in earlier runs. Faults and noise count cells from here on."""
 
-    machine: str
-    description: str
-    faults: tuple[str, ...] = ()
+    machine: OwnName
+    description: FreeText
+    faults: tuple[Argument, ...] = ()
     draw: int = 0
     passed: int = 0
 
@@ -117,7 +118,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     environment: Environment variables that differ from this process's; null to unset one."""
 
     cpus: tuple[int, ...] = ()
-    environment: dict[str, str | None] = {}
+    environment: dict[Variable, FreeText | None] = {}
 
 
 class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -135,7 +136,7 @@ class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
     most: float
     passes: float
     measuring: float
-    order: tuple[str, ...] = ()
+    order: tuple[OwnName, ...] = ()
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -160,7 +161,7 @@ class Settings(msgspec.Struct, frozen=True):
     soak: How long to repeat all cells, whatever the precision; null to measure them once."""
 
     sizes: tuple[int, ...]
-    profile: str = "standard"
+    profile: OwnName = "standard"
     precision: float = 0.01
     max_time: float = 2.0
     samples: int | None = None

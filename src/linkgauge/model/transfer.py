@@ -16,6 +16,7 @@ from msgspec.structs import force_setattr
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.operations.operation import MATRICES, Operation, OperationName, named
 from linkgauge.model.operations.workload import WORK_SAMPLES, Workload
+from linkgauge.model.shareable import TRANSFER, PlaceName
 
 from .memory import NIC, NULL, Memory
 from .pairs import DrawnPairs
@@ -84,6 +85,7 @@ class Transfer:
     the transfer."""
 
     __slots__ = ("both_ways", "destination", "engine", "load", "scale", "source", "text")
+    shared = TRANSFER
 
     def __init__(
         self,
@@ -270,8 +272,8 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
     transfers: The transfers, in the notation.
     report: How the headline figure is computed."""
 
-    row: str
-    column: str
+    row: PlaceName
+    column: PlaceName
     transfers: tuple[Transfer, ...]
     report: Report
 

@@ -38,6 +38,7 @@ from linkgauge.model.operations.busbw import average_bus
 from linkgauge.model.printable import escaped
 from linkgauge.model.ranks import LostRank
 from linkgauge.model.settings import Budget, Settings
+from linkgauge.model.shareable import Argument, FileName, Label, OwnName, Time
 
 from .fitting import Fitting
 from .stored import current
@@ -54,16 +55,16 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
     run. `options` are the options in effect, by name, as text for people."""
 
     schema: Literal["linkgauge.journal/1"] = "linkgauge.journal/1"
-    id: str
-    label: str
+    id: OwnName
+    label: Label
     simulated: bool = False
-    command: tuple[str, ...]
-    started: str
+    command: tuple[Argument, ...]
+    started: Time
     machine: Machine
     settings: Settings
     plan: tuple[PlannedTable, ...]
     budget: Budget | None = None
-    options: dict[str, str] = {}
+    options: dict[Argument, Argument] = {}
 
 
 class MeasuredVisit(
@@ -94,7 +95,7 @@ class Logged(msgspec.Struct, frozen=True, tag_field="record", tag="logged"):
 class Left(msgspec.Struct, frozen=True, tag_field="record", tag="left"):
     """A record of the names of all files that a profiler has written to the run's folder so far."""
 
-    files: tuple[str, ...]
+    files: tuple[FileName, ...]
 
 
 class LossRecord(msgspec.Struct, frozen=True, tag_field="record", tag="lost"):
@@ -107,14 +108,14 @@ class Resumed(msgspec.Struct, frozen=True, tag_field="record", tag="resumed"):
     """A record that an interrupted run was resumed, with the time and the command. Visits that the
     loss of a rank spoilt no longer count."""
 
-    started: str
-    command: tuple[str, ...]
+    started: Time
+    command: tuple[Argument, ...]
 
 
 class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
     """A record that the run ended, with the time and the inventory of the machine at the end."""
 
-    finished: str
+    finished: Time
     after: Inventory | None = None
 
 
@@ -149,7 +150,7 @@ class Journal:
                 file = undo.enter_context(partial.open("xb"))
                 undo.callback(partial.unlink, missing_ok=True)
                 _hold(file, path)
-                file.writelines(_line(opened))
+                file.writelines(line_of(opened))
                 file.flush()
                 os.fsync(file.fileno())
                 partial.rename(path)
@@ -189,7 +190,7 @@ class Journal:
             if os.fstat(self._file.fileno()).st_size != self._file.tell():
                 self._is_broken = True
                 raise ResultsError(f"cannot write {self._path}: another process has ended the run")
-            self._file.writelines(_line(record))
+            self._file.writelines(line_of(record))
             self._file.flush()
             if time.monotonic() - self._synced >= SYNC_SECONDS:
                 os.fsync(self._file.fileno())
@@ -208,7 +209,7 @@ class Journal:
             raise ResultsError(f"cannot write {self._path}: {error.strerror}") from error
 
 
-def _line(record: Record) -> tuple[bytes, bytes]:
+def line_of(record: Record) -> tuple[bytes, bytes]:
     """Returns a line and its end, apart because a large cluster's line is not copied for it."""
     return escaped(_encoder.encode(record)), b"\n"
 

@@ -15,6 +15,7 @@ import linkgauge
 from linkgauge import __version__
 from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.machine import Device, Machine
+from linkgauge.model.shareable import Digest, FreeText, OwnName, Version, Word
 
 from ..host import read_host
 from ..read_inventory import ACCELERATORS, accelerators_file, read_inventory
@@ -107,14 +108,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about a captured machine that are in no file of the machine. They are the devices as
     backends describe them, the Python packages, and the tools that were run."""
 
-    schema: str = SCHEMA
-    linkgauge: str = __version__
-    commit: str | None = None
+    schema: OwnName = SCHEMA
+    linkgauge: Version = __version__
+    commit: Digest | None = None
     anonymized: bool = False
-    simulated: str | None = None
-    devices: dict[str, tuple[Device, ...]] = {}
-    unavailable: dict[str, str] = {}
-    packages: dict[str, str] = {}
+    simulated: OwnName | None = None
+    devices: dict[OwnName, tuple[Device, ...]] = {}
+    unavailable: dict[OwnName, FreeText] = {}
+    packages: dict[Word, Version] = {}
     tools: tuple[ToolOutput, ...] = ()
 
 

@@ -23,6 +23,17 @@ from linkgauge.model.pairs import DrawnPairs
 from linkgauge.model.printable import BriefRepr
 from linkgauge.model.ranks import LostRank
 from linkgauge.model.settings import Budget, Settings
+from linkgauge.model.shareable import (
+    Argument,
+    FileName,
+    FreeText,
+    Label,
+    MemoryName,
+    OwnName,
+    Reason,
+    Time,
+    Title,
+)
 from linkgauge.model.stats.modes import Mode
 from linkgauge.model.stats.summary import Summary
 from linkgauge.model.transfer import Cell, Report
@@ -91,7 +102,7 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     huge_bytes: Bytes of the buffer that lie in huge pages; null if unknown.
     nodes: Pages on each node, of at most 1024 sampled; null if no policy placed them."""
 
-    memory: str
+    memory: MemoryName
     bytes: int
     node: int | None = None
     locked: bool | None = None
@@ -114,7 +125,7 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
 
     theoretical: float | None = None
     achievable: float | None = None
-    because: str = ""
+    because: FreeText = ""
     text: int | None = None
     measured: bool = False
     nominal: float | None = None
@@ -192,8 +203,8 @@ class CellResult(Cell, frozen=True, gc=False):
         median; null if the cell is near, or if there are no such cells."""
 
     status: Status
-    reason: str | None = None
-    warnings: tuple[str, ...] = ()
+    reason: Reason | None = None
+    warnings: tuple[FreeText, ...] = ()
     bytes: int | None = None
     loops: int | None = None
     stopped: Stopped | None = None
@@ -275,18 +286,18 @@ class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
     plugins: The packages, with versions, that offer the benchmark and the backend; left out if
         linkgauge does."""
 
-    benchmark: str
-    title: str
-    backend: str
+    benchmark: OwnName
+    title: Title
+    backend: OwnName
     size: int
-    unit: str
+    unit: Title
     better: Better
-    parts: tuple[str, ...] = ()
+    parts: tuple[Title, ...] = ()
     sweep: bool = False
-    reason: str | None = None
+    reason: Reason | None = None
     simulated: bool = False
     drawn: DrawnPairs | None = None
-    plugins: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    plugins: tuple[FreeText, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class PlannedCell(Cell, frozen=True, gc=False):
@@ -294,7 +305,7 @@ class PlannedCell(Cell, frozen=True, gc=False):
     `round` are measured at the same time. If `at_once` is set, the round is measured completely or
     not at all. `number` is the cell's number in the plan."""
 
-    reason: str | None = None
+    reason: Reason | None = None
     round: int | None = None
     number: int = 0
     at_once: bool = False
@@ -319,7 +330,7 @@ class Result(BenchmarkTable, frozen=True, kw_only=True):
 
     status: Status
     cells: tuple[CellResult, ...]
-    texts: tuple[str, ...] = ()
+    texts: tuple[FreeText, ...] = ()
     levels: tuple[Levels, ...] = ()
     average: float | None = None
 
@@ -349,13 +360,13 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     tool: The other program that measured the run; left out if linkgauge measured it."""
 
     schema: Literal["linkgauge.run/2"] = SCHEMA
-    id: str
-    label: str
+    id: OwnName
+    label: Label
     simulated: bool = False
-    command: tuple[str, ...]
-    started: str
-    resumed: tuple[str, ...] = ()
-    finished: str | None
+    command: tuple[Argument, ...]
+    started: Time
+    resumed: tuple[Time, ...] = ()
+    finished: Time | None
     machine: Machine
     after: Inventory | None = None
     kernel_log: KernelLog | None = None
@@ -363,7 +374,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget | msgspec.UnsetType = msgspec.UNSET
     results: tuple[Result, ...]
     lines: tuple[SizeLine, ...] = ()
-    profiler_files: tuple[str, ...] = ()
+    profiler_files: tuple[FileName, ...] = ()
     lost: LostRank | None = None
     soak: Soak | None = None
     earlier: Earlier | msgspec.UnsetType = msgspec.UNSET

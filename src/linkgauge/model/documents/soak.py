@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from linkgauge.model.cell_id import CellId
+from linkgauge.model.shareable import MemoryName, Reason, Time, Title, Word
 from linkgauge.model.units import Better
 
 SLICES = 48
@@ -39,7 +40,7 @@ class Moment(msgspec.Struct, frozen=True):
     round: The number of the round (one pass over all cells), from 1."""
 
     at: float
-    time: str
+    time: Time
     round: int
 
 
@@ -54,7 +55,7 @@ class SlowMoment(msgspec.Struct, frozen=True):
 
     moment: Moment
     cell: CellId
-    unit: str
+    unit: Title
     figure: float
     share: float
 
@@ -70,7 +71,7 @@ class FailedVisit(msgspec.Struct, frozen=True):
     moment: Moment
     cell: CellId
     status: Literal["fail", "error", "timeout"]
-    reason: str | None
+    reason: Reason | None
 
 
 class CellCourse(msgspec.Struct, frozen=True):
@@ -93,7 +94,7 @@ class CellCourse(msgspec.Struct, frozen=True):
         a visit."""
 
     cell: CellId
-    unit: str
+    unit: Title
     better: Better
     visits: int
     samples: int
@@ -114,7 +115,7 @@ class Throttling(msgspec.Struct, frozen=True):
     visits: The number of visits in which the cause was active.
     first: When the cause was first active."""
 
-    reason: str
+    reason: Word
     visits: int
     first: Moment
 
@@ -130,7 +131,7 @@ class DeviceCourse(msgspec.Struct, frozen=True):
     throttled: What held the device's clocks down.
     replays: Replays of its PCIe link within visits; null if unknown."""
 
-    memory: str
+    memory: MemoryName
     visits: int
     temperature: tuple[float | None, ...] = ()
     power: tuple[float | None, ...] = ()
@@ -169,7 +170,7 @@ class Soak(msgspec.Struct, frozen=True, kw_only=True):
     checked: int
     compared: int
     stopped: SoakEnd | None
-    reason: str | None
+    reason: Reason | None
     slice: float
     cells: tuple[CellCourse, ...]
     worst: tuple[SlowMoment, ...] = ()

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from linkgauge.model.hardware.inventory import Reading
+from linkgauge.model.shareable import Digest
 from linkgauge.model.stats.summary import Summary
 
 from .result import SCHEMA, CellResult, Placement, RankTimes, Result, Run, TransferFigure
@@ -80,7 +81,7 @@ class SamplesFile(msgspec.Struct, frozen=True):
     sha256: The SHA-256 of samples.bin in hexadecimal digits."""
 
     bytes: int
-    sha256: str
+    sha256: Digest
 
 
 class StoredRun(Run, frozen=True, kw_only=True):

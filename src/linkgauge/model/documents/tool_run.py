@@ -4,6 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
+from linkgauge.model.shareable import (
+    Facts,
+    FileName,
+    FreeText,
+    HostName,
+    MemoryName,
+    OwnName,
+    Title,
+    Variable,
+    Version,
+    Word,
+)
+
 
 class HostFigures(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one of several hosts that were judged together.
@@ -17,13 +30,13 @@ class HostFigures(msgspec.Struct, frozen=True, kw_only=True):
     verdict: What its own figures and this comparison say of it; empty before it is judged.
     """
 
-    host: str
-    medians: dict[str, float] = {}
+    host: HostName
+    medians: dict[OwnName, float] = {}
     cells: int = 0
     low: int = 0
-    worst: str = ""
+    worst: Title = ""
     share: float | None = None
-    verdict: str = ""
+    verdict: OwnName = ""
 
 
 class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,23 +66,23 @@ class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
     peers: The figures of all hosts that were judged together; the run has the cells of one host.
     """
 
-    name: str
-    version: str | None = None
-    files: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()
+    name: OwnName
+    version: Version | None = None
+    files: tuple[FileName, ...] = ()
+    hosts: tuple[HostName, ...] = ()
     lines: int = 0
     understood: int = 0
-    missed: str = ""
+    missed: FreeText = ""
     figures: int = 0
     judged: int = 0
-    machine: str = ""
-    assumed: tuple[str, ...] = ()
-    clashes: tuple[str, ...] = ()
-    settings: dict[str, str] = {}
-    ways: tuple[str, ...] = ()
+    machine: Facts = ""
+    assumed: tuple[Facts, ...] = ()
+    clashes: tuple[FreeText, ...] = ()
+    settings: dict[Variable, Word] = {}
+    ways: tuple[Word, ...] = ()
     adapters: int | None = None
-    nearest: dict[str, str] = {}
-    warnings: tuple[str, ...] = ()
+    nearest: dict[MemoryName, Word] = {}
+    warnings: tuple[FreeText, ...] = ()
     relaxed: bool | None = None
-    failed: tuple[str, ...] = ()
+    failed: tuple[Facts, ...] = ()
     peers: tuple[HostFigures, ...] = ()

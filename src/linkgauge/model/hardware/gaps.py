@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from linkgauge.model.shareable import GAP, PlaceName, Word
+
 NEEDS_ROOT = "run as root"
 """The end of the reason for a value that only root can read."""
 
@@ -16,6 +18,7 @@ class Gap(str):
     field names stands for all fields. Files and messages hold a gap as `FIELD, FIELD: WHY`. Gaps
     with equal texts are equal."""
 
+    shared = GAP
     fields: tuple[str, ...]
     why: str
 
@@ -45,5 +48,5 @@ class Assumption(msgspec.Struct, frozen=True):
     parts: The memories that it is assumed of; for a PCIe link above a switch, the devices below."""
 
     fact: AssumedFact
-    value: str
-    parts: tuple[str, ...]
+    value: Word
+    parts: tuple[PlaceName, ...]

@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from linkgauge.model.shareable import KernelOptions, Product, Version, Word
+
 from .gaps import Gap
 
 
@@ -18,7 +20,7 @@ class CpuCache(msgspec.Struct, frozen=True):
     shared_by: How many CPUs share one cache."""
 
     level: int
-    kind: str
+    kind: Word
     size: int
     shared_by: int
 
@@ -68,26 +70,26 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
         firmware's tables are not readable.
     unknown: What could not be read, and why."""
 
-    cpu_vendor: str | None = None
-    cpu_code: str | None = None
+    cpu_vendor: Product | None = None
+    cpu_code: Word | None = None
     sockets: int | None = None
     cores: int | None = None
     threads_per_core: int | None = None
-    isa: str | None = None
+    isa: Word | None = None
     caches: tuple[CpuCache, ...] = ()
     distances: dict[int, tuple[int, ...]] = {}
     node_cpus: dict[int, tuple[int, ...]] = {}
     huge_pages: dict[int, tuple[int, int]] = {}
-    transparent_huge_pages: str | None = None
-    governor: str | None = None
-    frequency_driver: str | None = None
-    firmware: str | None = None
-    microcode: str | None = None
-    command_line: str | None = None
+    transparent_huge_pages: Word | None = None
+    governor: Word | None = None
+    frequency_driver: Word | None = None
+    firmware: Version | None = None
+    microcode: Word | None = None
+    command_line: KernelOptions | None = None
     iommu: Literal["off", "passthrough", "translating"] | None = None
-    aspm_policy: str | None = None
-    hypervisor: str | None = None
-    container: str | None = None
+    aspm_policy: Word | None = None
+    hypervisor: Word | None = None
+    container: Word | None = None
     allowed_cpus: tuple[int, ...] | None = None
     allowed_cores: int | None = None
     allowed_nodes: tuple[int, ...] | None = None

@@ -11,6 +11,20 @@ from typing import Literal
 
 import msgspec
 
+from linkgauge.model.shareable import (
+    Identity,
+    InterfaceName,
+    IpAddress,
+    MemoryName,
+    PciAddress,
+    PlaceName,
+    Product,
+    StatedKey,
+    StatedValue,
+    Version,
+    Word,
+)
+
 from .gaps import AssumedFact, Assumption, Gap
 from .host_details import HostDetails
 from .map import Routing
@@ -66,25 +80,25 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     silent: Whether the whole configuration space reads as ones, as if the device were gone.
     unknown: What could not be read, and why."""
 
-    address: str
+    address: PciAddress
     vendor: int | None = None
     device: int | None = None
     class_code: int | None = None
     revision: int | None = None
-    name: str | None = None
-    driver: str | None = None
+    name: Product | None = None
+    driver: Word | None = None
     numa_node: int | None = None
     iommu_group: int | None = None
     port: PortType | None = None
-    parent: str | None = None
+    parent: PciAddress | None = None
     link: PciLink = PciLink()
     max_payload: int | None = None
     max_payload_supported: int | None = None
     max_read_request: int | None = None
     relaxed_ordering: bool | None = None
-    aspm: tuple[str, ...] | None = None
-    acs: tuple[str, ...] | None = None
-    errors: dict[str, int] | None = None
+    aspm: tuple[Word, ...] | None = None
+    acs: tuple[Word, ...] | None = None
+    errors: dict[Word, int] | None = None
     display: bool = False
     silent: bool = False
     unknown: tuple[Gap, ...] = ()
@@ -113,11 +127,11 @@ class FabricLink(msgspec.Struct, frozen=True):
     errors: The sum of the link's error counters; null if none can be read."""
 
     index: int
-    kind: str
+    kind: Word
     active: bool | None
-    version: str | None = None
+    version: Version | None = None
     rate: float | None = None
-    remote: str | None = None
+    remote: PlaceName | None = None
     errors: int | None = None
 
 
@@ -131,9 +145,9 @@ class SwitchLink(msgspec.Struct, frozen=True):
     rate: The signalling rate of one direction in bytes/s, all parallel links together; null if
         unknown."""
 
-    a: str
-    b: str
-    kind: str
+    a: PlaceName
+    b: PlaceName
+    kind: Word
     count: int = 1
     rate: float | None = None
 
@@ -187,15 +201,15 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     utilization: The share of recent time in which it was busy, from 0 to 1.
     unknown: What could not be read, and why."""
 
-    memory: str
-    model: str
-    pci: str | None = None
-    uuid: str | None = None
-    driver: str | None = None
-    library: str | None = None
-    firmware: str | None = None
-    board: str | None = None
-    form_factor: str | None = None
+    memory: MemoryName
+    model: Product
+    pci: PciAddress | None = None
+    uuid: Identity | None = None
+    driver: Version | None = None
+    library: Version | None = None
+    firmware: Version | None = None
+    board: Version | None = None
+    form_factor: Word | None = None
     link: PciLink = PciLink()
     links: tuple[FabricLink, ...] = ()
     memory_clock: float | None = None
@@ -204,9 +218,9 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     clock: float | None = None
     max_clock: float | None = None
     cores: int | None = None
-    capability: str | None = None
+    capability: Version | None = None
     locked_clock: float | None = None
-    throttled: tuple[str, ...] = ()
+    throttled: tuple[Word, ...] = ()
     temperature: float | None = None
     power: float | None = None
     power_limit: float | None = None
@@ -217,14 +231,14 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     remap_pending: bool | None = None
     mig: bool | None = None
     persistence: bool | None = None
-    compute_mode: str | None = None
-    fabric_state: str | None = None
+    compute_mode: Word | None = None
+    fabric_state: Word | None = None
     fabric_clique: int | None = None
-    fabric_cluster: str | None = None
+    fabric_cluster: Identity | None = None
     bar1_bytes: int | None = None
-    isa: str | None = None
-    runtime: str | None = None
-    built_for: tuple[str, ...] | None = None
+    isa: Word | None = None
+    runtime: Version | None = None
+    built_for: tuple[Word, ...] | None = None
     processes: tuple[int, ...] | None = None
     process_use: tuple[float, ...] | None = None
     utilization: float | None = None
@@ -245,11 +259,11 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     link_layer: `InfiniBand` or `Ethernet`; null if unknown.
     unknown: What could not be read, and why."""
 
-    name: str
-    pci: str | None = None
-    state: str | None = None
+    name: InterfaceName
+    pci: PciAddress | None = None
+    state: Word | None = None
     rate: float | None = None
-    link_layer: str | None = None
+    link_layer: Word | None = None
     unknown: tuple[Gap, ...] = ()
 
 
@@ -269,16 +283,16 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True):
     rdma: The RDMA device of the interface.
     steps: The number of PCI hops to the GPU of its rank."""
 
-    name: str
+    name: InterfaceName
     up: bool | None = None
-    kind: str | None = None
-    addresses: tuple[str, ...] = ()
-    driver: str | None = None
+    kind: Word | None = None
+    addresses: tuple[IpAddress, ...] = ()
+    driver: Word | None = None
     speed: float | None = None
     mtu: int | None = None
     node: int | None = None
-    pci: str | None = None
-    rdma: str | None = None
+    pci: PciAddress | None = None
+    rdma: InterfaceName | None = None
     steps: int | None = None
 
     @property
@@ -307,7 +321,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     interfaces: tuple[Interface, ...] = ()
     switch_links: tuple[SwitchLink, ...] = ()
     routing: Routing = "spread"
-    stated: dict[str, str] = {}
+    stated: dict[StatedKey, StatedValue] = {}
     assumed: tuple[Assumption, ...] = ()
     unknown: tuple[Gap, ...] = ()
 
@@ -334,7 +348,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     pcie_replays: PCIe replays between the first and the last reading; null if unknown, or for a
         single reading."""
 
-    memory: str
+    memory: MemoryName
     count: int
     seconds: float = 0.0
     link_speed: float | None = None
@@ -343,7 +357,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     clock_max: float | None = None
     temperature_max: float | None = None
     power_max: float | None = None
-    throttled: tuple[str, ...] = ()
+    throttled: tuple[Word, ...] = ()
     pcie_replays: int | None = None
 
 

@@ -13,6 +13,20 @@ from msgspec.structs import replace
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.printable import BriefRepr
 from linkgauge.model.ranks import Oversubscription, Rank
+from linkgauge.model.shareable import (
+    Digest,
+    Facts,
+    HostName,
+    Identity,
+    MemoryName,
+    OwnName,
+    PciAddress,
+    PlaceName,
+    Product,
+    Reason,
+    Version,
+    Word,
+)
 
 from .inventory import Accelerator, Inventory, PciFunction, is_accelerator
 from .pcie import PciTree
@@ -62,19 +76,19 @@ class Device(msgspec.Struct, frozen=True):
     rail: For such a device, its rail (the interfaces of all nodes on the same switches); null if
         the node has only one interface."""
 
-    memory: str
-    model: str
+    memory: MemoryName
+    model: Product
     memory_bytes: int
     largest_buffer: int
-    driver: str = ""
+    driver: Version = ""
     shares_host_memory: bool = False
     near: int = 0
-    pci: str | None = None
-    uuid: str | None = None
-    notes: tuple[str, ...] = ()
+    pci: PciAddress | None = None
+    uuid: Identity | None = None
+    notes: tuple[Facts, ...] = ()
     is_cpu: bool = False
-    node: str | None = None
-    rail: str | None = None
+    node: PlaceName | None = None
+    rail: PlaceName | None = None
 
     @property
     def index(self) -> int:
@@ -98,17 +112,17 @@ class Host(msgspec.Struct, frozen=True):
         `never`); null if unreadable.
     last_level_cache: Bytes of all last-level caches of the CPUs; null if unreadable."""
 
-    hostname: str
-    system: str
-    kernel: str
-    architecture: str
-    cpu_model: str | None
+    hostname: HostName
+    system: Version
+    kernel: Version
+    architecture: Word
+    cpu_model: Product | None
     cpus: int
     nodes: tuple[Node, ...]
     memory_total: int | None
     memory_available: int | None
     memlock_limit: int | None
-    transparent_huge_pages: str | None
+    transparent_huge_pages: Word | None
     last_level_cache: int | None = None
 
 
@@ -131,16 +145,16 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
         whether they have devices."""
 
     host: Host
-    devices: dict[str, tuple[Device, ...]] = {}
-    unavailable: dict[str, str] = {}
-    linkgauge: str = ""
-    commit: str | None = None
-    python: str = ""
-    simulated: str | None = None
+    devices: dict[OwnName, tuple[Device, ...]] = {}
+    unavailable: dict[OwnName, Reason] = {}
+    linkgauge: Version = ""
+    commit: Digest | None = None
+    python: Version = ""
+    simulated: OwnName | None = None
     inventory: Inventory | None = None
     ranks: tuple[Rank, ...] = ()
     crowd: Oversubscription | None = None
-    unanswered: tuple[str, ...] = ()
+    unanswered: tuple[OwnName, ...] = ()
 
     @cached_property
     def all_devices(self) -> tuple[Device, ...]:

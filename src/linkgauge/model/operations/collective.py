@@ -13,6 +13,8 @@ from typing import Literal, get_args
 
 import msgspec
 
+from linkgauge.model.shareable import Word
+
 CollectiveName = Literal[
     "all_reduce",
     "all_gather",
@@ -138,7 +140,7 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
     reduction: Reduction | None = None
     root: int | None = None
     in_place: bool = False
-    split: str | None = None
+    split: Word | None = None
     aggregated: int = 1
     blocking: bool = False
     graphed: bool = False

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from linkgauge.model.shareable import Facts, FileName, FreeText, ServedModel, Word
 from linkgauge.model.stats.summary import Summary
 
 # The language models of AI workloads: Llama's decoder in four sizes, and what work it takes.
@@ -135,9 +136,9 @@ class Server(msgspec.Struct, frozen=True, omit_defaults=True):
     rate: Requests per second, at random moments (an open loop); null for a fixed number of
         concurrent requests (a closed loop)."""
 
-    url: str
+    url: FreeText
     kind: ServerKind = "openai"
-    model: str | None = None
+    model: ServedModel | None = None
     rate: float | None = None
 
 
@@ -175,7 +176,7 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
     balance: int = 100
     implementation: Implementation = "own"
     seed: int = 1
-    trace: str | None = None
+    trace: FileName | None = None
     server: Server | None = None
 
     @property
@@ -209,7 +210,7 @@ class Stage(msgspec.Struct, frozen=True):
     seconds: Seconds that the part took, each time.
     summary: Statistics of the seconds; null without any."""
 
-    name: str
+    name: Word
     seconds: tuple[float, ...]
     summary: Summary | None = None
 
@@ -255,7 +256,7 @@ class OperationShare(msgspec.Struct, frozen=True):
     name: The kind of operation.
     fraction: The share of the loop's device time, from 0 to 1."""
 
-    name: str
+    name: Word
     fraction: float
 
 
@@ -285,7 +286,7 @@ class WorkDone(msgspec.Struct, frozen=True):
     parameters: int
     demands: Demands
     rates: Rates
-    how: tuple[str, ...] = ()
+    how: tuple[Facts, ...] = ()
     stages: tuple[Stage, ...] = ()
     split_error: float | None = None
     communication: float | None = None
@@ -293,5 +294,5 @@ class WorkDone(msgspec.Struct, frozen=True):
     link_use: float | None = None
     device_use: float | None = None
     shares: tuple[OperationShare, ...] = ()
-    trace: str | None = None
+    trace: FileName | None = None
     tokens_rate: float | None = None

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from linkgauge.engine.kept.folder import label_name
-from linkgauge.engine.kept.journal import RUN_FILE
-from linkgauge.engine.kept.packed import SAMPLES_BIN
+from linkgauge.engine.kept.journal import JOURNAL_FILE, RUN_FILE, line_of, records_of
 from linkgauge.engine.kept.runs import is_run, read_run, run_of
 from linkgauge.machine.captures import zstd
 from linkgauge.machine.captures.archive import tar_of
@@ -19,7 +18,7 @@ from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.report.files import SAMPLES_FILE, run_files, sample_lines
 
-from .anonymous import CHANGES, RunAnonymizer
+from .anonymous import anonymised, anonymised_record, shared_texts
 
 MOST_BYTES = 1 << 30
 """The most bytes of all files of a run together."""
@@ -48,9 +47,8 @@ def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
         files |= run_files(run)
     left_out: tuple[str, ...] = ()
     if anonymous:
-        kept, left_out = _anonymised(run, files)
-        run = run_of(kept[RUN_FILE], folder / RUN_FILE, files)
-        files = kept | run_files(run)
+        files, left_out = _anonymised(run, files)
+        run = run_of(files[RUN_FILE], folder / RUN_FILE, files)
     files.setdefault(SAMPLES_FILE, b"".join(sample_lines(run)))
     top = label_name(run.id)
     tree = Captured({f"{top}/{name}": content for name, content in files.items()})
@@ -73,16 +71,16 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    texts = (files[name].decode(errors="replace") for name in files if name != SAMPLES_BIN)
-    who = RunAnonymizer(run, texts)
-    kept, left_out = {}, []
-    for name, content in files.items():
-        change = CHANGES.get(Path(name).suffix)
-        if change is not None:
-            kept[name] = change(who, content)
-        elif name not in (SAMPLES_FILE, SAMPLES_BIN):  # made anew
-            left_out.append(name)
-    return kept, tuple(left_out)
+    """Returns the files of the run without names, and the names of the files that are left out,
+    because nothing declares what they hold."""
+    who = shared_texts()
+    kept = run_files(anonymised(run, who))
+    if JOURNAL_FILE in files:
+        records = records_of(files[JOURNAL_FILE])
+        lines = (line_of(anonymised_record(who, one)) for one in records)
+        kept[JOURNAL_FILE] = b"".join(piece for line in lines for piece in line)
+    made = {*kept, SAMPLES_FILE}
+    return kept, tuple(name for name in files if name not in made)
 
 
 def _time(run: Run) -> int:

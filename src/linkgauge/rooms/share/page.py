@@ -34,7 +34,7 @@ from linkgauge.report.sections.notes import reason_lines
 from linkgauge.report.sections.verdict import Closing, verdict
 from linkgauge.report.words.remedies import Command, RemedyText
 
-from .anonymous import anonymised
+from .anonymous import anonymised, shared_texts
 
 MOST_BYTES = 1_000_000
 """The most bytes of a page. Tickets and mail accept pages of this size."""
@@ -64,7 +64,7 @@ _GRAVE: tuple[Tone, ...] = ("bad", "warn", "simulated", "good")
 
 def shared(run: Run) -> OneRun:
     """Returns the run without names and with new verdicts, for a small page."""
-    one = judged(anonymised(run))
+    one = judged(anonymised(run, shared_texts()))
     return OneRun(one.run, one.outcome, is_small=True)
 
 

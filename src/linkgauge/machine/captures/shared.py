@@ -1,0 +1,254 @@
+"""Leaves out of a document what must not leave the machine. The document's type declares what each
+text is (`model.shareable`); a text that is not declared is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, TypeVar
+
+import msgspec
+import msgspec.inspect as types
+
+from linkgauge.model.hardware.gaps import NEEDS_ROOT
+from linkgauge.model.notation import decode_hook, encode_hook
+from linkgauge.model.shareable import FREE, TextKind, Words
+
+from ..kernel_options import OPTION, REMOVED
+from .vocabulary import hardware_words
+
+Value = TypeVar("Value")
+Change = Callable[[Any], Any]
+"""Returns a JSON value without names."""
+_WORD = re.compile(r"[^\W\d_]+")
+_IDENTIFIER = re.compile(
+    r"(?<![0-9a-f])[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}|[0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{4}(?::[0-9a-f]{4}){3}"
+    r"|[0-9]{13}",
+    re.IGNORECASE,
+)
+_PCI = re.compile(r"\b[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]\b")
+_ANYTHING = re.compile(r"[^\W0]")
+"""A pattern of texts that say something: no UUID of zeros, and no empty one."""
+_IP = re.compile(r"(?<![\w.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w.])|::")
+_CALL = re.compile(
+    r"\b(?:(?:cu|nccl|nvml|nvrtc|hip|hsa_|cl|ibv_|MPI_)[A-Z]\w+|[A-Z]{1,8}_[A-Z][A-Z_]+|SIG[A-Z]+"
+    r"|signal [0-9]+)\b"
+)
+"""A pattern of calls of a driver, and of the errors that they return."""
+_DIGEST = re.compile(r"[0-9a-fA-F]{7,64}")
+_OPTION_NAME = re.compile(r"--?[a-z][a-z-]*")
+_LABELS = ("default", "copy", "latency", "traffic", "vary", "scale", "as", "linkgauge", "run")
+"""The labels that linkgauge gives itself."""
+_STATED = frozenset((
+    "host", "architecture", "cpu", "soc", "firmware", "dimms", "nvlink", "fusion", "fw", "gpu",
+    "count", "nvidia", "driver", "os", "kernel",
+))  # fmt: skip
+"""The words of the keys that linkgauge itself writes to hardware.yml."""
+
+
+class SharedTexts:
+    """The texts of one document, or of several documents that belong together. Equal names have
+    equal pseudonyms. `own` are further words that may be kept, and `options` are words that may be
+    kept of a command line."""
+
+    def __init__(
+        self, own: frozenset[str] = frozenset(), options: frozenset[str] = frozenset()
+    ) -> None:
+        self._words = hardware_words() | own
+        self._options = options
+        self._numbers: dict[str, dict[str, int]] = {}
+        self._named: dict[str, str] = {}
+        self._decode = decode_hook()
+        self._of: dict[Any, Change] = {}
+        self._structs: dict[type, Change | None] = {}
+        self.text = cache(self._text)
+
+    def shared(self, value: Value, kind: Any) -> Value:
+        """Returns a value of this type without names."""
+        document = msgspec.to_builtins(value, enc_hook=encode_hook)
+        if kind not in self._of:
+            self._of[kind] = self._change(types.type_info(kind)) or _same
+        found: Value = msgspec.convert(self._of[kind](document), kind, dec_hook=self._decode)
+        return found
+
+    def _change(self, kind: types.Type) -> Change | None:
+        """Returns the function that changes JSON values of this type, or None if there is no text
+        in them."""
+        match kind:
+            case types.Metadata(type=inner, extra=extra):
+                declared = (extra or {}).get("text")
+                return self._change(inner) if declared is None else partial(self.text, declared)
+            case types.StrType():
+                return partial(self.text, FREE)
+            case types.CustomType(cls=cls):
+                return partial(self.text, getattr(cls, "shared", FREE))
+            case types.StructType(cls=cls):
+                if cls not in self._structs:
+                    self._structs[cls] = self._struct(kind)
+                return self._structs[cls]
+            case types.UnionType(types=kinds):
+                return self._union(kinds)
+        return self._collection(kind)
+
+    def _collection(self, kind: types.Type) -> Change | None:
+        match kind:
+            case types.DictType(key_type=key, value_type=value):
+                return _entries(self._change(key) or _same, self._change(value) or _same)
+            case types.VarTupleType(item_type=item):
+                return _each(self._change(item))
+            case types.TupleType(item_types=items):
+                return _in_turn([self._change(item) for item in items])
+            case types.NamedTupleType(fields=fields):
+                return _in_turn([self._change(field.type) for field in fields])
+        return None
+
+    def _struct(self, kind: types.StructType) -> Change | None:
+        found = {field.encode_name: self._change(field.type) for field in kind.fields}
+        if kind.array_like:
+            return _in_turn(list(found.values()))
+        changes = {name: change for name, change in found.items() if change is not None}
+        return partial(_fields, changes) if changes else None
+
+    def _union(self, kinds: tuple[types.Type, ...]) -> Change | None:
+        """Returns the function for a value that has one of these types. Structs are told apart by
+        their tags."""
+        tags = {
+            one.tag: self._change(one)
+            for one in kinds
+            if isinstance(one, types.StructType) and one.tag_field
+        }
+        if tags:
+            field = next(one.tag_field for one in kinds if isinstance(one, types.StructType))
+            return lambda value: (tags[value[field]] or _same)(value)
+        changes = [change for one in kinds if (change := self._change(one)) is not None]
+        # A literal, null or a number beside texts or beside one struct is kept as it is.
+        literal = {
+            value for one in kinds if isinstance(one, types.LiteralType) for value in one.values
+        }
+        return partial(_unless, literal, changes[0]) if changes else None
+
+    def _text(self, kind: TextKind, text: str) -> str:
+        """Returns what may be shared of a text of this kind."""
+        if not text or self._is_kept(kind.words, text):
+            return text
+        if kind.words == "gap":
+            fields, colon, _ = text.partition(": ")
+            known = colon and self._is_kept("known", fields)
+            return f"{fields}: {REMOVED}" if known else REMOVED
+        if kind.words == "calls":
+            calls = (call for call in _CALL.findall(text) if self._is_kept("known", _apart(call)))
+            return ", ".join(dict.fromkeys(calls)) or REMOVED
+        if kind.words == "facts":
+            begin = text.partition(" (")[0]
+            return begin if self._is_kept("known", begin) else REMOVED
+        if kind.words == "kernel":
+            options = OPTION.findall(text)
+            return " ".join(self._option(kind, option, "known") for option in options)
+        if kind.words == "options":
+            return self._option(kind, text, "options")
+        return self._pseudonym(kind.otherwise, text)
+
+    def _option(self, kind: TextKind, text: str, words: Words) -> str:
+        """Returns an option, `NAME` or `NAME=VALUE`. A name is kept without its value."""
+        if self._is_kept(words, text):
+            return text
+        name, equals, value = text.partition("=")
+        if not equals or not self._is_kept(words, name):
+            return self._pseudonym(kind.otherwise, text)
+        return f"{name}={self._pseudonym(kind.otherwise, value)}"
+
+    def _pseudonym(self, otherwise: str, text: str) -> str:
+        """Returns the text that stands for another. Where the same name has more than one kind, it
+        has one pseudonym."""
+        if "{" not in otherwise:
+            return otherwise
+        key = text.lower()
+        if otherwise.endswith("-{0}") and key in self._named:
+            return self._named[key]
+        numbers = self._numbers.setdefault(otherwise, {})
+        found = otherwise.format(numbers.setdefault(key, len(numbers) + 1))
+        if otherwise.endswith("-{0}"):
+            self._named[key] = found
+        return found
+
+    def _is_kept(self, words: Words, text: str) -> bool:
+        match words:
+            case "label":
+                return text in _LABELS
+            case "none" | "kernel" | "calls":
+                return not _ANYTHING.search(text)
+            case "digest":
+                return _DIGEST.fullmatch(text) is not None
+            case "gap":
+                fields, colon, why = text.partition(": ")
+                return bool(colon) and why == NEEDS_ROOT and self._is_kept("known", fields)
+            case "stated":
+                return _all_in(_STATED, text)
+            case "options":
+                return _OPTION_NAME.fullmatch(text) is not None or _all_in(self._options, text)
+            case "versions":
+                return _all_in(self._words, re.sub(r"\b[0-9A-F]{2}\b", "0", text))
+        return _all_in(self._words, text) and not _IP.search(text)
+
+
+def _all_in(words: frozenset[str], text: str) -> bool:
+    """Whether all words of the text are among these, or are a letter or two beside a number, as in
+    `H200`, `8480C` and `x16`. Text that looks like an identifier is none."""
+    text = _PCI.sub("", text)
+    if _IDENTIFIER.search(text):
+        return False
+    for match in _WORD.finditer(text):
+        if match[0].lower() in words:
+            continue
+        beside = text[match.start() - 1 : match.start()] + text[match.end() : match.end() + 1]
+        if len(match[0]) > 2 or not any(map(str.isdecimal, beside)):
+            return False
+    return True
+
+
+def _apart(call: str) -> str:
+    """Returns the words of a call's name: `cu Memcpy Async`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", call)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _unless(kept: Collection[object], change: Change, value: Any) -> Any:
+    """Returns the value as it is if it is null, a number or one of `kept`."""
+    if isinstance(value, str):
+        return value if value in kept else change(value)
+    return change(value) if isinstance(value, dict | list) else value
+
+
+def _fields(changes: Mapping[str, Change], value: dict[str, Any]) -> dict[str, Any]:
+    return {name: changes[name](each) if name in changes else each for name, each in value.items()}
+
+
+def _entries(key: Change, value: Change) -> Change | None:
+    """Returns the function for a dictionary. The value of a key that is not kept is not kept."""
+    if key is _same and value is _same:
+        return None
+
+    def changed(found: dict[str, Any]) -> dict[str, Any]:
+        return {
+            (new := key(name)): value(each) if new == name or not isinstance(each, str) else REMOVED
+            for name, each in found.items()
+        }
+
+    return changed
+
+
+def _each(change: Change | None) -> Change | None:
+    return None if change is None else lambda found: [change(each) for each in found]
+
+
+def _in_turn(changes: Sequence[Change | None]) -> Change | None:
+    """Returns the function for a list whose places have these functions."""
+    if not any(changes):
+        return None
+    return lambda found: [
+        change(each) if change else each for change, each in zip(changes, found, strict=True)
+    ]

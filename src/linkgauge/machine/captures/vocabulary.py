@@ -1,0 +1,108 @@
+"""The words that a shared document may hold where it names hardware, drivers and the kernel's
+settings. No word here is a name that people give to hosts, users or places."""
+
+from __future__ import annotations
+
+from functools import cache
+
+_PRODUCTS = """
+accelerator adapter adapters ai altra amazon amd ampere apple arc arm ascend aspeed atom
+authenticamd basic blackwell bluefield bmc board bridge broadcom broadwell card cascade
+cascadelake cavium cdna centaur center chelsio cisco cls co compute computing connectx controller
+cooper core corp corporation cortex cpu cpus cxl data ddr dell device devices dgx dimm downstream
+dram dual duo edition emerald epyc ethernet example express family field fireplane fujitsu
+function fusion gaudi gb gddr geforce gen generation generic genoa genuine genuineintel gfx ghz
+gib gigabyte gmbh gold google gpu grace granite graphcore graphics graviton grid gtx habana
+haswell hat hbm hewlett hgx hifive hopper host hpe huawei hygon hygongenuine hynix ibm ice icelake
+inc infiniband instinct integrated intel ipu jetson kunlun kunpeng lake lenovo lite lpddr lsi ltd
+mango marvell max maxq mb mellanox mhz mi micro microchip microsoft mig milan milkv module ncc nec
+neoverse network networking neural node npu nve nvidia nvl nvlink nvlinks nvm nvme nvswitch
+nvswitches opencl opteron orin packard passthrough pci pcie pciexpress pensando pex phi phytium
+platinum pocl ponte port ppu pro processor processors pthread quad quadro qualcomm quanta quartz
+radeon rapids rbln rdna rebellions red risc riscv rome root rtx ryzen samsung sapphire
+sapphirerapids scalable series sifive silver sim simulated simulator sk skylake soc socket
+solarflare sophgo spacemit sparc stack starfive super supermicro switch sxm systems technologies
+technology tegra tensor tesla ti tib tile titan tpu tu turbo turin twinax ultra unit unmatched
+upstream vecchio vega vgpu vii virtual virtualized visionfive vmware with workstation xavier xe
+xeon xgmi xilinx xpu zen zhenwu znver
+"""
+_SYSTEM = """
+aarch acpi advise alma almalinux alpha alpine always amx amzn anolis apptainer arch armv asimd avx
+aws azure azurelinux beta bhyve bios bochs bookworm bottlerocket build bullseye buster centos
+cloud conservative container containerd coreboot coreos cppc cpufreq cpuidle cri crio deb debian
+default dev docker dt dynamic edk el enroot enterprise fc fedora firecracker flatcar focal garden
+gc gcp gentoo git gnu gvisor hwe hwp hyper hyperv i idle imafdc imafdch imafdcv innotek jammy
+kubepods kubernetes kvm kylin le leap libpod linux loongarch lowlatency lts lxc madvise mariner
+neon never nixos noble none nspawn nutanix oci ondemand openeuler openstack opensuse openvz
+optimized oracle oraclelinux os ovmf parallels pcc performance photon podman powerpc powersave
+powersupersave ppc preempt pstate qemu raspi rc realtime redhat release rev revision rhel rocky rt
+rv rva s schedutil seabios server sid singularity sles slof slurm smp sse stream suse sve systemd
+talos trixie tumbleweed ubuntu uefi uek unix unknown userspace ver version virtualbox vnni within
+wsl x xen zba zbb zicsr
+"""
+_DRIVERS = """
+active added ahci amdgpu amdkfd armed ast be binary bindings bnxt bond br built cu cuda cudart
+cupy cxgb dcgm disabled discovery distribution dkms down dpkg drm dummy e edac efa en ena eno enp
+ens enx err error eth ethtool fabric fs gdrcopy gdrdrv gve habanalabs hardware hda hfi hinic hip
+hns iavf ib ibp ibs ibstat ibv igb igc inactive init initializing installed iommufd irdma iw ixgbe
+ixgbevf libcuda libcudart libnccl libopencl librccl line linkgauge lo loopback lscpu lspci manager
+mce megaraid mgag mlx mlxn modeset mpi mpich mpt msi msix nccl net nfp nouveau numactl numpy nvgpu
+nvidiafb nvml nvrtc opa openmpi pciehp pcieport peer peermem polling psm pyopencl python qed qede
+qedr r rccl rdma re recovery roce rocm rpm rxe sas sfc showbus showdriverversion showhw
+showproductname showtopo shpchp siw smi snd stat status tap tcp team tg tools topo topology torch
+training triton tun txt ucx uio umad uname up usb uverbs uvm veth vfio virbr virtio vlan vmxnet
+vvv vxlan wl wlan wlp
+"""
+_STATES = """
+a accelerators access aligned all allreduce an and any applications at attention avg b backward
+bfloat bisection blocking blocks boost bound brake bulk busy by bytes c cap capability ccl ce char
+chase clock clocks cluster cmdline cn collective commit completed completion control conv copies
+copy cores correctable corrected count cr cs current decode direct display double driver each ec
+ecc edp edr egress embed embedding enqueue exchange exclusive external failure false far fatal
+firmware flight float flop flops forward fppt free from gdrdma gemm group gt half hccs hdr head
+healthy hotspot hub huge hw hz ici icilink icn icnswitch ifb in index input instruction
+insufficient int interleaved its kb kernel kib l lane lanes launch layer layers ld leaf level
+library limit limited link links lists load local locked logits long m machine mapped matmul mean
+memcpy memlock memory mesh mezz mib microcode mid mlp mode model movsb ms multiprocessors n name
+ndr near nic no nonfatal nontemporal norm not nothing ns null nv nvb oam of off on optimizer other
+others output p pageable pages part pass pcn peak persistence phb ping pinned pix place plain
+plane pod pong power ppt prefetch prefill process prochot prod progress prohibited pxb rail rank
+ranks rblndrv read reason redirect regular remote rep reported request ring rr scalar self setting
+settings sheet shm short slowdown sm sockets softmax software source spine spl spread st stage
+staging started state step streaming su success sum supported sv sw sync sys t tb tdc tells
+temperature temporal text the thermal thm thp threads tier tma to tokenize took toolkit tor total
+translated translating translation true tuned ubb uf uint uncorrected unhealthy unified unrolled
+uplink us usual validation vector volatile voltage vr w way weights wide without word words write
+yes
+"""
+_VARIABLES = """
+adaptive affinity algo ar bind blis buffsize bus cache cga channel channels cnt collnet
+collnetchain collnetdirect comm config connection conns cross ctas cumem debug disable dmabuf dump
+eager enable engine engines fastest fi file first flush gdr gid gomp graph hca hsa id ifname
+interleave lazy ll loading loc mask memtype min mkl mnnvl nchannels nsocks nthreads num nvls
+nvlstree ocl ofi omp ompi onednn openblas order ordering ordinal pat path perthread places plugin
+pmix pool proc proto pxn qps register relaxed reserve retry rndv rocr routing sdma sharable simple
+sl split stacksize subsys tc thread thresh threshold timeout tls tree tuner ucp uct use visible
+xml ze zes
+"""
+_KERNEL = """
+aer apic apparmor aspm assign ats audit auto autogroup balancing biosdevname blacklist boot bootif
+btrfs bypass cgroup cgroups clocksource compat console cpumask crashkernel cstate cstates deadline
+deferred dhcp dmar domain earlycon earlyprintk efficient efi enforcing ept ext fips force full
+gart gfpgrub governor hierarchy hpbussize hpmemsize hpmmiosize hugepage hugepages hugepagesz hvc
+ibt ids ifnames image initrd iommu ip irq irqaffinity isolated isolcpus kaslr kpti kptr kunit
+lockdown log loglevel managed mds memmap mitigations modprobe msr mtrr native nested nmi noaer
+noapic noats nocb nocbs nocrs nohlt nohz nokaslr nommconf nomodeset nopv noretpoline noretry nosmt
+nospec nospectre numa numad nvreg offline online overlay override panic pasid passive perf pm poll
+pre printk psi pt pti quiet ramdisk random rcu rcutree rd rdt realloc registrydwords reliable
+retbleed rmintrlockingmode ro rootdelay rootflags rootfstype rootwait rw safe scsi security
+selinux serial size skew smmu smt softlockup spec spectre splash srbds sriov store strict sva
+swapaccount swiotlb tick transparent trust tsc tsx tty ttyama ttys tune usbcore vdso vga video
+vmlinuz vmx vsyscall vt watchdog workqueue xfs xsave zswap
+"""
+
+
+@cache
+def hardware_words() -> frozenset[str]:
+    """Returns the words of products, systems, drivers and settings."""
+    return frozenset(f"{_PRODUCTS} {_SYSTEM} {_DRIVERS} {_STATES} {_VARIABLES} {_KERNEL}".split())
