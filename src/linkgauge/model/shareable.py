@@ -37,6 +37,8 @@ def _kind(otherwise: str, words: Words = "none") -> Meta:
 FREE = TextKind("(removed)")
 TRANSFER = TextKind("memory:{0} -> memory:{0} by ce", "known")
 GAP = TextKind("(removed)", "gap")
+KERNEL = TextKind("(removed)", "kernel")
+TOOL_FILE = TextKind("linkgauge/tools/tool-{0}.txt", "known")
 
 FreeText = Annotated[str, Meta(extra={"text": FREE})]
 Reason = Annotated[str, _kind("(removed)", "calls")]
@@ -64,8 +66,8 @@ PciAddress = Annotated[str, _kind("ffff:{0:02x}:00.0", "known")]
 InterfaceName = Annotated[str, _kind("interface-{0}", "known")]
 Variable = Annotated[str, _kind("variable-{0}", "known")]
 ToolCommand = Annotated[str, _kind("tool-{0}", "known")]
-ToolFile = Annotated[str, _kind("linkgauge/tools/tool-{0}.txt", "known")]
-KernelOptions = Annotated[str, _kind("(removed)", "kernel")]
+ToolFile = Annotated[str, Meta(extra={"text": TOOL_FILE})]
+KernelOptions = Annotated[str, Meta(extra={"text": KERNEL})]
 OwnName = Annotated[str, _kind("name-{0}", "known")]
 Title = Annotated[str, _kind("title-{0}", "known")]
 Argument = Annotated[str, _kind("typed-{0}", "options")]

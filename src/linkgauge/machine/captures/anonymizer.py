@@ -11,9 +11,11 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import NamedTuple
 
 from ..kernel_options import REMOVED
+from .shared import SharedTexts
 
 _UNITS = "service|scope|slice|socket|mount|swap|metal"
 """Endings after a dot that are no domains, such as those of systemd's units."""
@@ -39,6 +41,7 @@ _ID = re.compile(
     rf"|(?:(?<=pod)|(?<!po)(?<!{_HEX})){_HEX}{{32,}}"
 )
 """A pattern of UUIDs and of the longer ids of containers and pods."""
+_DEVICE = re.compile(rf"(?:[A-Z]{{3}}-)?(?:{_ID.pattern})")
 _V4 = r"(?<![\w.])(?<![a-z]-)[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\.?\w)"
 _DOTTED = re.compile(
     rf"(?P<v4>{_V4})|(?<![\w.])(?P<mac>{_HEX}{{4}}(?:\.{_HEX}{{4}}){{2}})(?!\.?\w)"
@@ -66,6 +69,9 @@ _NAMED = re.compile(
     r"|\biqn\.[0-9]{4}-[0-9]{2}\.)"
     r"""(?P<value>[^\s,;|"']+(?: [^\s,;|"']+)*)"""
 )
+_MAIL = re.compile(
+    r"(?<![\w.+-])[a-zA-Z][\w.+-]{0,63}@[a-zA-Z][\w-]{0,62}(?:\.[a-zA-Z][\w-]{0,62}){1,8}"
+)
 _NEVER = "(?!)"
 """A pattern that no text matches."""
 _VERSION = re.compile(r"version|vbios|firmware|driver", re.IGNORECASE)
@@ -87,7 +93,7 @@ class Anonymizer:
         self, hostname: str, known: Mapping[str, Iterable[str]], others: Iterable[str] = ()
     ) -> None:
         self._numbers: dict[str, dict[str, int]] = {}
-        self._once = cache(lambda change, *text: change(self, *text))
+        self._once = cache(lambda change, text: change(self, text))
         self.known = {
             word.lower(): self.name(kind, word)
             for kind, words in known.items()
@@ -97,6 +103,10 @@ class Anonymizer:
         words = sorted(self.known, key=lambda word: (-len(word), word))
         either = "|".join(map(re.escape, words)) or _NEVER
         self._known = re.compile(rf"(?<![a-z0-9])(?:{either})(?![a-z0-9])", re.IGNORECASE)
+        ids = {
+            one.lower(): self.ids(one) for one in chain(*known.values()) if _DEVICE.fullmatch(one)
+        }
+        self.texts = SharedTexts(named=self.known | ids)
         short = hostname.partition(".")[0]
         # A name that is a common word is recognized with its domain.
         name = short if is_distinctive(short) else hostname
@@ -123,6 +133,10 @@ class Anonymizer:
     def prose(self, text: str) -> str:
         """Replaces identifiers and names in a text that people or tools wrote. Do not use this for
         files in sysfs: a host may be called node0, like a file."""
+        return self.names(_MAIL.sub(REMOVED, text))
+
+    def names(self, text: str) -> str:
+        """Does the same for a text without addresses of e-mail, such as the name of a unit."""
         return self.named(self.identifiers(self.words(text)))
 
     def named(self, text: str) -> str:
@@ -164,31 +178,6 @@ class Anonymizer:
         number = self.number(kind, digits)
         new = iter(f"{begin}{number:0{len(digits) - len(begin)}x}")
         return re.sub(_HEX, lambda _: next(new), value)
-
-    def document(
-        self, value: object, rules: Mapping[str, FieldRule], key: str = "", below: str = ""
-    ) -> object:
-        """Returns a JSON value in which all texts are replaced. `rules` has a rule for each field
-        name, and one for all other fields under the empty name. `key` is the name of the field that
-        holds the value. `below` is the name of a surrounding field whose rule holds for everything
-        inside, or empty."""
-        rule = rules.get(below or key) or rules[""]
-        if isinstance(value, str):
-            return self._once(rule.change, key, value)
-        if isinstance(value, list) and not (value and isinstance(value[0], float)):  # samples
-            return [self.document(each, rules, key, below) for each in value]
-        if isinstance(value, dict):
-            below = below or (key if rule.below else "")
-            return {name: self.document(each, rules, name, below) for name, each in value.items()}
-        return value
-
-
-class FieldRule(NamedTuple):
-    """How to replace the text of a JSON field. `change` receives the anonymizer, the field's name
-    and the text. With `below`, the rule holds for everything inside the field."""
-
-    change: Callable[[Any, str, str], str]
-    below: bool = False
 
 
 class TextRule(NamedTuple):

@@ -12,10 +12,8 @@ from typing import TypeVar
 import msgspec
 
 import linkgauge
-from linkgauge import __version__
 from linkgauge.model.hardware.inventory import Accelerator
-from linkgauge.model.hardware.machine import Device, Machine
-from linkgauge.model.shareable import Digest, FreeText, OwnName, Version, Word
+from linkgauge.model.hardware.machine import Machine
 
 from ..host import read_host
 from ..read_inventory import ACCELERATORS, accelerators_file, read_inventory
@@ -25,6 +23,7 @@ from ..tools import FOLDER, ToolOutput, ask, commands_for
 from ..tree import ROOT, Captured, Root, link_target, listed, names_in, read_bytes
 from ..virtual import read_virtual
 from .file_rules import anonymize, without_secrets
+from .manifest import MANIFEST, Manifest
 
 # Records what the readers of a machine read, so that it can be read again elsewhere.
 
@@ -98,25 +97,6 @@ class Recorder(Captured):
         if isinstance(self._root, Captured):
             return path in self._root.folders
         return Path(self._root / path).is_dir()
-
-
-MANIFEST = "linkgauge/capture.json"
-SCHEMA = "linkgauge.capture/1"
-
-
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts about a captured machine that are in no file of the machine. They are the devices as
-    backends describe them, the Python packages, and the tools that were run."""
-
-    schema: OwnName = SCHEMA
-    linkgauge: Version = __version__
-    commit: Digest | None = None
-    anonymized: bool = False
-    simulated: OwnName | None = None
-    devices: dict[OwnName, tuple[Device, ...]] = {}
-    unavailable: dict[OwnName, FreeText] = {}
-    packages: dict[Word, Version] = {}
-    tools: tuple[ToolOutput, ...] = ()
 
 
 def capture(

@@ -10,11 +10,18 @@ from typing import NamedTuple
 
 import msgspec
 
+from linkgauge.model.hardware.inventory import Accelerator
+from linkgauge.model.notation import decode_hook, encode_hook
+from linkgauge.model.shareable import KERNEL, TOOL_FILE
+
 from ..dimms import ENTRIES, TABLE, split_table
-from ..kernel_options import OPTION, REMOVED, command_line
+from ..kernel_options import REMOVED, command_line
 from ..pci_config import PLACES, serial_number
+from ..read_inventory import ACCELERATORS
+from ..software import SOFTWARE, Software
 from ..tree import Captured, read_text
-from .anonymizer import Anonymizer, FieldRule
+from .anonymizer import Anonymizer
+from .manifest import MANIFEST, Manifest
 
 _REMOVED = REMOVED.encode()
 _HOSTNAME = "proc/sys/kernel/hostname"
@@ -22,6 +29,20 @@ _DKMS = re.compile(r"/?(?:var/lib/dkms|usr/src)(?:/|$)")
 """A pattern of DKMS folders. Their names are modules, versions and kernels."""
 _FIXED = re.compile(r"/?(?:etc|linkgauge|opt|proc|run|usr|var|sys(?!/fs/cgroup))(?:/|$)")
 """A pattern of folders in which people choose no names. Control groups are not among them."""
+_GROUP = re.compile(r"/?sys/fs/cgroup(?:/|$)")
+_TOOLS = re.compile(r"linkgauge/tools/")
+_GROUPS = re.compile(
+    r"sys|fs|cgroup|unified|systemd|cpu|cpuacct|cpuset|memory|blkio|devices|freezer|hugetlb|net|cls"
+    r"|prio|perf|event|pids|rdma|misc|system|user|session|machine|init|app|slice|scope|service"
+    r"|payload|monitor|docker|kubepods|burstable|besteffort|guaranteed|pod|libpod|podman|conmon"
+    r"|containerd|cri|crio|lxc|slurm|slurmstepd|uid|job|step|task|batch|emulator|vcpu|qemu|libvirt",
+    re.IGNORECASE,
+)
+"""A pattern of the words that systemd, schedulers and runtimes of containers use for groups."""
+_STEP = re.compile(
+    r"(?P<kept>(?:host|group|id|sn)-[0-9]+|(?:pod)?(?:[0-9a-f]{32,}|[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})|x2d)|[A-Za-z0-9]+"
+)
+"""A pattern of the words in a path of control groups, of which some are pseudonyms."""
 _DIMM, _END = 17, 127
 
 
@@ -66,26 +87,24 @@ def _tool(content: bytes) -> bytes:
 def _uname(who: Anonymizer, text: str) -> str:
     """Replaces names in the output of `uname -a`. The second word is always replaced, because it is
     the host's name."""
-    return who.prose(re.sub(r"(?<=^Linux )\S+", lambda name: who.hostname(name[0]), text))
-
-
-def _options(who: Anonymizer, text: str) -> str:
-    """Replaces hosts and identifiers in the kernel's command line. The names of options are
-    kept."""
-
-    def option(match: re.Match[str]) -> str:
-        text = who.identifiers(match[0])
-        name, equals, value = text.partition("=")
-        if not equals or who.hosts.fullmatch(name):
-            return who.named(text)
-        return f"{name}={who.named(value)}"
-
-    return OPTION.sub(option, text)
+    text = re.sub(r"(?<=^Linux )\S+", lambda name: who.hostname(name[0]), text)
+    return who.prose(re.sub(r"\S+@\S+", REMOVED, text))
 
 
 def _groups(who: Anonymizer, text: str) -> str:
     """Replaces names in a list of control groups. Each line ends with the path of a group."""
-    return re.sub(r"/.*", lambda match: who.steps(match[0]), text)
+    return re.sub(r"/.*", lambda match: _group(who, match[0]), text)
+
+
+def _group(who: Anonymizer, path: str) -> str:
+    """Returns the path of a control group with the words that systemd, schedulers and runtimes of
+    containers use, and pseudonyms for other words and for numbers of users and jobs."""
+
+    def kept(word: re.Match[str]) -> str:
+        is_known = word["kept"] or _GROUPS.fullmatch(word[0])
+        return word[0] if is_known else who.name("group", word[0])
+
+    return _STEP.sub(kept, "/".join(map(who.names, path.split("/"))))
 
 
 def _mounted(who: Anonymizer, text: str) -> str:
@@ -105,24 +124,26 @@ def _version(who: Anonymizer, text: str) -> str:
     return who.identifiers(re.sub(r"\(\S+@\S+\)", REMOVED, text))
 
 
-_PROSE = FieldRule(lambda who, _, text: who.prose(text), below=True)
-_STEPS = FieldRule(lambda who, _, text: who.steps(text, named=False))
-_FIELDS = {
-    "": FieldRule(lambda who, _, text: who.ids(who.words(text))),
-    "commit": FieldRule(lambda _, __, text: text),  # of the program, not of the machine
-    **dict.fromkeys(("unknown", "notes", "problem", "unavailable"), _PROSE),
-    **dict.fromkeys(("command", "file", "errors"), _STEPS),
+_DOCUMENTS = {
+    MANIFEST: Manifest,
+    SOFTWARE: Software,
+    ACCELERATORS: tuple[Accelerator, ...],
 }
-"""Rules for the fields of linkgauge's own JSON files. Names are replaced only in sentences and
-paths."""
 
 
-def _own(who: Anonymizer, text: str) -> str:
-    try:
-        value = who.document(msgspec.json.decode(text), _FIELDS)
-        return msgspec.json.format(msgspec.json.encode(value)).decode()
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return who.prose(text)  # readers cannot parse it either
+def _own(kind: type) -> Callable[[Anonymizer, bytes], bytes]:
+    """Returns a function that changes one of linkgauge's own documents. It leaves out the content
+    of a document that no reader reads."""
+
+    def changed(who: Anonymizer, content: bytes) -> bytes:
+        try:
+            value: object = msgspec.json.decode(content, type=kind, dec_hook=decode_hook())
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return b""
+        document = msgspec.json.encode(who.texts.shared(value, kind), enc_hook=encode_hook)
+        return msgspec.json.format(document)
+
+    return changed
 
 
 def _text(change: Callable[[Anonymizer, str], str]) -> Callable[[Anonymizer, bytes], bytes]:
@@ -184,13 +205,13 @@ RULES = (
         re.escape(ENTRIES) + r"/.*", lambda entry: entry if entry[:1] == b"\x11" else b"", _serials
     ),
     FileRule(_HOSTNAME, None, _text(Anonymizer.hostname)),
-    FileRule(r"proc/cmdline", command_line, _text(_options)),
+    FileRule(r"proc/cmdline", command_line, _text(lambda who, text: who.texts.text(KERNEL, text))),
     FileRule(r"proc/[0-9]+/environ", _environment, _ANY),
     FileRule(r"proc/(?:self|[0-9]+)/status", _only(rb"(?:Cpus|Mems)_allowed"), _ANY),
     FileRule(r"proc/(?:self|[0-9]+)/(?:cgroup|cpuset)", None, _text(_groups)),
     FileRule(r"proc/(?:self/|[0-9]+/)?mounts", _mounts, _text(_mounted)),
     FileRule(r"proc/version|proc/driver/nvidia/version", None, _text(_version)),
-    FileRule(r"linkgauge/[^/]*\.json", None, _text(_own)),
+    *(FileRule(re.escape(path), None, _own(kind)) for path, kind in _DOCUMENTS.items()),
     FileRule(r"linkgauge/tools/uname.*", _tool, _text(_uname)),
     FileRule(r"linkgauge/tools/.*", _tool, _SENTENCES),
     FileRule(r"linkgauge/.*|sys/(?:class|devices/virtual)/dmi/.*", None, _SENTENCES),
@@ -241,9 +262,13 @@ def _path(who: Anonymizer, place: str, path: str, *, is_file: bool = False) -> s
     """Replaces names in a path of the captured machine, or in the target of a link. `place` is the
     path of the file or of the link. File names keep their words, because the kernel chooses
     them."""
+    if _TOOLS.match(place):
+        return who.texts.text(TOOL_FILE, path)
     if _DKMS.match(place):
         return path
     if is_file:
         folder, slash, name = path.rpartition("/")
         return f"{_path(who, folder, folder)}{slash}{who.steps(name, named=False)}"
+    if _GROUP.match(place):
+        return _group(who, path)
     return who.steps(path, named=not _FIXED.match(place))

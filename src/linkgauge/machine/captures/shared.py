@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import msgspec
 import msgspec.inspect as types
 
-from linkgauge.model.hardware.gaps import NEEDS_ROOT
 from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.shareable import FREE, TextKind, Words
 
@@ -50,15 +49,19 @@ _STATED = frozenset((
 class SharedTexts:
     """The texts of one document, or of several documents that belong together. Equal names have
     equal pseudonyms. `own` are further words that may be kept, and `options` are words that may be
-    kept of a command line."""
+    kept of a command line. `named` are names in lower case
+    that have a pseudonym already."""
 
     def __init__(
-        self, own: frozenset[str] = frozenset(), options: frozenset[str] = frozenset()
+        self,
+        own: frozenset[str] = frozenset(),
+        options: frozenset[str] = frozenset(),
+        named: Mapping[str, str] | None = None,
     ) -> None:
         self._words = hardware_words() | own
         self._options = options
         self._numbers: dict[str, dict[str, int]] = {}
-        self._named: dict[str, str] = {}
+        self._named = dict(named or {})
         self._decode = decode_hook()
         self._of: dict[Any, Change] = {}
         self._structs: dict[type, Change | None] = {}
@@ -143,8 +146,7 @@ class SharedTexts:
             begin = text.partition(" (")[0]
             return begin if self._is_kept("known", begin) else REMOVED
         if kind.words == "kernel":
-            options = OPTION.findall(text)
-            return " ".join(self._option(kind, option, "known") for option in options)
+            return OPTION.sub(lambda option: self._option(kind, option[0], "known"), text)
         if kind.words == "options":
             return self._option(kind, text, "options")
         return self._pseudonym(kind.otherwise, text)
@@ -180,15 +182,13 @@ class SharedTexts:
                 return not _ANYTHING.search(text)
             case "digest":
                 return _DIGEST.fullmatch(text) is not None
-            case "gap":
-                fields, colon, why = text.partition(": ")
-                return bool(colon) and why == NEEDS_ROOT and self._is_kept("known", fields)
             case "stated":
                 return _all_in(_STATED, text)
             case "options":
                 return _OPTION_NAME.fullmatch(text) is not None or _all_in(self._options, text)
             case "versions":
                 return _all_in(self._words, re.sub(r"\b[0-9A-F]{2}\b", "0", text))
+        # `known`, and `gap` and `facts` of known words alone.
         return _all_in(self._words, text) and not _IP.search(text)
 
 

@@ -54,51 +54,53 @@ training triton tun txt ucx uio umad uname up usb uverbs uvm veth vfio virbr vir
 vvv vxlan wl wlan wlp
 """
 _STATES = """
-a accelerators access aligned all allreduce an and any applications at attention avg b backward
-bfloat bisection blocking blocks boost bound brake bulk busy by bytes c cap capability ccl ce char
-chase clock clocks cluster cmdline cn collective commit completed completion control conv copies
-copy cores correctable corrected count cr cs current decode direct display double driver each ec
-ecc edp edr egress embed embedding enqueue exchange exclusive external failure false far fatal
-firmware flight float flop flops forward fppt free from gdrdma gemm group gt half hccs hdr head
-healthy hotspot hub huge hw hz ici icilink icn icnswitch ifb in index input instruction
-insufficient int interleaved its kb kernel kib l lane lanes launch layer layers ld leaf level
-library limit limited link links lists load local locked logits long m machine mapped matmul mean
-memcpy memlock memory mesh mezz mib microcode mid mlp mode model movsb ms multiprocessors n name
-ndr near nic no nonfatal nontemporal norm not nothing ns null nv nvb oam of off on optimizer other
-others output p pageable pages part pass pcn peak persistence phb ping pinned pix place plain
-plane pod pong power ppt prefetch prefill process prochot prod progress prohibited pxb rail rank
-ranks rblndrv read reason redirect regular remote rep reported request ring rr scalar self setting
-settings sheet shm short slowdown sm sockets softmax software source spine spl spread st stage
-staging started state step streaming su success sum supported sv sw sync sys t tb tdc tells
+a accelerators access aligned all allreduce an and any applications as at attention avg b backward
+below bfloat bisection blocking blocks boost bound brake bulk busy by bytes c cap capability
+capture ccl ce char chase class clock clocks cluster cmdline cn collective commit completed
+completion config control conv copies copy cores correctable corrected count cpuinfo cr cs current
+database decode denied direct directory display does double driver each ec ecc edp edr egress
+embed embedding enqueue errors exchange exclusive external failure false far fatal file firmware
+flight float flop flops folder format forward found fppt free from functions g gdrdma gemm group
+gt h half has hccs hdr head healthy hotspot hub huge hw hz ici icilink icn icnswitch ids ifb in
+index input instruction insufficient int interleaved is it its k kb kernel kib l lane lanes launch
+layer layers ld leads leaf level libraries library limit limited link links lists load local
+locked logits long m machine mapped matmul mean memcpy memlock memory mesh mezz mib microcode mid
+missing mlp mode model modes movsb ms multiprocessors n name names ndr near neither nic no
+nonfatal nontemporal nor norm not nothing nowhere ns null nv nvb oam of off on optimizer or other
+others output p package pageable pages part pass pcn peak permission permitted persistence phb
+ping pinned pix place plain plane pod pong power ppt prefetch prefill proc process processes
+prochot prod progress prohibited pxb q rail rank ranks rblndrv read readable reason redirect
+regular remapping remote rep reported request ring row rr run scalar self setting settings sheet
+shm short slowdown sm sockets softmax software source spine spl spread st stage staging started
+state stderr step streaming su success such sum supported sv sw sync sys t tb tdc tells
 temperature temporal text the thermal thm thp threads tier tma to tokenize took toolkit tor total
 translated translating translation true tuned ubb uf uint uncorrected unhealthy unified unrolled
-uplink us usual validation vector volatile voltage vr w way weights wide without word words write
-yes
+uplink us usual v validation vector volatile voltage vr w way weights wide without word words
+write yes
 """
 _VARIABLES = """
 adaptive affinity algo ar bind blis buffsize bus cache cga channel channels cnt collnet
-collnetchain collnetdirect comm config connection conns cross ctas cumem debug disable dmabuf dump
-eager enable engine engines fastest fi file first flush gdr gid gomp graph hca hsa id ifname
-interleave lazy ll loading loc mask memtype min mkl mnnvl nchannels nsocks nthreads num nvls
-nvlstree ocl ofi omp ompi onednn openblas order ordering ordinal pat path perthread places plugin
-pmix pool proc proto pxn qps register relaxed reserve retry rndv rocr routing sdma sharable simple
-sl split stacksize subsys tc thread thresh threshold timeout tls tree tuner ucp uct use visible
-xml ze zes
+collnetchain collnetdirect comm connection conns cross ctas cumem debug disable dmabuf dump eager
+enable engine engines fastest fi first flush gdr gid gomp graph hca hsa id ifname interleave lazy
+ll loading loc mask memtype min mkl mnnvl nchannels nsocks nthreads num nvls nvlstree ocl ofi omp
+ompi onednn openblas order ordering ordinal pat path perthread places plugin pmix pool proto pxn
+qps register relaxed reserve retry rndv rocr routing sdma sharable simple sl split stacksize
+subsys tc thread thresh threshold timeout tls tree tuner ucp uct use visible xml ze zes
 """
 _KERNEL = """
 aer apic apparmor aspm assign ats audit auto autogroup balancing biosdevname blacklist boot bootif
 btrfs bypass cgroup cgroups clocksource compat console cpumask crashkernel cstate cstates deadline
 deferred dhcp dmar domain earlycon earlyprintk efficient efi enforcing ept ext fips force full
 gart gfpgrub governor hierarchy hpbussize hpmemsize hpmmiosize hugepage hugepages hugepagesz hvc
-ibt ids ifnames image initrd iommu ip irq irqaffinity isolated isolcpus kaslr kpti kptr kunit
-lockdown log loglevel managed mds memmap mitigations modprobe msr mtrr native nested nmi noaer
-noapic noats nocb nocbs nocrs nohlt nohz nokaslr nommconf nomodeset nopv noretpoline noretry nosmt
-nospec nospectre numa numad nvreg offline online overlay override panic pasid passive perf pm poll
-pre printk psi pt pti quiet ramdisk random rcu rcutree rd rdt realloc registrydwords reliable
-retbleed rmintrlockingmode ro rootdelay rootflags rootfstype rootwait rw safe scsi security
-selinux serial size skew smmu smt softlockup spec spectre splash srbds sriov store strict sva
-swapaccount swiotlb tick transparent trust tsc tsx tty ttyama ttys tune usbcore vdso vga video
-vmlinuz vmx vsyscall vt watchdog workqueue xfs xsave zswap
+ibt ifnames image initrd iommu ip irq irqaffinity isolated isolcpus kaslr kpti kptr kunit lockdown
+log loglevel managed mds memmap mitigations modprobe msr mtrr native nested nmi noaer noapic noats
+nocb nocbs nocrs nohlt nohz nokaslr nommconf nomodeset nopv noretpoline noretry nosmt nospec
+nospectre numa numad nvreg offline online overlay override panic pasid passive perf pm poll pre
+printk psi pt pti quiet ramdisk random rcu rcutree rd rdt realloc registrydwords reliable retbleed
+rmintrlockingmode ro rootdelay rootflags rootfstype rootwait rw safe scsi security selinux serial
+size skew smmu smt softlockup spec spectre splash srbds sriov store strict sva swapaccount swiotlb
+tick transparent trust tsc tsx tty ttyama ttys tune usbcore vdso vga video vmlinuz vmx vsyscall vt
+watchdog workqueue xfs xsave zswap
 """
 
 

@@ -1,0 +1,29 @@
+"""The manifest of a captured machine."""
+
+from __future__ import annotations
+
+import msgspec
+
+from linkgauge import __version__
+from linkgauge.model.hardware.machine import Device
+from linkgauge.model.shareable import Digest, OwnName, Reason, Version, Word
+
+from ..tools import ToolOutput
+
+MANIFEST = "linkgauge/capture.json"
+SCHEMA = "linkgauge.capture/1"
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts about a captured machine that are in no file of the machine. They are the devices as
+    backends describe them, the Python packages, and the tools that were run."""
+
+    schema: OwnName = SCHEMA
+    linkgauge: Version = __version__
+    commit: Digest | None = None
+    anonymized: bool = False
+    simulated: OwnName | None = None
+    devices: dict[OwnName, tuple[Device, ...]] = {}
+    unavailable: dict[OwnName, Reason] = {}
+    packages: dict[Word, Version] = {}
+    tools: tuple[ToolOutput, ...] = ()
