@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from linkgauge.model.hardware.inventory import Interface
-from linkgauge.model.shareable import FreeText, HostName, MemoryName, Product
+from linkgauge.model.shareable import Facts, HostName, MemoryName, Product
 
 from .errors import LinkgaugeError, OutcomeKind
 from .memory import NIC, Memory
@@ -66,8 +66,8 @@ class LostRank(msgspec.Struct, frozen=True):
     memory: Its memory, in the notation; null if unknown."""
 
     number: int
-    how: FreeText
-    doing: FreeText
+    how: Facts
+    doing: Facts
     host: HostName | None = None
     process: int | None = None
     memory: MemoryName | None = None

@@ -256,8 +256,8 @@ def operation_of(report: Report, operation: OperationName) -> OperationName:
 class Place(NamedTuple):
     """The position of a cell in its matrix: the labels of the row and the column."""
 
-    row: str
-    column: str
+    row: PlaceName
+    column: PlaceName
 
     def __str__(self) -> str:
         return f"({self.row}, {self.column})"

@@ -185,7 +185,8 @@ class SharedTexts:
             case "stated":
                 return _all_in(_STATED, text)
             case "options":
-                return _OPTION_NAME.fullmatch(text) is not None or _all_in(self._options, text)
+                is_name = _OPTION_NAME.fullmatch(text) is not None
+                return _all_in(self._words if is_name else self._options, text)
             case "versions":
                 return _all_in(self._words, re.sub(r"\b[0-9A-F]{2}\b", "0", text))
         # `known`, and `gap` and `facts` of known words alone.
@@ -220,7 +221,7 @@ def _unless(kept: Collection[object], change: Change, value: Any) -> Any:
     """Returns the value as it is if it is null, a number or one of `kept`."""
     if isinstance(value, str):
         return value if value in kept else change(value)
-    return change(value) if isinstance(value, dict | list) else value
+    return value if value is None or isinstance(value, int | float) else change(value)
 
 
 def _fields(changes: Mapping[str, Change], value: dict[str, Any]) -> dict[str, Any]:

@@ -54,29 +54,30 @@ training triton tun txt ucx uio umad uname up usb uverbs uvm veth vfio virbr vir
 vvv vxlan wl wlan wlp
 """
 _STATES = """
-a accelerators access aligned all allreduce an and any applications as at attention avg b backward
-below bfloat bisection blocking blocks boost bound brake bulk busy by bytes c cap capability
-capture ccl ce char chase class clock clocks cluster cmdline cn collective commit completed
-completion config control conv copies copy cores correctable corrected count cpuinfo cr cs current
-database decode denied direct directory display does double driver each ec ecc edp edr egress
-embed embedding enqueue errors exchange exclusive external failure false far fatal file firmware
-flight float flop flops folder format forward found fppt free from functions g gdrdma gemm group
-gt h half has hccs hdr head healthy hotspot hub huge hw hz ici icilink icn icnswitch ids ifb in
-index input instruction insufficient int interleaved is it its k kb kernel kib l lane lanes launch
-layer layers ld leads leaf level libraries library limit limited link links lists load local
-locked logits long m machine mapped matmul mean memcpy memlock memory mesh mezz mib microcode mid
-missing mlp mode model modes movsb ms multiprocessors n name names ndr near neither nic no
-nonfatal nontemporal nor norm not nothing nowhere ns null nv nvb oam of off on optimizer or other
-others output p package pageable pages part pass pcn peak permission permitted persistence phb
-ping pinned pix place plain plane pod pong power ppt prefetch prefill proc process processes
-prochot prod progress prohibited pxb q rail rank ranks rblndrv read readable reason redirect
-regular remapping remote rep reported request ring row rr run scalar self setting settings sheet
-shm short slowdown sm sockets softmax software source spine spl spread st stage staging started
-state stderr step streaming su success such sum supported sv sw sync sys t tb tdc tells
-temperature temporal text the thermal thm thp threads tier tma to tokenize took toolkit tor total
-translated translating translation true tuned ubb uf uint uncorrected unhealthy unified unrolled
-uplink us usual v validation vector volatile voltage vr w way weights wide without word words
-write yes
+a accelerators access after aligned all allocating allreduce an and any appear applications as at
+attention avg b backward below bfloat bisection blocking blocks boost bound brake buffers bulk
+busy by bytes c cap capability capture ccl ce char chase class clock clocks cluster cmdline cn
+collective commit comparing completed completion config control conv copies copy cores correctable
+corrected count cpuinfo cr cs current database decode denied did direct directory display does
+double driver each ec ecc edp edr egress embed embedding ended enqueue errors exchange exclusive
+external failure false far fatal file filling firmware flight float flop flops folder format
+forward found fppt free from functions g gdrdma gemm gives group gt h half has hccs hdr head
+healthy hotspot hub huge hw hz ici icilink icn icnswitch ids ifb in index input instruction
+insufficient int interleaved is it its joining k kb kernel kib l lane lanes launch layer layers ld
+leads leaf leaving level libraries library life limit limited link links lists load local locked
+logits long m machine mapped matmul mean measuring memcpy memlock memory mesh mezz mib microcode
+mid missing mlp mode model modes movsb ms multiprocessors n name names ndr near neither nic no
+nonfatal nontemporal nor norm not nothing nowhere ns null nv nvb oam of off on opening optimizer
+or other others output p package pageable pages part pass pcn peak permission permitted
+persistence phb ping pinned pix place plain plane planning pod pong power ppt prefetch prefill
+proc process processes prochot prod progress prohibited pxb q rail rank ranks rblndrv read
+readable reason redirect regular remapping remote rep reported request ring row rr run scalar self
+setting settings sheet shm short sign slowdown sm sockets softmax software source spine spl spread
+st stage staging started starting state stderr step streaming stuck su success such sum supported
+sv sw sync sys t taking tb tdc tells temperature temporal text the thermal thm thp threads tier
+tma to tokenize took toolkit tor total translated translating translation true tuned ubb uf uint
+uncorrected unhealthy unified unrolled uplink us usual v validation vector verifying volatile
+voltage vr w warming way weights while wide without word words write yes
 """
 _VARIABLES = """
 adaptive affinity algo ar bind blis buffsize bus cache cga channel channels cnt collnet
@@ -103,8 +104,26 @@ tick transparent trust tsc tsx tty ttyama ttys tune usbcore vdso vga video vmlin
 watchdog workqueue xfs xsave zswap
 """
 
+_CALLS = """
+acquired address allgather alloc alltoall already argument assert async attribute barrier bcast
+broadcast close contained context create ctx destroy destroyed end event exec export failed fetch
+finish gather get granularity handle illegal import instantiate internal invalid irecv isend large
+map mem memset multicast object open out pitch primary properties query record recv reduce reset
+resources scatter send set shareable sigabrt sigbus sigfpe sigill sigkill signal sigsegv sigterm
+start synchronize too uncorrectable unmap unregister value wait win wrong
+"""
+_OPTIONS = """
+against aggregate allow anonymize backend benchmark blind budget buffer change csv detect dry
+duration env experiment fault faults fix github graphed help hosts implementation install
+iterations json junit keep label last least limits listen loops loss markdown ncu nsys only
+parallel parquet payload piece precision prefix prepare probes profile reductions refresh
+registered repeat rerun resume roots rounds sample samples sarif script seed significance since
+textfile tokens trace types untuned url utilization verbose verdict verify yaml zstd
+"""
+
 
 @cache
 def hardware_words() -> frozenset[str]:
     """Returns the words of products, systems, drivers and settings."""
-    return frozenset(f"{_PRODUCTS} {_SYSTEM} {_DRIVERS} {_STATES} {_VARIABLES} {_KERNEL}".split())
+    groups = (_PRODUCTS, _SYSTEM, _DRIVERS, _STATES, _VARIABLES, _KERNEL, _CALLS, _OPTIONS)
+    return frozenset(word for group in groups for word in group.split())
