@@ -9,7 +9,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from linkgauge.model.documents.soak import Soaking
-from linkgauge.model.shareable import Argument, FreeText, OwnName, Variable, Word
+from linkgauge.model.shareable import Argument, FreeText, MachineName, OwnName, Variable, Word
 
 from .pairs import PairSample
 from .transfer import Cell
@@ -103,7 +103,7 @@ class Simulation(msgspec.Struct, frozen=True):
     draw: A number that selects the simulated noise. Another number gives other noise.
     passed: The number of cells in earlier runs. Faults and noise count cells from here on."""
 
-    machine: OwnName
+    machine: MachineName
     description: FreeText
     faults: tuple[Argument, ...] = ()
     draw: int = 0

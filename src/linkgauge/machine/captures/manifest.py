@@ -6,7 +6,7 @@ import msgspec
 
 from linkgauge import __version__
 from linkgauge.model.hardware.machine import Device
-from linkgauge.model.shareable import Digest, OwnName, Reason, Version, Word
+from linkgauge.model.shareable import Digest, MachineName, OwnName, Reason, Version, Word
 
 from ..tools import ToolOutput
 
@@ -22,7 +22,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     linkgauge: Version = __version__
     commit: Digest | None = None
     anonymized: bool = False
-    simulated: OwnName | None = None
+    simulated: MachineName | None = None
     devices: dict[OwnName, tuple[Device, ...]] = {}
     unavailable: dict[OwnName, Reason] = {}
     packages: dict[Word, Version] = {}

@@ -75,7 +75,7 @@ class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
     missed: FreeText = ""
     figures: int = 0
     judged: int = 0
-    machine: Facts = ""
+    machine: FileName = ""
     assumed: tuple[Facts, ...] = ()
     clashes: tuple[FreeText, ...] = ()
     settings: dict[Variable, Word] = {}

@@ -18,6 +18,7 @@ from linkgauge.model.shareable import (
     Facts,
     HostName,
     Identity,
+    MachineName,
     MemoryName,
     OwnName,
     PciAddress,
@@ -150,7 +151,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
     linkgauge: Version = ""
     commit: Digest | None = None
     python: Version = ""
-    simulated: OwnName | None = None
+    simulated: MachineName | None = None
     inventory: Inventory | None = None
     ranks: tuple[Rank, ...] = ()
     crowd: Oversubscription | None = None

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from linkgauge.backends import KNOWN
@@ -17,7 +18,9 @@ from linkgauge.engine.profiles import PROFILES
 from linkgauge.machine.captures.shared import SharedTexts
 from linkgauge.machine.kernel_options import REMOVED
 from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.errors import OutcomeKind
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.notes import STAGED, Remark
 
@@ -58,6 +61,9 @@ def _words(texts: Iterable[str]) -> frozenset[str]:
 
 def anonymised(run: Run, who: SharedTexts) -> Run:
     """Returns the run with a pseudonym for everything that identifies its machine or owner."""
+    # Hosts are named first, because a label may be the name of a host.
+    who.shared(run.machine, Machine)
+    who.shared(() if run.tool is UNSET else (run.tool,), tuple[ToolRun, ...])
     run = who.shared(run, Run)
     unavailable = {name: _reason(None, why) for name, why in run.machine.unavailable.items()}
     machine = replace(run.machine, unavailable=unavailable)
