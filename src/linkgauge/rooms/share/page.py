@@ -47,8 +47,8 @@ _WORDS = 4_000
 _STAYS = ("verdict", "machine", "benchmarks", "notes", "bill")
 """Sections that are never left out."""
 ANONYMOUS = (
-    "Anonymised: names of hosts and people, labels, paths, serial numbers and addresses are "
-    "replaced. In what drivers wrote they were searched for: look it through."
+    "Anonymised: names of hosts and programs, labels, files, serial numbers and addresses are "
+    "replaced. What people and drivers wrote is left out."
 )
 _KINDS = {
     "host->device": ("host_to_device_memcpy_ce", "host_to_device_memcpy_sm"),
