@@ -1,5 +1,4 @@
-"""The output of a run, as `--json` writes it. An absent value is null, never 0. Warnings are
-fields. Figures are in the result's unit, in SI base units."""
+"""A run, as `--json` writes it. Absent is null, never 0; figures are in the result's SI base unit."""
 
 from __future__ import annotations
 
@@ -8,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from linkgauge.model import shareable
 from linkgauge.model.counters import Counters
 from linkgauge.model.curves import Levels, SizeLine
 from linkgauge.model.earlier import Earlier
@@ -23,17 +23,6 @@ from linkgauge.model.pairs import DrawnPairs
 from linkgauge.model.printable import BriefRepr
 from linkgauge.model.ranks import LostRank
 from linkgauge.model.settings import Budget, Settings
-from linkgauge.model.shareable import (
-    Argument,
-    FileName,
-    FreeText,
-    Label,
-    MemoryName,
-    OwnName,
-    Reason,
-    Time,
-    Title,
-)
 from linkgauge.model.stats.modes import Mode
 from linkgauge.model.stats.summary import Summary
 from linkgauge.model.transfer import Cell, Report
@@ -102,7 +91,7 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     huge_bytes: Bytes of the buffer that lie in huge pages; null if unknown.
     nodes: Pages on each node, of at most 1024 sampled; null if no policy placed them."""
 
-    memory: MemoryName
+    memory: shareable.MemoryName
     bytes: int
     node: int | None = None
     locked: bool | None = None
@@ -125,7 +114,7 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
 
     theoretical: float | None = None
     achievable: float | None = None
-    because: FreeText = ""
+    because: shareable.FreeText = ""
     text: int | None = None
     measured: bool = False
     nominal: float | None = None
@@ -203,8 +192,8 @@ class CellResult(Cell, frozen=True, gc=False):
         median; null if the cell is near, or if there are no such cells."""
 
     status: Status
-    reason: Reason | None = None
-    warnings: tuple[FreeText, ...] = ()
+    reason: shareable.Reason | None = None
+    warnings: tuple[shareable.FreeText, ...] = ()
     bytes: int | None = None
     loops: int | None = None
     stopped: Stopped | None = None
@@ -286,18 +275,18 @@ class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
     plugins: The packages, with versions, that offer the benchmark and the backend; left out if
         linkgauge does."""
 
-    benchmark: OwnName
-    title: Title
-    backend: OwnName
+    benchmark: shareable.OwnName
+    title: shareable.Title
+    backend: shareable.OwnName
     size: int
-    unit: Title
+    unit: shareable.Title
     better: Better
-    parts: tuple[Title, ...] = ()
+    parts: tuple[shareable.Title, ...] = ()
     sweep: bool = False
-    reason: Reason | None = None
+    reason: shareable.Reason | None = None
     simulated: bool = False
     drawn: DrawnPairs | None = None
-    plugins: tuple[FreeText, ...] | msgspec.UnsetType = msgspec.UNSET
+    plugins: tuple[shareable.FreeText, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class PlannedCell(Cell, frozen=True, gc=False):
@@ -305,7 +294,7 @@ class PlannedCell(Cell, frozen=True, gc=False):
     `round` are measured at the same time. If `at_once` is set, the round is measured completely or
     not at all. `number` is the cell's number in the plan."""
 
-    reason: Reason | None = None
+    reason: shareable.Reason | None = None
     round: int | None = None
     number: int = 0
     at_once: bool = False
@@ -330,7 +319,7 @@ class Result(BenchmarkTable, frozen=True, kw_only=True):
 
     status: Status
     cells: tuple[CellResult, ...]
-    texts: tuple[FreeText, ...] = ()
+    texts: tuple[shareable.FreeText, ...] = ()
     levels: tuple[Levels, ...] = ()
     average: float | None = None
 
@@ -360,13 +349,13 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     tool: The other program that measured the run; left out if linkgauge measured it."""
 
     schema: Literal["linkgauge.run/2"] = SCHEMA
-    id: OwnName
-    label: Label
+    id: shareable.OwnName
+    label: shareable.Label
     simulated: bool = False
-    command: tuple[Argument, ...]
-    started: Time
-    resumed: tuple[Time, ...] = ()
-    finished: Time | None
+    command: tuple[shareable.Argument, ...]
+    started: shareable.Time
+    resumed: tuple[shareable.Time, ...] = ()
+    finished: shareable.Time | None
     machine: Machine
     after: Inventory | None = None
     kernel_log: KernelLog | None = None
@@ -374,7 +363,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget | msgspec.UnsetType = msgspec.UNSET
     results: tuple[Result, ...]
     lines: tuple[SizeLine, ...] = ()
-    profiler_files: tuple[FileName, ...] = ()
+    profiler_files: tuple[shareable.FileName, ...] = ()
     lost: LostRank | None = None
     soak: Soak | None = None
     earlier: Earlier | msgspec.UnsetType = msgspec.UNSET

@@ -11,20 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from linkgauge.model.shareable import (
-    Identity,
-    InterfaceName,
-    IpAddress,
-    MemoryName,
-    PciAddress,
-    PlaceName,
-    Product,
-    StatedKey,
-    StatedValue,
-    Version,
-    Word,
-)
-
+from .. import shareable
 from .gaps import AssumedFact, Assumption, Gap
 from .host_details import HostDetails
 from .map import Routing
@@ -80,25 +67,25 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     silent: Whether the whole configuration space reads as ones, as if the device were gone.
     unknown: What could not be read, and why."""
 
-    address: PciAddress
+    address: shareable.PciAddress
     vendor: int | None = None
     device: int | None = None
     class_code: int | None = None
     revision: int | None = None
-    name: Product | None = None
-    driver: Word | None = None
+    name: shareable.Product | None = None
+    driver: shareable.Word | None = None
     numa_node: int | None = None
     iommu_group: int | None = None
     port: PortType | None = None
-    parent: PciAddress | None = None
+    parent: shareable.PciAddress | None = None
     link: PciLink = PciLink()
     max_payload: int | None = None
     max_payload_supported: int | None = None
     max_read_request: int | None = None
     relaxed_ordering: bool | None = None
-    aspm: tuple[Word, ...] | None = None
-    acs: tuple[Word, ...] | None = None
-    errors: dict[Word, int] | None = None
+    aspm: tuple[shareable.Word, ...] | None = None
+    acs: tuple[shareable.Word, ...] | None = None
+    errors: dict[shareable.Word, int] | None = None
     display: bool = False
     silent: bool = False
     unknown: tuple[Gap, ...] = ()
@@ -127,11 +114,11 @@ class FabricLink(msgspec.Struct, frozen=True):
     errors: The sum of the link's error counters; null if none can be read."""
 
     index: int
-    kind: Word
+    kind: shareable.Word
     active: bool | None
-    version: Version | None = None
+    version: shareable.Version | None = None
     rate: float | None = None
-    remote: PlaceName | None = None
+    remote: shareable.PlaceName | None = None
     errors: int | None = None
 
 
@@ -145,9 +132,9 @@ class SwitchLink(msgspec.Struct, frozen=True):
     rate: The signalling rate of one direction in bytes/s, all parallel links together; null if
         unknown."""
 
-    a: PlaceName
-    b: PlaceName
-    kind: Word
+    a: shareable.PlaceName
+    b: shareable.PlaceName
+    kind: shareable.Word
     count: int = 1
     rate: float | None = None
 
@@ -201,15 +188,15 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     utilization: The share of recent time in which it was busy, from 0 to 1.
     unknown: What could not be read, and why."""
 
-    memory: MemoryName
-    model: Product
-    pci: PciAddress | None = None
-    uuid: Identity | None = None
-    driver: Version | None = None
-    library: Version | None = None
-    firmware: Version | None = None
-    board: Version | None = None
-    form_factor: Word | None = None
+    memory: shareable.MemoryName
+    model: shareable.Product
+    pci: shareable.PciAddress | None = None
+    uuid: shareable.Identity | None = None
+    driver: shareable.Version | None = None
+    library: shareable.Version | None = None
+    firmware: shareable.Version | None = None
+    board: shareable.Version | None = None
+    form_factor: shareable.Word | None = None
     link: PciLink = PciLink()
     links: tuple[FabricLink, ...] = ()
     memory_clock: float | None = None
@@ -218,9 +205,9 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     clock: float | None = None
     max_clock: float | None = None
     cores: int | None = None
-    capability: Version | None = None
+    capability: shareable.Version | None = None
     locked_clock: float | None = None
-    throttled: tuple[Word, ...] = ()
+    throttled: tuple[shareable.Word, ...] = ()
     temperature: float | None = None
     power: float | None = None
     power_limit: float | None = None
@@ -231,14 +218,14 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     remap_pending: bool | None = None
     mig: bool | None = None
     persistence: bool | None = None
-    compute_mode: Word | None = None
-    fabric_state: Word | None = None
+    compute_mode: shareable.Word | None = None
+    fabric_state: shareable.Word | None = None
     fabric_clique: int | None = None
-    fabric_cluster: Identity | None = None
+    fabric_cluster: shareable.Identity | None = None
     bar1_bytes: int | None = None
-    isa: Word | None = None
-    runtime: Version | None = None
-    built_for: tuple[Word, ...] | None = None
+    isa: shareable.Word | None = None
+    runtime: shareable.Version | None = None
+    built_for: tuple[shareable.Word, ...] | None = None
     processes: tuple[int, ...] | None = None
     process_use: tuple[float, ...] | None = None
     utilization: float | None = None
@@ -259,11 +246,11 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     link_layer: `InfiniBand` or `Ethernet`; null if unknown.
     unknown: What could not be read, and why."""
 
-    name: InterfaceName
-    pci: PciAddress | None = None
-    state: Word | None = None
+    name: shareable.InterfaceName
+    pci: shareable.PciAddress | None = None
+    state: shareable.Word | None = None
     rate: float | None = None
-    link_layer: Word | None = None
+    link_layer: shareable.Word | None = None
     unknown: tuple[Gap, ...] = ()
 
 
@@ -283,16 +270,16 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True):
     rdma: The RDMA device of the interface.
     steps: The number of PCI hops to the GPU of its rank."""
 
-    name: InterfaceName
+    name: shareable.InterfaceName
     up: bool | None = None
-    kind: Word | None = None
-    addresses: tuple[IpAddress, ...] = ()
-    driver: Word | None = None
+    kind: shareable.Word | None = None
+    addresses: tuple[shareable.IpAddress, ...] = ()
+    driver: shareable.Word | None = None
     speed: float | None = None
     mtu: int | None = None
     node: int | None = None
-    pci: PciAddress | None = None
-    rdma: InterfaceName | None = None
+    pci: shareable.PciAddress | None = None
+    rdma: shareable.InterfaceName | None = None
     steps: int | None = None
 
     @property
@@ -321,7 +308,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     interfaces: tuple[Interface, ...] = ()
     switch_links: tuple[SwitchLink, ...] = ()
     routing: Routing = "spread"
-    stated: dict[StatedKey, StatedValue] = {}
+    stated: dict[shareable.StatedKey, shareable.StatedValue] = {}
     assumed: tuple[Assumption, ...] = ()
     unknown: tuple[Gap, ...] = ()
 
@@ -348,7 +335,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     pcie_replays: PCIe replays between the first and the last reading; null if unknown, or for a
         single reading."""
 
-    memory: MemoryName
+    memory: shareable.MemoryName
     count: int
     seconds: float = 0.0
     link_speed: float | None = None
@@ -357,7 +344,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     clock_max: float | None = None
     temperature_max: float | None = None
     power_max: float | None = None
-    throttled: tuple[Word, ...] = ()
+    throttled: tuple[shareable.Word, ...] = ()
     pcie_replays: int | None = None
 
 
