@@ -1,4 +1,4 @@
-"""A run, as `--json` writes it. Absent is null, never 0; figures are in the result's SI base unit."""
+"""A run, as `--json` writes it. Absent is null, never 0; figures are in SI base units."""
 
 from __future__ import annotations
 
