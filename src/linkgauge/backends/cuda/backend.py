@@ -39,13 +39,13 @@ from .group import CudaGroup, streams_of
 from .load import loaded
 from .matmul import CudaProductWork, Products
 from .memory import HOST_KINDS, CudaBuffer, address_in, ours
-from .nccl.collectives import ENGINE, NcclCommunicators, Passage, PassingWork
+from .nccl.collectives import ENGINE, NcclCommunicators, Passage, passing
 from .nvml.library import NvmlTelemetry
-from .pieces import PieceCopies, pieces_launch
+from .pieces import piece_copies, pieces_launch
 from .queue import CudaQueue, EnqueuingGroup, by_the_driver, enqueued
 from .settings import DEFAULT, CopySettings, chosen, defaults
 from .verify import Verifier
-from .work import CudaKernelWork, PeerCopy, StreamWork, blocking, copying, reading, writing
+from .work import StreamWork, blocking, copying, kernel_work, peer_copy, reading, writing
 
 UNGATED = frozenset({"pageable", "managed"})
 """Kinds of host memory for which a copy's call may wait until the copy is done."""
@@ -259,13 +259,13 @@ class CudaBackend(Offering):
         try:
             for place, copy in enumerate(copies):
                 if place in passages:
-                    works.append(PassingWork(passages[place], copy))
+                    works.append(passing(passages[place], copy))
                     continue
                 own = settings or self.settings_of(copy.transfer, does.name)
                 works.append(self._work(copy, own, does))
             kinds = {memory.kind for copy in copies for memory in copy.transfer.memories}
             # The queues cannot hold a loop of pieces behind a gate.
-            if kinds & UNGATED or any(isinstance(work, PieceCopies) for work in works):
+            if kinds & UNGATED or any(work.kind == "graph" for work in works):
                 each = zip(works, streams_of(works), strict=True)
                 return ThreadedGroup([blocking(*one) for one in each])
             aligned = all(copy.warm_ups is None for copy in copies)
@@ -350,13 +350,13 @@ class CudaBackend(Offering):
     def _copy(self, device: CudaDevice, copy: Copy, settings: CopySettings) -> StreamWork:
         """Returns the work that moves bytes from one memory to another."""
         if self._is_left_to_the_driver(copy.transfer):
-            return PeerCopy(device, self._peer_ends(copy))
+            return peer_copy(device, self._peer_ends(copy))
         ends = address_in(copy.destination), address_in(copy.source)
         pieces = self._engines.pieces
         if pieces is not None and not copy.transfer.both_ways:
             if copy.transfer.engine.kind == "ce":
-                return PieceCopies(device, *ends, copy.size, pieces)
-            return CudaKernelWork(device, pieces_launch(device, *ends, copy.size, pieces), True)
+                return piece_copies(device, *ends, copy.size, pieces)
+            return kernel_work(device, pieces_launch(device, *ends, copy.size, pieces), True)
         return copying(device, copy, ends, settings)
 
     def _is_left_to_the_driver(self, transfer: Transfer) -> bool:
