@@ -7,7 +7,7 @@ before the first call until all streams are done."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from ctypes import c_int, c_size_t, c_void_p
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from linkgauge.backends.cuda.device import CudaDevice
 from linkgauge.backends.cuda.memory import CudaBuffer, address_in, ours
 from linkgauge.backends.cuda.work import StreamWork, warm_ups
 from linkgauge.backends.protocol import Copy
+from linkgauge.backends.rules import Reason, of_part
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.operations.collective import Collective
@@ -104,16 +105,13 @@ class NcclCommunicators:
                 raise
         return self._nccl
 
-    def refusal(self, transfer: Transfer) -> Unsupported | str | None:
-        """Returns the reason why NCCL cannot carry out a transfer, or None if it can."""
-        owner = transfer.engine.owner
-        if any(memory != owner for memory in (transfer.source, transfer.destination)):
-            return f"{transfer}: a rank's part of a collective starts and ends in its own memory"
+    def rules(self, transfer: Transfer) -> Iterator[tuple[object, Reason]]:
+        """Refuses what NCCL cannot carry out."""
+        yield of_part(transfer)
         try:
             self.nccl  # noqa: B018  # loads it
         except Unsupported as refusal:
-            return refusal
-        return None
+            yield True, refusal
 
     def remarks(self) -> tuple[str, ...]:
         """Returns remarks on NCCL: its version, and the environment variables that change its
