@@ -88,7 +88,8 @@ def of_exchange(transfer: Transfer, cpus: Container[int | None]) -> Iterator[Rul
 def of_part(transfer: Transfer) -> Rule:
     """Refuses a rank's part of a collective that is not in the rank's own memory."""
     part = "a rank's part of a collective starts and ends in its own memory"
-    within = {transfer.source, transfer.destination} == {transfer.engine.owner}
+    own = transfer.engine.owner
+    within = transfer == Transfer(own, own, transfer.engine, transfer.scale)
     return not within, f"{transfer}: {part}"
 
 
