@@ -53,7 +53,7 @@ from .protocol import (
     Pattern,
     Timing,
 )
-from .rules import exchange_refusal, of_threads
+from .rules import of_exchange, of_threads, refused
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
@@ -190,9 +190,9 @@ class HostBackend(Offering):
 
     def refusal(self, transfer: Transfer) -> str | None:
         if transfer.source.is_cpu:
-            return exchange_refusal(transfer, self._all_cpus)
+            return refused(of_exchange(transfer, self._all_cpus))
         cpus = {index: node.cpus for index, node in self._nodes.items()}
-        return next(of_threads(transfer, cpus, native.KINDS), None)
+        return refused(of_threads(transfer, cpus, native.KINDS))
 
     def ready(self, does: Operation, transfers: int) -> None:
         """Searches for the fastest kernels, unless the operation chooses none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Hashable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
@@ -236,6 +236,13 @@ def pinned_words(device: CudaDevice, kind: type[_Word], count: int) -> ctypes.Ar
     flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
     size = count * ctypes.sizeof(kind)
     return (kind * count).from_address(int(device.call("cuMemHostAlloc", size, flags)))
+
+
+def device_memory(device: CudaDevice, size: int, made: ExitStack, about: str = "") -> int:
+    """Allocates memory of the device, and returns its address. `made` frees it."""
+    address = int(device.call("cuMemAlloc", size, about=about))
+    made.callback(device.call, "cuMemFree", address)
+    return address
 
 
 # Access of devices to each other's memory.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from ctypes import c_int, c_uint32, c_uint64
 from typing import Any
 
 from linkgauge.backends.protocol import MOST_LAPS, Pattern
 from linkgauge.model.errors import InputError, Unsupported
 
-from .device import CudaDevice, KernelLaunch
+from .device import CudaDevice, KernelLaunch, device_memory
 from .memory import CudaBuffer
 from .settings import CopySettings
 
@@ -26,11 +27,11 @@ _NANO = 1e-9
 class Marks:
     """Words in device memory where a kernel records its progress. The gate records the time of its
     opening at `opened`. The kernel counts its steps at `steps`, and then records its start and the
-    end of each lap. Times are in nanoseconds of the device's clock."""
+    end of each lap. Times are in nanoseconds of the device's clock. `made` frees the words."""
 
-    def __init__(self, device: CudaDevice) -> None:
+    def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self._device = device
-        self.opened = int(device.call("cuMemAlloc", _SIZE))
+        self.opened = device_memory(device, _SIZE, made)
         self.steps = self.opened + _WORD
         self.laps = c_uint64(1)
 
@@ -45,9 +46,6 @@ class Marks:
         self._device.call("cuMemcpyDtoH", found, self.opened, _SIZE)
         opened, _, *times = memoryview(found).cast("Q")
         return tuple((at - opened) * _NANO for at in times[: self.laps.value + 1])
-
-    def free(self) -> None:
-        self._device.call("cuMemFree", self.opened)
 
 
 UNIT = 16

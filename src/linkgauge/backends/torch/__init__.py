@@ -35,8 +35,8 @@ from linkgauge.registry import operation
 
 from . import refusals
 from .buffer import TorchBuffer, allocate, own
-from .gated import CopyWork, GatedGroup, GatedWork, streams_of, threaded
-from .kernels import TorchKernelWork
+from .gated import GatedGroup, GatedWork, copying, streams_of, threaded
+from .kernels import by_kernel
 from .matmul import TorchProductWork
 from .runtime import TorchDevice, discover
 
@@ -126,7 +126,7 @@ class TorchBackend(Holding[TorchBuffer]):
         check_alone(copies)
         unit = self._units[copies[0].transfer.engine.owner]
         work = TorchProductWork(unit, copies[0], does.name)
-        return self._group(copies, [work]), work
+        return self._group(copies, [GatedWork((unit,), work.enqueue)]), work
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
         """Returns a group that runs an AI workload on the device of the transfer's engine. Raises
@@ -153,8 +153,8 @@ class TorchBackend(Holding[TorchBuffer]):
     def _work(self, copy: Copy, does: Operation) -> GatedWork:
         units = self._units_of(copy.transfer)
         if copy.transfer.engine.kind == "sm":
-            return TorchKernelWork(units[0], copy, does)
-        return CopyWork(units, copy)
+            return by_kernel(units[0], copy, does)
+        return copying(units, copy)
 
     def unit(self, memory: Memory) -> TorchDevice:
         """Returns the device that has this memory."""

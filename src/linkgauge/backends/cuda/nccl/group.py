@@ -65,17 +65,13 @@ class RankData:
         """Compares `count` elements with the expected data. Returns the number of wrong elements,
         and the index of the first one (0 if there are none)."""
         place = _Origin(origin.first, origin.chunk, origin.base)
-        words = [verify.new_word(device) for _ in range(2)]
-        try:
+        with ExitStack() as made:
+            words = [verify.new_word(device, made) for _ in range(2)]
             for word, byte in zip(words, (0, 0xFF), strict=True):
                 device.driver.call("cuMemsetD8Async", word, byte, _WORD, device.aside)
             arguments = (address, count, self._of, place, *words)
             verify.run(device, self._launch(device, "count_wrong", count, arguments))
             number, first = (verify.read_word(device, word) for word in words)
-        finally:
-            with suppress(BackendError):  # a lost device has already been reported
-                for word in words:
-                    device.call("cuMemFree", word)
         return number, first if number else 0
 
     def _launch(

@@ -144,6 +144,23 @@ class Questions:
         return None if value is None else bool(value)
 
 
+def is_lost(asked: Questions) -> bool:
+    """Whether NVML reports the device as lost."""
+    library = asked.library
+    try:
+        library.nvmlDeviceGetTemperature(asked.handle, library.NVML_TEMPERATURE_GPU)
+    except Exception as error:  # noqa: BLE001  # the binding's errors share no base class
+        return getattr(error, "value", None) == GPU_IS_LOST
+    return False
+
+
+def text(value: Any) -> str | None:
+    """Returns an answer of NVML as text. Older versions of the package answer in bytes."""
+    if value is None:
+        return None
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
 class Identified(Protocol):
     """A device as CUDA names it, so that NVML can find it."""
 
@@ -211,15 +228,11 @@ class NvmlTelemetry:
         """Returns the name of the first lost device, or None if no device is lost."""
         for device in self._devices:
             try:
-                asked = self._questions(device)
-                asked.library.nvmlDeviceGetTemperature(
-                    asked.handle, asked.library.NVML_TEMPERATURE_GPU
-                )
-            except DeviceLost:
+                lost = is_lost(self._questions(device))
+            except LinkgaugeError as error:
+                lost = isinstance(error, DeviceLost)
+            if lost:
                 return f"cuda:{device.index}"
-            except Exception as error:  # noqa: BLE001  # the binding's errors share no base class
-                if getattr(error, "value", None) == GPU_IS_LOST:
-                    return f"cuda:{device.index}"
         return None
 
     def _questions(self, device: Identified) -> Questions:
