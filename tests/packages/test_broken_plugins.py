@@ -14,7 +14,7 @@ import pytest
 
 import broken_plugins_kit as kit
 from command_kit import WIDTH, folder_of, linkgauge
-from linkgauge.machine.processes.child import AGAIN_SECONDS
+from linkgauge.machine.processes.signals import AGAIN_SECONDS
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 PACKAGES = [one for one in kit.BROKEN if FULL or one.name in kit.QUICK]
