@@ -127,6 +127,8 @@ BACKENDS = (
            more=(*OF_BACKEND, _HOST_COPY)),
     Broken("backend-none", BACKEND, "def create(*a, **k): return None",
            more=(_HOST_COPY, *OF_BACKEND[:1])),
+    Broken("backend-taken", "Room('NAME', ranks={'cuda': 'NAME_code:create'})", clashes=1,
+           more=(_HOST_COPY,)),
     Broken("backend-dies", BACKEND, "import os\ndef create(*a, **k): os._exit(9)",
            more=(_HOST_COPY, *OF_BACKEND[:1])),
 )  # fmt: skip
@@ -205,6 +207,7 @@ QUICK = (
     "latin",
     "escapes",
     "checks",
+    "backend-taken",
     "own",
     "blocks",
     "takes-signals",

@@ -103,8 +103,8 @@ class Hook(NamedTuple):
     @contextmanager
     def asked(self, *, prints: bool = False) -> Iterator[None]:
         """Runs a block of code that the user asked for. Raises PluginFailed if code of a plug-in
-        fails, except for a LinkgaugeError, which stays. `prints` is for code whose output on stdout
-        is what the user wants."""
+        fails, except for a LinkgaugeError, which stays. `prints` is for code that may take long and
+        whose output on stdout stays there: what the user wants, and what a worker does."""
         if self.is_ours:
             yield
             return
