@@ -194,18 +194,21 @@ def create(engines, host_of):
            more=(("report", "KEPT/run.json", "-o", "kept.html"),)),
 )  # fmt: skip
 SHADOWING = Broken(
-    "shadows", "Room('NAME', checks=('json:loads',))",
-    files=(("msgspec.py", "raise RuntimeError('shadowed')"), ("typing_extensions.py", "")),
+    "shadows", "Room('NAME')",
+    files=(("msgspec.py", "raise RuntimeError('shadowed')"), ("typing_extensions.py", ""),
+           ("rich.py", ""), ("json.py", "")),
+    more=(REPORT, SHOW, (*RUN, "--fault", "crash sim:0")),
 )  # fmt: skip
-"""It replaces a package that linkgauge needs: Python itself then does not find the right one."""
+"""It has packages of names that linkgauge needs."""
 
-BROKEN = (*AT_IMPORT, *METADATA, *TYPES, *CHECKS, *BACKENDS, *BENCHMARKS, *OWN, *FURTHER)
+BROKEN = (SHADOWING, *AT_IMPORT, *METADATA, *TYPES, *CHECKS, *BACKENDS, *BENCHMARKS, *OWN, *FURTHER)
 QUICK = (
     "exits",
     "interrupts",
     "printing",
     "latin",
     "escapes",
+    "shadows",
     "checks",
     "backend-taken",
     "own",
