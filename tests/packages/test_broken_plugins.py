@@ -14,7 +14,7 @@ import pytest
 
 import broken_plugins_kit as kit
 from command_kit import WIDTH, folder_of, linkgauge
-from linkgauge.machine.processes.child import AGAIN_SECONDS
+from linkgauge.machine.processes.signals import AGAIN_SECONDS
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 PACKAGES = [one for one in kit.BROKEN if FULL or one.name in kit.QUICK]
@@ -93,12 +93,28 @@ def test_a_broken_plug_in_is_named_and_harms_nothing(package, without, kept, tmp
     assert named or package.is_silent
 
 
-def test_a_package_that_hides_one_that_linkgauge_needs_is_named_in_a_line(tmp_path):
-    site = kit.SHADOWING.lay(tmp_path / "site")
-    done = linkgauge(*kit.LIST, PYTHONPATH=site)
+def test_another_package_of_a_name_that_linkgauge_needs_is_named_in_a_line(tmp_path):
+    """One that is no plug-in's and is found first."""
+    module = tmp_path / "msgspec.py"
+    module.write_text("raise RuntimeError('shadowed')")
+    done = linkgauge(*kit.LIST, PYTHONPATH=tmp_path)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == (
-        f"linkgauge: msgspec ({site / 'msgspec.py'}) cannot be loaded: RuntimeError: shadowed\n"
+        f"linkgauge: msgspec ({module}) cannot be loaded: RuntimeError: shadowed\n"
+    )
+
+
+def test_a_plug_in_hides_no_package_only_if_its_own_record_has_it(tmp_path):
+    """Two plug-ins of a folder: the one whose record has the module is named."""
+    site = kit.SHADOWING.lay(tmp_path / "site")
+    kit.Broken("other", "Room('NAME')").lay(site)
+    for name, files in (("shadows", "msgspec.py,,\n"), ("other", "other_room.py,,\n")):
+        (site / f"{name}-1.0.dist-info/RECORD").write_text(files)
+    done = linkgauge(*kit.LIST, PYTHONPATH=site)
+    assert done.returncode == 0
+    assert done.stderr == (
+        f"linkgauge: {site / 'msgspec.py'} of shadows 1.0 is left out: "
+        "another package has this name\n"
     )
 
 

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from itertools import chain
-from operator import attrgetter
+from math import isfinite
 from statistics import fmean
 from typing import NamedTuple
 
 import msgspec
 
+from linkgauge.backends import hook_of_backends
 from linkgauge.backends.protocol import (
     Backend,
     CheckedGroup,
@@ -28,7 +29,7 @@ from linkgauge.backends.protocol import (
     Wrong,
     follows,
 )
-from linkgauge.engine.workers.messages import FIRST, Visit, failed
+from linkgauge.engine.workers.messages import FIRST, Visit, failed, received
 from linkgauge.engine.workers.ranges import marked, profiled_by
 from linkgauge.model.documents.result import CellResult, Definition
 from linkgauge.model.errors import BackendError, LinkgaugeError, Phase, Unsupported
@@ -139,15 +140,20 @@ def measure_together(
 ) -> Visited:
     """Measures cells in one visit, all at the same time. `on_phase` is called as each phase begins,
     and with "measure" after each sample. Errors of a cell are not raised. They become the status
-    and reason of the cell's result."""
+    and reason of the cell's result. So do all failures of a plug-in's backend."""
     together = _Together(cells, settings, on_phase, visit, known)
+    transfers = chain.from_iterable(cell.planned.transfers for cell in cells)
+    hook = hook_of_backends(transfer.engine.owner.backend for transfer in transfers)
     try:
-        return together.carry_out(pool)
+        with hook.asked(prints=True):
+            try:
+                visited = together.carry_out(pool)
+            finally:
+                pool.take_back()
+            return visited if hook.is_ours else visited._replace(cells=received(visited.cells))
     except LinkgaugeError as error:
         if len(cells) == 1 or cells[0].planned.at_once:
             return Visited(tuple(failed(cell.planned, together.phase, error) for cell in cells))
-    finally:
-        pool.take_back()
     # One failing cell must not cost the others: measure each alone.
     alone = (measure_together([cell], settings, pool, on_phase, visit, known) for cell in cells)
     return Visited(tuple(result for one in alone for result in one.cells))
@@ -288,8 +294,10 @@ class _Together:
         return msgspec.structs.replace(group.pace, laps=1)
 
     def _check(self, timings: Sequence[Timing]) -> None:
-        spans, seconds = (map(attrgetter(name), timings) for name in ("span", "seconds"))
-        if min(spans) <= 0 or min(chain.from_iterable(seconds)) <= 0:
+        times = [one for timing in timings for one in (timing.span, *timing.seconds)]
+        if not isfinite(sum(times)):
+            raise BackendError("timing", "the backend's clock gave no finite number of seconds")
+        if min(times) <= 0:
             raise BackendError("timing", "too short for the clock: raise --loops")
 
     def _wrong(self, group: Group) -> str | None:

@@ -297,7 +297,7 @@ class Measurement:
                     continue
                 at = backend.first_mismatch(buffer, copy.size, pattern, copy.seed)
                 if at is not None:
-                    yield f"{copy.transfer}: {buffer.memory} is wrong at byte {at} of {copy.size}"
+                    yield f"{copy.transfer}: {buffer.memory} is wrong at byte {at:d} of {copy.size}"
 
     def report(
         self,

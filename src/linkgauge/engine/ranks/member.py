@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 import time
@@ -12,8 +11,8 @@ from pathlib import Path
 
 from linkgauge.backends.mpi.world import leave
 from linkgauge.engine.request import RunRequest
-from linkgauge.machine.processes.child import ENDING
 from linkgauge.machine.processes.launch import Launch
+from linkgauge.machine.processes.signals import ignore_ending
 from linkgauge.machine.processes.wire import is_first
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.ranks import LostRank, RankLost
@@ -34,8 +33,7 @@ AGAIN_SECONDS = 0.1
 
 def take_part(launch: Launch, request: RunRequest) -> int:
     """Takes part in rank 0's run until the run is over. Returns the exit code."""
-    for number in ENDING:  # which a terminal or a batch system sends to all: rank 0 ends the run
-        signal.signal(number, signal.SIG_IGN)
+    ignore_ending()  # a terminal or a batch system sends them to all: rank 0 ends the run
 
     def left(agent: Agent, how: str | None) -> None:
         """Ends this process at once, after a rank was lost. Records the loss first if it is that of

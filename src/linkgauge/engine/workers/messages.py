@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.machine.processes.channel import encode, value_of
 from linkgauge.model.documents.result import CellResult, PlannedCell, Status
 from linkgauge.model.errors import LinkgaugeError, OutcomeKind, Phase, TookTooLong, Unsupported
 from linkgauge.model.hardware.inventory import Inventory
@@ -165,6 +166,12 @@ def beside_unable(
     if able := [at for at in range(len(cells)) if at not in results]:
         results |= dict(zip(able, measure(tuple([cells[at] for at in able])), strict=True))
     return tuple([results[at] for at in range(len(cells))])
+
+
+def received(cells: tuple[CellResult, ...]) -> tuple[CellResult, ...]:
+    """Returns results as another process receives them. Raises an exception if a value has a type
+    that cannot be sent."""
+    return value_of(msgspec.Raw(encode(cells)), tuple[CellResult, ...])
 
 
 def refused(planned: PlannedCell, error: LinkgaugeError) -> CellResult:

@@ -55,7 +55,7 @@ class LiveRounds(Rounds):
 
     def __exit__(self, *error: object) -> None:
         self._bar.close()
-        self._ending.__exit__()
+        self._ending.__exit__(None, None, None)
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
