@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from linkgauge.model.cell_id import sheet_id
+from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.history import figure_of
 from linkgauge.model.documents.result import CellResult, Result, Run, Status, Verdict
 from linkgauge.model.units import Better
@@ -99,23 +99,18 @@ def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
     for cell in result.cells:
         yield _row(run, result, cell)
     if not result.cells:
-        yield CellRow(
-            run.id, run.label, result.benchmark, result.backend, size_without_cells(result),
-            "", "", "", result.status, "unknown", result.unit, result.better,
-            reason=result.reason, simulated=result.simulated,
-        )  # fmt: skip
+        own = {"run": run.id, "size": size_without_cells(result)}
+        no_cell = {"row": "", "column": "", "transfers": "", "verdict": "unknown"}
+        yield by_name(CellRow, result, run, **own, **no_cell)
 
 
 def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
-    known, summary = figure_of(result, cell, sheet_id(result)), cell.summary
-    least, most = (None, None) if summary is None else (summary.min, summary.max)
-    expected = cell.expected.achievable if cell.expected is not None else None
-    return CellRow(
-        run.id, run.label, known.id.benchmark, known.id.backend, size_of(result, cell),
-        known.id.row, known.id.column, known.id.transfers, known.status, known.verdict,
-        known.unit, known.better, known.value, known.median, known.low, known.high,
-        known.slow_p95, known.slow_p99, least, most, known.n, expected,
-        cell.share(expected, known.value), cell.reason, result.simulated,
+    figure = figure_of(result, cell)
+    expected = None if cell.expected is None else cell.expected.achievable
+    return by_name(
+        CellRow, figure, cell, cell.summary, result, run,
+        run=run.id, size=size_of(result, cell), expected=expected,
+        share=cell.share(expected, figure.figure),
     )  # fmt: skip
 
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from linkgauge.model.cell_id import CellId, SheetId, numbered
+from linkgauge.model.by_name import by_name
+from linkgauge.model.cell_id import CellId, numbered
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import Better
 
@@ -34,18 +35,20 @@ class SeriesId(CellId, frozen=True, gc=False, omit_defaults=False):
         return SeriesId(*(getattr(self, name) for name in SeriesId.__struct_fields__))
 
 
-class Figure(msgspec.Struct, frozen=True, gc=False):
-    """The figure of a cell in a run, in its `unit`. `value` is the headline. `median` is the median
-    of the `n` samples, with the interval from `low` to `high`; `slow_p95` and `slow_p99` are
+class Figure(SeriesId, frozen=True, gc=False, kw_only=True):
+    """The figure of a cell in a run, in its `unit`. `figure` is the headline. `median` is the
+    median of the `n` samples, with the interval from `low` to `high`; `slow_p95` and `slow_p99` are
     percentiles of the slow side. `expected` is the expected figure, and `nominal` the figure
-    expected with all links at their best. None marks a figure that does not exist."""
+    expected with all links at their best. None marks a figure that does not exist.
 
-    id: SeriesId
+    A field that is added here is a column of the history and is read from there, and comparisons
+    and exported rows have it, if a field of the cell's result or its statistics has that name."""
+
     unit: str
     better: Better
     status: Status
     verdict: Verdict = "unknown"
-    value: float | None = None
+    figure: float | None = None
     median: float | None = None
     low: float | None = None
     high: float | None = None
@@ -58,31 +61,21 @@ class Figure(msgspec.Struct, frozen=True, gc=False):
 
 def figures_by_result(results: Iterable[Result]) -> Iterator[tuple[Result, list[Figure]]]:
     """Yields each result with the figures of its cells."""
-    for result, of, repeat in numbered(results):
-        yield result, [figure_of(result, cell, of, repeat) for cell in result.cells]
+    for result, _, repeat in numbered(results):
+        yield result, [figure_of(result, cell, repeat) for cell in result.cells]
 
 
-def figure_of(result: Result, cell: CellResult, of: SheetId, repeat: int = 0) -> Figure:
-    transfers = " & ".join(map(str, cell.transfers))
-    name = SeriesId(*of, *cell.place, repeat, transfers, cell.definition or "")
-    expected, summary = cell.expected, cell.summary
-    low, high = (summary.ci95 if summary is not None else None) or (None, None)
-    return Figure(
-        name,
-        result.unit,
-        result.better,
-        cell.status,
-        cell.verdict,
-        cell.headline,
-        median=None if summary is None else summary.median,
-        low=low,
-        high=high,
-        slow_p95=None if summary is None else summary.slow_p95,
-        slow_p99=None if summary is None else summary.slow_p99,
-        n=0 if summary is None else summary.n,
-        expected=None if expected is None else expected.figure,
-        nominal=None if expected is None else expected.nominal,
-    )
+def figure_of(result: Result, cell: CellResult, repeat: int = 0) -> Figure:
+    low, high = (cell.summary.ci95 if cell.summary is not None else None) or (None, None)
+    return by_name(
+        Figure, cell, cell.summary, result,
+        repeat=repeat,
+        transfers=" & ".join(map(str, cell.transfers)),
+        definition=cell.definition or "",
+        figure=cell.headline, low=low, high=high,
+        expected=cell.expected and cell.expected.figure,
+        nominal=cell.expected and cell.expected.nominal,
+    )  # fmt: skip
 
 
 DESCRIPTION = "description"

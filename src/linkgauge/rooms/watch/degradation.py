@@ -66,9 +66,9 @@ class Degradation:
         series: dict[SeriesId, list[float]] = {}
         for run in runs:
             for figure in run.figures:
-                known = figure.status == "pass" and figure.id.sheet in better
-                if known and figure.value is not None:
-                    series.setdefault(figure.id, []).append(figure.value)
+                known = figure.status == "pass" and figure.sheet in better
+                if known and figure.figure is not None:
+                    series.setdefault(figure.cell, []).append(figure.figure)
         for cell, figures in series.items():
             usual = self._usual(figures[::-1], is_rate=better[cell.sheet] == "higher")
             self._cells.setdefault(cell, _State()).usual.extend(usual)
