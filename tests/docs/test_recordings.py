@@ -49,4 +49,5 @@ def test_a_recorded_run_is_read_and_names_nobody(recordings, tmp_path):
     assert (cell.status, len(cell.samples)) == ("pass", 3)
     assert run.machine.host.hostname == "host-1"
     assert not run.machine.inventory.interfaces
+    assert run.machine.inventory.host.command_line is None
     assert "`01`: exit 0" in (tmp_path / "README.md").read_text("utf-8")
