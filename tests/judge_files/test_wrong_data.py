@@ -150,3 +150,30 @@ def test_what_linkgauge_prints_as_a_tool_of_wrong_bytes_fails(tool):
     run, cells = _judged(done.stdout + done.stderr)
     assert any(cell.status == "fail" for cell in cells)
     assert outcome_of(run).code == 1
+
+
+@pytest.mark.parametrize("other", ["alike", "slow", "wrong"])
+def test_a_call_that_failed_on_one_of_several_hosts_is_an_error(tmp_path, other):
+    """Also if another host has low figures or wrong data."""
+    (case,) = (one for one in CASES if one["name"] == "nvbandwidth-pattern")
+    whole = case["wrong"].partition("Running device_to_host")[0]
+    head, _, table = whole.partition("memcpy CE")
+    error = "[CUDA_ERROR_OUT_OF_MEMORY] out of memory in expression cuMemAlloc(&d, size) in run()"
+    slow = f"{head}memcpy CE{table.replace('55.2', '27.0')}"
+    (tmp_path / "a").write_text(whole)
+    (tmp_path / "b").write_text(f"{head}{error}\n")
+    (tmp_path / "c").write_text({"alike": whole, "slow": slow, "wrong": case["wrong"]}[other])
+    done = called("judge", "a", "b", "c", cwd=tmp_path)
+    assert done.returncode == 3, done.stdout + done.stderr
+    (verdict,) = (line for line in done.stdout.splitlines() if line.startswith("verdict   "))
+    assert "error" in verdict.split()
+
+
+def test_hosts_that_all_fail_are_several(tmp_path):
+    error = "[CUDA_ERROR_OUT_OF_MEMORY] out of memory in expression cuMemAlloc(&d, size) in run()"
+    for name in "ab":
+        text = f"nvbandwidth Version: v0.8\n\nRunning host_to_device_memcpy_ce.\n{error}\n"
+        (tmp_path / name).write_text(text)
+    done = called("judge", "a", "b", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "2 hosts" in done.stdout
