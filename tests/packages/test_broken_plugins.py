@@ -137,11 +137,11 @@ def _until(process, text):
     return said
 
 
-def _started(code, folder):
-    """Starts the doctor with a check of this code."""
-    site = kit.Broken("slow", kit.CHECK, code).lay(folder)
+def _started(code, folder, room=kit.CHECK, words=kit.DOCTOR):
+    """Starts a command with a plug-in of this code."""
+    site = kit.Broken("slow", room, code).lay(folder)
     return subprocess.Popen(
-        [sys.executable, "-m", "linkgauge", *kit.DOCTOR], cwd=folder, text=True,
+        [sys.executable, "-m", "linkgauge", *words], cwd=folder, text=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         env={**os.environ, **WIDTH, "PYTHONPATH": str(site)},
     )  # fmt: skip
@@ -169,3 +169,26 @@ def test_a_backend_that_takes_long_to_open_is_named_while_it_runs(tmp_path):
     slow, refused = done.stderr.splitlines()
     assert "the backend 'npu' of slow 1.0 still runs after 5 s" in slow
     assert refused.endswith("the backend 'npu' of slow 1.0 failed: SystemExit: 0")
+
+
+HOLDING = "import ctypes\ndef {}(*a, **k):\n    ctypes.PyDLL(None).sleep(60)\n"
+"""Native code that holds the interpreter's lock: no other thread runs, and no signal's handler."""
+
+
+def test_a_backend_of_native_code_that_never_returns_is_named_and_ctrl_c_ends_it(tmp_path):
+    words = ("run", "--backend", "npu")
+    with _started(HOLDING.format("create"), tmp_path, kit.BACKEND, words) as process:
+        assert "the backend 'npu' of slow 1.0 still runs after 5 s" in _until(process, "slow 1.0")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+
+
+def test_a_check_of_native_code_that_never_returns_ends_with_the_quit_key(tmp_path):
+    begun = tmp_path / "begun"
+    code = f"open({str(begun)!r}, 'w').close()\n" + HOLDING.format("c")
+    with _started(code, tmp_path) as process:
+        while not begun.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGQUIT)
+        assert process.wait(30) == -signal.SIGQUIT

@@ -12,7 +12,7 @@ import msgspec
 from linkgauge.cli.tool import Context, Where, measure, opened
 from linkgauge.engine.workers.messages import unmeasured
 from linkgauge.model.documents.result import CellResult, exit_code
-from linkgauge.model.errors import InputError
+from linkgauge.model.errors import InputError, worst_code
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import NULL, Memory
 from linkgauge.model.notation import parse_memory
@@ -100,8 +100,6 @@ def chase(reader: Device, memory: Device) -> Transfer:
 
 
 INTERRUPTED = "interrupted"
-WORST_FIRST = (130, 3, 1, 4, 0)
-"""Exit codes by priority: the result is the first of these codes that occurred."""
 
 
 class Meter:
@@ -179,7 +177,7 @@ class Meter:
     @property
     def exit_code(self) -> int:
         """The worst exit code of all measurements. Not 0 if nothing was measured."""
-        return next((code for code in WORST_FIRST if code in self._codes), 4)
+        return 4 if (worst := worst_code(self._codes)) is None else worst
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from pathlib import Path
 from linkgauge.backends import SHAPED
 from linkgauge.cli.tool import Where, opened, show
 from linkgauge.cli.tool_options import UsageError
+from linkgauge.model.errors import worst_code
 
-from ..copy_cells import WORST_FIRST
 from . import presets, text
 from .cases import AskedTest, Bench, NotMeasured, parse_size, parse_test
 from .environment import TOOL, Common, Variables
@@ -150,7 +150,7 @@ def _measure(common: Common, where: Where, lines: Sequence[Line], size: int) -> 
             codes.append(bench.gauge.exit_code)
         if codes[-1] == 130:
             break
-    return next((code for code in WORST_FIRST if code in codes), 0)
+    return worst_code(codes) or 0
 
 
 def _check(bench: Bench, lines: Sequence[Line]) -> None:

@@ -143,8 +143,10 @@ _SIZE = re.compile(r"\s*Array size = (\d{1,12}) \(elements\)")
 _ELEMENT = re.compile(r"\s*This system uses (\d{1,2}) bytes per array element")
 _MLC = re.compile(r".*?Intel\(R\) Memory Latency Checker - v(\S{1,20})")
 _MLC_RATE = re.compile(rf"\s*(ALL Reads|\d:\d Reads-Writes|Stream-triad like)\s*:\s+({DECIMAL})")
+_MLC_ERROR = re.compile(r"\s*(alloc_mem_onnode\(\): .{1,100}|Buffer allocation failed)")
 _MLC_GRID = re.compile(r"Measuring (?:idle latencies|Memory Bandwidths between nodes)")
 _SYSBENCH = re.compile(rf"\s*events per second:\s+({DECIMAL})")
+_FATAL = re.compile(r"\s*(FATAL: .{1,200})")
 _THREADS = re.compile(r"\s*Number of threads: (\d{1,5})")
 _LIMIT = re.compile(r"\s*Prime numbers limit: (\d{1,9})")
 _KINDS: dict[str, ArrayOperation] = {
@@ -169,15 +171,18 @@ def _stream(lines: Sequence[str]) -> Found | None:
 def _mlc(lines: Sequence[str]) -> Found | None:
     seen = TextScan(lines)
     version = seen.first(_MLC)
-    for number, match in seen.each(_MLC_GRID, _MLC_RATE) if version else ():
-        if match.re is _MLC_GRID:
+    for number, match in seen.each(_MLC_GRID, _MLC_RATE, _MLC_ERROR) if version else ():
+        if match.re is _MLC_ERROR:
+            if not seen.failures:  # else the first line tells the cause
+                seen.fail(match[1])
+        elif match.re is _MLC_GRID:
             grids = (seen.grid(at) for at in range(number + 1, number + 6))
             seen.figures += _of_nodes(next(filter(None, grids), {}), "latencies" in match[0])
         elif match[1] == "ALL Reads":
             place, rate = ("memory_reads", "all", "all"), float(match[2]) * 1e6
             cell = HostFigure("host:0 -> null by cpu")
             seen.figures.append(ToldFigure(*place, rate, 1 << 30, host=cell))
-    return seen.log("Intel MLC", version) if seen.figures else None
+    return seen.log("Intel MLC", version) if seen.figures or seen.failures else None
 
 
 def _of_nodes(grid: Grid, is_latency: bool) -> Iterator[ToldFigure]:
@@ -195,6 +200,7 @@ def _of_nodes(grid: Grid, is_latency: bool) -> Iterator[ToldFigure]:
 def _sysbench(lines: Sequence[str]) -> Found | None:
     if not any("sysbench" in line.lower() or "Prime numbers" in line for line in lines):
         return None
+    is_cpu = any("Prime numbers" in line or "cpu-max-prime" in line for line in lines)
     seen = TextScan(lines)
     threads, limit = int(seen.first(_THREADS, "1")), int(seen.first(_LIMIT, "10000"))
     operation = next((name for name, most in PRIMES.items() if most == limit), None)
@@ -205,7 +211,9 @@ def _sysbench(lines: Sequence[str]) -> Found | None:
     cell = HostFigure(work, RATE.symbol, operation=operation)
     for _, match in seen.each(_SYSBENCH):
         seen.figures.append(ToldFigure(name, "all", str(threads), float(match[1]), 1, host=cell))
-    return seen.log("sysbench cpu") if seen.figures else None
+    for _, match in seen.each(_FATAL) if is_cpu else ():
+        seen.fail(match[1])
+    return seen.log("sysbench cpu") if seen.figures or seen.failures else None
 
 
 read = together(_lscpu, _numactl, _lstopo, _hypervisor, _adapters, _stream, _mlc, _sysbench)

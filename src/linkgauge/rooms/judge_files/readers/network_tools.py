@@ -33,6 +33,8 @@ _SUM = re.compile(
     r"\s*\[\s*(SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
     r"([\d.]{1,14}) ([KMGT]?)bits/sec.*receiver"
 )
+_IPERF_ERROR = re.compile(r"\s*iperf3: (error - .{1,200})")
+"""An error in iperf3's text, and in its JSON without the name. Ctrl-C is no `error - `."""
 _OSU = re.compile(
     r"#\s*OSU MPI(.{0,40}?)(Bi-Directional Bandwidth|Bandwidth|Latency) Test(?:\s+v(\S{1,12}))?"
 )
@@ -132,15 +134,21 @@ def _iperf3(lines: Sequence[str]) -> Found | None:
             seen.figures.append(_figure("nic_tcp_iperf3", 128 << 10, rate / 8, _TCP, count))
             seen.used |= taken
             version = str(_at(document, "start", "version") or "").removeprefix("iperf ")[:20]
-    return seen.log("iperf3", version) if seen.figures else None
+        elif (said := str(_at(document, "error"))).startswith("error - "):
+            seen.fail(said)
+            seen.used |= taken
+    return seen.log("iperf3", version) if seen.figures or seen.failures else None
 
 
 def _iperf3_text(lines: Sequence[str]) -> Found | None:
-    """Reads the last lines of iperf3's text: the sum of several streams, or a single stream."""
+    """Reads the last lines of iperf3's text: the sum of several streams, or a single stream. An
+    error has the program's name."""
     seen = TextScan(lines)
+    for _, match in seen.each(_IPERF_ERROR):
+        seen.fail(match[1])
     found = [match for _, match in seen.each(_SUM)]
     if not found:
-        return None
+        return seen.log("iperf3") if seen.failures else None
     total = next((match for match in found if match[1] == "SUM"), found[0])
     rate = (number_of(total[2]) or 0.0) * 1000 ** " KMGT".index(total[3] or " ") / 8
     streams = str(max(len({match[1] for match in found} - {"SUM"}), 1))
