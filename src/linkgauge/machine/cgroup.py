@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from .tree import Root, number, parse_cpu_list, read_text
+from .tree import Root, number, parse_cpu_list, read_cpu_list, read_text
 
 GROUPS = "sys/fs/cgroup"
 """The folder in which systemd mounts control groups."""
@@ -77,8 +77,7 @@ def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
         f"{sets}{group}/{name}",
         f"dev/cpuset{group}/{name}",
     )
-    found = (parse_cpu_list(read_text(root, place) or "") for place in places)
-    return next(filter(None, found), None)
+    return read_cpu_list(root, *places) or None
 
 
 def memlock_limit(root: Root) -> tuple[int | None, bool]:

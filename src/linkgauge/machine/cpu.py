@@ -11,7 +11,7 @@ import msgspec
 
 from linkgauge.model.hardware.host_details import CpuCache
 
-from .tree import Root, names_in, number, numbered, parse_cpu_list, read_cpus, read_text
+from .tree import Root, names_in, number, numbered, read_cpu_list, read_cpus, read_text
 
 CPUS = "sys/devices/system/cpu"
 
@@ -53,8 +53,7 @@ _ARM_CORES = {
 
 def online_cpus(root: Root) -> tuple[int, ...]:
     """Returns the CPUs that are online."""
-    listed = parse_cpu_list(read_text(root, f"{CPUS}/online") or "")
-    return listed or tuple(
+    return read_cpu_list(root, f"{CPUS}/online") or tuple(
         cpu
         for cpu in numbered(root, CPUS, "cpu")
         if read_text(root, f"{CPUS}/cpu{cpu}/online") != "0"

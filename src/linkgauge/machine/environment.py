@@ -118,14 +118,6 @@ def container(root: Root) -> str | None:
     return "overlay root" if re.search(r"^\S+ / overlay ", mounts, re.MULTILINE) else None
 
 
-def aspm_policy(root: Root) -> str | None:
-    """Returns the policy for saving power on PCIe links (ASPM). In the kernel's list the policy is
-    in brackets: `default [performance] powersave`."""
-    text = read_text(root, "sys/module/pcie_aspm/parameters/policy") or ""
-    match = re.search(r"\[([a-z]{1,20})\]", text)
-    return match[1] if match else None
-
-
 def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
     """Returns what the IOMMU does with the addresses of devices. The second value is the reason if
     this is unknown.

@@ -11,9 +11,17 @@ from linkgauge.model.hardware.machine import Host
 
 from .cgroup import UNLIMITED, memory_groups
 from .cpu import arm_core, last_level_cache, online_cpus
-from .dimms import transparent_huge_pages
 from .numa import read_nodes
-from .tree import ROOT, Root, least, number, parse_meminfo, read_text
+from .tree import (
+    ROOT,
+    TRANSPARENT_HUGE_PAGES,
+    Root,
+    least,
+    number,
+    parse_meminfo,
+    read_choice,
+    read_text,
+)
 
 
 def read_host(root: Root = ROOT) -> Host:
@@ -41,7 +49,7 @@ def read_host(root: Root = ROOT) -> Host:
         memory_total=meminfo.get("MemTotal") if of_nodes is None else of_nodes,
         memory_available=available,
         memlock_limit=_memlock_limit() if here else None,
-        transparent_huge_pages=transparent_huge_pages(root),
+        transparent_huge_pages=read_choice(root, TRANSPARENT_HUGE_PAGES),
         last_level_cache=last_level_cache(root, allowed),
     )
 

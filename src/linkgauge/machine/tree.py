@@ -16,6 +16,7 @@ ROOT = Path("/")
 NODES = "sys/devices/system/node"
 PCI = "sys/bus/pci/devices"
 INTERFACES = "sys/class/net"
+TRANSPARENT_HUGE_PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
 ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 """The address of a PCI function."""
 _MOST_LINKS = 40
@@ -220,11 +221,23 @@ def ranges(numbers: Iterable[int]) -> str:
     )
 
 
+def read_cpu_list(root: Root, *places: str) -> tuple[int, ...]:
+    """Returns the CPUs, or NUMA nodes, in the first of these files that lists any."""
+    found = (parse_cpu_list(read_text(root, place) or "") for place in places)
+    return next(filter(None, found), ())
+
+
 def read_cpus(root: Root, listed: str, masked: str) -> tuple[int, ...]:
     """Returns the CPUs in the file `listed` (list format), or else in the file `masked` (mask
     format)."""
-    cpus = parse_cpu_list(read_text(root, listed) or "")
-    return cpus or parse_cpu_mask(read_text(root, masked) or "")
+    return read_cpu_list(root, listed) or parse_cpu_mask(read_text(root, masked) or "")
+
+
+def read_choice(root: Root, place: str) -> str | None:
+    """Returns the choice that the kernel marks with brackets in a list of choices: `always
+    [madvise] never` is madvise."""
+    match = re.search(r"\[(\w+)\]", read_text(root, place) or "")
+    return match[1] if match else None
 
 
 def parse_meminfo(text: str) -> dict[str, int]:

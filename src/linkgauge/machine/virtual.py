@@ -25,7 +25,7 @@ from .tree import (
     link_name,
     names_in,
     number,
-    parse_cpu_list,
+    read_cpu_list,
     read_line,
     read_text,
     resolve,
@@ -189,5 +189,5 @@ def _running(root: Root, scope: str, name: str) -> RunningDomain:
 def _set(root: Root, group: str, what: str) -> tuple[int, ...] | None:
     """Returns the CPUs or NUMA nodes that a control group may use. A group without its own setting
     has that of the group above."""
-    texts = (read_text(root, f"{group}/cpuset.{what}{end}") for end in (".effective", ""))
-    return next((found for text in texts if (found := parse_cpu_list(text or ""))), None)
+    places = (f"{group}/cpuset.{what}{end}" for end in (".effective", ""))
+    return read_cpu_list(root, *places) or None
