@@ -134,10 +134,11 @@ class Filled(Buffer, Protocol):
 
 
 _Kind = TypeVar("_Kind", bound=Filled)
+_Own = TypeVar("_Own")
 _Group = TypeVar("_Group", bound=Group)
 
 
-def own(buffer: Buffer | None, kind: type[_Kind], name: str) -> _Kind:
+def own(buffer: Buffer | None, kind: type[_Own], name: str) -> _Own:
     """Checks that the buffer belongs to the backend `name`, and returns it. Raises BackendError
     otherwise."""
     if not isinstance(buffer, kind):

@@ -16,7 +16,6 @@ ROOT = Path("/")
 NODES = "sys/devices/system/node"
 PCI = "sys/bus/pci/devices"
 INTERFACES = "sys/class/net"
-TRANSPARENT_HUGE_PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
 ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 """The address of a PCI function."""
 _MOST_LINKS = 40
@@ -186,6 +185,20 @@ def hexadecimal(text: str | None, digits: int = 8) -> int | None:
 def least(*values: int | None) -> int | None:
     """Returns the smallest value that is not None, or None if there is none."""
     return min((value for value in values if value is not None), default=None)
+
+
+def labelled(text: str, label: str) -> str | None:
+    """Returns what follows the label in the first line `label: …` of a text, without blanks at both
+    ends. Returns None if there is no such line."""
+    match = re.search(rf"^{label}[ \t]*:(.*)$", text, re.MULTILINE)
+    return match[1].strip() if match else None
+
+
+def read_node(root: Root, folder: str) -> int | None:
+    """Returns the NUMA node of the device in a folder of sysfs, or None if the kernel does not know
+    it."""
+    node = number(read_text(root, f"{folder}/numa_node"))
+    return None if node is None or node < 0 else node
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:

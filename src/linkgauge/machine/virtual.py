@@ -22,11 +22,13 @@ from .tree import (
     PCI,
     Root,
     hexadecimal,
+    labelled,
     link_name,
     names_in,
     number,
     read_cpu_list,
     read_line,
+    read_node,
     read_text,
     resolve,
 )
@@ -92,7 +94,6 @@ def _functions(root: Root) -> tuple[BusFunction, ...] | None:
 
 
 def _function(root: Root, address: str, folder: str) -> BusFunction:
-    node = number(read_text(root, f"{folder}/numa_node"))
     return BusFunction(
         address=address,
         route=lineage(address, folder),
@@ -100,7 +101,7 @@ def _function(root: Root, address: str, folder: str) -> BusFunction:
         vendor=hexadecimal(read_text(root, f"{folder}/vendor")),
         device=hexadecimal(read_text(root, f"{folder}/device")),
         subsystem=hexadecimal(read_text(root, f"{folder}/subsystem_vendor")),
-        numa_node=node if node is not None and node >= 0 else None,
+        numa_node=read_node(root, folder),
         driver=link_name(root, f"{folder}/driver"),
         iommu_group=number(link_name(root, f"{folder}/iommu_group")),
         windows=tuple(_windows(root, folder)),
@@ -123,9 +124,9 @@ def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
 def _signs(root: Root) -> Iterator[str]:
     """Yields the signs of a virtual machine that files show. They are those of
     systemd-detect-virt."""
-    flags = re.search(r"^flags\s*:(.*)$", read_text(root, "proc/cpuinfo") or "", re.MULTILINE)
+    flags = labelled(read_text(root, "proc/cpuinfo") or "", "flags")
     if flags:
-        has = "has" if "hypervisor" in flags[1].split() else "has no"
+        has = "has" if "hypervisor" in flags.split() else "has no"
         yield f"the CPU {has} flag `hypervisor`"
     vendor = [
         text
