@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from linkgauge.backends.amd import AmdTelemetry
 from linkgauge.backends.iterations import Queue
-from linkgauge.backends.offering import Holding
+from linkgauge.backends.offering import Holding, imported
 from linkgauge.backends.protocol import RESULTS, Backend, Buffer, Copy, Group
 from linkgauge.backends.rules import check_alone
-from linkgauge.model.errors import Unsupported, pip_install
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.hardware.inventory import Accelerator, Telemetry
 from linkgauge.model.hardware.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
@@ -35,12 +35,7 @@ if TYPE_CHECKING:
 def create(engines: EngineSettings, host: Host) -> Backend:
     """Opens the backend for all OpenCL devices. Raises Unsupported with the remedy if pyopencl, a
     runtime or a device is missing."""
-    try:
-        import pyopencl  # noqa: F401
-    except ImportError as error:
-        missing = isinstance(error, ModuleNotFoundError) and error.name == "pyopencl"
-        why = "pyopencl is not installed" if missing else f"pyopencl does not load ({error})"
-        raise Unsupported(f"{why}: {pip_install('linkgauge[opencl]')}") from error
+    imported("pyopencl", "opencl")
     from .runtime import discover
 
     return OpenCL(discover(), host.nodes, engines.pieces)
