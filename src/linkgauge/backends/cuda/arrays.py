@@ -75,10 +75,9 @@ def _launch(
         "SPREAD": int(settings.spread),
         "STREAMING": int(settings.streaming),
     }
-    named = [f"{name}={value}" for name, value in defines.items()]
-    kernel = device.kernel("arrays", "arrays", named)
     arguments = (*ends, copy.size, first_word(copy.seed), word)
-    return KernelLaunch(device, kernel, (blocks, settings.threads), arguments)
+    grid = blocks, settings.threads
+    return KernelLaunch(device, "arrays.arrays", grid, arguments, defines)
 
 
 class ArrayKernels:

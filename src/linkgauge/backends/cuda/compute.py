@@ -22,7 +22,6 @@ from .work import StreamWork, in_pieces
 _THREADS, _BLOCKS_A_MULTIPROCESSOR = 256, 4
 """The threads of a block and the blocks of a multiprocessor. They are enough to keep every
 multiprocessor busy."""
-_WORD = 8
 _STRIDE = 128
 _ACCESSES = 60_000
 """The stride in bytes and the number of accesses in a loop, as in nvbandwidth's pointer chase. All
@@ -36,12 +35,10 @@ class ComputeWork:
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self.rounds = 1.0
         self.work = StreamWork(device, "kernel", self._enqueue, (0, 1))
-        self._wrong = new_word(device, made)
-        device.call("cuMemsetD8Async", self._wrong, 0, _WORD, device.aside)
-        kernel = device.kernel("compute", "multiply_add")
+        self._wrong = new_word(device, made, 0)
         grid = device.multiprocessors * _BLOCKS_A_MULTIPROCESSOR, _THREADS
         arguments = (None, c_float(FACTOR), c_float(SUMMAND), self._wrong)
-        self._launch = KernelLaunch(device, kernel, grid, arguments)
+        self._launch = KernelLaunch(device, "compute.multiply_add", grid, arguments)
         # A kernel is loaded as it first runs, and the driver may wait for that: not behind a gate.
         run(device, self._launch)
 

@@ -39,7 +39,7 @@ class FlagKernel:
         self._device = device
         self._first, self._count = ctypes.c_uint64(0), ctypes.c_uint64(0)
         arguments = (mine, theirs, self._first, self._count, int(LIMIT / _NANO), report)
-        self._launch = KernelLaunch(device, device.kernel("flags", "bounce"), (1, 1), arguments)
+        self._launch = KernelLaunch(device, "flags.bounce", (1, 1), arguments)
         # A kernel is loaded as it is first launched, which would wait for the other side.
         self.start(device.stream(0), 0, 0)
 

@@ -54,8 +54,7 @@ class KernelLoad:
             ends = address_in(copy.destination), address_in(copy.source)
             limit = int(LIMIT / _NANO)
             arguments = (*ends, copy.size // TILE, self._pace, signals, limit, self._done)
-            kernel = device.kernel("load", "load")
-            self._launch = KernelLaunch(device, kernel, (self._blocks, THREADS), arguments)
+            self._launch = KernelLaunch(device, "load.load", (self._blocks, THREADS), arguments)
             self._run(0.0)  # loads the kernel
             share = transfer.load / FULL_LOAD
             if transfer.load != FULL_LOAD:

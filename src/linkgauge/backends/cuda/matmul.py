@@ -30,7 +30,7 @@ from .cublas import BlasHandle, CuBlas, open_cublas
 from .device import CudaDevice, KernelLaunch, device_memory
 from .driver import Driver
 from .group import CudaGroup
-from .verify import read_word, run
+from .verify import new_word, read_word, run
 from .work import StreamWork
 
 _LAUNCHES = 3
@@ -146,8 +146,7 @@ class CudaProductWork:
             for matrix, sums in ((self.b, of_b), (self.product, of_product)):
                 arguments = (matrix, sums, *shape, self._seed)
                 run(self.device, self._launch("fold", count, arguments))
-            first = self._memory(_SUM, made)
-            self.device.call("cuMemsetD8Async", first, 0xFF, _SUM, self.device.aside)
+            first = new_word(self.device, made, 0xFF)
             allowed = c_double(tolerance(self.operation, self.order))
             sums_of = (self.a, of_b, of_product, expected)
             run(self.device, self._launch("compare", count, (*sums_of, *shape, allowed, first)))
@@ -165,10 +164,10 @@ class CudaProductWork:
     def _launch(self, function: str, count: int, arguments: Sequence[Any]) -> KernelLaunch:
         """Returns a launch for `count` items. There is one thread for each item, up to a
         maximum."""
-        kernel = self.device.kernel("matmul", function, (f"NUMBER={self._kind.define}",))
         most = self.device.multiprocessors * _MOST_BLOCKS_A_MULTIPROCESSOR
         grid = (min(-(-count // _THREADS), most), _THREADS)
-        return KernelLaunch(self.device, kernel, grid, arguments)
+        defines = {"NUMBER": self._kind.define}
+        return KernelLaunch(self.device, f"matmul.{function}", grid, arguments, defines)
 
 
 def _number_at(device: CudaDevice, address: int) -> float:

@@ -11,6 +11,7 @@ import msgspec
 
 from linkgauge.backends import native
 from linkgauge.backends.host_memory import NodeMemory, shift_within, usable_cpus
+from linkgauge.backends.offering import own
 from linkgauge.backends.protocol import Buffer, Pattern
 from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import AllocationError, Unsupported
@@ -71,10 +72,7 @@ class CudaBuffer(msgspec.Struct, eq=False):
 
 
 def ours(buffer: Buffer | None) -> CudaBuffer:
-    """Returns the buffer as a CudaBuffer. Another type of buffer is a programming error."""
-    if not isinstance(buffer, CudaBuffer):
-        raise TypeError(f"not a buffer of the cuda backend: {buffer!r}")
-    return buffer
+    return own(buffer, CudaBuffer, "cuda")
 
 
 def address_in(buffer: Buffer | None) -> int:

@@ -23,10 +23,10 @@ def pieces_launch(
     """Returns a kernel that copies `size` bytes in small parts, with one block for each stream.
     Addresses must be multiples of 16. `pieces` says how many bytes a warp accesses at once: 128,
     256 or 512."""
-    kernel = device.kernel("pieces", "copy", (f"PIECE={pieces.size}", f"PAYLOAD={pieces.payload}"))
     threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)
     arguments = (destination, source, size, LOOPS)
-    return KernelLaunch(device, kernel, (pieces.streams, threads), arguments)
+    defines = {"PIECE": pieces.size, "PAYLOAD": pieces.payload}
+    return KernelLaunch(device, "pieces.copy", (pieces.streams, threads), arguments, defines)
 
 
 def piece_copies(

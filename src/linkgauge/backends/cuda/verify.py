@@ -63,9 +63,7 @@ class Verifier:
         if device.index not in self._words:
             self._words[device.index] = new_word(device, self._made)
         word = self._words[device.index]
-        device.enter()
-        # On the same stream as the kernel that uses it, which keeps the order.
-        device.driver.call("cuMemsetD8Async", word, byte, _WORD, device.aside)
+        set_word(device, word, byte)
         return word
 
 
@@ -76,9 +74,19 @@ def run(device: CudaDevice, launch: KernelLaunch) -> None:
     device.driver.call("cuStreamSynchronize", device.aside)
 
 
-def new_word(device: CudaDevice, made: ExitStack) -> int:
-    """Allocates 8 bytes on the device and returns their address. `made` frees them."""
-    return device_memory(device, _WORD, made)
+def new_word(device: CudaDevice, made: ExitStack, byte: int | None = None) -> int:
+    """Allocates 8 bytes on the device and returns their address. `made` frees them. All bytes are
+    set to `byte`, if it is given."""
+    word = device_memory(device, _WORD, made)
+    if byte is not None:
+        set_word(device, word, byte)
+    return word
+
+
+def set_word(device: CudaDevice, word: int, byte: int) -> None:
+    """Sets all bytes of a word to `byte`. The stream is that of the kernels that run aside, which
+    keeps the order."""
+    device.call("cuMemsetD8Async", word, byte, _WORD, device.aside)
 
 
 def read_word(device: CudaDevice, address: int) -> int:

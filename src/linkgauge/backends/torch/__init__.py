@@ -12,17 +12,16 @@ operations on tensors, and `matmul` matrix products."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 from msgspec.structs import replace
 
 from linkgauge.backends.amd import AmdTelemetry
-from linkgauge.backends.offering import Holding
+from linkgauge.backends.offering import Holding, imported
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group
 from linkgauge.backends.rules import check_alone, settle
 from linkgauge.backends.threaded import ThreadedGroup
-from linkgauge.model.errors import Unsupported, pip_install
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.hardware.inventory import Accelerator, Telemetry
 from linkgauge.model.hardware.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
@@ -40,20 +39,11 @@ from .kernels import by_kernel
 from .matmul import TorchProductWork
 from .runtime import TorchDevice, discover
 
-REMEDY = pip_install("linkgauge[ai]")
-
 
 def create(engines: EngineSettings, host: Host) -> Backend:
     """Opens the backend for all devices of torch. Raises Unsupported if torch is missing or cannot
     be loaded."""
-    try:
-        torch = import_module("torch")
-    except (ImportError, OSError) as error:
-        missing = isinstance(error, ModuleNotFoundError) and error.name == "torch"
-        said = (str(error).splitlines() or ["no reason"])[0]
-        why = "torch is not installed" if missing else f"torch does not load ({said})"
-        raise Unsupported(f"{why}: {REMEDY}") from error
-    return TorchBackend(discover(torch), host.nodes, engines)
+    return TorchBackend(discover(imported("torch", "ai")), host.nodes, engines)
 
 
 class TorchBackend(Holding[TorchBuffer]):

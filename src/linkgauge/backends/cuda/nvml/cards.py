@@ -18,8 +18,8 @@ from linkgauge.machine.tree import ROOT, read_text
 from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.machine import Device
 
-from .library import NvmlTelemetry, Questions, open_library, text
-from .nvlink import pci_address
+from .library import NvmlTelemetry, Questions, open_library
+from .nvlink import pci_address, text
 
 _NUMBER = re.compile(r"[0-9]{1,4}")
 _UUID = re.compile(r"GPU-[0-9a-f-]+", re.IGNORECASE)

@@ -154,13 +154,6 @@ def is_lost(asked: Questions) -> bool:
     return False
 
 
-def text(value: Any) -> str | None:
-    """Returns an answer of NVML as text. Older versions of the package answer in bytes."""
-    if value is None:
-        return None
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-
-
 class Identified(Protocol):
     """A device as CUDA names it, so that NVML can find it."""
 

@@ -8,8 +8,8 @@ from linkgauge.machine.tree import ROOT
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, LinkTraffic, LiveDevice
 
-from .library import Questions, describe, is_lost, open_library, text
-from .nvlink import pci_address, traffic_fields
+from .library import Questions, describe, is_lost, open_library
+from .nvlink import pci_address, text, traffic_fields
 
 _KB, _MHZ = 1e3, 1e6
 
