@@ -182,6 +182,7 @@ _USUAL = 0.9
 _LARGE = 1 << 20
 """The size in bytes below which the time to start decides; such figures vary between hosts."""
 _Key = tuple[object, ...]
+_Figure = tuple[Result, CellResult, float]
 
 
 def judged_hosts(
@@ -194,13 +195,13 @@ def judged_hosts(
     by_host = _by_host(texts)
     if len(by_host) < 2:
         return [judged(run_of_texts(texts, machine, label))], 0
-    runs = {host: run_of_texts(some, machine, host) for host, some in by_host.items()}
-    words = {host: _verdict(judged(run)) for host, run in runs.items()}
-    peers = tuple(_compared(host, runs, word) for host, word in words.items())
+    runs = {host: judged(run_of_texts(some, machine, host)) for host, some in by_host.items()}
+    figures = {host: dict(_figures(run)) for host, run in runs.items()}
+    peers = tuple(_compared(host, run, figures) for host, run in runs.items())
     order = sorted(peers, key=lambda o: (o.verdict != "fail", -o.low, o.share or 1.0))
     worst = (runs[one.host] for one in order)
     found = [replace(run, tool=run.tool and replace(run.tool, peers=peers)) for run in worst]
-    return [judged(run) for run in found], int(bool({"fail", "low"} & {*words.values()}))
+    return found, int(any(one.verdict in ("fail", "low") for one in peers))
 
 
 def _verdict(run: Run) -> str:
@@ -238,10 +239,10 @@ def _hostname(text: ReadText) -> str:
     return named.pop() if len(named) == 1 else ""
 
 
-def _compared(host: str, runs: Mapping[str, Run], verdict: str) -> HostFigures:
-    others = [dict(_figures(other)) for name, other in runs.items() if name != host]
+def _compared(host: str, run: Run, figures: Mapping[str, Mapping[_Key, _Figure]]) -> HostFigures:
+    others = [other for name, other in figures.items() if name != host]
     shares = dict[str, float]()
-    for key, (result, cell, figure) in _figures(runs[host]):
+    for key, (result, cell, figure) in figures[host].items():
         theirs = [other[key][2] for other in others if key in other]
         if theirs:
             share = figure / median(theirs)
@@ -250,12 +251,12 @@ def _compared(host: str, runs: Mapping[str, Run], verdict: str) -> HostFigures:
     low = {name: share for name, share in shares.items() if share < _USUAL}
     worst = min(low, key=lambda name: low[name], default="")
     return HostFigures(
-        host=host, medians=dict(_medians(runs[host])), cells=len(shares), low=len(low),
-        worst=worst, share=low.get(worst), verdict=verdict,
+        host=host, medians=dict(_medians(run)), cells=len(shares), low=len(low),
+        worst=worst, share=low.get(worst), verdict=_verdict(run),
     )  # fmt: skip
 
 
-def _figures(run: Run) -> Iterator[tuple[_Key, tuple[Result, CellResult, float]]]:
+def _figures(run: Run) -> Iterator[tuple[_Key, _Figure]]:
     for result in run.results:
         for cell in result.cells:
             if cell.headline and (cell.bytes or result.size) >= min(_LARGE, result.size):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
+from xml.etree.ElementTree import Element
 
 import msgspec
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH
 
 from .failures import MOST_WORDS, meaning_of
-from .lines import Grid, grid_at
+from .lines import Grid, documents_in, grid_at, xml_in
 from .products import product_of
 
 MIB = 1 << 20
@@ -222,14 +223,6 @@ class Log(msgspec.Struct, frozen=True):
         return bool(self.figures or self.failures)
 
 
-class Found(NamedTuple):
-    """The values that a reader made of a text, and the numbers of the lines that it understood."""
-
-    logs: tuple[Log, ...] = ()
-    facts: Facts = Facts()
-    lines: frozenset[int] = frozenset()
-
-
 @cache
 def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
     return re.compile("|".join(one.pattern for one in patterns))
@@ -237,10 +230,12 @@ def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
 
 class TextScan:
     """The lines of a text, the numbers of those that a reader understood so far, and the figures,
-    failures and accelerators that it found there."""
+    failures and accelerators that it found there. What the reader makes of them are `logs` and
+    `told`; without either, the text is not its tool's."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines, self.used = lines, set[int]()
+        self.logs, self.told = list[Log](), list[Facts]()
         self.figures, self.gpus = list[ToldFigure](), dict[int, ToldGpu]()
         self.failures, self.remarks = list[Failure](), list[str]()
 
@@ -252,6 +247,10 @@ class TextScan:
             if is_one(line):
                 self.used.add(number)
                 yield number, next(filter(None, (one.match(line) for one in patterns)))
+
+    def has(self, *patterns: re.Pattern[str]) -> bool:
+        """Whether any line begins as a pattern says."""
+        return any(map(_any_of(patterns).match, self.lines))
 
     def first(self, pattern: re.Pattern[str], default: str = "") -> str:
         """Returns the first group of the first line that begins as the pattern says."""
@@ -294,10 +293,23 @@ class TextScan:
                 self.remarks.append(": ".join(filter(None, failed)))
         self.failures = rest
 
-    def facts(self, **facts: Any) -> Found | None:
-        """Returns these facts and the accelerators, or None if there are none."""
+    def documents(self, key: str) -> Iterator[dict[str, Any]]:
+        """Yields the JSON objects in the text with this key near their beginning. Their lines count
+        as understood."""
+        for document, lines in documents_in(self.lines, key):
+            self.used.update(lines)
+            yield document
+
+    def xml(self, tag: str) -> Element | None:
+        """Returns the first whole XML element of this name. Its lines count as understood."""
+        element, lines = xml_in(self.lines, tag)
+        self.used.update(lines)
+        return element
+
+    def facts(self, **facts: Any) -> None:
+        """Notes these facts and the accelerators, if there are any."""
         told = Facts(gpus=self.gpus, **facts)
-        return Found(facts=told, lines=frozenset(self.used)) if told != Facts() else None
+        self.told += [told] if told != Facts() else []
 
     def log(
         self,
@@ -305,37 +317,29 @@ class TextScan:
         version: str | None = None,
         hosts: tuple[str, ...] = (),
         space: str = "",
+        *,
+        sure: object = False,
         **facts: Any,
-    ) -> Found:
-        """Returns the output of a tool, with the accelerators and these facts."""
+    ) -> None:
+        """Notes the output of a tool, with the accelerators and these facts. Without figures or
+        failures, there is such output only if it is `sure`."""
+        if not sure and not self.figures and not self.failures:
+            return
         self._strike()
         failures = (Failure(test or tool, f"{tool} says: {said}") for test, said in self.failures)
         figures = (
             one._replace(failure=f"{tool} says: {one.failure}") if one.failure else one
             for one in self.figures
         )
-        log = Log(
+        self.logs.append(Log(
             tool, tuple(figures), version or None, hosts,
             tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(self.remarks)), space,
-        )  # fmt: skip
-        return Found((log,), Facts(gpus=self.gpus, **facts), frozenset(self.used))
+        ))  # fmt: skip
+        self.facts(**facts)
 
 
-Reader = Callable[[Sequence[str]], Found | None]
-
-
-def together(*readers: Reader) -> Reader:
-    """Returns a reader that combines the results of several readers."""
-
-    def read(lines: Sequence[str]) -> Found | None:
-        parts = [part for each in readers if (part := each(lines)) is not None]
-        if not parts:
-            return None
-        facts, _ = merged(part.facts for part in parts)
-        logs = tuple(log for part in parts for log in part.logs)
-        return Found(logs, facts, frozenset().union(*(part.lines for part in parts)))
-
-    return read
+Reader = Callable[[TextScan], None]
+"""Reads the output of a tool, and notes in the scan what it says."""
 
 
 _Told = TypeVar("_Told", bound=msgspec.Struct)
