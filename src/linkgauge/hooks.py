@@ -8,7 +8,6 @@ from __future__ import annotations
 import _thread
 import math
 import os
-import signal
 import sys
 import threading
 import time
@@ -16,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from types import FrameType
-from typing import Any, NamedTuple, TextIO, TypeVar, cast
+from typing import Any, NamedTuple, Self, TextIO, TypeVar, cast
 
-from linkgauge.machine.processes.child import AGAIN_SECONDS, ENDING
+from linkgauge.machine.processes.child import AGAIN_SECONDS, Signals
 from linkgauge.machine.processes.launch import is_heard
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.printable import printable
@@ -199,31 +198,30 @@ def _reason(error: BaseException) -> str:
     return printable(said if len(said) <= _MOST_SAID else f"{said[: _MOST_SAID - 1]}…")
 
 
-class _Guard:
+class _Guard(Signals):
     """Guards a block of code of a plug-in."""
 
     def __init__(
         self, hook: Hook, passes: tuple[type[BaseException], ...] = (), *, prints: bool = False
     ) -> None:
+        super().__init__()
         self._hook, self._passes, self._prints = hook, passes, prints
-        self._before: dict[int, Any] = {}
         self._first: float | None = None
         self._end: BaseException | None = None
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         if not self._prints:
             _ASIDE.begin()
             _SLOW.begin(self, self._hook)
-        if threading.current_thread() is threading.main_thread():
-            for number in ENDING:
-                before = signal.getsignal(number)
-                if callable(before):
-                    self._before[number] = before
-                    signal.signal(number, self._interrupt)
+        return super().__enter__()
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
+    def __exit__(
+        self,
+        kind: object = None,
+        error: BaseException | None = None,
+        traceback: object = None,
+    ) -> None:
+        super().__exit__(kind, error, traceback)
         if not self._prints:
             _SLOW.end(self)
             _ASIDE.end()
@@ -233,7 +231,7 @@ class _Guard:
         elif error is not None and error is not self._end and not isinstance(error, self._passes):
             raise PluginFailed(self._hook, _reason(error)) from None
 
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+    def interrupt(self, number: int, frame: FrameType | None) -> None:
         """Remembers what a signal raises: a plug-in may raise KeyboardInterrupt by itself, or catch
         it. If code that is not asked for goes on after a signal, the next one ends the process."""
         now = time.monotonic()
@@ -242,7 +240,7 @@ class _Guard:
         elif now >= self._first + AGAIN_SECONDS and not self._prints:
             os._exit(128 + number)
         try:
-            self._before[number](number, frame)
+            self.before[number](number, frame)
         except BaseException as end:
             self._end = end
             raise

@@ -9,11 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Self
 
-from linkgauge.machine.processes.child import AGAIN_SECONDS, ENDING
-
-Handler = Callable[[int, FrameType | None], object]
+from linkgauge.machine.processes.child import AGAIN_SECONDS, ENDING, Signals
 
 
 def end_like_ctrl_c() -> Callable[[], int]:
@@ -45,30 +42,7 @@ def undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class _Signals:
-    """Handles the signals that end a run by `_interrupt` while this context is open."""
-
-    def __init__(self) -> None:
-        self._before: dict[int, Handler] = {}
-
-    def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            for number in ENDING:
-                before = signal.getsignal(number)
-                if callable(before):
-                    self._before[number] = before
-                    signal.signal(number, self._interrupt)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        raise NotImplementedError
-
-
-class Ending(_Signals):
+class Ending(Signals):
     """Ends a command in two steps while this context is open. The first signal ends measuring, as
     without this context. In a `concluding` block, it only makes `say` say that the block goes on.
     The second signal ends the command at once, by SystemExit with 128 plus the signal's number.
@@ -98,21 +72,21 @@ class Ending(_Signals):
             yield
         number, self._put_off = self._put_off, None
         if number is not None:
-            self._before[number](number, None)
+            self.before[number](number, None)
 
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+    def interrupt(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
         if self._first is None:
             self._first = now
             if not self._concludes:
-                self._before[number](number, frame)
+                self.before[number](number, frame)
             self._put_off = number
             self._say()
         elif now >= self._first + AGAIN_SECONDS:
             raise SystemExit(128 + number)
 
 
-class Interrupts(_Signals):
+class Interrupts(Signals):
     """Delays signals that arrive during a `held` block until the block ends."""
 
     def __init__(self) -> None:
@@ -130,11 +104,11 @@ class Interrupts(_Signals):
         finally:
             self._holds = False
             if self._came is not None:
-                self._interrupt(self._came, None)
+                self.interrupt(self._came, None)
 
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+    def interrupt(self, number: int, frame: FrameType | None) -> None:
         if self._holds:
             self._came = self._came or number
         else:
             self._came = None
-            self._before[number](number, frame)
+            self.before[number](number, frame)

@@ -10,8 +10,11 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
+from types import FrameType
+from typing import Self
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run."""
@@ -20,6 +23,34 @@ AGAIN_SECONDS = 0.3
 GRACE_SECONDS = 10.0
 """The time that a process under a profiler has to end by itself."""
 _PR_SET_PDEATHSIG = 1
+
+
+class Signals:
+    """Handles the signals that end a run by `interrupt` while this context is open."""
+
+    def __init__(self) -> None:
+        self.before: dict[int, Callable[[int, FrameType | None], object]] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():  # which alone gets signals
+            for number in ENDING:
+                before = signal.getsignal(number)
+                if callable(before):
+                    self.before[number] = before
+                    signal.signal(number, self.interrupt)
+        return self
+
+    def __exit__(
+        self,
+        kind: object = None,
+        error: BaseException | None = None,
+        traceback: object = None,
+    ) -> None:
+        for number, before in self.before.items():
+            signal.signal(number, before)
+
+    def interrupt(self, number: int, frame: FrameType | None) -> None:
+        raise NotImplementedError
 
 
 def main(module: str, address: str, parent: int) -> None:

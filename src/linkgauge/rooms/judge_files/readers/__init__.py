@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from linkgauge.rooms.judge_files.failures import FAILED_PATH
 from linkgauge.rooms.judge_files.lines import cleaned, words_in
 from linkgauge.rooms.judge_files.products import shipped
-from linkgauge.rooms.judge_files.told import Facts, Failure, Log, Reader, TextScan, merged
+from linkgauge.rooms.judge_files.scan import Reader, TextScan
+from linkgauge.rooms.judge_files.told import Facts, Failure, Log, merged
 
 
 @cache

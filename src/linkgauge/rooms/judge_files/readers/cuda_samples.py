@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 
 from ..lines import DECIMAL, Grid, grid_at
-from ..told import TextScan, ToldFigure, ToldGpu, copied
+from ..scan import TextScan
+from ..told import ToldFigure, ToldGpu, copied
 
 # p2pBandwidthLatencyTest.
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from linkgauge.model.transfer import Report
 
-from ..told import MIB, HostFigure, TextScan, ToldFigure
+from ..scan import TextScan
+from ..told import MIB, HostFigure, ToldFigure
 
 _TOOL, _SPACE = "gc-hosttraffictest", "ipu"
 _TEST = r"((?:host (?:<-|->) )?buffer(?: (?:<-|->) tile)?)"

@@ -13,7 +13,8 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
 from ..lines import DECIMAL, Grid, index_of
-from ..told import HostFigure, TextScan, ToldFigure, ToldNode
+from ..scan import TextScan
+from ..told import HostFigure, ToldFigure, ToldNode
 
 _FIELD = re.compile(r"\s*([A-Z][A-Za-z0-9 ()/-]{1,40}):\s+(\S.{0,200})")
 _VIRTUAL = re.compile(r"\s*(?:Hypervisor vendor|Virtualization): +(?!VT-x|AMD-V)(\S{1,40})")

@@ -13,7 +13,8 @@ from linkgauge.machine.tree import ADDRESS
 
 from ..lines import DECIMAL
 from ..products import model_of, product_of
-from ..told import Bridge, TextScan, ToldGpu
+from ..scan import TextScan
+from ..told import Bridge, ToldGpu
 
 _HEAD = re.compile(rf"({ADDRESS}|[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]) (.{{3,60}}?): (.{{1,200}})")
 _GPU = re.compile("3D controller|VGA compatible|Processing accelerators|Display controller")

@@ -31,7 +31,8 @@ from linkgauge.model.units import format_size
 from ..failures import meaning_of
 from ..lines import DECIMAL, address_of, index_of, number_of
 from ..products import model_of
-from ..told import Bridge, TextScan, ToldFigure, ToldGpu, ToldNode
+from ..scan import TextScan
+from ..told import Bridge, ToldFigure, ToldGpu, ToldNode
 from .host import count_of_mask
 
 _RANK = re.compile(

@@ -11,7 +11,8 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY
 
 from ..lines import DECIMAL, number_of
-from ..told import HostFigure, TextScan, ToldFigure
+from ..scan import TextScan
+from ..told import HostFigure, ToldFigure
 
 _BETWEEN = "host:0@0 -> host:0@1 by {}"
 _RDMA, _TCP, _MESSAGES = "nic:0@0.rdma", "nic:0@0.tcp", "host:0@0.msg"

@@ -18,7 +18,8 @@ from linkgauge.model.units import unit_of
 
 from ..failures import meaning_of
 from ..lines import Grid, address_of, index_of, number_of
-from ..told import MIB, TextScan, ToldFigure, ToldGpu
+from ..scan import TextScan
+from ..told import MIB, ToldFigure, ToldGpu
 
 SIZE = 512 * MIB
 _VERSION = re.compile(r"\s*(nvbandwidth|sailbandwidth) Version: (\S{1,40})")

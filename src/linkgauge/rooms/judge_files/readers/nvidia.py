@@ -13,7 +13,8 @@ from linkgauge.model.hardware.pcie import SPEEDS
 
 from ..lines import DECIMAL, address_of, words_of
 from ..products import model_of
-from ..told import MIB, TextScan, ToldGpu, ToldNode, copied
+from ..scan import TextScan
+from ..told import MIB, ToldGpu, ToldNode, copied
 from .host import count_of_list
 
 _CPUS = re.compile(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*")

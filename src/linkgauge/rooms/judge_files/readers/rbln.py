@@ -8,7 +8,8 @@ import re
 from linkgauge.machine.tree import ADDRESS
 
 from ..lines import index_of, number_of
-from ..told import MIB, Bridge, TextScan, ToldGpu, copied
+from ..scan import TextScan
+from ..told import MIB, Bridge, ToldGpu, copied
 
 _TOOL = "rblnBandwidthLatencyTest"
 _DEVICE = re.compile(

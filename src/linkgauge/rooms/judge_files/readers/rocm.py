@@ -9,7 +9,8 @@ from itertools import permutations
 from msgspec.structs import replace
 
 from ..lines import DECIMAL, Grid, number_of, words_of
-from ..told import MIB, TextScan, ToldFigure, ToldGpu, copied
+from ..scan import TextScan
+from ..told import MIB, ToldFigure, ToldGpu, copied
 
 # rocm-bandwidth-test.
 
