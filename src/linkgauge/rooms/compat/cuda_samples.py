@@ -184,17 +184,16 @@ def _measure(options: SampleOptions, where: Where) -> int:
 
 
 def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
-    """Returns the device with this index in a list, or the first device if it does not exist, as
-    the sample does. If `index` is None, returns all devices."""
+    """Returns the device with this index in a list, or all devices if `index` is None. Raises
+    UsageError if there is no such device."""
     if index is None:
         print("\n!!!!!Cumulative Bandwidth to be computed from all the devices !!!!!!\n")
         return devices
-    for device in devices:
-        if device.index == index:
-            return (device,)
-    first = devices[0].index
-    print(f"\n!!!!!Invalid GPU number {index} given hence default gpu {first} will be used !!!!!")
-    return devices[:1]
+    found = [device for device in devices if device.index == index]
+    if not found:
+        there = ", ".join(str(device.index) for device in devices)
+        raise UsageError(f"--device {index}: the devices are {there}")
+    return found
 
 
 def _rate(
