@@ -159,9 +159,6 @@ def test_a_failed_call_costs_its_test_and_no_other(tmp_path):
         ("nvbandwidth", "-t", "0"),
         ("nvbandwidth", "-j", "-t", "0"),
         ("all_reduce_perf", "-b", "64M", "-e", "64M", "-g", "2"),
-        ("rocm-bandwidth-test",),
-        ("rocm-bandwidth-test", "-v"),
-        ("TransferBench", "p2p", "64M"),
         ("p2pBandwidthLatencyTest",),
         ("bandwidthTest",),
     ],
@@ -201,3 +198,10 @@ def test_hosts_that_all_fail_are_several(tmp_path):
     done = called("judge", "a", "b", cwd=tmp_path)
     assert done.returncode == 3
     assert "2 hosts" in done.stdout
+
+
+@pytest.mark.parametrize("tool", ["rocm-bandwidth-test", "rocm-bandwidth-test-v", "transferbench"])
+def test_a_kept_text_of_wrong_bytes_fails(tool):
+    run, cells = _judged((DATA / f"printed/{tool}-wrong.txt").read_text())
+    assert any(cell.status == "fail" for cell in cells)
+    assert outcome_of(run).code == 1

@@ -75,18 +75,13 @@ def _bytes_follow(count: int) -> bytes:
     return bytes((0xC4 + size // 2,)) + count.to_bytes(size, "big")
 
 
-def file_of(content: bytes) -> SamplesFile:
-    """Returns the length and checksum by which run.json recognizes its samples.bin."""
-    return SamplesFile(len(content), sha256(content).hexdigest())
-
-
 class PackedSeries:
     """Reads the series in a samples.bin one after another. Raises InputError with the file's name
     if the file belongs to another run or does not fit the run's cells."""
 
     def __init__(self, name: object, content: bytes, of: SamplesFile, run: str) -> None:
         self._name = name
-        if file_of(content) != of:
+        if SamplesFile(len(content), sha256(content).hexdigest()) != of:
             why = _why_another(content, of, run)
             raise InputError(f"{name} {why}: copy the run again")
         try:

@@ -182,6 +182,7 @@ _USUAL = 0.9
 _LARGE = 1 << 20
 """The size in bytes below which the time to start decides; such figures vary between hosts."""
 _Key = tuple[object, ...]
+_Figure = tuple[Result, CellResult, float]
 
 
 def judged_hosts(
@@ -193,15 +194,14 @@ def judged_hosts(
     by_host = _by_host(texts)
     if len(by_host) < 2:
         return [judged(run_of_texts(texts, machine, label))], 0
-    runs = {host: run_of_texts(some, machine, host) for host, some in by_host.items()}
-    own = {host: judged(run) for host, run in runs.items()}
-    codes = {host: outcome_of(run).code for host, run in own.items()}
-    words = {host: _verdict(run, codes[host]) for host, run in own.items()}
-    peers = tuple(_compared(host, runs, word) for host, word in words.items())
+    runs = {host: judged(run_of_texts(some, machine, host)) for host, some in by_host.items()}
+    codes = {host: outcome_of(run).code for host, run in runs.items()}
+    figures = {host: dict(_figures(run)) for host, run in runs.items()}
+    peers = tuple(_compared(host, run, codes[host], figures) for host, run in runs.items())
     order = sorted(peers, key=lambda o: (not o.has_failed, -o.low, o.share or 1.0))
     worst = (runs[one.host] for one in order)
     found = [replace(run, tool=run.tool and replace(run.tool, peers=peers)) for run in worst]
-    return [judged(run) for run in found], worst_code(codes.values()) or 0
+    return found, worst_code(codes.values()) or 0
 
 
 def _verdict(run: Run, code: int) -> str:
@@ -245,10 +245,12 @@ def _hostname(text: ReadText) -> str:
     return named.pop() if len(named) == 1 else ""
 
 
-def _compared(host: str, runs: Mapping[str, Run], verdict: str) -> HostFigures:
-    others = [dict(_figures(other)) for name, other in runs.items() if name != host]
+def _compared(
+    host: str, run: Run, code: int, figures: Mapping[str, Mapping[_Key, _Figure]]
+) -> HostFigures:
+    others = [other for name, other in figures.items() if name != host]
     shares = dict[str, float]()
-    for key, (result, cell, figure) in _figures(runs[host]):
+    for key, (result, cell, figure) in figures[host].items():
         theirs = [other[key][2] for other in others if key in other]
         if theirs:
             share = figure / median(theirs)
@@ -257,12 +259,12 @@ def _compared(host: str, runs: Mapping[str, Run], verdict: str) -> HostFigures:
     low = {name: share for name, share in shares.items() if share < _USUAL}
     worst = min(low, key=lambda name: low[name], default="")
     return HostFigures(
-        host=host, medians=dict(_medians(runs[host])), cells=len(shares), low=len(low),
-        worst=worst, share=low.get(worst), verdict=verdict,
+        host=host, medians=dict(_medians(run)), cells=len(shares), low=len(low),
+        worst=worst, share=low.get(worst), verdict=_verdict(run, code),
     )  # fmt: skip
 
 
-def _figures(run: Run) -> Iterator[tuple[_Key, tuple[Result, CellResult, float]]]:
+def _figures(run: Run) -> Iterator[tuple[_Key, _Figure]]:
     for result in run.results:
         for cell in result.cells:
             if cell.headline and (cell.bytes or result.size) >= min(_LARGE, result.size):
