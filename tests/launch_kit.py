@@ -65,7 +65,7 @@ main()
 """
 """A linkgauge whose rank does something to itself as it comes to do something."""
 CALLS = {
-    "Open": "agent.Agent.open",
+    "Open": "member_loop.Agent.open",
     "Prepare": "spanning.SpanningBackend.prepare",
     "Begin": "spanning_group.SpanningGroup.wait",
     "Mismatch": "spanning.SpanningBackend.first_mismatch",

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from linkgauge.engine.ranks.commands import Pong, ReadClock, Told
+from linkgauge.engine.ranks.commands import Pong, ReadClock
 from linkgauge.machine.processes.channel import Broke, encode
 from linkgauge.model.errors import (
     AllocationError,
@@ -17,7 +17,7 @@ from linkgauge.model.errors import (
     Unsupported,
 )
 from linkgauge.model.ranks import LostRank, RankLost
-from ranks_kit import GONE, LONG, SOON, Fake, done, linked, rank, refused
+from ranks_kit import GONE, LONG, SOON, Fake, done, linked, refused
 
 
 @pytest.fixture(autouse=True)
@@ -54,14 +54,6 @@ class TestAnswers:
             assert list(links.ask((2, 0, 1), ReadClock(), float).items()) == [
                 (0, 0.0), (1, 1.0), (2, 2.0)
             ]  # fmt: skip
-
-    def test_who_is_gone_is_told_nothing_and_noticed_next(self):
-        gone = says(1)
-        with linked(says(0), gone) as links:
-            gone.end()
-            links.tell(Told(rank(0)))
-            with pytest.raises(RankLost, match="rank 1 "):
-                links.one(0, ReadClock(), int)
 
 
 def _framed(reply):

@@ -235,44 +235,19 @@ class Visits:
             self._spending.end_reaching()
             self._ended -= self._cut
             self._cut.clear()
-        if asked:
-            self._ask_for(asked)
-        else:
+        if not asked:
             self._begin_pass()
+            return
+        if not self._due:
+            self.turn += 1
+        self._due = dict.fromkeys(sorted(asked))
+        self._waiting = Counter(self._class_of[key] for key in self._due)
 
     @property
     def has_time_left(self) -> bool:
         """Whether a budget that the user gave has time left for cells that ended without their
         precision."""
         return self._spending is not None and bool(self._cut) and not self.is_over
-
-    def lost(self) -> dict[int, int]:
-        """Returns the cells without figures because a rank was lost. The value is the number of
-        that rank."""
-        return {
-            key: visit.lost
-            for key, visits in enumerate(self._taken)
-            for visit in visits
-            if visit.lost is not None
-        }
-
-    def restore(self) -> None:
-        """Makes a resumed run visit those cells again that the loss of a rank spoilt."""
-        lost = self.lost()
-        if not lost:
-            return
-        for key in lost:
-            self._taken[key] = tuple(visit for visit in self._taken[key] if visit.lost is None)
-            self._merged.pop(self._class_of[key], None)
-        self._ended -= lost.keys()
-        self._ask_for({*lost, *self._due})
-
-    def _ask_for(self, keys: Collection[int]) -> None:
-        """Makes these cells due, in the current pass or, if it has ended, in a new pass."""
-        if not self._due:
-            self.turn += 1
-        self._due = dict.fromkeys(sorted(keys))
-        self._waiting = Counter(self._class_of[key] for key in self._due)
 
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
         """Returns the cells of each table that this pass has not visited yet; none at the end of

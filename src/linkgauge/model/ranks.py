@@ -78,6 +78,13 @@ class LostRank(msgspec.Struct, frozen=True):
         return f"{named} {self.how} while {self.doing}"
 
 
+def lost_rank(number: int, how: str, doing: str, known: Rank | None = None) -> LostRank:
+    """Describes a rank that is gone. `known` is what is known of it."""
+    if known is None:
+        return LostRank(number, how, doing)
+    return LostRank(number, how, doing, known.host, known.process, known.memory)
+
+
 class RankLost(LinkgaugeError):
     """The run cannot continue because a rank ended or does not answer."""
 

@@ -10,8 +10,7 @@ a member that asks. Measurements run only while rank 0 waits. At all other times
 without being asked: between two questions, and from a thread while it has other work.
 
 For a rank that is gone, RankLost is raised. `engine/controller.py` records the loss in the journal
-as `Run.lost`, and `report/words/worst.py` shows it. Before there is a journal, `rank_zero_lost`
-records the loss."""
+as `Run.lost`, and `report/words/worst.py` shows it."""
 
 from __future__ import annotations
 
@@ -36,9 +35,9 @@ from linkgauge.machine.processes.channel import (
     error_of,
 )
 from linkgauge.model.errors import BackendError, LinkgaugeError, OutcomeKind, Phase
-from linkgauge.model.ranks import LostRank, Rank, RankLost
+from linkgauge.model.ranks import Rank, RankLost, lost_rank
 
-from .commands import Command, EndRun, Meet, Ping, Pong, ShowProgress, Told, decode_reply
+from .commands import Command, EndRun, Meet, Ping, Pong, decode_reply
 
 NO_SIGN = "gives no sign of life"
 BEAT_SECONDS = 1.0
@@ -61,7 +60,7 @@ class Links:
     ) -> None:
         self.channels = dict(channels)
         self.ranks = {rank.number: rank for rank in ranks}
-        self._doing = "starting"
+        self.doing = "starting"
         self.phase: Phase = "allocate"
         """The phase of the measured cell."""
         self.lost: RankLost | None = None
@@ -78,18 +77,6 @@ class Links:
         for number, channel in self.channels.items():
             self._rank_of[channel.fileno()] = number
             self._poller.register(channel.fileno(), select.POLLIN)
-
-    @property
-    def doing(self) -> str:
-        return self._doing
-
-    @doing.setter
-    def doing(self, words: str) -> None:
-        """Sets what the run does, in words, and sends the words to all ranks. A rank needs them if
-        it has to record a loss."""
-        if words != self._doing:
-            self._doing = words
-            self.tell(ShowProgress(words))
 
     @property
     def is_over(self) -> bool:
@@ -173,14 +160,6 @@ class Links:
     def there(self, ranks: Iterable[int]) -> set[int]:
         """Returns the ranks that are not gone."""
         return {rank for rank in ranks if rank not in self.gone}
-
-    def tell(self, command: Told | ShowProgress) -> None:
-        """Sends a command without an answer to all ranks. A lost rank is noticed only at the next
-        question."""
-        with self._speaking:
-            for rank in self.all:
-                with suppress(OSError):
-                    self.channels[rank].send(encode(command))
 
     def _send(self, rank: int, command: object) -> None:
         try:
@@ -266,7 +245,7 @@ class Links:
 
     def _lose(self, rank: int, how: str, kind: OutcomeKind = "crash") -> None:
         """Declares a rank lost. Raises RankLost if that ends the run."""
-        lost = RankLost(lost_rank(self.ranks.get(rank), rank, how, self.doing), kind)
+        lost = RankLost(lost_rank(rank, how, self.doing, self.ranks.get(rank)), kind)
         if not self.goes_on or not rank:
             self.lost = lost
             raise lost from None
@@ -305,10 +284,3 @@ class Links:
                 except (EOFError, OSError):
                     left.discard(rank)
                     self._poller.unregister(self.channels[rank].fileno())
-
-
-def lost_rank(rank: Rank | None, number: int, how: str, doing: str) -> LostRank:
-    """Describes a rank that is gone."""
-    if rank is None:
-        return LostRank(number, how, doing)
-    return LostRank(number, how, doing, rank.host, rank.process, rank.memory)

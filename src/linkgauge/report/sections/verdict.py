@@ -31,7 +31,6 @@ from linkgauge.report.blocks import (
     plain,
     text_of,
 )
-from linkgauge.report.forms import cells_of
 from linkgauge.report.results import label, named, title_of
 from linkgauge.report.words.expectations import nothing_wrong
 from linkgauge.report.words.groups import FindingGroup, groups_of, headline
@@ -224,9 +223,7 @@ def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | Non
         return None
     path = quote(str(closing.kept))
     if can_go_on(run, closing.kept):
-        count = len(run.machine.ranks)
-        by_all = f"by all {count} ranks, launched as before" if count else ""
-        return Command((program(), "run", "--resume", path), by_all)
+        return Command((program(), "run", "--resume", path))
     if not closing.by_doctor:
         return Command((program(), "doctor", path)) if wrong is not None else None
     mends = wrong is not None and wrong.group is not None and wrong.group.first.remedy
@@ -236,11 +233,10 @@ def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | Non
 
 
 def can_go_on(run: Run, folder: Path) -> bool:
-    """Whether the run can be resumed. For that, the run was interrupted or lost a rank, and its
-    folder has a journal."""
-    lost = run.lost is not None or any(cell.lost is not None for _, cell in cells_of(run.results))
-    broke_off = run.finished is None or (lost and bool(run.machine.ranks))
-    return broke_off and (folder / JOURNAL_FILE).exists()
+    """Whether the run can be resumed. For that, it was interrupted, one process measured it, and
+    its folder has a journal."""
+    is_open = run.finished is None and not run.machine.ranks
+    return is_open and (folder / JOURNAL_FILE).exists()
 
 
 def _well(run: Run, ending: Ending | None) -> Problem:
