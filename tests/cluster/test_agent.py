@@ -13,6 +13,7 @@ from linkgauge.engine.ranks import member_loop as module
 from linkgauge.engine.ranks.commands import Pong, decode_reply
 from linkgauge.engine.ranks.member_links import Patience
 from linkgauge.engine.ranks.member_loop import Agent
+from linkgauge.engine.workers import process
 from linkgauge.machine.processes.channel import Broke, Channel, Done, Reason, Refused, encode
 from linkgauge.model.errors import (
     AllocationError,
@@ -186,6 +187,19 @@ class TestSigns:
             first.result(OPEN, messages.Present)
             assert member.enough.wait(LONG)
             assert first.result(messages.ReadAccelerators(), Inventory) == INVENTORY
+
+    def test_a_sign_says_how_long_the_member_waited_for_cpus_since_its_work_began(
+        self, monkeypatch, first, member
+    ):
+        waits = {"1": 5.0, "2": 1.0}
+        monkeypatch.setattr(process, "waits_for_cpu", lambda _: dict(waits))
+        member.stuck.clear()
+        first.channel.send(encode(messages.ReadAccelerators()))
+        assert first.ask(messages.Ping()) == Pong(0.0)
+        waits["2"] = 4.0
+        first.channel.send(encode(messages.Met({})))  # continues the work
+        assert first.ask(messages.Ping()) == Pong(3.0)
+        member.stuck.set()
 
 
 class TestEnd:

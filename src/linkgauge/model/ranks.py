@@ -53,6 +53,10 @@ class Oversubscription(msgspec.Struct, frozen=True):
     ranks: int
     cpus: int
 
+    def __str__(self) -> str:
+        cpus = "1 CPU" if self.cpus == 1 else f"{self.cpus} CPUs"
+        return f"{self.ranks} ranks share {cpus} of {self.host}"
+
 
 class LostRank(msgspec.Struct, frozen=True):
     """The rank that ended a run because its process ended or stopped answering.

@@ -82,7 +82,9 @@ class Ping(msgspec.Struct, frozen=True, tag=True):
 
 class Pong(msgspec.Struct, frozen=True, tag=True):
     """A sign of life, which answers `Ping`. Rank 0 also sends it without being asked. There is no
-    answer."""
+    answer. `waited` is how many seconds a member has waited for CPUs since it began its work."""
+
+    waited: float = 0.0
 
 
 class EndRun(msgspec.Struct, frozen=True, tag="End"):

@@ -3,7 +3,8 @@ gone.
 
 While rank 0 waits for an answer, it watches all links and notices the end of any rank. If a rank
 does not answer in time, rank 0 asks for a sign of life. A member gives a sign even during other
-work, so a member that gives none is lost.
+work, so a member that gives none is lost. A sign says how long the member has waited for CPUs: that
+time does not count.
 
 The members watch rank 0 in the same way. While rank 0 waits for answers, it gives a sign of life to
 a member that asks. Measurements run only while rank 0 waits. At all other times rank 0 gives signs
@@ -121,7 +122,7 @@ class Links:
                 # The member of this process last: it would keep the others from being asked.
                 for rank in sorted(commands, reverse=True):
                     self._send(rank, commands[rank])
-                replies = self._gather(set(commands), self.patience.of_answer(moved))
+                replies = self._gather(commands.keys(), self.patience.of_answer(moved))
             except BaseException:
                 self._broken_off = True  # who waits next would take a late answer for its own
                 raise
@@ -167,48 +168,55 @@ class Links:
         except OSError:
             self._lose(rank, "ended")
 
-    def _gather(self, waiting: set[int], seconds: float) -> dict[int, Done | Refused | Meet]:
+    def _gather(self, ranks: Collection[int], seconds: float) -> dict[int, Done | Refused | Meet]:
         """Returns one answer from each rank, within this many seconds. Ranks that are gone are left
-        out. Ranks that wait for a lost rank get some more time."""
+        out. Ranks that wait for a lost rank get some more time, and so do all ranks if one of them
+        waited for CPUs: the others may wait for that one."""
         replies: dict[int, Done | Refused | Meet] = {}
-        alive: set[int] = set()
-        deadline, asked = time.monotonic() + seconds, False
-        while waiting := self.there(waiting):
+        waited: dict[int, float] = {}
+        began, limit = time.monotonic(), seconds
+        deadline, asked = began + limit, False
+        while waiting := self.there(ranks) - replies.keys():
             for rank in self._readable(deadline - time.monotonic()):
                 reply = self._receive(rank, deadline)
                 if reply is None:
-                    deadline, asked = time.monotonic() + self.patience.of_settling, False
+                    began, limit = time.monotonic(), self.patience.of_settling
+                    deadline, asked = began + limit, False
                 elif isinstance(reply, (Ping, Pong, Heartbeat)):
-                    self._hear(rank, reply, alive)
+                    self._hear(rank, reply, waited)
                 elif rank in waiting:
                     waiting.remove(rank)
                     replies[rank] = reply
             if not waiting or time.monotonic() < deadline:
                 continue
-            if asked:
-                self._lose_late(waiting, alive, seconds)
-                deadline, asked = time.monotonic() + self.patience.of_settling, False
-                alive.clear()
+            if not asked:
+                waited.clear()
+                for rank in self.there(ranks):
+                    self._send(rank, Ping())
+                deadline, asked = time.monotonic() + self.patience.of_sign, True
                 continue
-            for rank in waiting:
-                self._send(rank, Ping())
-            deadline, asked = time.monotonic() + self.patience.of_sign, True
+            deadline, asked = began + limit + max(waited.values(), default=0.0), False
+            if waiting - waited.keys() or time.monotonic() >= deadline:
+                self._lose_late(waiting, waited, seconds)
+                began, limit = time.monotonic(), self.patience.of_settling
+                deadline = began + limit
         return replies
 
-    def _hear(self, rank: int, said: Ping | Pong | Heartbeat, alive: set[int]) -> None:
+    def _hear(self, rank: int, said: Ping | Pong | Heartbeat, waited: dict[int, float]) -> None:
         match said:
             case Ping():
                 self._send(rank, Pong())
             case Pong():
-                alive.add(rank)
+                waited[rank] = said.waited
             case Heartbeat():
                 self.phase, self.doing = said.phase, DOING[said.phase]
 
-    def _lose_late(self, waiting: set[int], alive: set[int], seconds: float) -> None:
+    def _lose_late(self, waiting: set[int], alive: Collection[int], seconds: float) -> None:
         """Declares ranks lost that did not answer in time. If some gave no sign of life, only these
         are lost."""
-        late = sorted(waiting - alive) or sorted(waiting)
-        how = NO_SIGN if waiting - alive else "is stuck"
+        silent = waiting.difference(alive)
+        late = sorted(silent or waiting)
+        how = NO_SIGN if silent else "is stuck"
         for rank in late if self.goes_on else late[:1]:
             self._lose(rank, f"{how} after {seconds:.3g} s", "timeout")
 

@@ -5,6 +5,7 @@ and notice that rank 0 has ended or is silent."""
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import time
@@ -19,6 +20,7 @@ from linkgauge.engine.locks import hold
 from linkgauge.engine.measuring.pool import BufferPool
 from linkgauge.engine.workers.messages import Signs
 from linkgauge.engine.workers.patience import Patience
+from linkgauge.engine.workers.process import CpuWaits
 from linkgauge.engine.workers.worker import POOL_SHARE, LocalWorker
 from linkgauge.machine.host import read_host
 from linkgauge.machine.processes.channel import Channel, Done, carry_out, encode
@@ -52,6 +54,8 @@ class Agent:
     ) -> None:
         self._first: Rank | None = None
         """Rank 0, once it has admitted this member."""
+        self._waits = CpuWaits(os.getpid())
+        """How long this process has waited for CPUs since its work began."""
         self._channel = channel
         self._launch = launch
         self._left = left
@@ -101,7 +105,7 @@ class Agent:
         """Answers messages that need an answer at once, and queues all other commands."""
         match command:
             case messages.Ping():
-                self._send(encode(messages.Pong()))
+                self._send(encode(messages.Pong(self._waits.seconds)))
             case messages.ReadClock():
                 self._send(encode(Done(msgspec.Raw(encode(time.monotonic())))))
             case messages.Pong():
@@ -114,6 +118,8 @@ class Agent:
     def _take(self, command: Command) -> None:
         if self._patience and isinstance(command, messages.Open):
             self._patience = self._patience._replace(limit=command.settings.timeout)
+        if not isinstance(command, (messages.Met, messages.PartyLeft)):  # which continue a work
+            self._waits = CpuWaits(os.getpid())
         self._commands.put(command)
 
     def _lose(self, how: str) -> None:

@@ -32,7 +32,7 @@ from linkgauge.report.blocks import (
     text_of,
 )
 from linkgauge.report.results import label, named, title_of
-from linkgauge.report.words.expectations import nothing_wrong
+from linkgauge.report.words.expectations import Word, nothing_wrong
 from linkgauge.report.words.groups import FindingGroup, groups_of, headline
 from linkgauge.report.words.remedies import Command, RemedyText, Step
 from linkgauge.report.words.run_notes import Missed, missed_precision, more_precise, unreached
@@ -78,8 +78,8 @@ def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
     last = (*_lowest(run, outcome), *numbers(run, outcome))
     if wrong is not None:
         yield _problem(wrong, last, _where(run.machine, run))
-    elif outcome.verdict:
-        yield _well(run, closing.ending)._replace(last=last)
+    elif outcome.verdict or outcome.unjudged:
+        yield _well(run, outcome, closing.ending)._replace(last=last)
     elif last:
         yield Problem("", "", "", (), last=last, first=True)
     yield from _next_line(run, wrong, closing)
@@ -105,8 +105,8 @@ def ending(
     if wrong is not None:
         found = _problem(wrong, (), _where(run.machine, run))
         yield found._replace(said=_why(wrong), steps=_one_step(found.steps, closing))
-    elif outcome.verdict:
-        yield _well(run, closing.ending)
+    elif outcome.verdict or outcome.unjudged:
+        yield _well(run, outcome, closing.ending)
     yield from _next_line(run, wrong, closing)
 
 
@@ -239,8 +239,10 @@ def can_go_on(run: Run, folder: Path) -> bool:
     return is_open and (folder / JOURNAL_FILE).exists()
 
 
-def _well(run: Run, ending: Ending | None) -> Problem:
+def _well(run: Run, outcome: Outcome, ending: Ending | None) -> Problem:
     word = nothing_wrong(run)
+    if outcome.unjudged and word.kind != "skip":
+        word, ending = Word(outcome.unjudged, "unknown"), None
     tone: Tone = "good" if word.kind == "ok" else "dim"
     if ending is not None:
         found = ending.verdict

@@ -86,8 +86,7 @@ def _of_cells(run: Run) -> Iterator[Noted]:
 
 def _shared(run: Run) -> Iterator[Noted]:
     if (crowd := run.machine.crowd) is not None:
-        cpus = "1 CPU" if crowd.cpus == 1 else f"{crowd.cpus} CPUs"
-        yield Noted(f"{crowd.ranks} ranks share {cpus} of {crowd.host}: they wait for each other")
+        yield Noted(f"{crowd}: they wait for each other")
 
 
 def _subject(note: Note) -> Note:
