@@ -128,3 +128,15 @@ def test_a_cell_whose_samples_are_counted_is_visited_once_whatever_the_others_ta
     assert order.count("1") == 1 < order.count("2")
     (done,) = visits.cells(0)
     assert (done.stopped, done.headline, done.interval.basis) == ("samples", 2.0, "samples")
+
+
+@pytest.mark.parametrize(("status", "visits"), [("pass", 3), ("error", 1)])
+def test_where_ranks_share_cpus_each_cell_has_three_visits_however_long_they_take(status, visits):
+    cells = [planned(str(n)) for n in range(30)]
+    made = Visits((sheet(*cells),), SETTINGS, is_crowded=True)
+    taken = 0
+    while any(left := made.left()):
+        for cell in left[0]:
+            made.add(0, visited(cell, 1.0, 1.0, seconds=2 * SETTINGS.max_time, status=status))
+            taken += 1
+    assert taken == 30 * visits

@@ -52,9 +52,17 @@ class Visits:
     """The visits that a run has made, and the visits that it will make next."""
 
     def __init__(
-        self, plan: Sequence[PlannedTable], settings: Settings, budget: Budget | None = None
+        self,
+        plan: Sequence[PlannedTable],
+        settings: Settings,
+        budget: Budget | None = None,
+        *,
+        is_crowded: bool = False,
     ) -> None:
         self._plan = plan
+        self._always = VISITS if is_crowded else 1
+        """The visits that every cell gets, whatever time they take. Where ranks share CPUs, a
+        single visit shows above all which ranks had one."""
         self._settings = settings
         self._budget = budget
         self.at = 0.0
@@ -197,9 +205,9 @@ class Visits:
             yield from found
 
     def _least_of(self, key: int) -> int:
-        if self._spending is not None:
-            return self._least(self._class_of[key])
-        return self._least(self._class_of[key]) if key in self._picked else 1
+        kind = self._class_of[key]
+        is_sure = self._spending is not None or self._always > 1 or key in self._picked
+        return self._least(kind) if is_sure else 1
 
     def add(self, sheet: int, cell: CellResult, at: float | None = None) -> None:
         """Adds a visit that has ended, after `at` seconds of measuring."""
@@ -312,7 +320,9 @@ class Visits:
         samples is fixed, one visit takes all samples."""
         if self._settings_of[kind].samples is not None:
             return 1
-        return least_visits(len(self._members[kind])) if self._spending is None else VISITS
+        if self._spending is not None:
+            return VISITS
+        return max(least_visits(len(self._members[kind])), self._always)
 
     def _merge(self, kind: Hashable) -> dict[int, CellResult]:
         if kind not in self._merged:
@@ -333,7 +343,7 @@ class Visits:
         done = {
             key
             for key, one in self._merge(kind).items()
-            if is_done(one, self._least_of(key), settings)
+            if is_done(one, self._least_of(key), settings, self._always)
         }
         self._ended |= self._together(kind, done)
 

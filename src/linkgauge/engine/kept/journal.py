@@ -65,6 +65,11 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
     budget: Budget | None = None
     options: dict[str, str] = {}
 
+    def visits(self) -> Visits:
+        """Returns the visits of the run before its first."""
+        is_crowded = self.machine.crowd is not None
+        return Visits(self.plan, self.settings, self.budget, is_crowded=is_crowded)
+
 
 class MeasuredVisit(
     msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="record", tag="cell"
@@ -304,8 +309,7 @@ def read_opening(folder: Path) -> Opened:
 
 def visits_of(records: Sequence[Record]) -> Visits:
     """Returns the visits that these records describe, and which visits remain."""
-    opened = opening(records)
-    visits = Visits(opened.plan, opened.settings, opened.budget)
+    visits = opening(records).visits()
     for record in records:
         follow(visits, record)
     return visits

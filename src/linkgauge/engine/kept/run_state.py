@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from linkgauge.engine.visits import Visits
 from linkgauge.model.documents.result import Run
 
 from .journal import (
@@ -44,7 +43,7 @@ class PreciseRun:
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
-        self.visits = Visits(opened.plan, opened.settings, opened.budget)
+        self.visits = opened.visits()
         self.is_settled = False
         """Whether the cells in doubt were already asked for."""
         self._known: list[Record] = [opened]
