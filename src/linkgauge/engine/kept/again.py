@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Cell
 
-from .journal import JOURNAL_FILE, opening, records_of
+from .journal import read_opening
 from .resume import check_same_machine
 
 AGAIN = "-again"
@@ -84,8 +83,7 @@ def _plan_of(run: Run, path: Path | None) -> Plan:
         return tuple(_sheets(run))
     folder = path if path.is_dir() else path.parent
     try:
-        records = records_of((folder / JOURNAL_FILE).read_bytes())
-        return opening(tuple(islice(records, 1))).plan
+        return read_opening(folder).plan
     except (OSError, InputError):
         return tuple(_sheets(run))
 
