@@ -12,7 +12,7 @@ from msgspec import Struct
 _S = TypeVar("_S", bound=Struct)
 
 
-def by_name(kind: type[_S], *sources: Struct | None, **more: Any) -> _S:
+def by_name(kind: type[_S], /, *sources: Struct | None, **more: Any) -> _S:
     """Returns a value of `kind`. Each field that is not in `more` is the field of that name in the
     first of the sources that has it, or keeps its default. None has no fields."""
     known: dict[str, Any] = {}

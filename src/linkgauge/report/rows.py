@@ -132,4 +132,4 @@ def samples_of(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
     for part in cell.parts:
         yield str(cell.transfers[part.transfer]), part.samples
     for own in cell.iterations:
-        yield str(cell.transfers[own.rank]), own.seconds
+        yield str(cell.transfers[own.rank]), own.samples
