@@ -92,15 +92,11 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 def figures_of(run: Run, *, again: bool = False) -> RunFigures:
     """Returns a run in the form that comparisons use."""
-    return RunFigures(
-        id=run.id,
-        label=run.label,
-        started=run.started,
-        machine=run.machine,
-        settings=run.settings,
+    return by_name(
+        RunFigures,
+        run,
         cells=tuple(_cells(run)),
         facts=facts_of(run),
-        simulated=run.simulated,
         again=again,
         busy=at_work(run.machine.inventory, run.after, run.results),
         ended=run.finished is not None,
