@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import chain
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -23,21 +24,26 @@ def joined(values: Sequence[_S], known: Known | None = None) -> _S:
     """Returns the values as one. With `known`, values that have the same objects in a field share
     what the field becomes; the values must be kept as long as `known` is."""
     known = {} if known is None else known
+    rules, fields_of = _rules(type(values[0]))
     found = {}
-    for name, rule in _rules(type(values[0])):
-        each = [getattr(value, name) for value in values]
-        key = (rule, *map(id, each))
-        if key not in known:
-            known[key] = rule(each)
-        found[name] = known[key]
+    for (name, rule), each in zip(rules, zip(*map(fields_of, values), strict=True), strict=False):
+        if each[0] or each.count(each[0]) < len(each):  # else there is nothing to join
+            key = (rule, *map(id, each))
+            if key not in known:
+                known[key] = rule(each)
+            found[name] = known[key]
     return replace(values[0], **found)
 
 
 @cache
-def _rules(kind: type[Struct]) -> Sequence[tuple[str, _Rule]]:
-    """Returns the fields that have a rule, each with the rule."""
+def _rules(
+    kind: type[Struct],
+) -> tuple[Sequence[tuple[str, _Rule]], Callable[[Any], tuple[Any, ...]]]:
+    """Returns the fields that have a rule, each with the rule, and a function that returns them."""
     hints = ((one.name, getattr(one.type, "__metadata__", ())) for one in fields(kind))
-    return [(name, rule[0]) for name, rule in hints if rule]
+    rules = [(name, rule[0]) for name, rule in hints if rule]
+    names = [name for name, _ in rules]
+    return rules, attrgetter(*names, names[0])  # of one name it were no tuple
 
 
 def joined_known(values: Iterable[_S | None]) -> _S | None:
