@@ -52,8 +52,10 @@ def test_what_one_lacks(field, values, whole):
 
 def test_values_that_have_the_same_objects_share_what_they_become():
     known = {}
-    first, second = (joined([Visit(n, notes=ONE.notes), OTHER], known) for n in "cd")
+    other = Visit("b", notes=("z",))
+    first, second = (joined([Visit(n, notes=ONE.notes), other], known) for n in "cd")
     assert (first.name, second.name) == ("c", "d")
+    assert first.notes == ("x", "y", "z")
     assert first.notes is second.notes
 
 

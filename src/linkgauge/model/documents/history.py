@@ -41,8 +41,8 @@ class Figure(SeriesId, frozen=True, gc=False, kw_only=True):
     percentiles of the slow side. `expected` is the expected figure, and `nominal` the figure
     expected with all links at their best. None marks a figure that does not exist.
 
-    A field that is added here is a column of the history and is read from there, and comparisons
-    and exported rows have it, if a field of the cell's result or its statistics has that name."""
+    A field that is added here is taken from the field of that name of the cell's result or of its
+    statistics. It is a column of the history, and comparisons have it."""
 
     unit: str
     better: Better
