@@ -227,8 +227,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def drawn(self) -> int:
-        """Identifies the samples. Alike cells of a simulated machine share them, and so everything
-        that is computed from them."""
+        """Identifies the samples, which alike cells of a simulated machine share."""
         return id(self.samples)
 
     @property
