@@ -133,7 +133,12 @@ def cell_figure(figure: Figure, *sources: msgspec.Struct | None, **more: Any) ->
         more |= {"low": None, "high": None}
     known = figure.median if figure.status == "pass" else None
     more["figure"] = known if known is not None and known > 0 else None
-    return by_name(CellFigure, figure, *sources, **more)
+    return by_name(CellFigure, figure, *sources, **_UNREAD, **more)
+
+
+_UNREAD = dict.fromkeys(("median", "expected", "nominal"))
+_UNREAD |= {"transfers": "", "verdict": "unknown", "n": 0}
+"""What comparisons do not read. A baseline, which keeps many runs, leaves it out."""
 
 
 Runs = Sequence[RunFigures]
