@@ -256,7 +256,8 @@ def rows_in(
 
 def columns_of(connection: Connection, table: Table) -> set[str]:
     """Returns the names of the columns that a table has in the database."""
-    return {one["name"] for one in inspect(connection).get_columns(table.name)}
+    no_row = [column == -1 for column in table.primary_key]
+    return {*connection.execute(select(text("*")).select_from(table).where(*no_row)).keys()}
 
 
 def add_columns(connection: Connection, table: Table) -> None:

@@ -1,5 +1,5 @@
 """The tables of the history. If the tables change, `VERSION` must change, and store.py must convert
-every earlier version.
+every earlier version. A new field of a figure is no such change: it is a column that may be null.
 
 Machines, states, settings, tables and cells are stored once for all runs that share them, and found
 by their digest. A figure refers to its run and its cell by number. The key of a figure begins with

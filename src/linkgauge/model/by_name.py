@@ -12,25 +12,29 @@ from msgspec import Struct
 _S = TypeVar("_S", bound=Struct)
 
 
-def by_name(kind: type[_S], *sources: Struct | None, **more: Any) -> _S:
+def by_name(kind: type[_S], /, *sources: Struct | None, **more: Any) -> _S:
     """Returns a value of `kind`. Each field that is not in `more` is the field of that name in the
     first of the sources that has it, or keeps its default. None has no fields."""
-    known: dict[str, Any] = {}
-    for at, names, fields in _shared(kind, *map(type, sources)):
-        known.update(zip(names, fields(sources[at]), strict=False))
-    return kind(**known | more)
+    names, fields = _shared(kind, tuple(more), *map(type, sources))
+    values = list[Any]()
+    for at, fields_of in fields:
+        values += fields_of(sources[at])
+    return kind(**dict(zip(names, values, strict=True)), **more)
 
 
 @cache  # rows are made of each of many cells
 def _shared(
-    kind: type[Struct], *sources: type
-) -> Sequence[tuple[int, Sequence[str], Callable[[Any], tuple[Any, ...]]]]:
-    """Returns the index of each source, the fields of `kind` that are taken from it, and a function
-    that returns them."""
-    found, left = [], dict.fromkeys(kind.__struct_fields__)
+    kind: type[Struct], given: Sequence[str], *sources: type
+) -> tuple[Sequence[str], Sequence[tuple[int, Callable[[Any], tuple[Any, ...]]]]]:
+    """Returns the fields of `kind` that sources have, but for the given ones. Also returns the
+    index of each of these sources, with a function that returns its fields."""
+    names, found = list[str](), list[tuple[int, Callable[[Any], tuple[Any, ...]]]]()
     for at, source in enumerate(sources):
-        names = [name for name in left if name in getattr(source, "__struct_fields__", ())]
-        left = {name: None for name in left if name not in names}
-        if names:
-            found.append((at, names, attrgetter(*names, names[0])))  # of one name it were no tuple
-    return found
+        of = getattr(source, "__struct_fields__", ())
+        own = [n for n in kind.__struct_fields__ if n in of and n not in (*given, *names)]
+        names += own
+        if own[1:]:
+            found.append((at, attrgetter(*own)))
+        elif own:  # attrgetter makes no tuple of one
+            found.append((at, lambda one, name=own[0]: (getattr(one, name),)))  # type: ignore[misc]
+    return names, found

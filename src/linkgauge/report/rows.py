@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from linkgauge.model.by_name import by_name
-from linkgauge.model.documents.history import figure_of
+from linkgauge.model.documents.history import shown_of
 from linkgauge.model.documents.result import CellResult, Result, Run, Status, Verdict
 from linkgauge.model.units import Better
 
@@ -105,13 +105,10 @@ def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
 
 
 def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
-    figure = figure_of(result, cell)
     expected = None if cell.expected is None else cell.expected.achievable
-    return by_name(
-        CellRow, figure, cell, cell.summary, result, run,
-        run=run.id, size=size_of(result, cell), expected=expected,
-        share=cell.share(expected, figure.figure),
-    )  # fmt: skip
+    own = {"run": run.id, "size": size_of(result, cell), **shown_of(cell), "expected": expected}
+    share = cell.share(expected, cell.headline)
+    return by_name(CellRow, cell, cell.summary, result, run, **own, share=share)
 
 
 def sample_rows(run: Run) -> Iterator[SampleRow]:
@@ -132,4 +129,4 @@ def samples_of(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
     for part in cell.parts:
         yield str(cell.transfers[part.transfer]), part.samples
     for own in cell.iterations:
-        yield str(cell.transfers[own.rank]), own.seconds
+        yield str(cell.transfers[own.rank]), own.samples

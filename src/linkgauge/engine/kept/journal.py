@@ -21,8 +21,9 @@ from typing import BinaryIO, Literal, Protocol, TypeVar
 import msgspec
 
 from linkgauge.engine.visits import CellAt, Visits
+from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.result import (
-    BenchmarkTable,
+    SCHEMA,
     CellResult,
     PlannedTable,
     Result,
@@ -32,7 +33,8 @@ from linkgauge.model.documents.result import (
 from linkgauge.model.errors import DeviceBusy, InputError, ResultsError
 from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.hardware.machine import Machine
-from linkgauge.model.kernel_log import KernelLog, joined
+from linkgauge.model.joining import joined_known
+from linkgauge.model.kernel_log import KernelLog
 from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.operations.busbw import average_bus
 from linkgauge.model.printable import escaped
@@ -339,14 +341,15 @@ def assemble(records: Sequence[Record], visits: MeasuredCells | None = None) -> 
     measured = [visits.cells(number) for number in range(len(opened.plan))]
     left = [record.files for record in records if isinstance(record, Left)]
     ends = [record for record in records if isinstance(record, Closed)]
-    same = {*Opened.__struct_fields__} & {*Run.__struct_fields__} - {"schema", "budget"}
-    return Run(
-        **{name: getattr(opened, name) for name in same},
+    return by_name(
+        Run,
+        opened,
+        schema=SCHEMA,
         budget=opened.budget or msgspec.UNSET,
         resumed=tuple(record.started for record in records if isinstance(record, Resumed)),
         finished=ends[-1].finished if ends else None,
         after=ends[-1].after if ends else None,
-        kernel_log=joined(record.log for record in records if isinstance(record, Logged)),
+        kernel_log=joined_known(record.log for record in records if isinstance(record, Logged)),
         results=tuple(
             result_of(sheet, cells)
             for sheet, cells in zip(opened.plan, measured, strict=True)
@@ -363,6 +366,5 @@ def result_of(sheet: PlannedTable, cells: Sequence[CellResult]) -> Result:
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None
-    shown = {name: getattr(sheet, name) for name in BenchmarkTable.__struct_fields__}
-    shown["reason"] = sheet.reason or shared
-    return Result(**shown, status=status, cells=tuple(cells), average=average_bus(cells))
+    own = {"reason": sheet.reason or shared, "status": status, "cells": tuple(cells)}
+    return by_name(Result, sheet, **own, average=average_bus(cells))

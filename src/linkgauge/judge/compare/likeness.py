@@ -92,15 +92,11 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 def figures_of(run: Run, *, again: bool = False) -> RunFigures:
     """Returns a run in the form that comparisons use."""
-    return RunFigures(
-        id=run.id,
-        label=run.label,
-        started=run.started,
-        machine=run.machine,
-        settings=run.settings,
+    return by_name(
+        RunFigures,
+        run,
         cells=tuple(_cells(run)),
         facts=facts_of(run),
-        simulated=run.simulated,
         again=again,
         busy=at_work(run.machine.inventory, run.after, run.results),
         ended=run.finished is not None,
@@ -137,7 +133,12 @@ def cell_figure(figure: Figure, *sources: msgspec.Struct | None, **more: Any) ->
         more |= {"low": None, "high": None}
     known = figure.median if figure.status == "pass" else None
     more["figure"] = known if known is not None and known > 0 else None
-    return by_name(CellFigure, figure, *sources, **more)
+    return by_name(CellFigure, figure, *sources, **_UNREAD, **more)
+
+
+_UNREAD = dict.fromkeys(("median", "expected", "nominal"))
+_UNREAD |= {"transfers": "", "verdict": "unknown", "n": 0}
+"""What comparisons do not read. A baseline, which keeps many runs, leaves it out."""
 
 
 Runs = Sequence[RunFigures]

@@ -5,7 +5,7 @@ Figures are in the cell's unit (SI base units); absent is null. Moments are ISO 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -41,8 +41,8 @@ class Figure(SeriesId, frozen=True, gc=False, kw_only=True):
     percentiles of the slow side. `expected` is the expected figure, and `nominal` the figure
     expected with all links at their best. None marks a figure that does not exist.
 
-    A field that is added here is a column of the history and is read from there, and comparisons
-    and exported rows have it, if a field of the cell's result or its statistics has that name."""
+    A field that is added here is taken from the field of that name of the cell's result or of its
+    statistics. It is a column of the history, and comparisons have it."""
 
     unit: str
     better: Better
@@ -66,16 +66,17 @@ def figures_by_result(results: Iterable[Result]) -> Iterator[tuple[Result, list[
 
 
 def figure_of(result: Result, cell: CellResult, repeat: int = 0) -> Figure:
+    own = {**shown_of(cell), "repeat": repeat, "definition": cell.definition or ""}
+    nominal = cell.expected and cell.expected.nominal
+    expected = cell.expected and cell.expected.figure
+    return by_name(Figure, cell, cell.summary, result, **own, expected=expected, nominal=nominal)
+
+
+def shown_of(cell: CellResult) -> dict[str, Any]:
+    """Returns the fields of a cell's figure that its result has by other names."""
     low, high = (cell.summary.ci95 if cell.summary is not None else None) or (None, None)
-    return by_name(
-        Figure, cell, cell.summary, result,
-        repeat=repeat,
-        transfers=" & ".join(map(str, cell.transfers)),
-        definition=cell.definition or "",
-        figure=cell.headline, low=low, high=high,
-        expected=cell.expected and cell.expected.figure,
-        nominal=cell.expected and cell.expected.nominal,
-    )  # fmt: skip
+    transfers = " & ".join(map(str, cell.transfers))
+    return {"transfers": transfers, "figure": cell.headline, "low": low, "high": high}
 
 
 DESCRIPTION = "description"

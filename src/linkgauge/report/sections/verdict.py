@@ -158,7 +158,7 @@ def of_machine(
 ) -> Iterator[Block]:
     """Yields the verdict on a machine without a run: its first failure, else its first warning, and
     what to do. `then` is a command to type next."""
-    grave = [finding for finding in findings if finding.severity in ("fail", "warn")]
+    grave = [finding for finding in findings if finding.is_grave]
     if (wrong := worst_finding(groups_of(grave))) is not None:
         yield _problem(wrong, (), _where(machine))
     else:

@@ -344,7 +344,7 @@ class _PrintedTable(Quiet):
         wrong = cell.wrong if self._options.checks > 0 else None
         each = None
         if self._options.timing and cell.iterations:
-            taken = tuple(map(max, zip(*(rank.seconds for rank in cell.iterations), strict=True)))
+            taken = tuple(map(max, zip(*(rank.samples for rank in cell.iterations), strict=True)))
             each = Each(taken, min(self._options.skipped, len(taken) - 1))
         return Body(seconds, *line.rates(seconds), wrong, each)
 
@@ -359,7 +359,7 @@ class _PrintedTable(Quiet):
                 f"{self._program}: -a: the time of each rank is unknown, so this is their average"
             )
             return average
-        own = [sum(rank.seconds) / len(rank.seconds) for rank in cell.iterations]
+        own = [sum(rank.samples) / len(rank.samples) for rank in cell.iterations]
         chosen = (own[0], average, min(own), max(own))[self._options.average]
         # Their shares come from single iterations: a sample holds the average alone.
         return average * chosen * len(own) / sum(own)
