@@ -20,7 +20,7 @@ from pathlib import Path
 from host_latency import ROUNDS, Outcome, by_group, compare, references
 from linkgauge.backends import open_backend
 from linkgauge.backends.opencl.chase import HOPS
-from linkgauge.backends.opencl.host_memory import SharedBuffer
+from linkgauge.backends.opencl.memory import OpenCLBuffer
 from linkgauge.backends.protocol import Backend, Copy
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.notation import parse_transfer
@@ -41,7 +41,7 @@ def chases(library: ctypes.CDLL, backend: Backend, rounds: int) -> Iterator[Outc
     for size in SIZES:
         buffer = backend.allocate(transfer.source, size, transfer.engine)
         with closing(backend.prepare([Copy(transfer, buffer, None, size, 1)], "chase")) as group:
-            if not isinstance(buffer, SharedBuffer):
+            if not isinstance(buffer, OpenCLBuffer) or buffer.use != "shared":
                 raise Unsupported("opencl:0 has no fine-grained shared virtual memory")
             start = ctypes.c_void_p(buffer.address)
             if library.make_cycle(start, ctypes.c_size_t(size)) != size // LINE:

@@ -127,6 +127,8 @@ BACKENDS = (
            more=(*OF_BACKEND, _HOST_COPY)),
     Broken("backend-none", BACKEND, "def create(*a, **k): return None",
            more=(_HOST_COPY, *OF_BACKEND[:1])),
+    Broken("backend-taken", "Room('NAME', ranks={'cuda': 'NAME_code:create'})", clashes=1,
+           more=(_HOST_COPY,)),
     Broken("backend-dies", BACKEND, "import os\ndef create(*a, **k): os._exit(9)",
            more=(_HOST_COPY, *OF_BACKEND[:1])),
 )  # fmt: skip
@@ -192,19 +194,23 @@ def create(engines, host_of):
            more=(("report", "KEPT/run.json", "-o", "kept.html"),)),
 )  # fmt: skip
 SHADOWING = Broken(
-    "shadows", "Room('NAME', checks=('json:loads',))",
-    files=(("msgspec.py", "raise RuntimeError('shadowed')"), ("typing_extensions.py", "")),
+    "shadows", "Room('NAME')",
+    files=(("msgspec.py", "raise RuntimeError('shadowed')"), ("typing_extensions.py", ""),
+           ("rich.py", ""), ("json.py", "")),
+    more=(REPORT, SHOW, (*RUN, "--fault", "crash sim:0")),
 )  # fmt: skip
-"""It replaces a package that linkgauge needs: Python itself then does not find the right one."""
+"""It has packages of names that linkgauge needs."""
 
-BROKEN = (*AT_IMPORT, *METADATA, *TYPES, *CHECKS, *BACKENDS, *BENCHMARKS, *OWN, *FURTHER)
+BROKEN = (SHADOWING, *AT_IMPORT, *METADATA, *TYPES, *CHECKS, *BACKENDS, *BENCHMARKS, *OWN, *FURTHER)
 QUICK = (
     "exits",
     "interrupts",
     "printing",
     "latin",
     "escapes",
+    "shadows",
     "checks",
+    "backend-taken",
     "own",
     "blocks",
     "takes-signals",

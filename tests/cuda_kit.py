@@ -11,7 +11,7 @@ from linkgauge.backends.cuda import create
 from linkgauge.backends.cuda.backend import CudaBackend
 from linkgauge.backends.cuda.device import pinned_words
 from linkgauge.backends.cuda.driver import Driver
-from linkgauge.backends.cuda.work import EngineCopy
+from linkgauge.backends.cuda.work import engine_copy
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.hardware.machine import Node
@@ -171,6 +171,6 @@ def gpu(devices=1, **answers):
 def engine_copies(bindings, devices=(0,), streams=1, warm_up=1):
     driver = Driver(bindings)
     return driver, [
-        EngineCopy(FakeDevice(driver, index), 1 << 40, 1 << 41, 8 * MiB, streams, warm_up)
+        engine_copy(FakeDevice(driver, index), 1 << 40, 1 << 41, 8 * MiB, streams, warm_up)
         for index in devices
     ]

@@ -15,9 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fake_nvml import FakeNvml
 from linkgauge.machine.tree import Captured
-from linkgauge.model.documents.history import Figure, SeriesId
+from linkgauge.model.documents.history import Figure, PastRun
 from linkgauge.rooms.exporter.machine import ThisMachine
-from linkgauge.rooms.exporter.results import Results, ShownRun
+from linkgauge.rooms.exporter.results import Results
 from linkgauge.rooms.exporter.server import MetricsPage
 from pci_kit import CARD, PORT, config
 
@@ -120,15 +120,17 @@ def program(name):
     return found
 
 
-RUN = ShownRun(
-    id="r1", label="nightly", host="box", simulated=False, accelerators="NVIDIA H200",
-    profile="quick", started=1e9, finished=1e9 + 60, status="pass", cells=1, passed=1, low=0,
+RUN = PastRun(
+    number=1, id="r1", label="nightly", host="box", simulated=False, accelerators="NVIDIA H200",
+    profile="quick", profiled=False, started="2001-09-09T01:46:40Z",
+    finished="2001-09-09T01:47:40Z", status="pass", cells=1, passed=1, low=0, path=None, setup="",
+    state=1, machine=1,
 )  # fmt: skip
 CELL = Figure(
-    SeriesId("host_to_device_memcpy_ce", "cuda", 64, "0", "1"), "B/s", "higher", "pass", "ok",
-    50e9, expected=55e9, nominal=58e9,
+    "host_to_device_memcpy_ce", "cuda", 64, "0", "1", unit="B/s", better="higher", status="pass",
+    verdict="ok", figure=50e9, expected=55e9, nominal=58e9,
 )  # fmt: skip
-CHASE = replace(CELL, id=replace(CELL.id, benchmark="latency"), unit="s", value=600e-9)
-LOW = replace(CELL, id=replace(CELL.id, column="2"), verdict="low", value=20e9)
+CHASE = replace(CELL, benchmark="latency", unit="s", figure=600e-9)
+LOW = replace(CELL, column="2", verdict="low", figure=20e9)
 RESULTS = Results((RUN,), tuple((RUN, cell) for cell in (CELL, LOW, CHASE)))
 """A run with a bandwidth, one that is low, and a latency."""

@@ -18,11 +18,6 @@ BELOW = Path(__file__).parents[1] / ".venv" / "bin"
 """Of the environment that .venv-ai lies upon."""
 SECONDS = 240
 """A launch that takes longer hangs."""
-YIELDING = {
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
-}
-"""MPICH's ranks spin while they wait. Where they share CPUs, each then waits for a turn."""
 _LAUNCHERS = ("PMI", "OMPI", "PMIX", "SLURM", "HYDI", "MPI_LOCAL", "LINKGAUGE_RANK")
 
 HARMED = """
@@ -65,7 +60,7 @@ main()
 """
 """A linkgauge whose rank does something to itself as it comes to do something."""
 CALLS = {
-    "Open": "agent.Agent.open",
+    "Open": "member_loop.Agent.open",
     "Prepare": "spanning.SpanningBackend.prepare",
     "Begin": "spanning_group.SpanningGroup.wait",
     "Mismatch": "spanning.SpanningBackend.first_mismatch",
@@ -119,7 +114,7 @@ class Ended:
 def environment(**changed: str) -> dict[str, str]:
     """Without what a launcher around the tests may have set."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(_LAUNCHERS)}
-    return {**clean, **YIELDING, "NO_COLOR": "1", **changed}
+    return {**clean, "NO_COLOR": "1", **changed}
 
 
 def launch(

@@ -125,11 +125,6 @@ class Net:
         """The host's link is gone: nobody hears that it is."""
         self._do("ip", "-n", self.switch, "link", "del", f"p{number}")
 
-    def bring_back(self, number: int) -> None:
-        """Another machine in the place of a host that has vanished."""
-        self._do("ip", "netns", "del", self.host(number))
-        self.join(number)
-
     def remove(self) -> None:
         for relay in self._relays:
             relay.kill()

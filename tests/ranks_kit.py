@@ -14,13 +14,12 @@ import msgspec
 
 from linkgauge.backends.protocol import Copy, Pace, Timing, Wrong, run
 from linkgauge.engine.ranks.commands import (
+    Admitted,
     EndRun,
     Met,
     PartyLeft,
     Ping,
     Pong,
-    ShowProgress,
-    Told,
     decode_command,
 )
 from linkgauge.engine.ranks.meeting import Meeting
@@ -92,7 +91,7 @@ class Fake:
                         self._reply(reply)
                 elif isinstance(command, EndRun):
                     break
-                elif not isinstance(command, (Told, ShowProgress, Pong)):
+                elif not isinstance(command, (Admitted, Pong)):
                     self._reply(self.answer(command))
         self.channel.close(0.0)
 

@@ -24,13 +24,20 @@ def recorded_of_four(name):
     return read_run(DATA / "runs-4xH200" / f"{name}.tar.zst")
 
 
-OF_ONE = tuple(f"{number:02}" for number in range(1, 7))
-"""Six runs on one healthy H200, one after another."""
-BESIDE_A_LOAD = tuple(f"busy-{kind}-{number}" for kind in ("pcie", "sm") for number in (1, 2, 3))
-"""Runs beside a process that copies to the H200, or multiplies matrices on it."""
+RECORDED = DATA / "recorded"
+OF_ONE = tuple(
+    f"{one.parent.name}/{one.name.removesuffix('.json.gz')}"
+    for one in sorted(RECORDED.glob("1xh200*/[0-9]*.json.gz"))
+)
+"""Runs on one healthy H200, one after another, of two days and hosts."""
+BESIDE_A_LOAD = tuple(
+    f"{one.parent.name}/{one.name.removesuffix('.json.gz')}"
+    for one in sorted(RECORDED.glob("1xh200*/busy-*.json.gz"))
+)
+"""Runs beside a process that copies to the H200, multiplies on it, or copies in host memory."""
 
 
 def recorded_of_one(name):
     """The run of this name on one H200."""
-    data = (DATA / "recorded" / "1xh200" / f"{name}.json.gz").read_bytes()
+    data = (RECORDED / f"{name}.json.gz").read_bytes()
     return run_of(gzip.decompress(data), Path(f"{name}.json"))

@@ -15,6 +15,9 @@ def main() -> None:
     gc.set_threshold(100_000)  # loading frees nothing: the collector would take a tenth of it
     atexit.register(gc.freeze)  # a last collection would take 30 ms and more
     try:
+        from linkgauge.machine.search_path import plugins_last
+
+        plugins_last()
         from linkgauge.cli.main import main as run
 
         run()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import _thread
 import math
 import os
-import signal
 import sys
 import threading
 import time
@@ -16,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from types import FrameType
-from typing import Any, NamedTuple, TextIO, TypeVar, cast
+from typing import Any, NamedTuple, Self, TextIO, TypeVar, cast
 
-from linkgauge.machine.processes.child import AGAIN_SECONDS, ENDING
 from linkgauge.machine.processes.launch import is_heard
+from linkgauge.machine.processes.signals import AGAIN_SECONDS, Signals
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.printable import printable
 
@@ -104,8 +103,8 @@ class Hook(NamedTuple):
     @contextmanager
     def asked(self, *, prints: bool = False) -> Iterator[None]:
         """Runs a block of code that the user asked for. Raises PluginFailed if code of a plug-in
-        fails, except for a LinkgaugeError, which stays. `prints` is for code whose output on stdout
-        is what the user wants."""
+        fails, except for a LinkgaugeError, which stays. `prints` is for code that may take long and
+        whose output on stdout stays there: what the user wants, and what a worker does."""
         if self.is_ours:
             yield
             return
@@ -199,31 +198,25 @@ def _reason(error: BaseException) -> str:
     return printable(said if len(said) <= _MOST_SAID else f"{said[: _MOST_SAID - 1]}…")
 
 
-class _Guard:
+class _Guard(Signals):
     """Guards a block of code of a plug-in."""
 
     def __init__(
         self, hook: Hook, passes: tuple[type[BaseException], ...] = (), *, prints: bool = False
     ) -> None:
+        super().__init__()
         self._hook, self._passes, self._prints = hook, passes, prints
-        self._before: dict[int, Any] = {}
         self._first: float | None = None
         self._end: BaseException | None = None
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         if not self._prints:
             _ASIDE.begin()
             _SLOW.begin(self, self._hook)
-        if threading.current_thread() is threading.main_thread():
-            for number in ENDING:
-                before = signal.getsignal(number)
-                if callable(before):
-                    self._before[number] = before
-                    signal.signal(number, self._interrupt)
+        return super().__enter__()
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
+        super().__exit__(kind, error, traceback)
         if not self._prints:
             _SLOW.end(self)
             _ASIDE.end()

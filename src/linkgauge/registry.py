@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from itertools import takewhile
@@ -16,11 +15,10 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
-from linkgauge.hooks import OURS, Hook, Unfit, brief, expect, refuse
+from linkgauge.hooks import OURS, Hook, Unfit, brief, expect, leave_out, refuse
+from linkgauge.machine.search_path import GROUP, entry_points, hiding, text_of
 from linkgauge.model.printable import printable
 
-GROUP = "linkgauge.rooms"
-"""The package with linkgauge's rooms, and the group of entry points of plug-ins."""
 _T = TypeVar("_T")
 
 Named = Literal["commands", "backends", "ranks", "operations", "tools", "kept", "machines"]
@@ -205,8 +203,10 @@ def plugins() -> tuple[Plugin, ...]:
 
 
 def _loaded_plugins() -> Iterator[Plugin]:
-    for package, version, place in sorted(_offered()):
+    for package, version, place, about in sorted(_offered()):
         hook = Hook(place or "an empty entry point", f"{package} {version}".rstrip())
+        for file in hiding(about):
+            leave_out(Hook(str(file), hook.origin), "another package has this name")
         for room in _made_of(place, hook, lambda where, _: _checked(loaded(where))):
             yield Plugin(package, version, room)
 
@@ -234,16 +234,16 @@ def _check_name(kind: str, name: object) -> None:
         raise Unfit(f"{kind} has {brief(name)}, not a printable text")
 
 
-def _offered() -> Iterator[tuple[str, str, str]]:
+def _offered() -> Iterator[tuple[str, str, str, Path]]:
     """Yields the package, the version and the `MODULE:NAME` of each room that installed packages
-    offer. Reads the files itself, because importing `importlib.metadata` takes 20 ms."""
+    offer, and the folder with the package's metadata. Reads the files itself, because importing
+    `importlib.metadata` takes 20 ms."""
     for folder in map(Path, dict.fromkeys(sys.path)):
-        with suppress(OSError):
-            for file in folder.glob("*-info/entry_points.txt"):
-                if f"[{GROUP}]" in (text := _text(file)):
-                    about = _headers(file.parent)
-                    for place in _places(text):
-                        yield about.get("Name", file.parent.name), about.get("Version", ""), place
+        for file, text in entry_points(folder):
+            about = _headers(file.parent)
+            name = about.get("Name", file.parent.name)
+            for place in _places(text):
+                yield name, about.get("Version", ""), place, file.parent
 
 
 def _places(entry_points: str) -> Iterator[str]:
@@ -257,17 +257,9 @@ def _places(entry_points: str) -> Iterator[str]:
 
 def _headers(folder: Path) -> dict[str, str]:
     """Returns the headers of a package's metadata file."""
-    text = _text(folder / "METADATA").partition("\n\n")[0]
+    text = text_of(folder / "METADATA").partition("\n\n")[0]
     pairs = (line.partition(": ") for line in text.splitlines())
     return {name: printable(value) for name, _, value in pairs}
-
-
-def _text(file: Path) -> str:
-    """Returns the text of a package's file, empty if it cannot be read. Bytes that are no UTF-8 are
-    replaced."""
-    with suppress(OSError):
-        return file.read_text("utf-8", "replace")
-    return ""
 
 
 def additions(plugin: Plugin) -> Iterator[str]:

@@ -11,7 +11,7 @@ from cuda_emulator import emulated
 from cuda_kit import FakeDevice, gpu
 from linkgauge.backends.cuda import flags, queue
 from linkgauge.backends.cuda.driver import Driver
-from linkgauge.backends.operations import hand_overs
+from linkgauge.backends.operations import transfers
 from linkgauge.backends.protocol import Copy, run
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.memory import Memory
@@ -147,7 +147,7 @@ def hand_over(device, operation):
     backend = SimpleNamespace(queue=lambda _, made: queue.CudaQueue(device, made),
                               beside=lambda group, loads: group)  # fmt: skip
     work = Copy(parse_transfer("null -> null by cuda:0.sm"), None, None, 1, 1)
-    return hand_overs.prepare(backend, [work], named(operation))
+    return transfers.hand_over(backend, [work], named(operation))
 
 
 EXPECTED = {

@@ -13,9 +13,9 @@ from linkgauge.backends.cuda.settings import CopySettings
 from linkgauge.backends.cuda.work import (
     MARGIN,
     PIECE,
-    EngineCopy,
-    Interference,
+    engine_copy,
     engine_pieces,
+    interference,
     kernel_pieces,
 )
 from linkgauge.backends.protocol import run
@@ -113,7 +113,7 @@ class TestInterference:
 
     def interference(self, bindings, size=1 << 30):
         device = FakeDevice(Driver(bindings))
-        return Interference(device, engine_pieces(device, 1 << 41, 1 << 40, size))
+        return interference(device, engine_pieces(device, 1 << 41, 1 << 40, size))
 
     def enqueued(self, bindings, work):
         bindings.calls.clear()
@@ -140,8 +140,8 @@ class TestInterference:
     def test_a_group_takes_the_sample_again(self, bindings, monkeypatch):
         driver = Driver(bindings)
         device = FakeDevice(driver)
-        measured = EngineCopy(device, 1 << 40, 1 << 41, 1 << 29, 1)
-        other = Interference(device, engine_pieces(device, 1 << 42, 1 << 43, 1 << 30))
+        measured = engine_copy(device, 1 << 40, 1 << 41, 1 << 29, 1)
+        other = interference(device, engine_pieces(device, 1 << 42, 1 << 43, 1 << 30))
         group = CudaGroup(driver, [measured, other])
         span_and_progress = [1.0] * 5
         times = iter([1.0, 2.0, *span_and_progress])

@@ -141,8 +141,8 @@ TABLE = [
     *(("as", "--machine", "m.yml", *words) for words in (
         ("nvbandwidth", "-t", "device_to_device_memcpy_read_ce", "-i", "1"),
         ("nvbandwidth", "-j", "-t", "device_to_device_memcpy_read_ce", "-i", "1"),
-        ("bandwidthTest", "--csv"), ("p2pBandwidthLatencyTest",), ("rocm-bandwidth-test", "-t"),
-        ("TransferBench",), ("all_reduce_perf", "-g", "2", "-b", "1M", "-e", "1M"),
+        ("bandwidthTest", "--csv"), ("p2pBandwidthLatencyTest",),
+        ("all_reduce_perf", "-g", "2", "-b", "1M", "-e", "1M"),
         ("nvbandwidth", HOSTILE), ("rblnBandwidthLatencyTest", HOSTILE))),
     *((name, HOSTILE) for name in (
         "show", "doctor", "compare", "export", "report", "gate", "baseline", "history", "run",

@@ -12,7 +12,8 @@ from linkgauge.engine.ranks import commands as messages
 from linkgauge.engine.ranks import member_loop as module
 from linkgauge.engine.ranks.commands import Pong, decode_reply
 from linkgauge.engine.ranks.member_links import Patience
-from linkgauge.engine.ranks.member_loop import ENDED, Agent
+from linkgauge.engine.ranks.member_loop import Agent
+from linkgauge.engine.workers import process
 from linkgauge.machine.processes.channel import Broke, Channel, Done, Reason, Refused, encode
 from linkgauge.model.errors import (
     AllocationError,
@@ -26,7 +27,7 @@ from linkgauge.model.errors import (
 )
 from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.settings import Settings
-from ranks_kit import LONG, SOON, launch
+from ranks_kit import LONG, SOON, launch, rank
 
 INVENTORY = Inventory()
 OPEN = messages.Open("fake", Settings((1,)))
@@ -78,8 +79,8 @@ class First:
         self.thread = threading.Thread(target=self._serve)
         self.thread.start()
 
-    def _leave(self, how):
-        self.left.append(how)
+    def _leave(self, lost):
+        self.left.append(lost)
         self.gone.set()
 
     def _serve(self):
@@ -187,6 +188,19 @@ class TestSigns:
             assert member.enough.wait(LONG)
             assert first.result(messages.ReadAccelerators(), Inventory) == INVENTORY
 
+    def test_a_sign_says_how_long_the_member_waited_for_cpus_since_its_work_began(
+        self, monkeypatch, first, member
+    ):
+        waits = {"1": 5.0, "2": 1.0}
+        monkeypatch.setattr(process, "waits_for_cpu", lambda _: dict(waits))
+        member.stuck.clear()
+        first.channel.send(encode(messages.ReadAccelerators()))
+        assert first.ask(messages.Ping()) == Pong(0.0)
+        waits["2"] = 4.0
+        first.channel.send(encode(messages.Met({})))  # continues the work
+        assert first.ask(messages.Ping()) == Pong(3.0)
+        member.stuck.set()
+
 
 class TestEnd:
     @pytest.mark.parametrize("last_words", [b"", b"\x04\x00", b"\x01\x00\x00\x00\xc1"])
@@ -196,10 +210,17 @@ class TestEnd:
         first.channel.socket.sendall(last_words)
         first.channel.socket.shutdown(socket.SHUT_RDWR)
         assert first.gone.wait(LONG)
-        assert first.left == [ENDED]
+        assert [str(lost) for lost in first.left] == ["rank 0 ended while joining"]
         member.stuck.set()
         first.thread.join()
         assert member.closed == 1
+
+    def test_of_rank_0_that_has_said_who_it_is_is_named(self, first):
+        first.channel.send(encode(messages.Admitted(rank(0))))
+        first.channel.socket.shutdown(socket.SHUT_RDWR)
+        assert first.gone.wait(LONG)
+        (lost,) = first.left
+        assert str(lost) == "rank 0 (box, process 100) ended while controlling the run"
 
 
 class TestSilenceOfRank0:
@@ -217,7 +238,8 @@ class TestSilenceOfRank0:
             first.channel.send(encode(messages.ReadAccelerators()))
             assert first.hear() == messages.Ping()
             assert first.gone.wait(LONG)
-            assert first.left == ["gives no sign of life after 0.05 s"]
+            (lost,) = first.left
+            assert lost.how == "gives no sign of life after 0.05 s"
             member.stuck.set()
 
     def test_that_a_sign_ends_does_not(self, monkeypatch):

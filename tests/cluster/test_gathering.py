@@ -9,7 +9,7 @@ import pytest
 
 import linkgauge
 from command_kit import called
-from linkgauge.engine.ranks.commands import Card, EndRun, Ping, Pong, Told, decode_command
+from linkgauge.engine.ranks.commands import Admitted, Card, EndRun, Ping, Pong, decode_command
 from linkgauge.machine.processes.channel import Channel, encode
 from ranks_kit import LONG
 
@@ -127,7 +127,7 @@ def test_who_does_not_fit_is_named_and_all_are_told_that_it_is_over(gathered, ca
     assert done.returncode == 2
     assert says in done.stderr.splitlines()[-1]
     fits = len(cards) > 1
-    assert all(isinstance(one.said[0], Told) for one in visits.visitors[:fits])
+    assert all(isinstance(one.said[0], Admitted) for one in visits.visitors[:fits])
     assert all(one.said == [EndRun(lost=True)] for one in visits.visitors[fits:])
     assert {visits.last_words(one) for one in visits.visitors} == {EndRun(lost=True)}
 
@@ -186,5 +186,5 @@ def test_strangers_are_not_admitted_and_harm_nothing(gathered):
     done, visits = gathered(come, 2)
     *strangers, rank = visits.visitors
     assert [stranger.said for stranger in strangers] == [[]] * len(STRANGERS)
-    assert isinstance(rank.said[0], Told)
+    assert isinstance(rank.said[0], Admitted)
     assert "rank 1 (box, process 101) ended while " in done.stdout + done.stderr

@@ -1,12 +1,13 @@
 """Each launcher says in its own variables which process this is, of how many."""
 
 import os
+import subprocess
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.machine.processes.launch import is_heard, launched
+from linkgauge.machine.processes.launch import is_heard, launched, ranks_per_cpu
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError
 
@@ -112,6 +113,21 @@ class TestJob:
         parent = os.getppid()
         root = Captured({f"proc/{parent}/status": status})
         assert launched(HYDRA, root).job == f"p{parent}"
+
+
+def test_ranks_share_the_cpus_of_their_launcher():
+    """Which may bind each rank to one of them. Without a launcher, they are those of the parent."""
+    parent, above = os.getppid(), ["sleep", "600"]
+    with subprocess.Popen(above) as launcher:
+        os.sched_setaffinity(launcher.pid, {min(os.sched_getaffinity(0))})
+        files = {
+            f"proc/{os.getpid()}/status": f"Name:\tpython\nPPid:\t{launcher.pid}\n".encode(),
+            f"proc/{launcher.pid}/status": f"Name:\thydra_pmi_proxy\nPPid:\t{parent}\n".encode(),
+        }
+        assert ranks_per_cpu(launched(HYDRA), Captured(files)) == 4.0
+        launcher.kill()
+    shared = 4 / len(os.sched_getaffinity(parent))
+    assert ranks_per_cpu(launched(HYDRA), Captured({})) == shared
 
 
 numbers = st.integers(0, 10_000)

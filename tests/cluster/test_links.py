@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from linkgauge.engine.ranks.commands import Pong, ReadClock, Told
+from linkgauge.engine.ranks.commands import Ping, Pong, ReadClock
 from linkgauge.machine.processes.channel import Broke, encode
 from linkgauge.model.errors import (
     AllocationError,
@@ -17,7 +17,7 @@ from linkgauge.model.errors import (
     Unsupported,
 )
 from linkgauge.model.ranks import LostRank, RankLost
-from ranks_kit import GONE, LONG, SOON, Fake, done, linked, rank, refused
+from ranks_kit import GONE, LONG, SOON, Fake, done, linked, refused
 
 
 @pytest.fixture(autouse=True)
@@ -54,14 +54,6 @@ class TestAnswers:
             assert list(links.ask((2, 0, 1), ReadClock(), float).items()) == [
                 (0, 0.0), (1, 1.0), (2, 2.0)
             ]  # fmt: skip
-
-    def test_who_is_gone_is_told_nothing_and_noticed_next(self):
-        gone = says(1)
-        with linked(says(0), gone) as links:
-            gone.end()
-            links.tell(Told(rank(0)))
-            with pytest.raises(RankLost, match="rank 1 "):
-                links.one(0, ReadClock(), int)
 
 
 def _framed(reply):
@@ -160,12 +152,34 @@ class TestSilence:
         lost = self.lost(has_said(done(0)), *alive, asked=(0, 1, 2))
         assert (lost.number, lost.how) == (1, "is stuck after 0.05 s")
 
+    @pytest.mark.parametrize("starved", [1, 2])
+    def test_does_not_count_while_a_rank_waits_for_a_cpu(self, monkeypatch, starved):
+        """Whichever of the ranks it is: another one may wait for it."""
+        monkeypatch.setattr("linkgauge.engine.workers.patience.SIGN_SECONDS", 0.5)
+        ranks = [Starved(1.5 if number == starved else 0.0) for number in (1, 2)]
+        with linked(says(0), *ranks, limit=SOON) as links:
+            assert links.ask((1, 2), ReadClock(), int) == {1: 2, 2: 2}
+            assert links.lost is None
+
     @pytest.mark.parametrize("signs", [(Pong(), done(1)), (done(1), Pong()), (done(1),)])
     def test_ends_with_an_answer_that_is_late(self, monkeypatch, signs):
         monkeypatch.setattr("linkgauge.engine.workers.patience.SIGN_SECONDS", LONG)
         with linked(says(0), silent(on_ping=signs), limit=SOON) as links:
             assert links.ask((0, 1), ReadClock(), int) == {0: 0, 1: 1}
             assert links.lost is None
+
+
+class Starved(Fake):
+    """A rank that gives a sign of life once, which says that it `waited` so long for a CPU, and
+    then answers."""
+
+    def __init__(self, waited):
+        self.signs = [Pong(waited), done(2)]
+        super().__init__(lambda command: None, on_ping=())
+
+    def hears(self, command):
+        if isinstance(command, Ping):
+            self._reply(self.signs.pop(0))
 
 
 class TestGoingOn:

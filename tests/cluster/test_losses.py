@@ -1,14 +1,17 @@
-"""A rank that ends, or falls silent, ends the run: the others end with exit 3 in time, and what is
-kept says which it was. The launcher leaves the other ranks alone."""
+"""A rank that ends, or falls silent, ends the run: the others end with exit 3 in time. Rank 0 keeps
+what was measured and names the rank; of rank 0, each other rank does, and writes nothing. The
+launcher leaves the other ranks alone."""
 
 from __future__ import annotations
 
 import random
+import re
 import signal
 
 import pytest
 
 from campaigns import FULL, trials
+from command_kit import called
 from launch_kit import by_variables, harmed, launch, mpich, openmpi
 from linkgauge.cli.main import application
 
@@ -79,24 +82,48 @@ def shown(folder):
         return end.code
 
 
-@pytest.mark.parametrize("phase", PHASES if FULL else ["measuring"])
+AFTER_THE_PLAN = [phase for phase in PHASES if phase not in ("init", "exchange")]
+
+
+@pytest.mark.parametrize("phase", AFTER_THE_PLAN if FULL else ["measuring"])
 def test_a_rank_that_dies_is_named(tmp_path, phase, capsys):
     ended = lost(tmp_path, 1, "SIGKILL", phase, MPI)
     at = names(ended, 1, PHASES[phase][2])
-    assert at.process is not None or phase == "init"
+    assert at.process is not None
     assert "rank 1 (" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("phase", ["init", "exchange"] if FULL else ["exchange"])
+def test_a_rank_that_dies_before_there_is_a_plan_is_named_and_nothing_is_kept(tmp_path, phase):
+    ended = lost(tmp_path, 1, "SIGKILL", phase)
+    assert ended.exits == {0: 3, 1: 137, 2: 3}
+    assert re.search(rf"linkgauge: rank 1( \(.*\))? ended while {PHASES[phase][2]}", ended.stderr)
+    assert not ended.journals
+
+
+def name_rank_0(ended, how):
+    """That each other rank named rank 0, and that none wrote an end to what rank 0 left."""
+    for rank in (1, 2):
+        said = [one for one in ended.stderr.splitlines() if f"linkgauge: rank {rank}: " in one]
+        assert [re.search(r": rank 0 \([^)]*process \d+\) (.*)", one)[1] for one in said] == [
+            f"{how} while controlling the run"
+        ]
+        assert ended.exits[rank] == 3
+    for journal in ended.journals:
+        assert ended.run.finished is ended.run.lost is None
+        assert not (journal.parent / "run.json").exists()
+
+
 @pytest.mark.parametrize("phase", ["exchange", "measuring"] if FULL else ["measuring"])
-def test_of_rank_0_another_one_writes_it_down(tmp_path, phase, capsys):
+def test_a_rank_0_that_dies_is_named_by_each_other_rank(tmp_path, phase):
     ended = lost(tmp_path, 0, "SIGKILL", phase)
-    names(ended, 0, PHASES[phase][2])
-    assert ended.stderr.count("linkgauge: rank 0 (") == 1, "one of them says so"
-    assert "rank 0 (" in capsys.readouterr().out
+    assert ended.exits == {0: 128 + signal.SIGKILL, 1: 3, 2: 3}
+    name_rank_0(ended, "ended")
+    assert len(ended.journals) == (phase == "measuring")
 
 
 STARTS = (launcher, mpich, by_variables)
-SILENT = [(rank, start, trial) for rank in range(4) for start in STARTS for trial in range(5)]
+SILENT = [(rank, start, trial) for rank in range(1, 4) for start in STARTS for trial in range(5)]
 
 
 @pytest.mark.parametrize(("rank", "start", "trial"), SILENT if FULL else [(2, by_variables, 0)])
@@ -126,14 +153,9 @@ def test_a_rank_that_falls_silent_is_named_not_those_that_wait_for_it(tmp_path, 
 
 
 @pytest.mark.parametrize("phase", ["exchange", "measuring"] if FULL else ["measuring"])
-def test_a_silent_rank_0_is_ended_so_that_it_adds_nothing_to_what_another_one_wrote(
-    tmp_path, phase
-):
+def test_a_silent_rank_0_is_named_by_each_other_rank(tmp_path, phase):
     ended = lost(tmp_path, 0, "SIGSTOP", phase)
-    assert ended.exits == {0: 128 + signal.SIGKILL, 1: 3, 2: 3}
-    assert ended.stderr.count("linkgauge: rank 0 (") == 1, "one of them says so"
-    names(ended, 0, PHASES[phase][2])
-    assert "gives no sign of life after 5 s" in ended.run.lost.how
+    name_rank_0(ended, "gives no sign of life after 5 s")
 
 
 EARLY = [(rank, start) for rank in range(2) for start in (mpich, openmpi, by_variables)]
@@ -149,9 +171,24 @@ def test_a_rank_that_dies_before_it_joins_is_not_waited_for(tmp_path, rank, star
         program=DIES_EARLY.format(rank=rank),
     )  # fmt: skip
     assert ended.exits == {0: 3, 1: 3, 2: 3, rank: 128 + signal.SIGKILL}
-    assert ended.run.lost is not None
-    assert (ended.run.lost.number, ended.run.lost.how) == (rank, "ended")
-    assert ended.run.lost.doing == "joining"
+    named = re.findall(rf"linkgauge: .*rank {rank} \(.*\) ended while joining", ended.stderr)
+    assert len(named) == (1 if rank else 2), ended.stderr
+    assert not ended.journals, "nothing was measured"
+
+
+def test_a_run_of_several_ranks_is_not_resumed(tmp_path):
+    """Neither by one process nor by all ranks; the refusal says what to do instead."""
+    ended = lost(tmp_path, 1, "SIGKILL", "measuring")
+    folder = ended.journals[0].parent
+    before = ended.journals[0].read_bytes()
+    alone = called("run", "--resume", folder)
+    again = launch(tmp_path, 3, "run", "--resume", str(folder), launcher=by_variables())
+    assert (alone.returncode, again.exits) == (2, {0: 2, 1: 2, 2: 2})
+    for said in (alone.stderr, again.stderr):
+        (line,) = said.splitlines()
+        assert "--resume works with one process only: start a new run of all ranks" in line
+        assert f"`linkgauge show {folder}` shows what it measured" in line
+    assert ended.journals[0].read_bytes() == before
 
 
 def test_a_rank_that_fails_unexpectedly_is_named_with_its_error(tmp_path):
@@ -193,6 +230,7 @@ def test_at_any_moment(tmp_path, seed):
         assert others == {ended.exits[rank]}
         return
     assert others == {3}, ended.stderr
-    assert [j.parent for j in ended.journals], ended.stderr
-    assert ended.run.lost is not None
-    assert ended.run.lost.number == rank
+    assert f"rank {rank} " in ended.stdout + ended.stderr
+    if rank and ended.journals:
+        assert ended.run.lost is not None
+        assert ended.run.lost.number == rank

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -40,6 +41,38 @@ def test_four_ranks_move_and_verify_every_byte_of_every_benchmark(tmp_path, laun
     assert [rank.number for rank in run.machine.ranks] == [0, 1, 2, 3]
     assert all(rank.unsure is not None for rank in run.machine.ranks)
     assert ended.stdout.count("results: ") == 1, "rank 0 alone prints"
+
+
+SHARED = """
+import os, sys
+from linkgauge.__main__ import main
+sys.argv[0] = "linkgauge"
+try:
+    main()
+finally:
+    from linkgauge.backends.mpi.world import GIVING_WAY
+    print("gives way:", {os.environ.get(name) == value for name, value in GIVING_WAY.items()})
+"""
+
+
+@pytest.mark.parametrize(("ranks", "cpus"), [(3, 1), (2, 2)])
+def test_ranks_that_share_cpus_give_way_while_they_wait(tmp_path, ranks, cpus):
+    """And a run of which no figure is judged says why."""
+    able = sorted(os.sched_getaffinity(0))[:cpus]
+    if len(able) < cpus:
+        pytest.skip(f"needs {cpus} CPUs")
+    ended = launch(
+        tmp_path, ranks, "run", "multinode_bisect_write_ce", "--backend", "mpi", *QUICK,
+        launcher=["taskset", "-c", ",".join(map(str, able)), *mpich()], program=SHARED,
+    )  # fmt: skip
+    assert set(ended.exits.values()) == {0}, ended.stderr
+    assert ended.stdout.count("gives way: {True}") == (ranks if ranks > cpus else 0)
+    host, crowd = ended.run.machine.ranks[0].host, ended.run.machine.crowd
+    why = "no reference for copies between processes of one machine"
+    if ranks > cpus:
+        assert (crowd.ranks, crowd.cpus) == (ranks, cpus)
+        why = f"{ranks} ranks share {cpus} CPU of {host}"
+    assert f"not judged: {why}" in ended.stdout
 
 
 def test_ranks_of_a_simulated_machine_are_judged_as_one_process_is(tmp_path):

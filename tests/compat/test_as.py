@@ -58,7 +58,7 @@ OPTION = re.compile(r"\s*\[?(--?[A-Za-z][\w-]*)(?:[, \[]+(--[\w-]+))?")
 @pytest.mark.parametrize(
     "tool",
     "nvbandwidth sailbandwidth rblnBandwidthLatencyTest bandwidthTest p2pBandwidthLatencyTest"
-    " rocm-bandwidth-test gc-hosttraffictest all_reduce_perf".split(),
+    " gc-hosttraffictest all_reduce_perf".split(),
 )
 def test_the_page_has_every_option_of_the_help(tool):
     """Its short or its long name; `--tile…` stands for all names that begin so. sailbandwidth has

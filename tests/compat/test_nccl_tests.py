@@ -108,22 +108,21 @@ def test_how_each_is_measured(perf):
 @pytest.mark.parametrize(
     ("name", "words", "environment", "code", "says"),
     [
-        ("all_reduce", "-g2", {"NCCL_TESTS_MIN_BW": "1e6 GB/s"}, 1, r"bandwidth    : \S+ FAILED\n"),
+        ("all_reduce", "-g2", {"NCCL_TESTS_MIN_BW": "1e6"}, 1, r"bandwidth    : \S+ FAILED\n"),
         ("all_reduce", "-g2", {"NCCL_TESTS_MIN_BW": "1"}, 0, r"bandwidth    : \S+ OK\n"),
         ("hypercube", "-g3", {}, 4, "nRanks 3 is not a power of 2, skipping\n"),
         ("all_reduce", "-g2", {"NCCL_TESTS_DEVICE": "5"}, 0, r"Rank  1 .* device  6 \["),
-        ("all_reduce", "-g4", {"NCCL_TESTS_DEVICE": "5"}, 5, "9 requested but only 8 were found"),
+        ("all_reduce", "-g4", {"NCCL_TESTS_DEVICE": "5"}, 5, "9 GPUs are needed, and there are 8"),
         ("all_reduce", "-g2", {"NCCL_TESTS_SPLIT": "MOD 2"}, 0, "SPLIT needs several processes"),
         ("all_reduce", "-g2", {"NCCL_TESTS_SPLIT": "XOR 3"}, 5, "give AND, OR, MOD or DIV"),
         ("all_reduce", "-b 1024G -e 1024G -g2", {}, 0, "# Reducing maxBytes to .* due to memory"),
         ("all_reduce", "-g2 -S1", {}, 0, r"0  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n"),
         ("all_reduce", "-z3 -I1 -K2 -p1 -b1M -e2M -i1M -c0 -t2 -g2 -N2 -m2", {}, 0, "Avg bus"),
-        ("all_reduce", "-b 2G -e 1G", {}, 255, "invalid sizes for 'minbytes' and 'maxbytes': 2147"),
-        ("all_reduce", "-D1", {}, 255, "requires enabling symmetric memory registration"),
-        ("all_reduce", "-e 8B", {}, 255, "invalid size specified for 'maxbytes'"),
-        ("broadcast", "-q", {}, 0, "invalid option '?'\nUSAGE: broadcast_perf"),
+        ("all_reduce", "-g2", {"NCCL_TESTS_SPLIT": "MOD 0"}, 5, "give AND, OR, MOD or DIV"),
+        ("all_reduce", "-g2", {"NCCL_TESTS_SPLIT_MASK": "-1"}, 5, "give a mask in hexadecimal"),
+        ("all_reduce", "-g2", {"NCCL_TESTS_MIN_BW": "1 GB/s"}, 5, "'1 GB/s' is not a number"),
+        ("all_reduce", "-g2", {"NCCL_TESTS_DEVICE": "x"}, 5, "NCCL_TESTS_DEVICE='x': 'x' is not"),
         ("gather", "-g2 -h", {}, 0, r"\[-h,--help\]\n"),
-        ("all_reduce", "-g2 -d int7 -o xor", {}, 0, "invalid type int7, defaulting to float"),
     ],
 )  # fmt: skip
 def test_what_it_says(perf, name, words, environment, code, says):
@@ -136,21 +135,13 @@ def test_what_it_says(perf, name, words, environment, code, says):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("-V 200", "(-V) must be positive and less than 128, got 200. Using default value 16."),
-        ("-I 2", "per-iteration timing (-I) only supports 0=off or 1=on. Disabling."),
-        ("-I 1 -G 1", "(-I) is incompatible with CUDA graph mode (-G). Disabling."),
-        ("-z 3 -G 1", "(-z 3) is incompatible with CUDA graph mode (-G). Disabling."),
-        ("-I1 -K20", "per-iteration skip (-K) must be between 0 and 19. Disabling."),
-        ("-K 1", "per-iteration skip (-K) requires per-iteration timing (-I 1). Disabling."),
         ("-w 5", "-w 5: linkgauge warms each size up by itself"),
         ("-G 2", "-G 2: the iterations are one graph, launched once"),
         ("-c 2", "-c 2: each result is checked once"),
         ("-z 1", "-z 1: the host waits as with -z 2, without a barrier"),
         ("-M 1", "-M: linkgauge does not report the memory used"),
         ("-x 0", "-x: the library chooses its CTA policy itself"),
-        ("8", "'8' is not an option: ignored"),
         ("-y 1 -p 0 -x-1 -V 4 -D0", ""),
-        ("-g2 -- -q", "'-q' is not an option: ignored"),
     ],
 )
 def test_what_is_different_is_said(perf, words, says):
@@ -164,7 +155,7 @@ def test_what_is_different_is_said(perf, words, says):
 def test_a_copy_says_what_went_wrong_or_is_left_out(perf, tmp_path):
     few, none = tmp_path / "few.json", tmp_path / "none.json"
     assert perf("all_reduce", f"-g 99 -J {few}").returncode == 5
-    assert "99 requested but only 8" in json.loads(few.read_text())["errors"][0]
+    assert "99 GPUs are needed, and there are 8" in json.loads(few.read_text())["errors"][0]
     lost = MadeUp(collected(change=lambda cell, _: unmeasured(cell, "error", "lost")))
     assert perf("all_reduce", f"-g2 -J {none}", made_up=lost).returncode == 3
     told = json.loads(none.read_text())
@@ -217,10 +208,7 @@ def test_a_file_of_rccl_tests_keeps_what_was_measured(perf, tmp_path):
     done = perf("all_reduce", f"-g 2 -Z csv -X {tmp_path / 'no' / 'a'}")
     assert (done.returncode, "cannot write" in done.stderr) == (2, True)
     done = perf("all_reduce", "-g 2 -Z xml -X a")
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (
-        255,
-        "Invalid --rccl_output_format: xml",
-    )
+    assert (done.returncode, "give one of csv, json" in done.stderr) == (255, True)
 
 
 def test_in_a_guest_nccl_decides_on_nvls_as_there(perf, monkeypatch, tmp_path):
@@ -251,7 +239,7 @@ class TestProcesses:
             ({"NCCL_TESTS_SPLIT": "DIV 2"}, "0011"),
             ({"NCCL_TESTS_SPLIT": "/ 0x2"}, "0011"),
             ({"NCCL_TESTS_SPLIT": "mod2"}, "0101"),
-            ({"NCCL_TESTS_SPLIT": "& 01"}, "0101"),
+            ({"NCCL_TESTS_SPLIT": "& 1"}, "0101"),
             ({"NCCL_TESTS_SPLIT_MASK": "0x1", "NCCL_TESTS_SPLIT": "DIV 2"}, "0101"),
             ({"NCCL_TESTS_SPLIT": "OR 0b11"}, "3333"),
         ],

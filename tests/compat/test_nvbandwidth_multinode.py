@@ -113,7 +113,7 @@ def test_they_follow_those_of_one_process_which_are_waived(start, words, alone):
     assert ran == [name for _, name in listed[alone:]]
 
 
-@pytest.mark.parametrize("words", ["-l", "-h", "--bogus", "-t 47"])
+@pytest.mark.parametrize("words", ["-l", "-h", "-t 47"])
 def test_other_processes_print_nothing_of_what_the_first_prints(start, words):
     first, other = (start(2, "nvbandwidth", words, rank=rank) for rank in (0, 1))
     assert first.stdout

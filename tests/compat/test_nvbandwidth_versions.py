@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from compat_kit import MadeUp, as_rank, of_processes, rated, spoken
 from fakes import device, machine
 from linkgauge.model.stats.summary import summarize
-from linkgauge.rooms.judge_files.readers.nvbandwidth import read
+from linkgauge.rooms.judge_files.readers import read_text
 from nvbandwidth_reader import read_tests
 
 FOLDER = Path(__file__).parents[1] / "data" / "nvbandwidth"
@@ -182,7 +182,7 @@ def test_the_form_of_the_output(monkeypatch, form):
 
 def test_judge_reads_every_figure_and_line_of_a_public_output():
     text = (FOLDER / "0.10-8xH100.txt").read_text()
-    (log,) = read(text.splitlines()).logs
+    (log,) = read_text("log", text)[0].logs
     figures = {(one.benchmark, one.row, one.column): one.figure for one in log.figures}
     assert len(figures) == 3 * 56 + 2 * 8
     assert figures["device_to_device_latency_sm", "7", "3"] == pytest.approx(821.94e-9)

@@ -2,7 +2,6 @@
 
 import signal
 
-import msgspec
 import pytest
 
 from fakes import FakeBackend, device, machine
@@ -14,7 +13,6 @@ from linkgauge.engine.kept.journal import (
     Logged,
     MeasuredVisit,
     Opened,
-    Resumed,
     assemble,
 )
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
@@ -168,19 +166,3 @@ def test_a_run_that_broke_off_is_not_in_doubt_twice(kept, asked):
     assert len(again.asked) == asked
     assert [type(record) for record in rest] == [type(record) for record in records[kept:]]
     assert [len(cell.samples) for cell in run.results[0].cells] == [5, 10]
-
-
-def test_what_a_lost_rank_cost_may_be_in_doubt_and_what_was_before_is_not_again():
-    """The first cell is measured once more, the second is lost and measured as the run goes on."""
-    plan, first = begun("device_to_device_memcpy_read_ce"), []
-    execute(plan, worker_with(FakeBackend()), first.append, Doubting(), Doubting().doubts)
-    one, other, *end = first
-    cost = msgspec.structs.replace(one.cell, status="error", samples=(), visits=(), lost=1)
-    known = (*plan, MeasuredVisit(0, cost), other, *end, Resumed("noon", ()))
-    rest, both = [], [CellAt(0, Place("0", "1")), CellAt(0, Place("1", "0"))]
-    run = execute(known, worker_with(FakeBackend()), rest.append, Silent(), lambda run: both)
-    measured = [record.cell.row for record in rest if isinstance(record, MeasuredVisit)]
-    assert measured == ["0", "0"]
-    assert [record.cells for record in rest if isinstance(record, Again)] == [tuple(both[:1])]
-    assert [len(cell.samples) for cell in run.results[0].cells] == [10, 10]
-    assert assemble((*known, *rest)) == run

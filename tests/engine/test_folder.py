@@ -1,13 +1,17 @@
 """Each run has a folder of its own, whatever its label says."""
 
+from pathlib import Path
+
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes import device, machine
 from linkgauge.benchmarks.catalog import select
-from linkgauge.engine.kept.folder import accelerator_name, create_run_folder, slug
+from linkgauge.engine.kept.folder import accelerator_name, check_writable, create_run_folder, slug
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
+from linkgauge.model.errors import InputError
 
 STARTED = "2026-11-21T20:15:00.123Z"
 
@@ -60,3 +64,14 @@ def test_the_accelerator_is_the_first_device_that_is_measured():
     rows = select(["host_to_device_memcpy_ce"], ())
     plan = make_plan(lay_out(rows, second, here.host.nodes), here, [64])
     assert accelerator_name(here, plan) == "second-card"
+
+
+def test_a_file_system_that_refuses_folders_is_noticed_before_measuring():
+    """Also by root, who may write in all other folders."""
+    with pytest.raises(InputError, match=r"cannot write results to /proc/x: .* \(/proc\)"):
+        check_writable(Path("/proc/x"))
+
+
+def test_a_look_whether_results_can_be_written_leaves_nothing_behind(tmp_path):
+    check_writable(tmp_path / "results" / "of" / "today")
+    assert not any(tmp_path.iterdir())

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from fakes import machine
 from linkgauge.engine.kept.journal import (
@@ -15,7 +14,6 @@ from linkgauge.engine.kept.journal import (
     Logged,
     MeasuredVisit,
     Opened,
-    Resumed,
     assemble,
     read_records,
     visits_of,
@@ -108,16 +106,6 @@ def test_a_run_is_its_journal_put_together():
     assert (skipped.status, skipped.reason, skipped.cells) == ("skip", "needs two devices", ())
 
 
-def test_what_a_lost_rank_cost_does_not_count_once_the_run_is_resumed():
-    cost = replace(cell("1", "error", "rank 1 ended"), samples=(), lost=1)
-    ended = (OPENED, MeasuredVisit(0, cell("0")), MeasuredVisit(0, cost), Closed("noon"))
-    assert [one.column for one in visits_of(ended).left()[0]] == ["0"]  # its next visit
-    assert assemble(ended).results[0].cells[1].lost == 1
-    resumed = (*ended, Resumed("one", ("linkgauge",)))
-    assert [one.column for one in visits_of(resumed).left()[0]] == ["0", "1"]
-    assert [one.column for one in assemble(resumed).results[0].cells] == ["0"]
-
-
 def test_left_is_what_has_no_record():
     def columns(*records):
         return [[one.column for one in cells] for cells in visits_of((OPENED, *records)).left()]
@@ -161,22 +149,6 @@ def test_only_one_process_writes_it(path, data, begun):
     assert path.read_bytes() == before
     journal.close()
     Journal.reopen(path, tuple)[0].close()
-
-
-def test_one_that_is_stopped_is_ended_by_force_and_then_writes_no_more(path, data):
-    """It goes on after another process has written the end of its run."""
-    stopped, _ = Journal.reopen(path, tuple)
-    stopped.append(RECORDS[1])
-    other, _ = Journal.reopen(path, tuple, by_force=True)
-    other.append(RECORDS[-1])
-    other.close()
-    written = path.read_bytes()
-    for _ in range(2):
-        with pytest.raises(ResultsError, match="another process has ended the run"):
-            stopped.append(RECORDS[2])
-    stopped.close()
-    assert path.read_bytes() == written
-    assert read_records(written) == (*read_records(data), RECORDS[1], RECORDS[-1])
 
 
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")

@@ -76,3 +76,26 @@ def test_what_was_asked_for_a_sweep_and_devices_keep_their_size(name, size, prof
 def test_a_sweeps_sizes_within_the_caches_say_so(size, cache, profile, said):
     title = planned(COPY, size, [cache], profile).title
     assert title.endswith(", of the caches") == said
+
+
+@pytest.mark.parametrize(
+    ("profile", "asked", "cache", "becomes"),
+    [
+        ("standard", 512 * MI, 2 * MI, 64 * MI), ("standard", 512 * MI, 40 * MI, 160 * MI),
+        ("standard", 512 * MI, 300 * MI, 512 * MI), ("standard", 512 * MI, None, 64 * MI),
+        ("quick", 64 * MI, 300 * MI, 64 * MI), (None, 512 * MI, 2 * MI, 512 * MI),
+        ("full", 512 * MI, 2 * MI, 512 * MI),
+    ],
+)  # fmt: skip
+def test_ranks_host_memories_take_no_more_than_it_takes_to_be_beyond_the_caches(
+    profile, asked, cache, becomes
+):
+    ranks = [device(0, "mpi", memory=f"host:0@{number}") for number in range(2)]
+    here = machine(ranks)
+    nodes = tuple(replace(node, last_level_cache=cache) for node in here.host.nodes)
+    here = replace(here, host=replace(here.host, nodes=nodes))
+    rows = select(["multinode_bisect_write_ce", "multinode_latency_flag_pingpong"], ())
+    copies, flags = make_plan(
+        lay_out(rows, fabrics(here, ()), nodes), here, [asked], profile=profile
+    )
+    assert (copies.size, flags.size) == (becomes, 256)

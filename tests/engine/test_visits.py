@@ -130,20 +130,13 @@ def test_a_cell_whose_samples_are_counted_is_visited_once_whatever_the_others_ta
     assert (done.stopped, done.headline, done.interval.basis) == ("samples", 2.0, "samples")
 
 
-def lost(cell, rank=2):
-    """What the loss of a rank left of a visit."""
-    return replace(visited(cell, status="error", seconds=None), lost=rank)
-
-
-class TestWhatALostRankCost:
-    def test_leaves_the_visits_before_it(self):
-        cells = [planned(str(n)) for n in range(2)]
-        visits = Visits((sheet(*cells),), SETTINGS)
-        for cell in cells:
-            visits.add(0, visited(cell, 1.0))
-        visits.add(0, lost(cells[0]))
-        visits.restore()
-        assert [cell.column for cell in visits.left()[0]] == ["0", "1"]
-        assert visits.cells(0)[0].samples == (1.0,)
-        order = go(visits, None, lambda column, visit: (1.0,))
-        assert len(order) == 2 * (least_visits(2) - 1)
+@pytest.mark.parametrize(("status", "visits"), [("pass", 3), ("error", 1)])
+def test_where_ranks_share_cpus_each_cell_has_three_visits_however_long_they_take(status, visits):
+    cells = [planned(str(n)) for n in range(30)]
+    made = Visits((sheet(*cells),), SETTINGS, is_crowded=True)
+    taken = 0
+    while any(left := made.left()):
+        for cell in left[0]:
+            made.add(0, visited(cell, 1.0, 1.0, seconds=2 * SETTINGS.max_time, status=status))
+            taken += 1
+    assert taken == 30 * visits

@@ -16,7 +16,6 @@ from linkgauge.history.address import address
 from linkgauge.history.reading import Filter, runs_of
 from linkgauge.history.store import opened
 from linkgauge.history.writing import add, remove
-from linkgauge.model.documents.history import SeriesId
 from linkgauge.model.documents.result import Expected
 from linkgauge.model.printable import printable
 from linkgauge.model.units import UNITS
@@ -59,7 +58,7 @@ def kept(tmp_path):
 
 def figures(results):
     """In GB/s, by label and column: samples scatter by less than one."""
-    return {(of.label, one.id.column): round(one.value / 1e9) for of, one in results.figures}
+    return {(of.label, one.column): round(one.figure / 1e9) for of, one in results.figures}
 
 
 class TestFromTheHistory:
@@ -74,9 +73,9 @@ class TestFromTheHistory:
         skipped = result(
             BENCHMARK, cell("0", "0", 1, status="skip"), cell("0", "1", 1, status="skip")
         )
-        found = {one[1].id.column: one for one in kept(run(1.0, results=(skipped,))).figures}
+        found = {one[1].column: one for one in kept(run(1.0, results=(skipped,))).figures}
         assert (found["0"][1].status, found["0"][0].id) == ("pass", "r2.0")
-        assert (found["1"][1].status, found["1"][1].value) == ("skip", None)
+        assert (found["1"][1].status, found["1"][1].figure) == ("skip", None)
 
     def test_a_run_that_is_pruned_uncovers_what_was_before_it(self, kept):
         kept(run(2.0, 50e9, cells=1))
@@ -120,20 +119,13 @@ class TestFromTheHistory:
         assert value(text, "linkgauge_source_stale", source="results") == 1
         assert "history.db is not usable" in said[0]
 
-    def test_expectations_come_from_the_files_of_the_run(self, kept, tmp_path):
-        (one,) = of_cells(c1=50e9, c2=50e9)  # which share what is expected
+    def test_expectations_are_those_of_the_run_wherever_its_files_are(self, kept):
+        (one,) = of_cells(c1=50e9, c2=50e9)
         expected = Expected(60e9, 55e9, "PCIe", nominal=58e9)
         cells = [replace(cell, expected=expected, verdict="ok") for cell in one.cells]
-        measured = run(1.0, results=(replace(one, cells=tuple(cells)),))
-        write_run(tmp_path, measured)
-        found = [one for _, one in kept(measured, folder=tmp_path).figures]
-        assert {(one.expected, one.nominal, one.verdict) for one in found} == {(55e9, 58e9, "ok")}
-
-    @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"id": "another", "results": []}'])
-    def test_without_its_file_a_run_expects_nothing(self, kept, tmp_path, content):
-        (tmp_path / "run.json").write_bytes(content)
-        ((_, shown),) = kept(run(1.0, cells=1), folder=tmp_path).figures
-        assert (shown.expected, shown.value is None) == (None, False)
+        found = kept(run(1.0, results=(replace(one, cells=tuple(cells)),))).figures
+        known = {(one.expected, one.nominal, one.verdict) for _, one in found}
+        assert known == {(55e9, 58e9, "ok")}
 
 
 class Failing:
@@ -200,13 +192,13 @@ class TestMetrics:
             assert [sample.value for one in of for sample in one.samples].count(50e9) == 1, unit
 
     def test_what_is_not_known_is_absent(self):
-        found = shown(replace(CELL, status="timeout", verdict="unknown", value=None))
+        found = shown(replace(CELL, status="timeout", verdict="unknown", figure=None))
         assert samples(found, BANDWIDTH) == samples(found, "linkgauge_cell_verdict") == []
         assert value(found, "linkgauge_cell_status") == 4
 
     def test_a_run_and_its_age(self):
         with nvml():
-            ended = replace(RUN, finished=time.time() - 60)
+            ended = replace(RUN, finished=(datetime.now(UTC) - timedelta(seconds=60)).isoformat())
             found = page(Results((ended,))).text(PATIENT)
         assert value(found, "linkgauge_last_run_age_seconds") == pytest.approx(60, abs=30)
         states = {own["status"]: on for own, on in samples(found, "linkgauge_last_run_status")}
@@ -219,10 +211,10 @@ class TestMetrics:
 @given(st.text(st.characters(codec=None)))
 def test_any_text_stays_in_its_label(text):
     """In every label of results and of devices."""
-    of = SeriesId(text, text, 64, text, text, 0, text)
+    of = {"benchmark": text, "backend": text, "row": text, "column": text}
     run = replace(RUN, label=text, host=text, id=text, accelerators=text, profile=text)
     with nvml(nvmlDeviceGetName=text, nvmlDeviceGetUUID=text, nvmlSystemGetDriverVersion=text):
-        shown = page(Results((run,), ((run, replace(CELL, id=of)),)))
+        shown = page(Results((run,), ((run, replace(CELL, **of)),)))
         shown._machine.host = text
         check(shown.text(PATIENT), text)
 

@@ -42,7 +42,7 @@ def test_medians_of_earlier_runs_are_those_of_the_whole_runs_in_the_latest_state
             number: figure.median
             for number, run in enumerate(whole[:3], start=1)
             for figure in run.figures
-            if figure.id == of and figure.status == "pass"
+            if figure.cell == of and figure.status == "pass"
         }
-        for of in {figure.id for run in whole for figure in run.figures}
+        for of in {figure.cell for run in whole for figure in run.figures}
     }

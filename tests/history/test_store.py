@@ -29,6 +29,7 @@ from linkgauge.history.reading import (
 )
 from linkgauge.history.store import StoreError, is_remote, opened
 from linkgauge.history.writing import add, remove
+from linkgauge.model.documents.result import Expected
 from linkgauge.model.errors import InputError
 from linkgauge.model.notes import Profiled
 from linkgauge.model.settings import EngineSettings, Settings, Simulation
@@ -250,7 +251,12 @@ def test_a_store_of_earlier_code_is_read_as_one_that_is_made_now(tmp_path, path)
         (trend,) = histories_of(store, "device_to_device_memcpy_read_ce", (), Filter())
         found = [one.points[0].figure for one in trend.series]
         assert found == [87909735551.01492, 88634645258.77994]
-        assert add(store, run_at(4), None) == "added"
+        (one,) = run_at(4, cells=1).results
+        cells = [replace(cell, expected=Expected(60e9, 55e9)) for cell in one.cells]
+        later = run_at(4, label="later", results=(replace(one, cells=tuple(cells)),))
+        assert add(store, later, None) == "added"
+        (found,) = runs_of(store, Filter(label="later"))
+        assert [one.expected for _, one in figures_of(store, [found.number])] == [55e9]
 
 
 def test_a_server_that_is_not_there_is_one_line_without_the_password(server):
@@ -325,10 +331,10 @@ def test_figures_have_their_cell_and_unit(url):
         (run,) = runs_of(store, Filter())
         found = list(figures_of(store, [run.number]))
         assert {number for number, *_ in found} == {run.number}
-        assert sorted((one.id.benchmark, one.id.column, one.unit) for _, one in found) == [
+        assert sorted((one.benchmark, one.column, one.unit) for _, one in found) == [
             (BENCHMARK, column, "B/s") for column in "012"
         ]
-        assert {(one.status, round(one.value / 1e9)) for _, one in found} == {("pass", 50)}
+        assert {(one.status, round(one.figure / 1e9)) for _, one in found} == {("pass", 50)}
         assert list(figures_of(store, [])) == []
 
 

@@ -6,11 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from configurations_kit import cell, result
+from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.history import EarlierRun, Figure, SeriesId
 from linkgauge.rooms.watch.degradation import Degradation, WatchedCell
 from linkgauge.rooms.watch.events import Degraded, Recovered
 
 OF = SeriesId("host_to_device_memcpy_ce", "cuda", 64, "0", "1", 0, "cuda:1 -> cuda:0 by ce")
+PASSED = by_name(Figure, OF, unit="B/s", better="higher", status="pass")
 BETTER = {OF.sheet: "higher"}
 
 
@@ -79,10 +81,7 @@ def test_what_is_broken_counts_at_once_and_once(status):
 
 def earlier(*figures):
     """Runs with these figures, in the order of time."""
-    return [
-        EarlierRun(None, (Figure(OF, "B/s", "higher", "pass", value=one),), None, {})
-        for one in figures[::-1]
-    ]
+    return [EarlierRun(None, (replace(PASSED, figure=one),), None, {}) for one in figures[::-1]]
 
 
 NOISE = [1 + 0.002 * (n % 3) for n in range(12)]

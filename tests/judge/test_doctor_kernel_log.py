@@ -9,7 +9,8 @@ from linkgauge.judge.findings import Evidence
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.model.documents.result import Run
 from linkgauge.model.hardware.inventory import Adapter, Gap
-from linkgauge.model.kernel_log import KernelLog, LogLine, joined
+from linkgauge.model.joining import joined_known
+from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings
 from remedy_kit import assert_pasteable
@@ -128,8 +129,8 @@ def test_logs_are_joined_in_their_order_and_a_reason_is_given_once():
         KernelLog((one,), 3, unknown=("a", "b")),
         KernelLog((two,), 4, lost=True, unknown=("b",)),
     )
-    assert joined(logs) == KernelLog((one, two), 7, lost=True, unknown=("a", "b"))
-    assert (joined(()), joined((KernelLog(),))) == (None, KernelLog())
+    assert joined_known(logs) == KernelLog((one, two), 7, lost=True, unknown=("a", "b"))
+    assert (joined_known(()), joined_known((KernelLog(),))) == (None, KernelLog())
 
 
 LOST = measured(status="error", reason="gone", kind="lost")

@@ -48,7 +48,7 @@ def test_what_is_reported_after_a_run(judged, reported):
 @pytest.mark.parametrize("judged", [run(verdict="low"), run(FAILING), run(WARNED)])
 def test_figures_alone_or_under_a_profiler_are_not_judged(judged):
     outcome = outcome_of(judged, verdict=False)
-    assert (outcome.code, outcome.findings) == (0, ())
+    assert (outcome.code, outcome.findings, outcome.unjudged) == (0, (), "")
     (result,) = judged.results
     cells = tuple(replace(cell, notes=(Profiled("nsys"),)) for cell in result.cells)
     outcome = outcome_of(replace(judged, results=(replace(result, cells=cells),)))
@@ -56,7 +56,9 @@ def test_figures_alone_or_under_a_profiler_are_not_judged(judged):
     one = next(device for device in judged.machine.all_devices if device.pci)
     both = tuple(replace(one, memory=f"cuda:0@{rank}") for rank in range(2))
     ranks = tuple(Rank(number, "box", 1) for number in range(2))
+    assert outcome.unjudged == "a profiler took part"
     sharing = replace(judged.machine, devices={"cuda": both}, ranks=ranks)
+    assert outcome_of(replace(judged, machine=sharing)).unjudged == "ranks took turns on one device"
     assert outcome_of(judge(replace(judged, machine=sharing))).findings == ()
     apart = (both[0], replace(both[1], pci="0000:77:00.0"))
     assert not replace(sharing, devices={"cuda": apart}).shared

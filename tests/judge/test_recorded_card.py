@@ -16,7 +16,7 @@ def test_a_healthy_run_ends_without_a_warning(name):
     assert (outcome.code, worst_of(run, outcome)) == (0, None)
 
 
-@pytest.mark.parametrize("name", BESIDE_A_LOAD)
+@pytest.mark.parametrize("name", [name for name in BESIDE_A_LOAD if "memory" not in name])
 def test_a_process_that_used_the_card_comes_first_and_fails_nothing(name):
     run = judge(recorded_of_one(name))
     outcome = outcome_of(run)
@@ -25,3 +25,11 @@ def test_a_process_that_used_the_card_comes_first_and_fails_nothing(name):
         "warn processes  cuda:0: other processes use it"
     )
     assert any(cell.verdict == "low" for result in run.results for cell in result.cells)
+
+
+@pytest.mark.parametrize("name", [name for name in BESIDE_A_LOAD if "memory" in name])
+def test_a_process_that_keeps_the_host_busy_is_named(name):
+    run = judge(recorded_of_one(name))
+    outcome = outcome_of(run)
+    assert outcome.code == 0
+    assert text_of(worst_of(run, outcome).what).startswith("warn busy  host: other programs")

@@ -8,7 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from command_kit import called
+from linkgauge.judge.verdict import judge
+from linkgauge.rooms.judge_files.judging import judged_hosts
 from linkgauge.rooms.judge_files.lines import cleaned
+from linkgauge.rooms.judge_files.readers import read_text
 
 WAYS = {"host_to_device_memcpy_ce": "->", "device_to_host_memcpy_ce": "<-"}
 
@@ -129,3 +132,11 @@ def test_many_hosts_show_those_that_differ(tmp_path):
     done = called("judge", log)
     assert "40 hosts, the 6 that differ most" in done.stdout
     assert re.search(r"fail host +n017", done.stdout)
+
+
+def test_each_host_is_judged_once():
+    judged = []
+    texts = [read_text(name, output(name))[0] for name in ("a", "b", "c")]
+    runs, code = judged_hosts(texts, None, "x", lambda run: judged.append(run) or judge(run))
+    assert sorted(run.label for run in judged) == ["a", "b", "c"]
+    assert (code, len(runs), {len(run.tool.peers) for run in runs}) == (0, 3, {3})

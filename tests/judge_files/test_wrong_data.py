@@ -16,7 +16,9 @@ from linkgauge.rooms.judge_files.failures import meaning_of
 from linkgauge.rooms.judge_files.judging import run_of_texts
 from linkgauge.rooms.judge_files.readers import read_text
 
-CASES = yaml.safe_load((Path(__file__).parents[1] / "data/judge/wrong.yml").read_text())
+DATA = Path(__file__).parents[1] / "data/judge"
+CASES = yaml.safe_load((DATA / "wrong.yml").read_text())
+FAILED_CALLS = yaml.safe_load((DATA / "failed_calls.yml").read_text())
 each_case = pytest.mark.parametrize("case", CASES, ids=[one["name"] for one in CASES])
 
 
@@ -45,6 +47,28 @@ def test_right_data_do_not_fail(case):
     assert logs
     assert not any(log.failures for log in logs)
     assert not any(one.failure for log in logs for one in log.figures)
+
+
+@pytest.mark.parametrize("case", FAILED_CALLS, ids=[one["name"] for one in FAILED_CALLS])
+def test_a_call_that_failed_is_an_error_in_the_tools_words(case):
+    run, cells = _judged(case["text"])
+    assert run.tool.name == case["tool"]
+    assert [(cell.status, cell.kind) for cell in cells] == [("error", "call")]
+    assert cells[0].reason == f"{case['tool']} says: {case['says']}"
+    assert outcome_of(run).code == 3
+
+
+def test_notices_are_no_failures():
+    text = """\
+Intel(R) Memory Latency Checker - v3.9
+*** Unable to modify prefetchers (try executing 'modprobe msr')
+ALL Reads        :      34419.9
+[  4]   0.00-11.83  sec   294 MBytes   209 Mbits/sec                  receiver
+iperf3: interrupt - the client has terminated
+"""
+    logs = [log for one in read_text("log", text) for log in one.logs]
+    assert {log.tool for log in logs} == {"Intel MLC", "iperf3"}
+    assert not any(log.failures for log in logs)
 
 
 def test_at_least_eight_tools_are_tried():
@@ -135,9 +159,6 @@ def test_a_failed_call_costs_its_test_and_no_other(tmp_path):
         ("nvbandwidth", "-t", "0"),
         ("nvbandwidth", "-j", "-t", "0"),
         ("all_reduce_perf", "-b", "64M", "-e", "64M", "-g", "2"),
-        ("rocm-bandwidth-test",),
-        ("rocm-bandwidth-test", "-v"),
-        ("TransferBench", "p2p", "64M"),
         ("p2pBandwidthLatencyTest",),
         ("bandwidthTest",),
     ],
@@ -148,5 +169,39 @@ def test_what_linkgauge_prints_as_a_tool_of_wrong_bytes_fails(tool):
     done = called("as", "--machine", "islands-2x4", "--fault", fault, *tool)
     assert done.returncode == 1
     run, cells = _judged(done.stdout + done.stderr)
+    assert any(cell.status == "fail" for cell in cells)
+    assert outcome_of(run).code == 1
+
+
+@pytest.mark.parametrize("other", ["alike", "slow", "wrong"])
+def test_a_call_that_failed_on_one_of_several_hosts_is_an_error(tmp_path, other):
+    """Also if another host has low figures or wrong data."""
+    (case,) = (one for one in CASES if one["name"] == "nvbandwidth-pattern")
+    whole = case["wrong"].partition("Running device_to_host")[0]
+    head, _, table = whole.partition("memcpy CE")
+    error = "[CUDA_ERROR_OUT_OF_MEMORY] out of memory in expression cuMemAlloc(&d, size) in run()"
+    slow = f"{head}memcpy CE{table.replace('55.2', '27.0')}"
+    (tmp_path / "a").write_text(whole)
+    (tmp_path / "b").write_text(f"{head}{error}\n")
+    (tmp_path / "c").write_text({"alike": whole, "slow": slow, "wrong": case["wrong"]}[other])
+    done = called("judge", "a", "b", "c", cwd=tmp_path)
+    assert done.returncode == 3, done.stdout + done.stderr
+    (verdict,) = (line for line in done.stdout.splitlines() if line.startswith("verdict   "))
+    assert "error" in verdict.split()
+
+
+def test_hosts_that_all_fail_are_several(tmp_path):
+    error = "[CUDA_ERROR_OUT_OF_MEMORY] out of memory in expression cuMemAlloc(&d, size) in run()"
+    for name in "ab":
+        text = f"nvbandwidth Version: v0.8\n\nRunning host_to_device_memcpy_ce.\n{error}\n"
+        (tmp_path / name).write_text(text)
+    done = called("judge", "a", "b", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "2 hosts" in done.stdout
+
+
+@pytest.mark.parametrize("tool", ["rocm-bandwidth-test", "rocm-bandwidth-test-v", "transferbench"])
+def test_a_kept_text_of_wrong_bytes_fails(tool):
+    run, cells = _judged((DATA / f"printed/{tool}-wrong.txt").read_text())
     assert any(cell.status == "fail" for cell in cells)
     assert outcome_of(run).code == 1

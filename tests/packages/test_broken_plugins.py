@@ -14,7 +14,7 @@ import pytest
 
 import broken_plugins_kit as kit
 from command_kit import WIDTH, folder_of, linkgauge
-from linkgauge.machine.processes.child import AGAIN_SECONDS
+from linkgauge.machine.processes.signals import AGAIN_SECONDS
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 PACKAGES = [one for one in kit.BROKEN if FULL or one.name in kit.QUICK]
@@ -93,12 +93,28 @@ def test_a_broken_plug_in_is_named_and_harms_nothing(package, without, kept, tmp
     assert named or package.is_silent
 
 
-def test_a_package_that_hides_one_that_linkgauge_needs_is_named_in_a_line(tmp_path):
-    site = kit.SHADOWING.lay(tmp_path / "site")
-    done = linkgauge(*kit.LIST, PYTHONPATH=site)
+def test_another_package_of_a_name_that_linkgauge_needs_is_named_in_a_line(tmp_path):
+    """One that is no plug-in's and is found first."""
+    module = tmp_path / "msgspec.py"
+    module.write_text("raise RuntimeError('shadowed')")
+    done = linkgauge(*kit.LIST, PYTHONPATH=tmp_path)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == (
-        f"linkgauge: msgspec ({site / 'msgspec.py'}) cannot be loaded: RuntimeError: shadowed\n"
+        f"linkgauge: msgspec ({module}) cannot be loaded: RuntimeError: shadowed\n"
+    )
+
+
+def test_a_plug_in_hides_no_package_only_if_its_own_record_has_it(tmp_path):
+    """Two plug-ins of a folder: the one whose record has the module is named."""
+    site = kit.SHADOWING.lay(tmp_path / "site")
+    kit.Broken("other", "Room('NAME')").lay(site)
+    for name, files in (("shadows", "msgspec.py,,\n"), ("other", "other_room.py,,\n")):
+        (site / f"{name}-1.0.dist-info/RECORD").write_text(files)
+    done = linkgauge(*kit.LIST, PYTHONPATH=site)
+    assert done.returncode == 0
+    assert done.stderr == (
+        f"linkgauge: {site / 'msgspec.py'} of shadows 1.0 is left out: "
+        "another package has this name\n"
     )
 
 
@@ -121,11 +137,11 @@ def _until(process, text):
     return said
 
 
-def _started(code, folder):
-    """Starts the doctor with a check of this code."""
-    site = kit.Broken("slow", kit.CHECK, code).lay(folder)
+def _started(code, folder, room=kit.CHECK, words=kit.DOCTOR):
+    """Starts a command with a plug-in of this code."""
+    site = kit.Broken("slow", room, code).lay(folder)
     return subprocess.Popen(
-        [sys.executable, "-m", "linkgauge", *kit.DOCTOR], cwd=folder, text=True,
+        [sys.executable, "-m", "linkgauge", *words], cwd=folder, text=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         env={**os.environ, **WIDTH, "PYTHONPATH": str(site)},
     )  # fmt: skip
@@ -153,3 +169,26 @@ def test_a_backend_that_takes_long_to_open_is_named_while_it_runs(tmp_path):
     slow, refused = done.stderr.splitlines()
     assert "the backend 'npu' of slow 1.0 still runs after 5 s" in slow
     assert refused.endswith("the backend 'npu' of slow 1.0 failed: SystemExit: 0")
+
+
+HOLDING = "import ctypes\ndef {}(*a, **k):\n    ctypes.PyDLL(None).sleep(60)\n"
+"""Native code that holds the interpreter's lock: no other thread runs, and no signal's handler."""
+
+
+def test_a_backend_of_native_code_that_never_returns_is_named_and_ctrl_c_ends_it(tmp_path):
+    words = ("run", "--backend", "npu")
+    with _started(HOLDING.format("create"), tmp_path, kit.BACKEND, words) as process:
+        assert "the backend 'npu' of slow 1.0 still runs after 5 s" in _until(process, "slow 1.0")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+
+
+def test_a_check_of_native_code_that_never_returns_ends_with_the_quit_key(tmp_path):
+    begun = tmp_path / "begun"
+    code = f"open({str(begun)!r}, 'w').close()\n" + HOLDING.format("c")
+    with _started(code, tmp_path) as process:
+        while not begun.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGQUIT)
+        assert process.wait(30) == -signal.SIGQUIT

@@ -17,7 +17,7 @@ from linkgauge.backends.host_memory import NodeMemory, usable_cpus
 from linkgauge.backends.iterations import Named, Queue, address_of
 from linkgauge.backends.offering import Holding
 from linkgauge.backends.protocol import Backend, Buffer, Pattern
-from linkgauge.backends.rules import no_node, of_copy_engine, of_load
+from linkgauge.backends.rules import Rule, no_node, of_copy_engine, of_load, refused
 from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.hardware.machine import Device, Host, Node
@@ -158,28 +158,29 @@ class Npu(Holding[NpuBuffer | NodeMemory]):
         return self._devices
 
     def refusal(self, transfer: Transfer) -> str | None:
-        return next(self._reasons(transfer), None)
+        return refused(self._rules(transfer))
 
-    def _reasons(self, transfer: Transfer) -> Iterator[str]:
+    def _rules(self, transfer: Transfer) -> Iterator[Rule]:
+        """Conditions, each with the reason for which the transfer is then refused."""
         owner = transfer.engine.owner
         known = [device.memory for device in self._devices]
         for place in (owner, *transfer.memories):
             if place.is_host:
-                yield from no_node(place, self._nodes)
-            elif str(place.place) not in known or place.rank is not None:
-                yield f"no {place} here: there is {', '.join(known)}"
-            if place.is_host and place.kind not in ("", "pageable"):
-                yield f"an NPU copies no {place.kind} host memory"
-        if not owner.is_device:
-            yield f"only an NPU can do this, not {owner}"
+                yield no_node(place, self._nodes)
+                other = place.kind not in ("", "pageable")
+                yield other, f"an NPU copies no {place.kind} host memory"
+            else:
+                absent = str(place.place) not in known or place.rank is not None
+                yield absent, f"no {place} here: there is {', '.join(known)}"
+        yield not owner.is_device, f"only an NPU can do this, not {owner}"
         if not transfer.memories:  # what its queue does, whatever the engine
             return
-        if transfer.engine.kind != "ce":
-            yield "an NPU has no kernels here, and no threads: use ce"
+        other = transfer.engine.kind != "ce"
+        yield other, "an NPU has no kernels here, and no threads: use ce"
         yield from of_copy_engine(transfer)
-        yield from of_load(transfer)
-        if owner not in transfer.memories:
-            yield f"{owner} holds neither end: it copies from or to its own memory"
+        yield of_load(transfer)
+        neither = f"{owner} holds neither end: it copies from or to its own memory"
+        yield owner not in transfer.memories, neither
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         return ("timed by the host's clock, until the queue is done",)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from linkgauge.hooks import Hook, Unfit, expect
+from linkgauge.hooks import CORE, Hook, Unfit, expect
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.errors import InputError, Unsupported
 from linkgauge.model.hardware.machine import Device, Host
@@ -44,7 +44,7 @@ ACROSS_RANKS = "mpi"
 """The backend for several processes without devices. MPI moves bytes between their hosts."""
 SIMULATED = "sim"
 """The backend of a simulated machine, including the machine's host."""
-_RANKS_OF_ROOMS = named("ranks")
+_RANKS_OF_ROOMS = named("ranks", _OWN)
 BY_RANKS = (GPUS, "torch", ACROSS_RANKS, SIMULATED, *_RANKS_OF_ROOMS)
 """Backends that several processes can use together."""
 
@@ -55,7 +55,14 @@ _P = ParamSpec("_P")
 
 def hook_of_backend(name: str) -> Hook:
     """Returns what guards calls of a backend."""
-    return hook_of("backends", name, _OWN)
+    if name in OF_ROOMS:
+        return hook_of("backends", name, _OWN)
+    return hook_of("ranks", name, _OWN) if name in _RANKS_OF_ROOMS else CORE
+
+
+def hook_of_backends(names: Iterable[str]) -> Hook:
+    """Returns what guards calls of backends that measure together. A plug-in offers one at most."""
+    return next((hook for hook in map(hook_of_backend, names) if not hook.is_ours), CORE)
 
 
 def plugin_of(name: str) -> str | None:
@@ -138,7 +145,7 @@ def open_rank(
     if name not in BY_RANKS:
         known = ", ".join(sorted(BY_RANKS))
         raise InputError(f"backend {name} does nothing between processes: choose one of {known}")
-    with hook_of("ranks", name).asked():
+    with hook_of("ranks", name, _OWN).asked():
         create = loaded(_RANKS_OF_ROOMS.get(name, f"{__name__}.{name}.rank:create"))
         backend: RankBackend = create(launch, settings, hosts, with_gpu=with_gpu)
     return backend

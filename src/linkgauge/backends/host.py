@@ -53,7 +53,7 @@ from .protocol import (
     Pattern,
     Timing,
 )
-from .rules import exchange_refusal, of_threads
+from .rules import of_exchange, of_threads, refused
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
@@ -177,22 +177,17 @@ class HostBackend(Offering):
         """The kernels of the group prepared last."""
         self._nodes = {node.index: node for node in nodes}
         self._all_cpus = tuple(sorted(cpu for node in nodes for cpu in node.cpus))
-        self._near: dict[Transfer, tuple[NearCache, ...]] = {}
-        """How each copy in the last prepared group relates to the caches."""
-        self._crowded: dict[Memory, int] = {}
-        """The number of threads on each node in the last prepared group, for nodes on which threads
-        share CPUs."""
-        self._multiplied: dict[Transfer, str] = {}
-        """The way in which the transfers of the group prepared last multiply."""
+        self._said: dict[Transfer, tuple[str | Note, ...]] = {}
+        """The remarks on each transfer of the group prepared last."""
 
     def devices(self) -> tuple[Device, ...]:
         return ()
 
     def refusal(self, transfer: Transfer) -> str | None:
         if transfer.source.is_cpu:
-            return exchange_refusal(transfer, self._all_cpus)
+            return refused(of_exchange(transfer, self._all_cpus))
         cpus = {index: node.cpus for index, node in self._nodes.items()}
-        return next(of_threads(transfer, cpus, native.KINDS), None)
+        return refused(of_threads(transfer, cpus, native.KINDS))
 
     def ready(self, does: Operation, transfers: int) -> None:
         """Searches for the fastest kernels, unless the operation chooses none."""
@@ -201,19 +196,17 @@ class HostBackend(Offering):
             self._kernels.prepare()
 
     def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:
-        return tuple(self._remarks(transfer))
+        return self._said.get(transfer, ())
 
-    def _remarks(self, transfer: Transfer) -> Iterator[str | Note]:
-        owner = transfer.engine.owner
-        if transfer in self._multiplied:
-            yield self._multiplied[transfer]
-        yield from self._near.get(transfer, ())
-        if transfer in self._chosen:
-            op, chosen = self._chosen[transfer]
-            yield f"{owner}.cpu: {name_of(op)} by {chosen.kernel}, {chosen.why}"
-        if owner in self._crowded:
-            has = len(self._nodes[owner.index or 0].cpus)
-            yield f"{owner}: {self._crowded[owner]} threads share {has} CPUs"
+    def _way(self, transfer: Transfer) -> str:
+        """Returns a remark on the kernel of a transfer."""
+        op, chosen = self._chosen[transfer]
+        return f"{transfer.engine.owner}.cpu: {name_of(op)} by {chosen.kernel}, {chosen.why}"
+
+    def _crowd(self, owner: Memory, threads: int) -> Iterator[str]:
+        """Yields a remark if threads on a node share CPUs."""
+        if threads > (has := len(self._nodes[owner.index or 0].cpus)):
+            yield f"{owner}: {threads} threads share {has} CPUs"
 
     def reach(self, memory: Memory, engine: Engine) -> object:
         return memory
@@ -239,7 +232,7 @@ class HostBackend(Offering):
         return group
 
     def begin(self, copies: Sequence[Copy], does: Operation) -> None:
-        self._chosen, self._near, self._crowded, self._multiplied = {}, {}, {}, {}
+        self._chosen, self._said = {}, {}
         for copy in copies:
             _forget_cycle(copy.destination)
 
@@ -249,7 +242,7 @@ class HostBackend(Offering):
     def multiplying(self, copies: Sequence[Copy], does: Operation) -> tuple[Group, HostProducts]:
         threads = list(map(len, self.threads(copies)))
         products = HostProducts(does.name, threads, copies[0].size, copies[0].seed)
-        self._multiplied = dict.fromkeys((c.transfer for c in copies), products.describe())
+        self._said = dict.fromkeys((c.transfer for c in copies), (products.describe(),))
         return products, products
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> HostGroup:
@@ -257,13 +250,11 @@ class HostBackend(Offering):
         threads: Counter[Memory] = Counter()
         for copy, cpus in zip(copies, placed, strict=True):
             threads[copy.transfer.engine.owner] += len(cpus)
-        self._crowded = {
-            owner: count
-            for owner, count in threads.items()
-            if count > len(self._nodes[owner.index or 0].cpus)
-        }
         self._choose(list(zip(copies, placed, strict=True)), does.array)
-        self._near = {copy.transfer: tuple(_near_cache(copy)) for copy in copies}
+        for transfer, near in ((copy.transfer, _near_cache(copy)) for copy in copies):
+            owner = transfer.engine.owner
+            crowd = self._crowd(owner, threads[owner])
+            self._said[transfer] = (*near, self._way(transfer), *crowd)
         return HostGroup([self._job(*pair) for pair in zip(copies, placed, strict=True)])
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> HostGroup:
@@ -276,8 +267,9 @@ class HostBackend(Offering):
         if not isinstance(buffer, HostBuffer):
             raise Unsupported(f"{first.transfer}: host threads chase through their own memory")
         self._choose(others)
+        self._said = {copy.transfer: (self._way(copy.transfer),) for copy, _ in others}
         if first.transfer.scale == 1:  # all of a buffer: no point of a curve through the caches
-            self._near = {first.transfer: tuple(buffer.near_cache())}
+            self._said[first.transfer] = tuple(buffer.near_cache())
         host_chase.link(buffer, first.size, first.seed, cpu)
         chase = host_chase.chase_job(first, buffer.address, cpu)
         warm_up = host_chase.warm_up_loops(first.size, _native.last_level_cache([cpu]))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from linkgauge.machine.host import read_host
-from linkgauge.model.errors import BackendError
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Engine
 
 from .host_memory import ByThreads, NodeMemory, usable_cpus
+from .offering import own
 from .protocol import Buffer, Pattern
 
 
@@ -45,16 +45,10 @@ class HostRank:
         return NodeMemory(self.home, size, self._node.index, self._alone, self.cpus)
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        _own(buffer).fill(size, pattern, seed, inverted)
+        own(buffer, ByThreads, "host's").fill(size, pattern, seed, inverted)
 
     def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        return _own(buffer).first_mismatch(size, pattern, seed)
+        return own(buffer, ByThreads, "host's").first_mismatch(size, pattern, seed)
 
     def checksum(self, buffer: Buffer, size: int) -> int:
-        return _own(buffer).checksum(size)
-
-
-def _own(buffer: Buffer) -> ByThreads:
-    if not isinstance(buffer, ByThreads):
-        raise BackendError("buffer", f"{buffer!r} is not of this rank's host")
-    return buffer
+        return own(buffer, ByThreads, "host's").checksum(size)

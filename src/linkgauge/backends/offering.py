@@ -10,9 +10,10 @@ from __future__ import annotations
 import weakref
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.errors import BackendError, Unsupported, pip_install
 from linkgauge.model.memory import Memory
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.operations.operation import Operation, OperationName, named
@@ -24,6 +25,18 @@ from .threaded import ThreadedGroup, Worked, called
 if TYPE_CHECKING:
     from .operations.overlap import Computing
     from .operations.products import ProductBuffers
+
+
+def imported(name: str, extra: str) -> Any:
+    """Imports a package that a backend needs. Raises Unsupported with the remedy if the package is
+    missing or cannot be loaded. `extra` is linkgauge's extra that installs it."""
+    try:
+        return import_module(name)
+    except (ImportError, OSError) as error:
+        missing = isinstance(error, ModuleNotFoundError) and error.name == name
+        said = (str(error).splitlines() or ["no reason"])[0]
+        why = f"{name} is not installed" if missing else f"{name} does not load ({said})"
+        raise Unsupported(f"{why}: {pip_install(f'linkgauge[{extra}]')}") from error
 
 
 class Offering:
@@ -134,10 +147,11 @@ class Filled(Buffer, Protocol):
 
 
 _Kind = TypeVar("_Kind", bound=Filled)
+_Own = TypeVar("_Own")
 _Group = TypeVar("_Group", bound=Group)
 
 
-def own(buffer: Buffer | None, kind: type[_Kind], name: str) -> _Kind:
+def own(buffer: Buffer | None, kind: type[_Own], name: str) -> _Own:
     """Checks that the buffer belongs to the backend `name`, and returns it. Raises BackendError
     otherwise."""
     if not isinstance(buffer, kind):

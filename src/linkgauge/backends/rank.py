@@ -20,6 +20,7 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.transfer import Engine, Transfer
 
+from .offering import own
 from .protocol import (
     Backend,
     Buffer,
@@ -63,9 +64,7 @@ class SpannedBuffer:
 
 
 def spanned(buffer: Buffer | None) -> SpannedBuffer:
-    if not isinstance(buffer, SpannedBuffer):
-        raise TypeError(f"not a buffer of a rank: {buffer!r}")
-    return buffer
+    return own(buffer, SpannedBuffer, "rank's")
 
 
 def held(buffer: Buffer | None) -> Buffer:

@@ -1,11 +1,12 @@
-"""Rules that several backends share for refusing transfers. A rule returns or yields a reason, or
-raises Unsupported."""
+"""Rules by which backends refuse transfers: a condition and a reason. The functions `check_…` raise
+Unsupported instead."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.hardware.machine import Node
@@ -15,71 +16,86 @@ from linkgauge.model.transfer import FULL_LOAD, Engine, Transfer
 
 from .protocol import Copy
 
+Reason = str | Unsupported
+_Reason = TypeVar("_Reason", bound=Reason)
+Rule = tuple[object, str]
+"""A condition, and the reason for which a transfer is refused if the condition is true."""
 
-def no_node(memory: Memory, nodes: Collection[int]) -> Iterator[str]:
-    """Yields a reason if the machine does not have the NUMA node of a host memory or engine."""
-    if memory.index not in nodes:
-        known = ", ".join(f"host:{index}" for index in nodes)
-        yield f"no node {memory.place}: this machine has {known}"
+
+def refused(rules: Iterable[tuple[object, _Reason]]) -> _Reason | None:
+    """Returns the reason of the first rule whose condition is true, or None. Later rules are not
+    formed, so they may rely on earlier ones."""
+    return next((reason for applies, reason in rules if applies), None)
+
+
+def no_node(memory: Memory, nodes: Collection[int]) -> Rule:
+    """Refuses a host memory or engine whose NUMA node the machine does not have."""
+    if memory.index in nodes:  # a large cluster has thousands, whose names take time
+        return False, ""
+    known = ", ".join(f"host:{index}" for index in nodes)
+    return True, f"no node {memory.place}: this machine has {known}"
 
 
 def of_threads(
     transfer: Transfer, cpus: Mapping[int, Sequence[int]], kinds: Collection[str]
-) -> Iterator[str]:
-    """Yields the reasons why host threads cannot carry out a transfer. `cpus` has the CPUs of each
-    node. `kinds` are the kinds of memory that host threads can use."""
+) -> Iterator[Rule]:
+    """Refuses what host threads cannot carry out. `cpus` has the CPUs of each node. `kinds` are the
+    kinds of memory that host threads can use."""
     owner = transfer.engine.owner
     for memory in transfer.memories:
-        if not memory.is_host:
-            yield f"host threads do not reach {memory}: use an engine of {memory.place}"
-        yield from no_node(memory, cpus)
-        if memory.kind not in kinds:
-            if memory.kind in (*PAGE_KINDS, *POLICY_KINDS):
-                yield f"no {memory.kind} memory here"
-            yield f"{memory.kind} memory belongs to an accelerator: use one of its engines"
-    yield from no_node(owner, cpus)
+        place, kind = memory.place, memory.kind
+        yield not memory.is_host, f"host threads do not reach {memory}: use an engine of {place}"
+        yield no_node(memory, cpus)
+        if kind not in kinds:
+            yield kind in (*PAGE_KINDS, *POLICY_KINDS), f"no {kind} memory here"
+            yield True, f"{kind} memory belongs to an accelerator: use one of its engines"
+    yield no_node(owner, cpus)
     count = len(cpus[owner.index or 0])
-    if not count:
-        yield f"this process may use no CPU of {owner} (cpuset)"
-    if transfer.both_ways:
-        yield "'<->' is one kernel of a device: join two transfers with '&' instead"
-    if (transfer.engine.count or 0) > count:
-        yield f"{owner} has {count} usable CPUs"
+    yield not count, f"this process may use no CPU of {owner} (cpuset)"
+    one_way = "'<->' is one kernel of a device: join two transfers with '&' instead"
+    yield transfer.both_ways, one_way
+    yield (transfer.engine.count or 0) > count, f"{owner} has {count} usable CPUs"
 
 
-def of_load(transfer: Transfer) -> Iterator[str]:
-    """Yields a reason if the transfer is a load that runs at a share of its full rate. Most
-    backends cannot limit a rate."""
-    if transfer.load != FULL_LOAD:
-        held = "only host threads and CUDA kernels (sm) can limit a transfer to a share of its rate"
-        yield f"{held}: {transfer.load}%"
+def of_load(transfer: Transfer) -> Rule:
+    """Refuses a load that runs at a share of its full rate. Most backends cannot limit a rate."""
+    held = "only host threads and CUDA kernels (sm) can limit a transfer to a share of its rate"
+    return transfer.load != FULL_LOAD, f"{held}: {transfer.load}%"
 
 
-def of_copy_engine(transfer: Transfer) -> Iterator[str]:
-    """Yields the reasons why a copy engine cannot carry out a transfer."""
-    if transfer.engine.kind == "ce" and len(transfer.memories) < 2:
-        yield "ce copies between two memories: a pure read or write needs a kernel (sm)"
-    if transfer.engine.kind == "ce" and transfer.both_ways:
-        yield "ce copies one way at a time: a copy both ways at once needs a kernel (sm)"
+def of_copy_engine(transfer: Transfer) -> Iterator[Rule]:
+    """Refuses what a copy engine cannot carry out."""
+    if transfer.engine.kind == "ce":
+        alone = "ce copies between two memories: a pure read or write needs a kernel (sm)"
+        yield len(transfer.memories) < 2, alone
+        both = "ce copies one way at a time: a copy both ways at once needs a kernel (sm)"
+        yield transfer.both_ways, both
+
+
+def of_exchange(transfer: Transfer, cpus: Container[int | None]) -> Iterator[Rule]:
+    """Refuses a cache line that cannot bounce between the ends of a transfer. `cpus` are the CPUs
+    that this process may use."""
+    first, second = transfer.source, transfer.destination
+    for memory in transfer.memories:
+        here = memory.index in cpus
+        yield not here, f"{memory} is absent, or this process may not use it (cpuset, affinity)"
+    yield first == second, f"a cache line bounces between two CPUs: {first} is one"
+    how = f"write {first} -> {second}"
+    other = transfer != Transfer(first, second, Engine(first, "cpu"))
+    yield other, f"a cache line bounces by one thread on each CPU: {how}"
+
+
+def of_part(transfer: Transfer) -> Rule:
+    """Refuses a rank's part of a collective that is not in the rank's own memory."""
+    part = "a rank's part of a collective starts and ends in its own memory"
+    own = transfer.engine.owner
+    within = transfer == Transfer(own, own, transfer.engine, transfer.scale)
+    return not within, f"{transfer}: {part}"
 
 
 def lacking(name: str, operation: OperationName) -> Unsupported:
     """Returns the exception for an operation that the backend `name` does not have."""
     return Unsupported(f"backend {name} {named(operation).lacking}")
-
-
-def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | None:
-    """Returns the reason why a cache line cannot bounce between the ends of a transfer, or None if
-    it can. `cpus` are the CPUs that this process may use."""
-    for memory in transfer.memories:
-        if memory.index not in cpus:
-            return f"{memory} is absent, or this process may not use it (cpuset, affinity)"
-    first, second = transfer.source, transfer.destination
-    if first == second:
-        return f"a cache line bounces between two CPUs: {first} is one"
-    if transfer != Transfer(first, second, Engine(first, "cpu")):
-        return f"a cache line bounces by one thread on each CPU: write {first} -> {second}"
-    return None
 
 
 def check_alone(copies: Sequence[Copy]) -> None:

@@ -26,7 +26,7 @@ PATIENCE = 30.0
 """Seconds for which threads wait for each other at the start."""
 
 
-def _nothing() -> None:
+def nothing() -> None:
     pass
 
 
@@ -39,9 +39,9 @@ class Worked(NamedTuple):
     read."""
 
     run: Callable[[int], None]
-    enter: Callable[[], None] = _nothing
-    checksum: Callable[[], int | None] = _nothing
-    close: Callable[[], None] = _nothing
+    enter: Callable[[], None] = nothing
+    checksum: Callable[[], int | None] = nothing
+    close: Callable[[], object] = nothing
 
 
 def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:

@@ -143,6 +143,12 @@ def _nearest(name: str) -> str:
     return f": there are {', '.join(having[:_NAMED])}{more}"
 
 
+def check_known(names: Iterable[str]) -> None:
+    """Raises UnknownName for a name that is no benchmark's."""
+    for name in sorted({*names} - CATALOG.keys()):
+        raise UnknownName("benchmark", name, _nearest(name))
+
+
 def select(
     names: Iterable[str],
     prefixes: Sequence[str],
@@ -157,8 +163,7 @@ def select(
 
     Raises InputError for a name or a prefix that matches nothing."""
     wanted = set(names)
-    for name in sorted(wanted - CATALOG.keys()):
-        raise UnknownName("benchmark", name, _nearest(name))
+    check_known(wanted)
     for prefix in prefixes:
         found = {name for name in CATALOG if name.startswith(prefix)}
         if not found:

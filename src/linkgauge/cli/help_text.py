@@ -178,6 +178,12 @@ class HelpCommand(click.Command):
                 from .mistakes import meant_by
 
                 raise InputError(meant_by(ctx, error)) from error
+            except InputError as error:
+                from .mistakes import meant_by_words
+
+                if (meant := meant_by_words(ctx)) is None:
+                    raise
+                raise InputError(f"{error}; {meant}") from error
             except KeyboardInterrupt:  # for which click would print an empty line
                 ctx.exit(130)
 

@@ -46,6 +46,7 @@ _MEANT = {
     "linkgauge list shows all benchmarks": "list ls l",
     "write the name alone: linkgauge run BENCHMARK": "test testcase tests benchmark benchmarks t",
     "linkgauge show without a name shows the latest run": "last latest",
+    "linkgauge devices without a name shows this machine": "nvidia amd intel local all gpu gpus",
     "linkgauge compare BEFORE AFTER and linkgauge gate --baseline REF compare runs": (
         "baseline before old against compare current after"
     ),
@@ -125,6 +126,14 @@ def too_many(context: click.Context, extra: Sequence[str]) -> str:
     meant = _option_for(context, word)
     if meant is not None:
         return f"{path} takes no argument {word!r}, did you mean {meant}?"
+    if any("--prefix" in one.opts for one in context.command.params):
+        from linkgauge.benchmarks.catalog import CATALOG
+
+        if any(name.startswith(word) for name in CATALOG):
+            return f"{path} takes no argument {word!r}, did you mean --prefix {quote(word)}?"
+        if any(word in name for name in CATALOG):
+            found = f"{context.find_root().command_path} list | grep {quote(word)}"
+            return f"{path} takes no argument {word!r}: '{found}' shows the names with it"
     if taken and taken[0].quoted is not None:
         text = taken[0].quoted([*values, *extra])
         return f"{path} takes one argument, in quotes: {path} {text}"
@@ -140,6 +149,21 @@ def meant_by(context: click.Context, error: UnknownName) -> str:
     meant, if there is one."""
     meant = _option_for(context, error.name) or _command_for(context, error.name)
     return str(error) if meant is None else f"{str(error).rstrip('?')}; or did you mean {meant}?"
+
+
+def meant_by_words(context: click.Context) -> str | None:
+    """Returns what was meant by an argument that is no file: an option, or a sentence. None if it
+    is unknown."""
+    values = [context.params.get(one.name or "") for one in _arguments(context.command)]
+    each = (one for value in values for one in (value if isinstance(value, tuple) else (value,)))
+    for word in (str(one) for one in each if one is not None):
+        if "/" in word or Path(word).exists():
+            continue
+        if option := _option_for(context, word):
+            return f"or did you mean {option}?"
+        if sentence := _meant(word, ()):
+            return sentence
+    return None
 
 
 def _no_such_option(context: click.Context, option: str) -> str:

@@ -204,30 +204,20 @@ def concluded(
     of the run and its folder. After Ctrl-C it gets what is journaled; KeyboardInterrupt is raised
     if nothing is."""
     with stoppable(observer, lambda: session.folder):
-        return _concluded(session, plan, observer, keeper, conclude)
+        try:
+            run = measured(
+                lambda: session.measure(plan, observer, keeper.doubts), lambda: session.folder
+            )
+            run = with_pairs(run, session, plan, observer, keeper)
+            session.end()  # while the run is judged and written
+            return conclude(run, session.folder)
+        except KeyboardInterrupt:  # nothing is being measured: what is journaled is kept
+            if session.folder is None or not (session.folder / JOURNAL_FILE).exists():
+                raise
+            from linkgauge.engine.kept.runs import read_run
 
-
-def _concluded(
-    session: Session,
-    plan: Plan,
-    observer: Observer,
-    keeper: Keeper,
-    conclude: Callable[[Run, Path | None], _T],
-) -> _T:
-    try:
-        run = measured(
-            lambda: session.measure(plan, observer, keeper.doubts), lambda: session.folder
-        )
-        run = with_pairs(run, session, plan, observer, keeper)
-        session.end()  # while the run is judged and written
-        return conclude(run, session.folder)
-    except KeyboardInterrupt:  # nothing is being measured: what is journaled is kept
-        if session.folder is None or not (session.folder / JOURNAL_FILE).exists():
-            raise
-        from linkgauge.engine.kept.runs import read_run
-
-        observer.interrupted()
-        return conclude(read_run(session.folder / JOURNAL_FILE), session.folder)
+            observer.interrupted()
+            return conclude(read_run(session.folder / JOURNAL_FILE), session.folder)
 
 
 @contextmanager

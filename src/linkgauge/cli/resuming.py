@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from linkgauge.engine.kept.journal import JOURNAL_FILE
-from linkgauge.engine.kept.resume import go_on
+from linkgauge.engine.kept.resume import go_on, of_ranks
 from linkgauge.engine.kept.runs import RESULTS, latest_run, run_folders
-from linkgauge.engine.ranks.opening import resuming
 from linkgauge.judge.limit_checks import refuse_unmatched
+from linkgauge.machine.processes.launch import launched
 from linkgauge.model.errors import InputError
 from linkgauge.report.keeping import Display
 from linkgauge.report.live import LiveReport
@@ -16,24 +16,23 @@ from linkgauge.report.live import LiveReport
 from .requests import command_line, keeper_of, measured, stoppable
 
 
-def resume(
-    folder: Path, given: dict[str, str], display: Display, *, wait: bool, timeout: float | None
-) -> int:
-    """Resumes the run in this folder and returns the exit code. In a run of several ranks, only
-    rank 0 has the folder."""
+def resume(folder: Path, given: dict[str, str], display: Display, *, wait: bool) -> int:
+    """Resumes the run in this folder and returns the exit code. Raises InputError if several
+    processes were started."""
+    if launched().size > 1:
+        raise InputError(of_ranks(folder))
     if not (folder / JOURNAL_FILE).exists():
         for below in filter(run_folders, (folder, RESULTS)):
             latest = f"the latest below {below} is {latest_run(below)}"
             raise InputError(f"{folder} is not the folder of a run: {latest}")
     with (
         LiveReport(keeper_of(display)) as report,
-        resuming(folder, report, limit=timeout, wait=wait) as (workers, size),
         stoppable(report, lambda: folder),
     ):
         run = measured(
             lambda: go_on(
-                folder, given, report, workers=workers, size=size,
-                command=command_line(), wait=wait, doubts=report.keeper.doubts,
+                folder, given, report, command=command_line(), wait=wait,
+                doubts=report.keeper.doubts,
             ),
             lambda: folder,
         )  # fmt: skip

@@ -119,8 +119,7 @@ def run(asked: RunOptions) -> int:
     if asked.resume is not None:
         from .resuming import resume
 
-        timeout = asked.sampling.timeout
-        return resume(asked.resume, given(), display, wait=asked.wait, timeout=timeout)
+        return resume(asked.resume, given(), display, wait=asked.wait)
     unchanged = _unchanged(asked.simulated)
     if unchanged is not None and not asked.dry_run:
         from .what_if import carry_out

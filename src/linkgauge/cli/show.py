@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.names import hint
 from linkgauge.registry import named
 from linkgauge.report.formats import COMPARISONS
 
@@ -18,7 +17,6 @@ from .options import Options, argument, option
 from .proposals import labels
 
 if TYPE_CHECKING:
-    from linkgauge.model.documents.result import Run
     from linkgauge.report.formats import Format
 
 
@@ -94,26 +92,15 @@ def _compare(folder: Path, against: str | None, form: Format) -> int:
     exit code."""
     from functools import partial
 
-    from linkgauge.engine.kept.runs import none_in, run_folders, usable
     from linkgauge.judge.compare.configurations import compare
+    from linkgauge.report.reading import runs_by_accelerator
 
-    found: dict[str, list[Run]] = {}
-    said = partial(print, file=sys.stderr)
-    for path, run in usable(run_folders(folder.resolve()), said):
-        accelerator = path.parent.parent.name
-        found.setdefault(accelerator, []).append(run)
-    if not found:
-        raise none_in(folder)
-    several = len(found) > 1
+    found = runs_by_accelerator([folder], against, partial(print, file=sys.stderr))
     comparisons = [
-        compare(name, runs, against)
-        for name, runs in found.items()
-        if not several or against is None or any(run.label == against for run in runs)
+        compare(name, [run for _, run in some], against)
+        for name, some in found.items()
+        if against is None or any(run.label == against for _, run in some)
     ]
-    if not comparisons:
-        labels = {run.label for runs in found.values() for run in runs}
-        near = hint(against or "", sorted(labels))
-        raise InputError(f"no run in {folder} is labelled {against!r}{near}")
     form.write(COMPARISONS, comparisons)
     if not any(one.aspects for one in comparisons):
         print(

@@ -24,8 +24,6 @@ from linkgauge.model.hardware.machine import Device, Machine
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Benchmark
 
-from .tool_options import hinting
-
 
 class Where(msgspec.Struct, frozen=True):
     """The machine on which another tool's command measures. Without a `backend`, this is the
@@ -68,13 +66,11 @@ Tool = Callable[[Sequence[str], Where], int]
 exit code."""
 
 
-def helpful(text: str, hint: str = "") -> Callable[[Tool], Tool]:
-    """Makes a tool print the help `text` for -h and --help. Errors for rejected arguments end with
-    `hint` or, by default, with the first line of the help."""
+def helpful(text: str) -> Callable[[Tool], Tool]:
+    """Makes a tool print the help `text` for -h and --help."""
 
     def decorated(tool: Tool) -> Tool:
         @wraps(tool)
-        @hinting(hint or text.partition("\n")[0])
         def run(arguments: Sequence[str], where: Where) -> int:
             if not {"-h", "--help"} & set(arguments):
                 return tool(arguments, where)

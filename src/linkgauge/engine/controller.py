@@ -126,7 +126,8 @@ def go_on_with(
         with kept.complete():
             if isinstance(state, PreciseRun):
                 _measure_what_is_left(state, kept, worker, observer)
-                cells = () if state.is_settled else _not_doubted(state, doubts)
+                is_asked = state.is_settled or state.visits.is_over
+                cells = () if is_asked else tuple(doubts(state.run()))
                 if cells:
                     observer.say(f"measuring {count_of(len(cells))} in doubt once more, to be sure")
                 if cells or (state.visits.has_time_left and not state.is_settled):
@@ -144,13 +145,6 @@ def go_on_with(
         observer.interrupted()
         end_profile(opened.settings, worker, kept.keep, observer)
     return state.run()
-
-
-def _not_doubted(state: PreciseRun, doubts: Doubts) -> tuple[CellAt, ...]:
-    """Returns the cells with doubtful results, unless they were already measured once more."""
-    if state.visits.is_over:
-        return ()
-    return tuple(cell for cell in doubts(state.run()) if cell not in state.doubted)
 
 
 def _measure_what_is_left(

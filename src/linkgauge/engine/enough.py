@@ -27,12 +27,15 @@ def least_visits(alike: int) -> int:
     return 1 + math.ceil(_DEGREES / max(1, alike))
 
 
-def is_done(cell: CellResult, least: int, settings: Settings) -> bool:
+def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -> bool:
     """Whether a merged cell needs no more visits. It may be precise enough, out of time, skipped or
-    failed, or too noisy to become precise. `settings` are those of its class."""
+    failed, or too noisy to become precise. `settings` are those of its class. A cell that passes
+    gets `always` so many visits, whatever time they take."""
     used, error = spent(cell), relative_error(cell.summary)
-    if cell.status != "pass" or settings.samples is not None or used >= settings.max_time:
+    if cell.status != "pass" or settings.samples is not None:
         return True
+    if used >= settings.max_time:
+        return len(cell.visits) >= always
     if any(isinstance(note, NotRevisited) for note in cell.notes):
         return True
     if len(cell.visits) < least or error is None or settings.precision == 0:

@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from linkgauge.model.hardware.cpu_families import family_of
 from linkgauge.model.hardware.machine import Machine, Node
 from linkgauge.model.settings import Settings
 
 from .profiles import PROFILES
-from .rounds import ARRAY, SHARE, TIMES
+from .rounds import ARRAY, SHARE, TIMES, part_of_cache
 
 BUDGET = 25.0
 """The seconds that the whole run may take, if the user gave no budget."""
@@ -20,9 +19,6 @@ MAX_TIME, RATE_TIME = 1.5, 1.5
 """The most seconds of sampling of a cell, instead of the quick profile's: there are few cells, and
 each needs several visits for its range."""
 _MI = 1 << 20
-_UNLISTED = 16 * _MI
-"""The part of a last-level cache that is assumed for a core of an unknown processor in a virtual
-machine, which shows the whole cache. Measuring enlarges buffers for which it is too little."""
 
 
 class Ends(NamedTuple):
@@ -46,23 +42,6 @@ def ends_of(machine: Machine) -> Ends | None:
     room = max(min(free, default=SHARE * max(whole, ARRAY)) // SHARE // _MI, 1) * _MI
     least = min(-(-max(TIMES * part_of_cache(machine, node), ARRAY) // _MI) * _MI, room)
     return Ends(node, least, max(least, min(whole, room)))
-
-
-def part_of_cache(machine: Machine, node: Node) -> int:
-    """Returns the bytes of the last-level cache that belong to the node's CPUs on their product:
-    the cache, divided by the CPUs that share it there, times these CPUs. A virtual machine does not
-    show how many share it there, so the family of the processor says what a core has."""
-    whole = node.last_level_cache or 0
-    details = machine.known.host
-    last = max(details.caches, key=lambda one: (one.level, one.shared_by), default=None)
-    part = whole
-    if last is not None:
-        part = min(whole, last.size * len(node.cpus) // max(last.shared_by, 1))
-    if machine.is_virtual:
-        family = family_of(details.cpu_code)
-        of_core = family.cache_per_core if family is not None else None
-        part = min(part, (of_core or _UNLISTED) * len(node.cpus))
-    return part
 
 
 def settings_of(settings: Settings) -> Settings:

@@ -1,5 +1,4 @@
-"""Delays signals that end a run until a better moment. These are Ctrl-C, SIGTERM (`kill`, a batch
-system's limit) and SIGHUP (the terminal is gone)."""
+"""Delays signals that end a run until a better moment."""
 
 from __future__ import annotations
 
@@ -9,11 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Self
 
-from linkgauge.machine.processes.child import AGAIN_SECONDS, ENDING
-
-Handler = Callable[[int, FrameType | None], object]
+from linkgauge.machine.processes.signals import AGAIN_SECONDS, ENDING, Signals
 
 
 def end_like_ctrl_c() -> Callable[[], int]:
@@ -45,30 +41,7 @@ def undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class _Signals:
-    """Handles the signals that end a run by `_interrupt` while this context is open."""
-
-    def __init__(self) -> None:
-        self._before: dict[int, Handler] = {}
-
-    def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            for number in ENDING:
-                before = signal.getsignal(number)
-                if callable(before):
-                    self._before[number] = before
-                    signal.signal(number, self._interrupt)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        raise NotImplementedError
-
-
-class Ending(_Signals):
+class Ending(Signals):
     """Ends a command in two steps while this context is open. The first signal ends measuring, as
     without this context. In a `concluding` block, it only makes `say` say that the block goes on.
     The second signal ends the command at once, by SystemExit with 128 plus the signal's number.
@@ -112,7 +85,7 @@ class Ending(_Signals):
             raise SystemExit(128 + number)
 
 
-class Interrupts(_Signals):
+class Interrupts(Signals):
     """Delays signals that arrive during a `held` block until the block ends."""
 
     def __init__(self) -> None:

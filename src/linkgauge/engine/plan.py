@@ -12,6 +12,7 @@ import msgspec
 from linkgauge.backends import OF_ROOMS, ON_REQUEST, plugin_of
 from linkgauge.benchmarks.catalog import ORIGINS
 from linkgauge.benchmarks.table import DeviceSet, Row, Sweep
+from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.errors import InputError
 from linkgauge.model.grouped import Shared
@@ -225,27 +226,21 @@ def _sheet(
     title: str,
 ) -> PlannedTable:
     """Returns the table of a benchmark. Cells share equal transfers."""
-    return PlannedTable(
+    return by_name(
+        PlannedTable,
+        benchmark,
         benchmark=benchmark.name,
         title=title,
-        backend=benchmark.backend,
         size=size,
         unit=benchmark.unit.symbol,
         better=benchmark.unit.better,
-        parts=benchmark.parts,
-        sweep=benchmark.sweep,
-        reason=benchmark.reason,
-        drawn=benchmark.drawn,
         plugins=_plugins(benchmark),
         cells=tuple(
-            PlannedCell(
-                cell.row,
-                cell.column,
-                tuple([shared(transfer) for transfer in cell.transfers]),
-                cell.report,
-                reason,
-                operation=cell.operation,
-                workload=cell.workload,
+            by_name(
+                PlannedCell,
+                cell,
+                transfers=tuple([shared(transfer) for transfer in cell.transfers]),
+                reason=reason,
             )
             for cell, reason in zip(benchmark.cells, reasons, strict=True)
         ),

@@ -8,8 +8,10 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
+from linkgauge.backends import ACROSS_RANKS
 from linkgauge.model.errors import InputError
-from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.hardware.cpu_families import family_of
+from linkgauge.model.hardware.machine import Machine, Node
 from linkgauge.model.pairs import DrawnPairs, PairSample
 from linkgauge.model.transfer import Benchmark, Place
 
@@ -108,19 +110,44 @@ TIMES = 4
 """The factor by which a buffer exceeds the caches of its threads (STREAM's rule)."""
 ARRAY = 64 * _MI
 """The least size of STREAM's arrays, if memory suffices. Sizes beyond the caches are enough."""
+_UNLISTED = 16 * _MI
+"""The part of a last-level cache that is assumed for a core of an unknown processor in a virtual
+machine, which shows the whole cache."""
 SHARE = 8
 """A buffer takes at most one part in this many of the available memory, because a cell has two or
 three buffers."""
 
 
+def part_of_cache(machine: Machine, node: Node) -> int:
+    """Returns the bytes of the last-level cache that belong to the node's CPUs on their product:
+    the cache, divided by the CPUs that share it there, times these CPUs. A virtual machine does not
+    show how many share it there, so the family of the processor says what a core has."""
+    whole = node.last_level_cache or 0
+    details = machine.known.host
+    last = max(details.caches, key=lambda one: (one.level, one.shared_by), default=None)
+    part = whole
+    if last is not None:
+        part = min(whole, last.size * len(node.cpus) // max(last.shared_by, 1))
+    if machine.is_virtual:
+        family = family_of(details.cpu_code)
+        of_core = family.cache_per_core if family is not None else None
+        part = min(part, (of_core or _UNLISTED) * len(node.cpus))
+    return part
+
+
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
     """Returns the size in bytes for a benchmark, from the profile's `size`. Host benchmarks get a
-    larger size if this would measure caches. `profile` is None if the user chose the size."""
+    larger size if this would measure caches. Copies between ranks' host memories get a smaller one
+    if this is enough not to, because their windows are allocated at each visit. `profile` is None
+    if the user chose the size."""
     if benchmark.size is not None:
         return benchmark.size
+    nodes = machine.host.nodes
+    if benchmark.backend == ACROSS_RANKS and profile in ENLARGED:
+        parts = [part_of_cache(machine, node) for node in nodes]
+        return min(size, max(-(-TIMES * max(parts, default=0) // _MI) * _MI, ARRAY))
     if benchmark.backend != "host" or profile not in ENLARGED:
         return size
-    nodes = machine.host.nodes
     caches = max((node.last_level_cache or 0 for node in nodes), default=0)
     free = [node.memory_available for node in nodes if node.memory_available is not None]
     wanted = -(-TIMES * caches // _MI) * _MI

@@ -52,9 +52,17 @@ class Visits:
     """The visits that a run has made, and the visits that it will make next."""
 
     def __init__(
-        self, plan: Sequence[PlannedTable], settings: Settings, budget: Budget | None = None
+        self,
+        plan: Sequence[PlannedTable],
+        settings: Settings,
+        budget: Budget | None = None,
+        *,
+        is_crowded: bool = False,
     ) -> None:
         self._plan = plan
+        self._always = VISITS if is_crowded else 1
+        """The visits that every cell gets, whatever time they take. Where ranks share CPUs, a
+        single visit shows above all which ranks had one."""
         self._settings = settings
         self._budget = budget
         self.at = 0.0
@@ -197,9 +205,9 @@ class Visits:
             yield from found
 
     def _least_of(self, key: int) -> int:
-        if self._spending is not None:
-            return self._least(self._class_of[key])
-        return self._least(self._class_of[key]) if key in self._picked else 1
+        kind = self._class_of[key]
+        is_sure = self._spending is not None or self._always > 1 or key in self._picked
+        return self._least(kind) if is_sure else 1
 
     def add(self, sheet: int, cell: CellResult, at: float | None = None) -> None:
         """Adds a visit that has ended, after `at` seconds of measuring."""
@@ -235,44 +243,19 @@ class Visits:
             self._spending.end_reaching()
             self._ended -= self._cut
             self._cut.clear()
-        if asked:
-            self._ask_for(asked)
-        else:
+        if not asked:
             self._begin_pass()
+            return
+        if not self._due:
+            self.turn += 1
+        self._due = dict.fromkeys(sorted(asked))
+        self._waiting = Counter(self._class_of[key] for key in self._due)
 
     @property
     def has_time_left(self) -> bool:
         """Whether a budget that the user gave has time left for cells that ended without their
         precision."""
         return self._spending is not None and bool(self._cut) and not self.is_over
-
-    def lost(self) -> dict[int, int]:
-        """Returns the cells without figures because a rank was lost. The value is the number of
-        that rank."""
-        return {
-            key: visit.lost
-            for key, visits in enumerate(self._taken)
-            for visit in visits
-            if visit.lost is not None
-        }
-
-    def restore(self) -> None:
-        """Makes a resumed run visit those cells again that the loss of a rank spoilt."""
-        lost = self.lost()
-        if not lost:
-            return
-        for key in lost:
-            self._taken[key] = tuple(visit for visit in self._taken[key] if visit.lost is None)
-            self._merged.pop(self._class_of[key], None)
-        self._ended -= lost.keys()
-        self._ask_for({*lost, *self._due})
-
-    def _ask_for(self, keys: Collection[int]) -> None:
-        """Makes these cells due, in the current pass or, if it has ended, in a new pass."""
-        if not self._due:
-            self.turn += 1
-        self._due = dict.fromkeys(sorted(keys))
-        self._waiting = Counter(self._class_of[key] for key in self._due)
 
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
         """Returns the cells of each table that this pass has not visited yet; none at the end of
@@ -337,7 +320,9 @@ class Visits:
         samples is fixed, one visit takes all samples."""
         if self._settings_of[kind].samples is not None:
             return 1
-        return least_visits(len(self._members[kind])) if self._spending is None else VISITS
+        if self._spending is not None:
+            return VISITS
+        return max(least_visits(len(self._members[kind])), self._always)
 
     def _merge(self, kind: Hashable) -> dict[int, CellResult]:
         if kind not in self._merged:
@@ -358,7 +343,7 @@ class Visits:
         done = {
             key
             for key, one in self._merge(kind).items()
-            if is_done(one, self._least_of(key), settings)
+            if is_done(one, self._least_of(key), settings, self._always)
         }
         self._ended |= self._together(kind, done)
 

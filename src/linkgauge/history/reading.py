@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import astuple
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, select
+from msgspec.structs import asdict, astuple, fields
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, null, select
 
 from linkgauge.model.documents.history import (
     EarlierMedians,
@@ -20,23 +20,21 @@ from linkgauge.model.documents.history import (
     Series,
     SeriesId,
 )
-from linkgauge.model.documents.result import Run, Status, Verdict
+from linkgauge.model.documents.result import Run
 from linkgauge.model.grouped import grouped
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
 
 from .records import ComparableRun, began, machine_row, setup_row
-from .store import Store, rows_in
-from .tables import cells, facts, figures, machines, results, runs, setups, sheets
+from .store import Store, columns_of, rows_in
+from .tables import KEPT, cells, facts, figures, machines, results, runs, setups, sheets
 
 _Kind = TypeVar("_Kind")
 _Value = float | None
 Alike = Callable[[dict[str, str], dict[str, str]], bool]
 """Whether two states of a machine are alike."""
 _PointRow: Any = tuple[int, int, float, _Value, _Value]
-_FigureRow: Any = tuple[
-    int, int, Status, Verdict, _Value, _Value, _Value, _Value, _Value, _Value, int
-]
+_FigureRow: Any = tuple[(int, int, *(one.type for one in fields(Figure) if one.name in KEPT))]  # type: ignore[misc]
 """Rows of a figure: the numbers of the cell and the run, and then the fields of `Point` or `Figure`
 in their order."""
 
@@ -244,15 +242,17 @@ def _figures(
     connection: Connection, numbers: Sequence[int], benchmarks: Collection[str] | None = None
 ) -> Iterator[tuple[int, Figure]]:
     """Yields pairs of a run's number and a figure of that run, for these runs and benchmarks."""
-    asked = select(*_FIGURES)
+    there = columns_of(connection, figures)
+    kept = (figures.c[name] if name in there else null().label(name) for name in KEPT)
+    asked = select(figures.c.cell_id, figures.c.run_id, *kept)
     if benchmarks is not None:
         asked = asked.where(figures.c.cell_id.in_(_cells_of(benchmarks)))
     rows = _tuples(_FigureRow, rows_in(connection, asked, figures.c.run_id, numbers))
-    wanted = {cell for cell, *_ in rows}
-    found = _named(connection, wanted)
-    named = {number: (of.cell, of.unit, of.better) for number, of in found.items()}
+    found = _named(connection, {cell for cell, *_ in rows})
+    named = {number: {**asdict(of.cell), "unit": of.unit, "better": of.better}
+             for number, of in found.items()}  # fmt: skip
     for cell, run, *values in rows:
-        yield run, Figure(*named[cell], *values)
+        yield run, Figure(**named[cell], **dict(zip(KEPT, values, strict=True)))
 
 
 def _cells_of(benchmarks: Collection[str]) -> Select[tuple[int]]:
@@ -263,13 +263,6 @@ def _cells_of(benchmarks: Collection[str]) -> Select[tuple[int]]:
 def _named(connection: Connection, numbers: Iterable[int]) -> dict[int, PastCell]:
     found = _of(PastCell, rows_in(connection, _select_cells(), cells.c.id, numbers))
     return {cell.number: cell for cell in found}
-
-
-_FIGURES = (
-    figures.c.cell_id, figures.c.run_id, figures.c.status, figures.c.verdict, figures.c.figure,
-    figures.c.median, figures.c.low, figures.c.high, figures.c.slow_p95, figures.c.slow_p99,
-    figures.c.n,
-)  # fmt: skip
 
 
 def _select_cells() -> Select[Any]:

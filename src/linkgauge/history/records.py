@@ -15,7 +15,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import EngineSettings, Settings, Surroundings
 
-from .tables import DIGEST, EPOCH, STATUSES
+from .tables import DIGEST, EPOCH, KEPT, STATUSES
 
 Row = dict[str, Any]
 NO_ACCELERATOR = "cpu"
@@ -135,13 +135,12 @@ def cell_row(sheet: Row, of: SeriesId) -> Row:
 
 
 _OF_CELLS = ("row", "column", "transfers", "definition", "repeat")
-_OF_FIGURES = ("status", "verdict", "n", "median", "low", "high", "slow_p95", "slow_p99")
 
 
 def figure_row(figure: Figure) -> Row:
     """Returns the database row of a figure. The caller must add the numbers of the run and the
     cell."""
-    return {"figure": figure.value, **{name: getattr(figure, name) for name in _OF_FIGURES}}
+    return {name: getattr(figure, name) for name in KEPT}
 
 
 def run_row(run: Run, path: str | None) -> Row:

@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, create_engine, event, insert, inspect, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Table,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    select,
+    text,
+)
 from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
@@ -242,3 +252,19 @@ def rows_in(
     values than the database accepts in one statement."""
     for some in in_parts(list(values)):
         yield from connection.execute(asked.where(column.in_(some))).all()
+
+
+def columns_of(connection: Connection, table: Table) -> set[str]:
+    """Returns the names of the columns that a table has in the database."""
+    no_row = [column == -1 for column in table.primary_key]
+    return {*connection.execute(select(text("*")).select_from(table).where(*no_row)).keys()}
+
+
+def add_columns(connection: Connection, table: Table) -> None:
+    """Adds the columns that a table lacks in the database, because an earlier version made it."""
+    there, dialect = columns_of(connection, table), connection.dialect
+    form = "ADD COLUMN IF NOT EXISTS" if dialect.name == "postgresql" else "ADD COLUMN"
+    for column in table.columns:
+        if column.name not in there:
+            kind = column.type.compile(dialect)
+            connection.exec_driver_sql(f"ALTER TABLE {table.name} {form} {column.name} {kind}")

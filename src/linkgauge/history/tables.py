@@ -1,5 +1,5 @@
 """The tables of the history. If the tables change, `VERSION` must change, and store.py must convert
-every earlier version.
+every earlier version. A new field of a figure is no such change: it is a column that may be null.
 
 Machines, states, settings, tables and cells are stored once for all runs that share them, and found
 by their digest. A figure refers to its run and its cell by number. The key of a figure begins with
@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+from msgspec.structs import FieldInfo, fields
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -33,6 +34,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
+from linkgauge.model.documents.history import Figure, SeriesId
 from linkgauge.model.documents.result import Status, Verdict
 from linkgauge.model.settings import Settings
 
@@ -198,19 +200,27 @@ cells = Table(
     Column("definition", Text, nullable=False),
     Column("repeat", Integer, nullable=False),
 )
+_OF_CELL = (*SeriesId.__struct_fields__, "unit", "better")
+_WORDS: dict[str, Sequence[str]] = {"status": STATUSES, "verdict": VERDICTS}
+
+
+def _kept_field(field: FieldInfo) -> Column[Any]:
+    if field.name in _WORDS:
+        return _word(field.name, _WORDS[field.name])
+    if field.type is int:
+        return Column(field.name, Integer, nullable=False)
+    return Column(field.name, Double)
+
+
+_kept = [_kept_field(field) for field in fields(Figure) if field.name not in _OF_CELL]
+KEPT = [column.name for column in _kept]
+"""The fields of a figure that the history keeps: all but those of its cell. Columns that are
+missing in a database of an earlier version are null, and are added before the next run is."""
 figures = Table(
     "figures",
     metadata,
     Column("cell_id", ForeignKey(cells.c.id), primary_key=True),
     Column("run_id", ForeignKey(runs.c.id, ondelete="CASCADE"), primary_key=True, index=True),
-    _word("status", STATUSES),
-    _word("verdict", VERDICTS),
-    Column("n", Integer, nullable=False),
-    Column("figure", Double),
-    Column("median", Double),
-    Column("low", Double),
-    Column("high", Double),
-    Column("slow_p95", Double),
-    Column("slow_p99", Double),
+    *_kept,
     sqlite_with_rowid=False,
 )

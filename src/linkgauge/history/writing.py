@@ -23,7 +23,7 @@ from .records import (
     sheet_row,
     state_rows,
 )
-from .store import Store, in_parts, rows_in
+from .store import Store, add_columns, in_parts, rows_in
 from .tables import (
     cells,
     facts,
@@ -50,6 +50,7 @@ def add(store: Store, run: Run, folder: Path | None) -> Added:
         ).first()
         if there is not None and there.content == own["content"]:
             return "known"
+        add_columns(connection, figures)
         numbered = _number(connection, run)
         if there is None:
             number = connection.execute(insert(runs).values(**own, **numbered)).inserted_primary_key
@@ -99,14 +100,14 @@ def _add_results(connection: Connection, run_id: int, found: Sequence[Result]) -
     # Table by table, as a rack has many cells, and in an order in which two writers never wait for
     # each other.
     each = zip(sheet_rows, numbered(found), strict=True)
-    for sheet, (result, of, repeat) in sorted(each, key=lambda one: one[0]["digest"]):
-        figures_of = (figure_of(result, cell, of, repeat) for cell in result.cells)
+    for sheet, (result, _, repeat) in sorted(each, key=lambda one: one[0]["digest"]):
+        figures_of = (figure_of(result, cell, repeat) for cell in result.cells)
         _add_figures(connection, run_id, {**sheet, "id": sheet_ids[sheet["digest"]]}, figures_of)
 
 
 def _add_figures(connection: Connection, run_id: int, sheet: Row, found: Iterable[Figure]) -> None:
     """Adds the figures of a table. `sheet` is the table's row with its number."""
-    by_cell = {cell["digest"]: (cell, one) for one in found for cell in (cell_row(sheet, one.id),)}
+    by_cell = {cell["digest"]: (cell, one) for one in found for cell in (cell_row(sheet, one),)}
     cell_ids = _numbers(connection, cells, [cell for cell, _ in by_cell.values()])
     if by_cell:
         connection.execute(

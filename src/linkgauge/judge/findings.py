@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -21,6 +21,8 @@ from linkgauge.model.settings import Settings
 Severity = Literal["fail", "warn", "note", "unknown"]
 """The severity of a finding: `fail` costs bandwidth or correctness, `warn` may cost some, `note` is
 good to know, and `unknown` could not be read here."""
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+"""The gravest first."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -46,6 +48,11 @@ class Finding(msgspec.Struct, frozen=True):
     def subject(self) -> str:
         """Returns the name of the part or thing that the finding is about."""
         return str(self.about)
+
+    @property
+    def is_grave(self) -> bool:
+        """Whether something costs bandwidth or correctness, or may cost some."""
+        return self.severity in ("fail", "warn")
 
     @property
     def ends(self) -> frozenset[str]:

@@ -24,13 +24,15 @@ from .verdict import judge
 class Outcome(msgspec.Struct, frozen=True):
     """The outcome of a run. `code` is the exit code. `findings` are the findings to report, and
     `found` are all findings. `low` means that a cell is low, and no process that used its devices
-    explains it. If `verdict` is false, the exit code is that of the statuses alone."""
+    explains it. If `verdict` is false, the exit code is that of the statuses alone. `unjudged` says
+    why the run cannot be judged; it is empty if it can, or if no verdict was asked for."""
 
     code: int
     findings: tuple[Finding, ...] = ()
     verdict: bool = True
     low: bool = False
     found: tuple[Finding, ...] = ()
+    unjudged: str = ""
 
     @property
     def unseen(self) -> str:
@@ -43,8 +45,9 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     a process used its devices, or if a finding about a measured part is a failure. These do not
     count without `verdict`, or if the run cannot be judged."""
     code = exit_code(run)
-    if not verdict or not is_judged(run):
-        return Outcome(code, verdict=False)
+    why = why_unjudged(run)
+    if not verdict or why is not None:
+        return Outcome(code, verdict=False, unjudged=(why or "") if verdict else "")
     evidence = evidence_of(run)
     found = diagnose(evidence)
     findings = concerns(evidence, found)
@@ -101,11 +104,23 @@ def pairs_in_doubt(
 
 
 def is_judged(run: Run) -> bool:
-    """Whether the run's figures can judge its hardware. They cannot if a profiler took part, a rank
-    was lost, or ranks took turns on one device. Copies by MPI cannot, either, if all ranks are on
-    one machine or wait for each other's CPUs."""
+    """Whether the run's figures can judge its hardware."""
+    return why_unjudged(run) is None
+
+
+def why_unjudged(run: Run) -> str | None:
+    """Returns why the run's figures cannot judge its hardware, or None if they can."""
     machine = run.machine
-    hosts = {rank.host for rank in machine.ranks}
-    by_mpi = any(is_node(device.memory) for device in machine.all_devices)
-    shared = by_mpi and (len(hosts) == 1 or machine.crowd is not None)
-    return not (run.is_profiled or run.lost is not None or shared or machine.shared)
+    if run.lost is not None:
+        return f"rank {run.lost.number} was lost"
+    if run.is_profiled:
+        return "a profiler took part"
+    if machine.shared:
+        return "ranks took turns on one device"
+    if not any(is_node(device.memory) for device in machine.all_devices):
+        return None
+    if (crowd := machine.crowd) is not None:
+        return str(crowd)
+    if len({rank.host for rank in machine.ranks}) == 1:
+        return "no reference for copies between processes of one machine"
+    return None

@@ -74,9 +74,9 @@ def behind_peers(evidence: Evidence) -> frozenset[str]:
     peers."""
     found = set[str]()
     for alike in _peers(evidence):
-        figures = sorted(map(_figure, alike))
+        figures = sorted(case.figure for case in alike)
         for case in alike if len(alike) > 1 else ():
-            others = _median_without(_figure(case), figures)
+            others = _median_without(case.figure, figures)
             low, high = _interval(case.cell)
             is_higher = case.result.better == "higher"
             if high < BEHIND * others if is_higher else BEHIND * low > others:
@@ -111,19 +111,19 @@ def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
 def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
     """Yields the cells that the comparison with their peers changes, each with the changed
     result."""
-    figures = sorted(_figure(case) for case in alike)
+    figures = sorted(case.figure for case in alike)
     if len(alike) == 1:
         return
     usual = median(figures)
     as_peers = cache(partial(_as_peers, usual, len(alike)))
     for case in alike:
-        others = _median_without(_figure(case), figures)
+        others = _median_without(case.figure, figures)
         if case.alike is not None and _is_far(case, others, len(alike)):
             yield case, replace(case.cell, peers=others)
         elif (
             len(alike) >= ENOUGH
             and case.cell.not_judged in _UNLIMITED
-            and FAR * usual <= _figure(case) <= usual / FAR
+            and FAR * usual <= case.figure <= usual / FAR
         ):
             best = case.cell.expected.theoretical if case.cell.expected is not None else None
             yield case, replace(case.cell, expected=as_peers(best), verdict="ok", not_judged=None)
@@ -149,10 +149,6 @@ def _median_without(figure: float, figures: Sequence[float]) -> float:
     place, left = bisect_left(figures, figure), len(figures) - 1
     middle = (left - 1) // 2, left // 2
     return sum(figures[at + (at >= place)] for at in middle) / 2
-
-
-def _figure(case: Case) -> float:
-    return case.cell.headline or 0.0
 
 
 def _interval(cell: CellResult) -> tuple[float, float]:

@@ -176,8 +176,8 @@ __kernel void fill(__global ulong *words, ulong size, ulong seed, int pattern, u
     store_tail((__global uchar *)words, size, content_of(seed, size / 8, pattern, flip, size / 8));
 }
 
-// Lowers *bad to the first word, counted from word `base`, that differs from the pattern. One
-// launch looks at `count` words, fewer than 2^32: atomics on 64 bits are an extension.
+// Lowers *bad to the first byte, counted from word `base`, that differs from the pattern. One
+// launch looks at `count` words, fewer than 2^29: atomics on 64 bits are an extension.
 __kernel void compare(__global const ulong *words, ulong size, ulong seed, int pattern, ulong base,
                       ulong count, __global uint *bad) {
   const Share share = share_of(count);
@@ -189,7 +189,8 @@ __kernel void compare(__global const ulong *words, ulong size, ulong seed, int p
     if (index < size / 8) found = words[index];
     else found = tail_word((__global const uchar *)words, size);
     const ulong mask = index < size / 8 ? ULONG_MAX : (1UL << (8 * (size % 8))) - 1;
-    if ((found ^ expected) & mask) worst = min(worst, (uint)i);
+    const ulong wrong = (found ^ expected) & mask;
+    if (wrong) worst = min(worst, (uint)(8 * i + (63 - clz(wrong & -wrong)) / 8));
   }
   if (worst != UINT_MAX) atomic_min(bad, worst);
 }

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from .tree import Root, number, parse_cpu_list, read_text
+from .tree import Root, labelled, number, parse_cpu_list, read_cpu_list, read_text
 
 GROUPS = "sys/fs/cgroup"
 """The folder in which systemd mounts control groups."""
@@ -65,9 +65,8 @@ def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
     """Returns the numbers of CPUs or NUMA nodes that this process may use, or None if they cannot
     be read. `resource` is `Cpus` or `Mems`."""
     status = read_text(root, "proc/self/status") or ""
-    match = re.search(rf"^{resource}_allowed_list:\s*(\S+)$", status, re.MULTILINE)
-    if match:
-        return parse_cpu_list(match[1]) or None
+    if found := labelled(status, f"{resource}_allowed_list"):
+        return parse_cpu_list(found) or None
     name = resource.lower()
     group = _chain(read_text(root, "proc/self/cpuset") or "/")[0]
     sets = _mounted(root, "cpuset")
@@ -77,8 +76,7 @@ def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
         f"{sets}{group}/{name}",
         f"dev/cpuset{group}/{name}",
     )
-    found = (parse_cpu_list(read_text(root, place) or "") for place in places)
-    return next(filter(None, found), None)
+    return read_cpu_list(root, *places) or None
 
 
 def memlock_limit(root: Root) -> tuple[int | None, bool]:

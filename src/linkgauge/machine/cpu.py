@@ -11,7 +11,7 @@ import msgspec
 
 from linkgauge.model.hardware.host_details import CpuCache
 
-from .tree import Root, names_in, number, numbered, parse_cpu_list, read_cpus, read_text
+from .tree import Root, labelled, names_in, number, numbered, read_cpu_list, read_cpus, read_text
 
 CPUS = "sys/devices/system/cpu"
 
@@ -53,8 +53,7 @@ _ARM_CORES = {
 
 def online_cpus(root: Root) -> tuple[int, ...]:
     """Returns the CPUs that are online."""
-    listed = parse_cpu_list(read_text(root, f"{CPUS}/online") or "")
-    return listed or tuple(
+    return read_cpu_list(root, f"{CPUS}/online") or tuple(
         cpu
         for cpu in numbered(root, CPUS, "cpu")
         if read_text(root, f"{CPUS}/cpu{cpu}/online") != "0"
@@ -167,8 +166,7 @@ def _x86_level(features: set[str]) -> str:
 def cpu_vendor(cpuinfo: str) -> str | None:
     """Returns the vendor of an x86 processor, such as GenuineIntel. Returns None for other
     processors."""
-    found = re.search(r"^vendor_id[ \t]*:[ \t]*(\S+)", cpuinfo, re.MULTILINE)
-    return found[1] if found else None
+    return labelled(cpuinfo, "vendor_id") or None
 
 
 _CODES = (("vendor_id", "cpu family", "model"), ("CPU implementer", "CPU part"))
@@ -179,10 +177,9 @@ def cpu_code(cpuinfo: str) -> str | None:
     (`GenuineIntel 6 143`), implementer and part of Arm (`0x41 0xd40`). Returns None for other
     processors."""
     for fields in _CODES:
-        pattern = (rf"^{field}[ \t]*:[ \t]*(\S+)[ \t]*$" for field in fields)
-        found = [re.search(one, cpuinfo, re.MULTILINE) for one in pattern]
+        found = [labelled(cpuinfo, field) for field in fields]
         if all(found):
-            return " ".join(match[1] for match in found if match)
+            return " ".join(filter(None, found))
     return None
 
 
@@ -228,9 +225,8 @@ def revision(cpuinfo: str) -> str:
     """Returns the numbers that identify the processor model, as /proc/cpuinfo shows them for the
     first CPU. On x86 they are family, model, stepping and microcode. Returns an empty text if there
     are none."""
-    found = (re.search(rf"^{field}\s*:\s*(\S+)", cpuinfo, re.MULTILINE) for field in _REVISION)
-    known = zip(_REVISION, found, strict=True)
-    return ", ".join(f"{field} {match[1]}" for field, match in known if match)
+    known = ((field, labelled(cpuinfo, field)) for field in _REVISION)
+    return ", ".join(f"{field} {value.split()[0]}" for field, value in known if value)
 
 
 # The caches of CPUs.

@@ -68,14 +68,6 @@ def pages_below(root: Root, pools: str) -> dict[int, tuple[int, int]]:
     return dict(sorted(found.items()))
 
 
-def transparent_huge_pages(root: Root) -> str | None:
-    """Returns the mode of transparent huge pages. The kernel marks the mode with brackets: `always
-    [madvise] never` is madvise."""
-    choice = read_text(root, "sys/kernel/mm/transparent_hugepage/enabled")
-    match = re.search(r"\[(\w+)\]", choice or "")
-    return match[1] if match else None
-
-
 def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | None]:
     """Returns the peak rate of all DIMMs in bytes/s, or the reason why it is unknown. The rate is
     channels × data bits ÷ 8 × transfers/s.

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from .pci import groups_of_devices
-from .tree import PCI, Root, hexadecimal, names_in, read_text
+from .tree import PCI, Root, hexadecimal, labelled, names_in, read_text
 
 GROUPS = "sys/kernel/iommu_groups"
 NO_GROUPS = f"no /{GROUPS} (a kernel without IOMMU, a container, or not captured)"
@@ -71,14 +71,14 @@ def hypervisor(root: Root) -> tuple[str | None, bool]:
     if "control_d" in (read_text(root, "proc/xen/capabilities") or ""):
         return None, True
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
-    flags = re.search(r"^flags\s*:(.*)$", cpuinfo, re.MULTILINE)
+    flags = labelled(cpuinfo, "flags")
     firmware = " ".join(_words(root, place) for place in _FIRMWARE)
     if not flags and ".metal" in firmware:
         return None, True
     words = f"{firmware} {_words(root, _CLOCKS)}"
     known = (name for word, name in _HYPERVISORS if re.search(f"(?<![a-z]){word}(?![a-z])", words))
     name = next(known, None)
-    if flags and "hypervisor" not in flags[1].split():
+    if flags and "hypervisor" not in flags.split():
         return (name if name in _MADE_UP else None), True
     if flags:
         return name or read_text(root, "sys/class/dmi/id/sys_vendor") or "without a name", True
@@ -116,14 +116,6 @@ def container(root: Root) -> str | None:
         return "Docker"
     mounts = read_text(root, "proc/self/mounts") or read_text(root, "proc/mounts") or ""
     return "overlay root" if re.search(r"^\S+ / overlay ", mounts, re.MULTILINE) else None
-
-
-def aspm_policy(root: Root) -> str | None:
-    """Returns the policy for saving power on PCIe links (ASPM). In the kernel's list the policy is
-    in brackets: `default [performance] powersave`."""
-    text = read_text(root, "sys/module/pcie_aspm/parameters/policy") or ""
-    match = re.search(r"\[([a-z]{1,20})\]", text)
-    return match[1] if match else None
 
 
 def iommu(root: Root) -> tuple[_Iommu | None, str | None]:

@@ -11,9 +11,19 @@ from linkgauge.model.hardware.machine import Host
 
 from .cgroup import UNLIMITED, memory_groups
 from .cpu import arm_core, last_level_cache, online_cpus
-from .dimms import transparent_huge_pages
 from .numa import read_nodes
-from .tree import ROOT, Root, least, number, parse_meminfo, read_text
+from .tree import (
+    ROOT,
+    Root,
+    labelled,
+    least,
+    number,
+    parse_meminfo,
+    read_choice,
+    read_text,
+)
+
+_HUGE_PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
 
 
 def read_host(root: Root = ROOT) -> Host:
@@ -41,7 +51,7 @@ def read_host(root: Root = ROOT) -> Host:
         memory_total=meminfo.get("MemTotal") if of_nodes is None else of_nodes,
         memory_available=available,
         memlock_limit=_memlock_limit() if here else None,
-        transparent_huge_pages=transparent_huge_pages(root),
+        transparent_huge_pages=read_choice(root, _HUGE_PAGES),
         last_level_cache=last_level_cache(root, allowed),
     )
 
@@ -71,15 +81,12 @@ def cpu_model(root: Root) -> str | None:
     """Returns the name of the processor. If no file has a name, the names of Arm's cores or of the
     board are used."""
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
-    for key in ("model name", "Model Name", "cpu model", "uarch", "cpu"):
-        if match := re.search(rf"^{key}\s*:\s*(.+)$", cpuinfo, re.MULTILINE):
-            return match[1].strip()
-    if core := arm_core(cpuinfo):
-        return core
-    if match := re.search(r"^Processor\s*:\s*(.+)$", cpuinfo, re.MULTILINE):
-        return match[1].strip()  # of Arm before Linux 3.8
+    keys = ("model name", "Model Name", "cpu model", "uarch", "cpu")
+    named = next(filter(None, (labelled(cpuinfo, key) for key in keys)), None)
+    # `Processor` is of Arm before Linux 3.8.
+    named = named or arm_core(cpuinfo) or labelled(cpuinfo, "Processor")
     board = read_text(root, "proc/device-tree/model")
-    return board.strip("\0 ") if board else None
+    return named or (board.strip("\0 ") if board else None)
 
 
 def cgroup_headroom(root: Root) -> int | None:

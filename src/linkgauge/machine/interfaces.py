@@ -28,6 +28,7 @@ from .tree import (
     link_name,
     names_in,
     number,
+    read_node,
     read_text,
     resolve,
 )
@@ -101,7 +102,7 @@ def _read(root: Root, name: str, devices: dict[str, str]) -> Interface:
         driver=_driver(root, folder),
         speed=megabits * _MEGABIT if megabits and megabits > 0 else None,
         mtu=number(read_text(root, f"{folder}/mtu")) or None,
-        node=_node(root, folder),
+        node=read_node(root, f"{folder}/device"),
         pci=_pci(root, folder),
         rdma=devices.get(name),
     )
@@ -118,7 +119,7 @@ def _of_rdma_alone(root: Root, name: str) -> Interface:
         kind="InfiniBand",
         driver=_driver(root, folder),
         speed=max(rates, default=None),
-        node=_node(root, folder),
+        node=read_node(root, f"{folder}/device"),
         pci=_pci(root, folder),
         rdma=name,
     )
@@ -137,12 +138,6 @@ def _rdma_devices(root: Root) -> Iterator[tuple[str, str]]:
 def _driver(root: Root, folder: str) -> str | None:
     real = resolve(root, f"{folder}/device")
     return link_name(root, f"{real}/driver") if real else None
-
-
-def _node(root: Root, folder: str) -> int | None:
-    """Returns the NUMA node of the interface's device, or None if the kernel does not know it."""
-    node = number(read_text(root, f"{folder}/device/numa_node"))
-    return None if node is None or node < 0 else node
 
 
 def _pci(root: Root, folder: str) -> str | None:

@@ -20,6 +20,7 @@ from .tree import (
     parse_meminfo,
     read_bytes,
     read_cpus,
+    read_node,
     read_text,
     resolve,
 )
@@ -189,4 +190,4 @@ def _read_node(
 
 def near_node(root: Root, address: str) -> int:
     """Returns the NUMA node nearest to a PCI function, or 0 if the kernel does not know it."""
-    return max(0, number(read_text(root, f"{PCI}/{address}/numa_node")) or 0)
+    return read_node(root, f"{PCI}/{address}") or 0

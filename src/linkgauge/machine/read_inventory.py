@@ -24,15 +24,15 @@ from .cpu import (
     topology,
 )
 from .cpu_time import ticks_and_steal
-from .dimms import huge_pages, memory_rate, transparent_huge_pages
-from .environment import aspm_policy, container, firmware, hypervisor, iommu
+from .dimms import huge_pages, memory_rate
+from .environment import container, firmware, hypervisor, iommu
 from .host import read_host, unread
 from .interfaces import read_interfaces
 from .kernel_options import command_line
 from .network import adapters_by_class, has_class, read_adapters
 from .numa import distances, host_nodes, node_cpus, read_nodes
 from .pci import read_pci
-from .tree import ROOT, Root, read_bytes, read_text
+from .tree import ROOT, Root, read_bytes, read_choice, read_text
 
 # What the kernel reports about the host besides host.py: what affects and explains a measurement.
 #
@@ -43,7 +43,7 @@ from .tree import ROOT, Root, read_bytes, read_text
 
 def read_details(root: Root = ROOT) -> HostDetails:
     """Reads details of the host below `root`. Never raises an exception."""
-    cpus = shown_cpus(root)
+    host, cpus = read_host(root), shown_cpus(root)
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
     sockets, cores, threads = topology(root, cpus)
     below, below_is_known = hypervisor(root)
@@ -64,14 +64,14 @@ def read_details(root: Root = ROOT) -> HostDetails:
         distances=distances(root, [node.index for node in read_nodes(root, cpus, None)]),
         node_cpus={index: node_cpus(root, index) for index in host_nodes(root)},
         huge_pages=huge_pages(root),
-        transparent_huge_pages=transparent_huge_pages(root),
+        transparent_huge_pages=host.transparent_huge_pages,
         governor=governor(root, cpus),
         frequency_driver=frequency_driver(root, cpus),
         firmware=firmware(root),
         microcode=microcode(cpuinfo),
         command_line=_command_line(root),
         iommu=translation,
-        aspm_policy=aspm_policy(root),
+        aspm_policy=read_choice(root, "sys/module/pcie_aspm/parameters/policy"),
         hypervisor=below,
         container=container(root),
         allowed_cpus=cpus_allowed,
@@ -92,7 +92,7 @@ def read_details(root: Root = ROOT) -> HostDetails:
         "DIMM rate": (None, why_no_rate),
     }
     gaps = (Gap(why, name) for name, (known, why) in reasons.items() if why and not known)
-    return msgspec.structs.replace(details, unknown=(*unread(read_host(root)), *gaps))
+    return msgspec.structs.replace(details, unknown=(*unread(host), *gaps))
 
 
 def _command_line(root: Root) -> str | None:

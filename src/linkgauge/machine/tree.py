@@ -187,6 +187,20 @@ def least(*values: int | None) -> int | None:
     return min((value for value in values if value is not None), default=None)
 
 
+def labelled(text: str, label: str) -> str | None:
+    """Returns what follows the label in the first line `label: …` of a text, without blanks at both
+    ends. Returns None if there is no such line."""
+    match = re.search(rf"^{label}[ \t]*:(.*)$", text, re.MULTILINE)
+    return match[1].strip() if match else None
+
+
+def read_node(root: Root, folder: str) -> int | None:
+    """Returns the NUMA node of the device in a folder of sysfs, or None if the kernel does not know
+    it."""
+    node = number(read_text(root, f"{folder}/numa_node"))
+    return None if node is None or node < 0 else node
+
+
 def parse_cpu_list(text: str) -> tuple[int, ...]:
     """Returns the CPUs in a text in the kernel's list format (`0-3,8`), sorted. Parts that cannot
     be read are ignored."""
@@ -220,11 +234,23 @@ def ranges(numbers: Iterable[int]) -> str:
     )
 
 
+def read_cpu_list(root: Root, *places: str) -> tuple[int, ...]:
+    """Returns the CPUs, or NUMA nodes, in the first of these files that lists any."""
+    found = (parse_cpu_list(read_text(root, place) or "") for place in places)
+    return next(filter(None, found), ())
+
+
 def read_cpus(root: Root, listed: str, masked: str) -> tuple[int, ...]:
     """Returns the CPUs in the file `listed` (list format), or else in the file `masked` (mask
     format)."""
-    cpus = parse_cpu_list(read_text(root, listed) or "")
-    return cpus or parse_cpu_mask(read_text(root, masked) or "")
+    return read_cpu_list(root, listed) or parse_cpu_mask(read_text(root, masked) or "")
+
+
+def read_choice(root: Root, place: str) -> str | None:
+    """Returns the choice that the kernel marks with brackets in a list of choices: `always
+    [madvise] never` is madvise."""
+    match = re.search(r"\[(\w+)\]", read_text(root, place) or "")
+    return match[1] if match else None
 
 
 def parse_meminfo(text: str) -> dict[str, int]:

@@ -22,11 +22,13 @@ from .tree import (
     PCI,
     Root,
     hexadecimal,
+    labelled,
     link_name,
     names_in,
     number,
-    parse_cpu_list,
+    read_cpu_list,
     read_line,
+    read_node,
     read_text,
     resolve,
 )
@@ -92,7 +94,6 @@ def _functions(root: Root) -> tuple[BusFunction, ...] | None:
 
 
 def _function(root: Root, address: str, folder: str) -> BusFunction:
-    node = number(read_text(root, f"{folder}/numa_node"))
     return BusFunction(
         address=address,
         route=lineage(address, folder),
@@ -100,7 +101,7 @@ def _function(root: Root, address: str, folder: str) -> BusFunction:
         vendor=hexadecimal(read_text(root, f"{folder}/vendor")),
         device=hexadecimal(read_text(root, f"{folder}/device")),
         subsystem=hexadecimal(read_text(root, f"{folder}/subsystem_vendor")),
-        numa_node=node if node is not None and node >= 0 else None,
+        numa_node=read_node(root, folder),
         driver=link_name(root, f"{folder}/driver"),
         iommu_group=number(link_name(root, f"{folder}/iommu_group")),
         windows=tuple(_windows(root, folder)),
@@ -123,9 +124,9 @@ def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
 def _signs(root: Root) -> Iterator[str]:
     """Yields the signs of a virtual machine that files show. They are those of
     systemd-detect-virt."""
-    flags = re.search(r"^flags\s*:(.*)$", read_text(root, "proc/cpuinfo") or "", re.MULTILINE)
+    flags = labelled(read_text(root, "proc/cpuinfo") or "", "flags")
     if flags:
-        has = "has" if "hypervisor" in flags[1].split() else "has no"
+        has = "has" if "hypervisor" in flags.split() else "has no"
         yield f"the CPU {has} flag `hypervisor`"
     vendor = [
         text
@@ -189,5 +190,5 @@ def _running(root: Root, scope: str, name: str) -> RunningDomain:
 def _set(root: Root, group: str, what: str) -> tuple[int, ...] | None:
     """Returns the CPUs or NUMA nodes that a control group may use. A group without its own setting
     has that of the group above."""
-    texts = (read_text(root, f"{group}/cpuset.{what}{end}") for end in (".effective", ""))
-    return next((found for text in texts if (found := parse_cpu_list(text or ""))), None)
+    places = (f"{group}/cpuset.{what}{end}" for end in (".effective", ""))
+    return read_cpu_list(root, *places) or None

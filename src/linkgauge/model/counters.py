@@ -4,14 +4,15 @@ The steps of each thread are counted only if each thread works alone."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 import msgspec
+from msgspec.structs import replace
 
+from linkgauge.model.grouped import grouped
+from linkgauge.model.joining import added, first_known, in_series, joined, joined_known
 from linkgauge.model.shareable import Reason
-
-_N = TypeVar("_N", int, float)
 
 
 class ThreadSteps(msgspec.Struct, frozen=True, gc=False):
@@ -23,9 +24,15 @@ class ThreadSteps(msgspec.Struct, frozen=True, gc=False):
     involuntary: How often the thread was switched out although it could have continued to run."""
 
     cpu: int
-    steps: int
-    seconds: float
-    involuntary: int = 0
+    steps: Annotated[int, added]
+    seconds: Annotated[float, added]
+    involuntary: Annotated[int, added] = 0
+
+
+def _by_cpu(values: Sequence[Sequence[ThreadSteps]]) -> tuple[ThreadSteps, ...]:
+    """Returns the threads' work added up by CPU, in the order of CPUs."""
+    found = grouped((thread.cpu, thread) for thread in in_series(values))
+    return tuple(joined(found[cpu]) for cpu in sorted(found))
 
 
 class Fairness(msgspec.Struct, frozen=True, gc=False):
@@ -58,79 +65,26 @@ class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     threads: The steps of each thread, for operations that each thread carries out alone.
     fairness: How unequal the threads' speeds are; null for fewer than two threads."""
 
-    seconds: float = 0.0
-    page_faults: int | None = None
-    context_switches: int | None = None
-    involuntary: int | None = None
-    migrations: int | None = None
-    cycles: int | None = None
-    instructions: int | None = None
-    cache_misses: int | None = None
-    tlb_misses: int | None = None
-    refused: Reason | None = None
-    steal: float | None = None
-    threads: tuple[ThreadSteps, ...] = ()
+    seconds: Annotated[float, added] = 0.0
+    page_faults: Annotated[int | None, added] = None
+    context_switches: Annotated[int | None, added] = None
+    involuntary: Annotated[int | None, added] = None
+    migrations: Annotated[int | None, added] = None
+    cycles: Annotated[int | None, added] = None
+    instructions: Annotated[int | None, added] = None
+    cache_misses: Annotated[int | None, added] = None
+    tlb_misses: Annotated[int | None, added] = None
+    refused: Annotated[Reason | None, first_known] = None
+    steal: Annotated[float | None, added] = None
+    threads: Annotated[tuple[ThreadSteps, ...], _by_cpu] = ()
     fairness: Fairness | None = None
-
-
-_SUMMED = (
-    "page_faults",
-    "context_switches",
-    "involuntary",
-    "migrations",
-    "cycles",
-    "instructions",
-    "cache_misses",
-    "tlb_misses",
-    "steal",
-)
 
 
 def total(counters: Iterable[Counters | None]) -> Counters | None:
     """Returns the sum of several counters, or None if all are None. An event that is missing from
     any of the counters is null in the sum."""
-    counted = [one for one in counters if one is not None]
-    if not counted:
-        return None
-    threads = _threads(counted)
-    return Counters(
-        seconds=sum(one.seconds for one in counted),
-        **{name: _sum([getattr(one, name) for one in counted]) for name in _SUMMED},
-        refused=next((one.refused for one in counted if one.refused), None),
-        threads=threads,
-        fairness=fairness(threads),
-    )
-
-
-_DIGITS = 6
-"""The digits after the point: steal is in hundredths of a second."""
-
-
-def _sum(values: Iterable[_N | None]) -> _N | None:
-    total: _N | None = None
-    for value in values:
-        if value is None:
-            return None
-        total = value if total is None else total + value
-    return round(total, _DIGITS) if isinstance(total, float) else total
-
-
-def _threads(counted: Iterable[Counters]) -> tuple[ThreadSteps, ...]:
-    """Returns the threads' work added up by CPU, in the order of CPUs."""
-    found: dict[int, ThreadSteps] = {}
-    for thread in (thread for one in counted for thread in one.threads):
-        known = found.get(thread.cpu)
-        found[thread.cpu] = thread if known is None else _joined(known, thread)
-    return tuple(found[cpu] for cpu in sorted(found))
-
-
-def _joined(one: ThreadSteps, other: ThreadSteps) -> ThreadSteps:
-    return ThreadSteps(
-        one.cpu,
-        one.steps + other.steps,
-        one.seconds + other.seconds,
-        one.involuntary + other.involuntary,
-    )
+    found = joined_known(counters)
+    return found and replace(found, fairness=fairness(found.threads))
 
 
 def fairness(threads: Iterable[ThreadSteps]) -> Fairness | None:

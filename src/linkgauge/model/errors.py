@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import shlex
 import sys
+from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
 from .printable import printable
@@ -44,6 +45,16 @@ memory ran out, the device was lost, a signal ended the worker (`crash`), the wo
 
 NOT_TRIED: tuple[OutcomeKind, ...] = ("interrupted", "budget")
 """Why a cell was not tried, though it was planned. Nothing about the cell follows from it."""
+
+
+_WORST_FIRST = (130, 3, 1, 4, 0)
+
+
+def worst_code(codes: Iterable[int]) -> int | None:
+    """Returns the exit code of several runs, hosts or paths: the first of 130, 3, 1, 4 and 0 that
+    occurs. Returns None if there are none."""
+    present = set(codes)
+    return next((code for code in _WORST_FIRST if code in present), None)
 
 
 class LinkgaugeError(Exception):

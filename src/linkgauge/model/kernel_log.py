@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.joining import added, each_once, in_series
 from linkgauge.model.shareable import FreeText, PciAddress
 
 LogKind = Literal[
@@ -49,20 +49,7 @@ class KernelLog(msgspec.Struct, frozen=True):
     lost: Whether the kernel overwrote records before they were read.
     unknown: Why the log could not be read; empty if it was read."""
 
-    lines: tuple[LogLine, ...] = ()
-    more: int = 0
-    lost: bool = False
-    unknown: tuple[Gap, ...] = ()
-
-
-def joined(logs: Iterable[KernelLog]) -> KernelLog | None:
-    """Returns consecutive logs joined into one log, or None if there are no logs."""
-    logs = tuple(logs)
-    if not logs:
-        return None
-    return KernelLog(
-        lines=tuple(line for log in logs for line in log.lines),
-        more=sum(log.more for log in logs),
-        lost=any(log.lost for log in logs),
-        unknown=tuple(dict.fromkeys(why for log in logs for why in log.unknown)),
-    )
+    lines: Annotated[tuple[LogLine, ...], in_series] = ()
+    more: Annotated[int, added] = 0
+    lost: Annotated[bool, any] = False
+    unknown: Annotated[tuple[Gap, ...], each_once] = ()

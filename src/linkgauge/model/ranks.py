@@ -54,6 +54,10 @@ class Oversubscription(msgspec.Struct, frozen=True):
     ranks: int
     cpus: int
 
+    def __str__(self) -> str:
+        cpus = "1 CPU" if self.cpus == 1 else f"{self.cpus} CPUs"
+        return f"{self.ranks} ranks share {cpus} of {self.host}"
+
 
 class LostRank(msgspec.Struct, frozen=True):
     """The rank that ended a run because its process ended or stopped answering.
@@ -77,6 +81,13 @@ class LostRank(msgspec.Struct, frozen=True):
         where = ", ".join(filter(None, (self.host, process, self.memory)))
         named = f"rank {self.number} ({where})" if where else f"rank {self.number}"
         return f"{named} {self.how} while {self.doing}"
+
+
+def lost_rank(number: int, how: str, doing: str, known: Rank | None = None) -> LostRank:
+    """Describes a rank that is gone. `known` is what is known of it."""
+    if known is None:
+        return LostRank(number, how, doing)
+    return LostRank(number, how, doing, known.host, known.process, known.memory)
 
 
 class RankLost(LinkgaugeError):

@@ -12,11 +12,11 @@ from shlex import quote
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.engine.kept.journal import JOURNAL_FILE, RUN_FILE
+from linkgauge.engine.kept.journal import RUN_FILE, read_opening
 from linkgauge.engine.kept.packed import SAMPLES_BIN, PackedRun
 from linkgauge.engine.kept.stored import share_texts, stored
 from linkgauge.model.documents.result import CellResult, Result, Run
-from linkgauge.model.errors import ResultsError, unwritable
+from linkgauge.model.errors import InputError, ResultsError, unwritable
 from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
 from linkgauge.report.words.sentences import program, sentence
@@ -153,12 +153,17 @@ def write_run(folder: Path, run: Run) -> Path:
 
 
 def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
-    """Adds a hint to the error: the command that resumes the run. Only a folder with a journal gets
-    the hint."""
-    if folder is None or not (folder / JOURNAL_FILE).exists():
+    """Adds a hint to the error: the command that resumes the run or, if several ranks measured it,
+    that shows it. Only a folder with a journal gets the hint."""
+    try:
+        by_ranks = folder is not None and bool(read_opening(folder).machine.ranks)
+    except (OSError, InputError):
+        folder = None
+    if folder is None:
         return error
-    how = f"{program()} run --resume {quote(str(folder))}"
-    return ResultsError(f"{error}: measured cells are kept; to resume: {how}")
+    verb, words = ("show", "show") if by_ranks else ("resume", "run --resume")
+    how = f"{program()} {words} {quote(str(folder))}"
+    return ResultsError(f"{error}: measured cells are kept; to {verb}: {how}")
 
 
 def write_document(path: Path, value: object) -> Path:

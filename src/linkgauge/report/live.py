@@ -84,7 +84,7 @@ class LiveReport(Observer):
 
     def __exit__(self, *error: object) -> None:
         self._bar.close()
-        self._ending.__exit__()
+        self._ending.__exit__(None, None, None)
 
     def begun(self, _machine: Machine) -> None:
         if self._progress is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,8 @@ from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge, unjudged
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
+from linkgauge.model.grouped import grouped
+from linkgauge.model.names import hint
 from linkgauge.model.units import count_of
 
 from .blocks import Attachments, Block, Page, ShownSection, attachment, plain
@@ -69,21 +71,28 @@ def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
     return page_of_runs(_several(paths, against))
 
 
+def runs_by_accelerator(
+    paths: Sequence[Path], against: str | None, say: Callable[[str], None]
+) -> dict[str, list[tuple[Path, Run]]]:
+    """Returns all runs at these paths, and in these folders, by their accelerator. `say` gets a
+    message about each run that is left out. Raises InputError if there is none, or if no run has
+    the label `against`."""
+    runs = usable(_kept(paths), say)
+    found = grouped((_accelerator(path, run), (path, run)) for path, run in runs)
+    if not found:
+        raise none_in(paths[0])
+    labels = {run.label for some in found.values() for _, run in some}
+    if against is not None and against not in labels:
+        raise InputError(f"no run is labelled {against!r}{hint(against, sorted(labels))}")
+    return found
+
+
 def _several(paths: Sequence[Path], against: str | None) -> SeveralRuns:
     left_out: list[str] = []
-    groups: dict[str, list[OneRun]] = {}
-    for path, run in usable(_kept(paths), left_out.append):
-        groups.setdefault(_accelerator(path, run), []).append(judged(run, path))
-    if not groups:
-        raise none_in(paths[0])
-    labels = {name: {one.run.label for one in runs} for name, runs in groups.items()}
-    if against is not None and not any(against in own for own in labels.values()):
-        raise InputError(f"no run is labelled {against!r}")
-    comparisons = [
-        _comparison(name, runs, against if against in labels[name] else None)
-        for name, runs in groups.items()
-    ]
-    found = [(name, one) for name, runs in groups.items() for one in runs]
+    groups = runs_by_accelerator(paths, against, left_out.append)
+    comparisons = [_comparison(name, [run for _, run in some], against)
+                   for name, some in groups.items()]  # fmt: skip
+    found = [(name, judged(run, path)) for name, some in groups.items() for path, run in some]
     # Runs that began in the same second have the same id. One that measured nothing says nothing.
     in_order = sorted(found, key=lambda pair: (_is_measured(pair[1].run), pair[1].run.started))
     last = {(name, one.run.label): one for name, one in in_order}
@@ -112,15 +121,16 @@ def _accelerator(path: Path, run: Run) -> str:
 
 
 def _comparison(
-    accelerator: str, runs: Sequence[OneRun], against: str | None
+    accelerator: str, runs: Sequence[Run], against: str | None
 ) -> ConfigurationComparison:
-    """Compares runs by the figures of profile vm. If the runs lack these figures, compares the
-    worst cell of each benchmark that was measured under all labels."""
+    """Compares runs by the figures of profile vm, with those of the label `against` if there are
+    any. If the runs lack these figures, compares the worst cell of each benchmark that was measured
+    under all labels."""
     from linkgauge.judge.compare.configurations import compare
 
-    measured = [one.run for one in runs]
-    found = compare(accelerator, measured, against)
-    return found if found.aspects else compare(accelerator, measured, against, _common(measured))
+    first = against if any(run.label == against for run in runs) else None
+    found = compare(accelerator, runs, first)
+    return found if found.aspects else compare(accelerator, runs, first, _common(runs))
 
 
 def _common(runs: Sequence[Run]) -> tuple[Aspect, ...]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from linkgauge.model.cell_id import sheet_id
-from linkgauge.model.documents.history import figure_of
+from linkgauge.model.by_name import by_name
+from linkgauge.model.documents.history import shown_of
 from linkgauge.model.documents.result import CellResult, Result, Run, Status, Verdict
 from linkgauge.model.units import Better
 
@@ -99,24 +99,16 @@ def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
     for cell in result.cells:
         yield _row(run, result, cell)
     if not result.cells:
-        yield CellRow(
-            run.id, run.label, result.benchmark, result.backend, size_without_cells(result),
-            "", "", "", result.status, "unknown", result.unit, result.better,
-            reason=result.reason, simulated=result.simulated,
-        )  # fmt: skip
+        own = {"run": run.id, "size": size_without_cells(result)}
+        no_cell = {"row": "", "column": "", "transfers": "", "verdict": "unknown"}
+        yield by_name(CellRow, result, run, **own, **no_cell)
 
 
 def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
-    known, summary = figure_of(result, cell, sheet_id(result)), cell.summary
-    least, most = (None, None) if summary is None else (summary.min, summary.max)
-    expected = cell.expected.achievable if cell.expected is not None else None
-    return CellRow(
-        run.id, run.label, known.id.benchmark, known.id.backend, size_of(result, cell),
-        known.id.row, known.id.column, known.id.transfers, known.status, known.verdict,
-        known.unit, known.better, known.value, known.median, known.low, known.high,
-        known.slow_p95, known.slow_p99, least, most, known.n, expected,
-        cell.share(expected, known.value), cell.reason, result.simulated,
-    )  # fmt: skip
+    expected = None if cell.expected is None else cell.expected.achievable
+    own = {"run": run.id, "size": size_of(result, cell), **shown_of(cell), "expected": expected}
+    share = cell.share(expected, cell.headline)
+    return by_name(CellRow, cell, cell.summary, result, run, **own, share=share)
 
 
 def sample_rows(run: Run) -> Iterator[SampleRow]:
@@ -137,4 +129,4 @@ def samples_of(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
     for part in cell.parts:
         yield str(cell.transfers[part.transfer]), part.samples
     for own in cell.iterations:
-        yield str(cell.transfers[own.rank]), own.seconds
+        yield str(cell.transfers[own.rank]), own.samples

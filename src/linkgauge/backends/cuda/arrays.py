@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
@@ -25,8 +26,7 @@ from .settings import (
     key,
     store_tuned,
 )
-from .verify import new_word
-from .work import CudaKernelWork, ReadWork, StreamWork
+from .work import StreamWork, kernel_work, reading_work
 
 _KINDS: dict[ArrayKind, int] = {
     "read": 0, "write": 1, "copy": 2, "scale": 3, "add": 4, "triad": 5,
@@ -46,21 +46,17 @@ def array_work(
     source, destination = _address(copy.source), _address(copy.destination)
     if settings.kernel == "bulk":
         kernel = copy_launch(device, destination, source, copy.size, settings, both_ways=False)
-        return CudaKernelWork(device, kernel, in_kernel=False)
+        return kernel_work(device, kernel, in_kernel=False)
     if array.read > 1 and copy.size % UNIT:
         size = format_size(copy.size)
         raise Unsupported(
             f"{array.mode}-{array.kind} by a kernel takes a multiple of {UNIT} bytes, not {size}"
         )
-    word = new_word(device) if array.kind == "read" else 0
     ends = destination, source, source + copy.size
-    try:
-        kernel = _launch(device, array.kind, ends, copy, settings, word)
-    except BaseException:
-        if word:
-            device.driver.call("cuMemFree", word)
-        raise
-    return ReadWork(device, kernel, word, False) if word else CudaKernelWork(device, kernel, False)
+    launch_with = partial(_launch, device, array.kind, ends, copy, settings)
+    if array.kind == "read":
+        return reading_work(device, launch_with, in_kernel=False)
+    return kernel_work(device, launch_with(0), in_kernel=False)
 
 
 def _launch(
@@ -79,10 +75,9 @@ def _launch(
         "SPREAD": int(settings.spread),
         "STREAMING": int(settings.streaming),
     }
-    named = [f"{name}={value}" for name, value in defines.items()]
-    kernel = device.kernel("arrays", "arrays", named)
     arguments = (*ends, copy.size, first_word(copy.seed), word)
-    return KernelLaunch(device, kernel, (blocks, settings.threads), arguments)
+    grid = blocks, settings.threads
+    return KernelLaunch(device, "arrays.arrays", grid, arguments, defines)
 
 
 class ArrayKernels:

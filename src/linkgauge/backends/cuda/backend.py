@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Buffer, Copy, Group, Pattern
-from linkgauge.backends.rules import check_alone, no_node, of_load, settle
+from linkgauge.backends.rules import Reason, check_alone, no_node, of_load, refused, settle
 from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
 from linkgauge.model.hardware.inventory import Accelerator, Telemetry
@@ -39,13 +39,13 @@ from .group import CudaGroup, streams_of
 from .load import loaded
 from .matmul import CudaProductWork, Products
 from .memory import HOST_KINDS, CudaBuffer, address_in, ours
-from .nccl.collectives import ENGINE, NcclCommunicators, Passage, PassingWork
+from .nccl.collectives import ENGINE, NcclCommunicators, Passage, passing
 from .nvml.library import NvmlTelemetry
-from .pieces import PieceCopies, pieces_launch
+from .pieces import piece_copies, pieces_launch
 from .queue import CudaQueue, EnqueuingGroup, by_the_driver, enqueued
 from .settings import DEFAULT, CopySettings, chosen, defaults
 from .verify import Verifier
-from .work import CudaKernelWork, PeerCopy, StreamWork, blocking, copying, reading, writing
+from .work import StreamWork, blocking, copying, kernel_work, peer_copy, reading, writing
 
 UNGATED = frozenset({"pageable", "managed"})
 """Kinds of host memory for which a copy's call may wait until the copy is done."""
@@ -91,59 +91,50 @@ class CudaBackend(Offering):
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
         return self.sensors.sense([device.index or 0 for device in devices])
 
-    def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        owner = transfer.engine.owner
-        if owner.space != self.name or not 0 <= (owner.index or 0) < len(self._devices):
-            return f"no {owner}: this machine has {len(self._devices)} CUDA devices"
-        if transfer.engine.kind == ENGINE:
-            return self.collectives.refusal(transfer)
-        for held in () if transfer.engine.kind == "sm" else of_load(transfer):
-            return held
+    def refusal(self, transfer: Transfer) -> Reason | None:
+        return refused(self._rules(transfer))
+
+    def _rules(self, transfer: Transfer) -> Iterator[tuple[object, Reason]]:
+        owner, kind, here = transfer.engine.owner, transfer.engine.kind, range(len(self._devices))
+        absent = owner.space != self.name or (owner.index or 0) not in here
+        yield absent, f"no {owner}: this machine has {len(here)} CUDA devices"
+        if kind == ENGINE:
+            yield from self.collectives.rules(transfer)
+            return
+        if kind != "sm":
+            yield of_load(transfer)
         for memory in transfer.memories:
-            reason = self._unreachable(memory, transfer)
-            if reason is not None:
-                return reason
-        if transfer.engine.kind == "ce":
-            if transfer.both_ways:
-                return "a copy engine copies one way: join two transfers with '&', or use sm"
-            if len(transfer.memories) < 2:
-                return "a copy engine cannot read or write alone: use sm"
-        return None
+            yield from self._reach_rules(memory, transfer)
+        if kind == "ce":
+            one_way = "a copy engine copies one way: join two transfers with '&', or use sm"
+            yield transfer.both_ways, one_way
+            yield len(transfer.memories) < 2, "a copy engine cannot read or write alone: use sm"
 
-    def _unreachable(self, memory: Memory, transfer: Transfer) -> str | Unsupported | None:
-        """Returns the reason why the transfer's engine cannot reach a memory, or None if it can."""
-        owner = self.device_of(transfer.engine.owner)
+    def _reach_rules(self, memory: Memory, transfer: Transfer) -> Iterator[tuple[object, Reason]]:
+        """Refuses a memory that the transfer's engine cannot reach."""
+        owner, kind, here = transfer.engine.owner, transfer.engine.kind, range(len(self._devices))
+        device = self.device_of(owner)
         if memory.is_host:
-            for reason in no_node(memory, self._nodes):
-                return reason
-            if memory.kind not in HOST_KINDS:
-                return f"CUDA has no {memory.kind} host memory"
-            by_kernel = memory.kind == "pageable" and transfer.engine.kind == "sm"
-            if by_kernel and not owner.attribute("PAGEABLE_MEMORY_ACCESS"):
-                return f"kernels of cuda:{owner.index} do not reach pageable host memory"
-            return None
-        if memory.space != self.name:
-            return f"CUDA does not reach {memory}"
+            yield no_node(memory, self._nodes)
+            yield memory.kind not in HOST_KINDS, f"CUDA has no {memory.kind} host memory"
+            by_kernel = memory.kind == "pageable" and kind == "sm"
+            lacking = by_kernel and not device.attribute("PAGEABLE_MEMORY_ACCESS")
+            yield lacking, f"kernels of {owner} do not reach pageable host memory"
+            return
+        yield memory.space != self.name, f"CUDA does not reach {memory}"
         if memory.rank is not None:  # whoever opens another process's memory finds out
-            return None
-        if not 0 <= (memory.index or 0) < len(self._devices):
-            return f"no {memory}: this machine has {len(self._devices)} CUDA devices"
-        return None if self.device_of(memory) is owner else self._no_access(owner, memory, transfer)
-
-    def _no_access(
-        self, owner: CudaDevice, memory: Memory, transfer: Transfer
-    ) -> NoPeerAccess | None:
-        """Returns why a device cannot reach another device's memory, or None if it can."""
-        if not self._engines.peer_access:
-            if transfer.engine.kind == "ce" and owner.index in _places(transfer):
-                return None
-            return NoPeerAccess(f"peer access from cuda:{owner.index} to {memory} is not asked for")
-        peer = self.device_of(memory).handle
-        if not self._driver.call("cuDeviceCanAccessPeer", owner.handle, peer):
-            return NoPeerAccess(
-                f"no peer access from cuda:{owner.index} to {memory} (cuDeviceCanAccessPeer)"
-            )
-        return None
+            return
+        absent = (memory.index or 0) not in here
+        yield absent, f"no {memory}: this machine has {len(here)} CUDA devices"
+        peer, access = self.device_of(memory), f"peer access from {owner} to {memory}"
+        if peer is device:
+            return
+        if self._engines.peer_access:
+            reaches = self._driver.call("cuDeviceCanAccessPeer", device.handle, peer.handle)
+            yield not reaches, NoPeerAccess(f"no {access} (cuDeviceCanAccessPeer)")
+        else:
+            by_driver = kind == "ce" and device.index in _places(transfer)
+            yield not by_driver, NoPeerAccess(f"{access} is not asked for")
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         if transfer.engine.kind == ENGINE:
@@ -259,13 +250,13 @@ class CudaBackend(Offering):
         try:
             for place, copy in enumerate(copies):
                 if place in passages:
-                    works.append(PassingWork(passages[place], copy))
+                    works.append(passing(passages[place], copy))
                     continue
                 own = settings or self.settings_of(copy.transfer, does.name)
                 works.append(self._work(copy, own, does))
             kinds = {memory.kind for copy in copies for memory in copy.transfer.memories}
             # The queues cannot hold a loop of pieces behind a gate.
-            if kinds & UNGATED or any(isinstance(work, PieceCopies) for work in works):
+            if kinds & UNGATED or any(work.kind == "graph" for work in works):
                 each = zip(works, streams_of(works), strict=True)
                 return ThreadedGroup([blocking(*one) for one in each])
             aligned = all(copy.warm_ups is None for copy in copies)
@@ -350,13 +341,13 @@ class CudaBackend(Offering):
     def _copy(self, device: CudaDevice, copy: Copy, settings: CopySettings) -> StreamWork:
         """Returns the work that moves bytes from one memory to another."""
         if self._is_left_to_the_driver(copy.transfer):
-            return PeerCopy(device, self._peer_ends(copy))
+            return peer_copy(device, self._peer_ends(copy))
         ends = address_in(copy.destination), address_in(copy.source)
         pieces = self._engines.pieces
         if pieces is not None and not copy.transfer.both_ways:
             if copy.transfer.engine.kind == "ce":
-                return PieceCopies(device, *ends, copy.size, pieces)
-            return CudaKernelWork(device, pieces_launch(device, *ends, copy.size, pieces), True)
+                return piece_copies(device, *ends, copy.size, pieces)
+            return kernel_work(device, pieces_launch(device, *ends, copy.size, pieces), True)
         return copying(device, copy, ends, settings)
 
     def _is_left_to_the_driver(self, transfer: Transfer) -> bool:

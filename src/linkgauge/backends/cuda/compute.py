@@ -17,58 +17,39 @@ from .group import CudaGroup
 from .launches import chase_launches, link_launch
 from .memory import CudaBuffer
 from .verify import new_word, read_word, run
-from .work import InPieces, StreamWork
+from .work import StreamWork, in_pieces
 
 _THREADS, _BLOCKS_A_MULTIPROCESSOR = 256, 4
 """The threads of a block and the blocks of a multiprocessor. They are enough to keep every
 multiprocessor busy."""
-_WORD = 8
 _STRIDE = 128
 _ACCESSES = 60_000
 """The stride in bytes and the number of accesses in a loop, as in nvbandwidth's pointer chase. All
 multiprocessors together make this number of accesses."""
 
 
-class ComputeWork(StreamWork):
+class ComputeWork:
     """A kernel that computes in registers. One launch does all loops. `rounds` is the amount of
-    work in a loop."""
+    work in a loop. `made` frees the kernel's memory."""
 
-    def __init__(self, device: CudaDevice) -> None:
-        super().__init__(device)
+    def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self.rounds = 1.0
-        self._wrong: int | None = new_word(device)
-        try:
-            device.call("cuMemsetD8Async", self._wrong, 0, _WORD, device.aside)
-            kernel = device.kernel("compute", "multiply_add")
-            grid = device.multiprocessors * _BLOCKS_A_MULTIPROCESSOR, _THREADS
-            arguments = (None, c_float(FACTOR), c_float(SUMMAND), self._wrong)
-            self._launch = KernelLaunch(device, kernel, grid, arguments)
-            # A kernel is loaded as it first runs, and the driver may wait for that: not behind a
-            # gate.
-            run(device, self._launch)
-        except BaseException:
-            self.close()
-            raise
+        self.work = StreamWork(device, "kernel", self._enqueue, (0, 1))
+        self._wrong = new_word(device, made, 0)
+        grid = device.multiprocessors * _BLOCKS_A_MULTIPROCESSOR, _THREADS
+        arguments = (None, c_float(FACTOR), c_float(SUMMAND), self._wrong)
+        self._launch = KernelLaunch(device, "compute.multiply_add", grid, arguments)
+        # A kernel is loaded as it first runs, and the driver may wait for that: not behind a gate.
+        run(device, self._launch)
 
-    def operations(self, loops: int) -> int:
-        return 1
-
-    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
+    def _enqueue(self, streams: Sequence[Any], loops: int) -> None:
         self._launch.varying.value = launched(self.rounds, loops)
         self._launch.enqueue(streams[0])
 
     def mismatch(self) -> str | None:
         """Returns a message if the kernel computed a wrong result, else None."""
-        if self._wrong is None or not read_word(self.device, self._wrong):
-            return None
-        return f"cuda:{self.device.index} computed wrongly"
-
-    def close(self) -> None:
-        """Frees the device memory of the kernel. May be called more than once, because two groups
-        share the kernel."""
-        word, self._wrong = self._wrong, None
-        if word is not None:
-            self.device.call("cuMemFree", word)
+        device = self.work.device
+        return f"cuda:{device.index} computed wrongly" if read_word(device, self._wrong) else None
 
 
 def beside(
@@ -79,11 +60,10 @@ def beside(
     gate (start signal)."""
     if not isinstance(copying, CudaGroup):
         raise Unsupported("only copies behind a gate begin with a kernel")
-    kernel = ComputeWork(device)
-    made.callback(kernel.close)
-    alone = CudaGroup(driver, [kernel])
+    kernel = ComputeWork(device, made)
+    alone = CudaGroup(driver, [kernel.work])
     made.callback(alone.close)
-    together = CudaGroup(driver, [kernel, *copying.works])
+    together = CudaGroup(driver, [kernel.work, *copying.works])
     made.callback(together.close)
     return kernel, alone, copying, together
 
@@ -97,6 +77,6 @@ def chase(
     run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
     each = max(1, _ACCESSES // device.multiprocessors)
     launches = chase_launches(device, ring.address, count, _STRIDE, each, bulk=bulk)
-    group = CudaGroup(driver, [InPieces(device, [launch.enqueue for launch in launches])])
+    group = CudaGroup(driver, [in_pieces(device, [launch.enqueue for launch in launches])])
     group.pace = Pace(loops=1, steps=each * len(launches))
     return group

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Hashable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
@@ -186,6 +186,7 @@ class CudaDevice:
 class KernelLaunch:
     """A kernel with its grid and arguments. It can be enqueued any number of times.
 
+    `name` has the file and the function, as in `stream.read`, and `defines` the macros.
     `arguments` are ctypes values or 64-bit integers. None stands for the value of `varying`, which
     is 1 unless set. All values are read anew by each call of `enqueue`. `shared` is the dynamic
     shared memory in bytes."""
@@ -193,15 +194,22 @@ class KernelLaunch:
     def __init__(
         self,
         device: CudaDevice,
-        kernel: Any,
+        name: str,
         grid: tuple[int, int],
         arguments: Sequence[Any],
+        defines: Mapping[str, object] = {},
         shared: int = 0,
     ) -> None:
         self._call = device.driver.call
-        self._kernel = kernel
+        named = [f"{macro}={value}" for macro, value in defines.items()]
+        file, function = name.split(".")
+        self._kernel = device.kernel(file, function, named)
         self._blocks, self._threads = grid
         self._shared = shared
+        if shared:
+            attributes = device.driver.enums.CUfunction_attribute
+            attribute = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._call("cuFuncSetAttribute", self._kernel, attribute, shared)
         self.varying = ctypes.c_uint64(1)
         given = (self.varying if one is None else one for one in arguments)
         self.arguments = [ctypes.c_uint64(one) if isinstance(one, int) else one for one in given]
@@ -236,6 +244,13 @@ def pinned_words(device: CudaDevice, kind: type[_Word], count: int) -> ctypes.Ar
     flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
     size = count * ctypes.sizeof(kind)
     return (kind * count).from_address(int(device.call("cuMemHostAlloc", size, flags)))
+
+
+def device_memory(device: CudaDevice, size: int, made: ExitStack, about: str = "") -> int:
+    """Allocates memory of the device, and returns its address. `made` frees it."""
+    address = int(device.call("cuMemAlloc", size, about=about))
+    made.callback(device.call, "cuMemFree", address)
+    return address
 
 
 # Access of devices to each other's memory.

@@ -14,7 +14,7 @@ from linkgauge.backends.iterations import WARM_UPS, IteratedGroup, single_iterat
 from linkgauge.backends.protocol import Gated, Timing
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 
-from .device import CudaDevice, KernelLaunch
+from .device import CudaDevice, KernelLaunch, device_memory
 
 LIMIT = 2.0
 """Seconds after which a side gives up if the other side does not answer."""
@@ -39,7 +39,7 @@ class FlagKernel:
         self._device = device
         self._first, self._count = ctypes.c_uint64(0), ctypes.c_uint64(0)
         arguments = (mine, theirs, self._first, self._count, int(LIMIT / _NANO), report)
-        self._launch = KernelLaunch(device, device.kernel("flags", "bounce"), (1, 1), arguments)
+        self._launch = KernelLaunch(device, "flags.bounce", (1, 1), arguments)
         # A kernel is loaded as it is first launched, which would wait for the other side.
         self.start(device.stream(0), 0, 0)
 
@@ -98,13 +98,12 @@ class FlagGroup(_Restarted):
         self._stream = device.stream(0)
         self._answerer = answerer
         size = (_HEAD + 1 + WARM_UPS + MOST) * _WORD
-        self._report = int(device.call("cuMemAlloc", size))
-        try:
+        with ExitStack() as made:
+            self._report = device_memory(device, size, made)
+            made.callback(self._settle)
             self._begins = FlagKernel(device, mine, theirs, self._report)
             self._settle()
-        except BaseException:
-            self.close()
-            raise
+            self._made = made.pop_all()
 
     def wait(self) -> Timing:
         """Waits until all loops are done. Raises TookTooLong if a flag does not come back."""
@@ -141,11 +140,8 @@ class FlagGroup(_Restarted):
     def close(self) -> None:
         """Waits until all kernels of this process have ended or given up. May be called again."""
         super().close()
-        report, self._report = self._report, 0
-        if report:
-            with suppress(BackendError):  # a lost device has already been reported
-                self._settle()
-                self._device.call("cuMemFree", report)
+        with suppress(BackendError):  # a lost device has already been reported
+            self._made.close()
 
 
 class AnsweringGroup(_Restarted):

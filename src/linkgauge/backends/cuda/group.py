@@ -22,7 +22,7 @@ from .device import CudaDevice
 from .driver import Driver
 from .gate import PATIENCE, StartGate
 from .settings import IN_PLACE_LOOPS
-from .work import Interference, PeerCopy, RecordedWork, StreamWork
+from .work import Recorder, StreamWork
 
 # A work of a group with its streams, its start event and its progress.
 
@@ -44,7 +44,7 @@ class Track:
         self._event = event
         self._spare: list[Any] = []
         self._laps: list[Any] = []
-        self._recorded: RecordedWork | None = None
+        self._recorder: Recorder | None = None
 
     def arm(self, gate: StartGate, laps: int, whole: bool) -> None:
         """Enqueues the gate and the warm-up. `laps` is the number of laps that will follow. `whole`
@@ -52,13 +52,13 @@ class Track:
         self.device.enter()
         work = self.work
         self._laps.clear()
-        self._recorded = work if whole and isinstance(work, RecordedWork) else None
+        self._recorder = work.recorder if whole else None
         opened = 0
-        if self._recorded is not None:
-            self._recorded.marks.laps.value = laps
-            self._recorded.marks.reset(self.streams[0])
-            opened = self._recorded.marks.opened
-        elif laps > 1 and not isinstance(work, Interference):
+        if self._recorder is not None:
+            self._recorder.marks.laps.value = laps
+            self._recorder.marks.reset(self.streams[0])
+            opened = self._recorder.marks.opened
+        elif laps > 1 and work.settle is None:
             while len(self._spare) < laps:
                 self._spare.append(self._event(self.device))
             self._laps = self._spare[:laps]
@@ -71,8 +71,8 @@ class Track:
         """Enqueues steps. `lap` is the number of the first step's lap."""
         self.device.enter()
         loops = sum(count for count, _ in steps)
-        if self._recorded is not None:
-            self._recorded.enqueue_recorded(self.streams, loops)
+        if self._recorder is not None:
+            self._recorder.enqueue(self.streams, loops)
         elif not self._laps:
             self.work.enqueue(self.streams, loops)
         else:
@@ -89,8 +89,8 @@ class Track:
     def progress(self, elapsed: Callable[[Any, Any], float]) -> tuple[float, ...]:
         """Returns the start and the end of each lap, in seconds since the gate opened. If laps were
         not recorded, returns only the first start and the last end."""
-        if self._recorded is not None:
-            return self._recorded.marks.read()
+        if self._recorder is not None:
+            return self._recorder.marks.read()
         ends = self._laps or [self.end]
         return tuple(elapsed(self.opened, event) for event in (self.start, *ends))
 
@@ -133,9 +133,7 @@ class CudaGroup:
         self.works = tuple(works)
         self._driver = driver
         self._aligned = aligned
-        self._may_block = any(
-            isinstance(work, PeerCopy) or work.device.calls_wait for work in works
-        )
+        self._may_block = any(work.kind == "driver" or work.device.calls_wait for work in works)
         self._made = ExitStack()
         """Everything that `close` must release."""
         try:
@@ -157,7 +155,7 @@ class CudaGroup:
         """The next lap to enqueue."""
         self._armed = False
         self._closed = False
-        self._kind = tuple((work.device.index, type(work), work.streams) for work in works)
+        self._kind = tuple((work.device.index, work.kind, work.entries) for work in works)
         self.most_loops = self._first.device.most_behind.get(self._kind) or most_loops(works)
         least = max(work.least_loops for work in works)
         laps = LAPS if least < IN_PLACE_LOOPS else 1
@@ -234,9 +232,9 @@ class CudaGroup:
     def _settled(self, seconds: Sequence[float]) -> tuple[float, ...] | None:
         """Returns the seconds of each copy, or None if an interfering copy ended too early."""
         settled = [
-            track.work.settle(self._loops * self._laps, own, seconds[0])
-            if isinstance(track.work, Interference)
-            else own
+            own
+            if track.work.settle is None
+            else track.work.settle(self._loops * self._laps, own, seconds[0])
             for track, own in zip(self._tracks, seconds, strict=True)
         ]
         whole = tuple(own for own in settled if own is not None)
@@ -329,13 +327,10 @@ def most_loops(works: Sequence[StreamWork]) -> int:
 
 
 def _loops_within(room: int, works: Sequence[StreamWork]) -> int:
-    def operations(loops: int) -> int:
-        return sum(work.operations(loops) for work in works)
-
-    each = operations(2) - operations(1)
+    each = sum(work.entries[0] for work in works)
     if each == 0:
         return _UNBOUNDED
-    fixed = operations(1) - each + len(works) * _OVERHEAD
+    fixed = sum(work.entries[1] for work in works) + len(works) * _OVERHEAD
     room -= fixed + sum(work.operations(work.warm_up) for work in works if work.warm_up)
     # An event follows every lap of each work.
     few = room // (each + len(works))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from ctypes import c_int, c_uint32, c_uint64
 from typing import Any
 
 from linkgauge.backends.protocol import MOST_LAPS, Pattern
 from linkgauge.model.errors import InputError, Unsupported
 
-from .device import CudaDevice, KernelLaunch
+from .device import CudaDevice, KernelLaunch, device_memory
 from .memory import CudaBuffer
 from .settings import CopySettings
 
@@ -26,11 +27,11 @@ _NANO = 1e-9
 class Marks:
     """Words in device memory where a kernel records its progress. The gate records the time of its
     opening at `opened`. The kernel counts its steps at `steps`, and then records its start and the
-    end of each lap. Times are in nanoseconds of the device's clock."""
+    end of each lap. Times are in nanoseconds of the device's clock. `made` frees the words."""
 
-    def __init__(self, device: CudaDevice) -> None:
+    def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self._device = device
-        self.opened = int(device.call("cuMemAlloc", _SIZE))
+        self.opened = device_memory(device, _SIZE, made)
         self.steps = self.opened + _WORD
         self.laps = c_uint64(1)
 
@@ -45,9 +46,6 @@ class Marks:
         self._device.call("cuMemcpyDtoH", found, self.opened, _SIZE)
         opened, _, *times = memoryview(found).cast("Q")
         return tuple((at - opened) * _NANO for at in times[: self.laps.value + 1])
-
-    def free(self) -> None:
-        self._device.call("cuMemFree", self.opened)
 
 
 UNIT = 16
@@ -66,7 +64,7 @@ def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> KernelLaunch:
     """Returns the gate's kernel. It waits until the word at the address `state` is not 0, but not
     longer than `limit_ns` nanoseconds. The varying argument is an address where the kernel writes
     the time, or 0 to write nothing."""
-    return KernelLaunch(device, device.kernel("gate", "gate"), (1, 1), (state, limit_ns, None))
+    return KernelLaunch(device, "gate.gate", (1, 1), (state, limit_ns, None))
 
 
 def copy_launch(
@@ -106,13 +104,8 @@ def copy_launch(
     if marks is not None:
         defines["PROGRESS"] = 1
         arguments += [marks.steps, marks.laps]
-    named = [f"{name}={value}" for name, value in defines.items()]
-    kernel = device.kernel("bulk" if shared else "copy", "copy", named)
-    if shared:
-        attributes = device.driver.enums.CUfunction_attribute
-        attribute = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        device.driver.call("cuFuncSetAttribute", kernel, attribute, shared)
-    return KernelLaunch(device, kernel, grid, arguments, shared)
+    name = "bulk.copy" if shared else "copy.copy"
+    return KernelLaunch(device, name, grid, arguments, defines, shared)
 
 
 def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple[int, int]:
@@ -145,14 +138,14 @@ def _need_bulk(device: CudaDevice) -> None:
 def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> KernelLaunch:
     """Returns a kernel that reads `size` bytes. It stores the xor of all 64-bit words at the
     address `checksum`."""
-    kernel = device.kernel("stream", "read")
-    return KernelLaunch(device, kernel, _sweep(device, size), (source, size, LOOPS, checksum))
+    arguments = source, size, LOOPS, checksum
+    return KernelLaunch(device, "stream.read", _sweep(device, size), arguments)
 
 
 def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> KernelLaunch:
     """Returns a kernel that writes `size` bytes of the pattern CONSTANT."""
-    kernel, grid = device.kernel("stream", "write"), _sweep(device, size)
-    return KernelLaunch(device, kernel, grid, (destination, size, LOOPS, first_word(seed)))
+    arguments = destination, size, LOOPS, first_word(seed)
+    return KernelLaunch(device, "stream.write", _sweep(device, size), arguments)
 
 
 def fill_launch(
@@ -160,10 +153,9 @@ def fill_launch(
 ) -> KernelLaunch:
     """Returns a kernel that writes a pattern into the first `size` bytes of a buffer. `flip`
     inverts all bits."""
-    kernel = buffer.home.kernel("pattern", "fill")
     mask = _WORDS - 1 if flip else 0
     arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), mask)
-    return KernelLaunch(buffer.home, kernel, _sweep(buffer.home, size), arguments)
+    return KernelLaunch(buffer.home, "pattern.fill", _sweep(buffer.home, size), arguments)
 
 
 def compare_launch(
@@ -171,15 +163,14 @@ def compare_launch(
 ) -> KernelLaunch:
     """Returns a kernel that compares a buffer with a pattern. It stores the offset of the first
     wrong byte at the address `first`."""
-    kernel = buffer.home.kernel("pattern", "compare")
     arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), first)
-    return KernelLaunch(buffer.home, kernel, _sweep(buffer.home, size), arguments)
+    return KernelLaunch(buffer.home, "pattern.compare", _sweep(buffer.home, size), arguments)
 
 
 def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> KernelLaunch:
     """Returns a kernel that writes a ring of `count` pointers, `stride` bytes apart."""
-    kernel, grid = device.kernel("chase", "link"), _sweep(device, count * UNIT)
-    return KernelLaunch(device, kernel, grid, (address, count, stride))
+    grid = _sweep(device, count * UNIT)
+    return KernelLaunch(device, "chase.link", grid, (address, count, stride))
 
 
 def chase_launches(
@@ -193,13 +184,13 @@ def chase_launches(
     starts where the previous one ended, so that together they cover the ring."""
     if bulk:
         _need_bulk(device)
-    kernel = device.kernel("bulk_chase" if bulk else "chase", "chase")
+    name = "bulk_chase.chase" if bulk else "chase.chase"
     grid = (device.multiprocessors, 1)
     launches = []
     for block in range(device.multiprocessors):
         start = address + block * accesses % count * stride
         arguments = (start, c_uint32(accesses), c_uint32(block))
-        launches.append(KernelLaunch(device, kernel, grid, arguments))
+        launches.append(KernelLaunch(device, name, grid, arguments))
     return launches
 
 

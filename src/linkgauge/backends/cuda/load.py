@@ -13,7 +13,7 @@ from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import FULL_LOAD
 
-from .device import CudaDevice, KernelLaunch, pinned_words
+from .device import CudaDevice, KernelLaunch, device_memory, pinned_words
 from .memory import address_in
 
 THREADS, UNIT = 512, 16
@@ -49,14 +49,12 @@ class KernelLoad:
             self._signals = pinned_words(device, ctypes.c_uint64, 2)
             signals = ctypes.addressof(self._signals)
             made.callback(device.call, "cuMemFreeHost", signals)
-            self._done = int(device.call("cuMemAlloc", 4 * _WORD))
-            made.callback(device.call, "cuMemFree", self._done)
+            self._done = device_memory(device, 4 * _WORD, made)
             made.callback(self.stop)
             ends = address_in(copy.destination), address_in(copy.source)
             limit = int(LIMIT / _NANO)
             arguments = (*ends, copy.size // TILE, self._pace, signals, limit, self._done)
-            kernel = device.kernel("load", "load")
-            self._launch = KernelLaunch(device, kernel, (self._blocks, THREADS), arguments)
+            self._launch = KernelLaunch(device, "load.load", (self._blocks, THREADS), arguments)
             self._run(0.0)  # loads the kernel
             share = transfer.load / FULL_LOAD
             if transfer.load != FULL_LOAD:

@@ -27,10 +27,10 @@ from linkgauge.model.units import approximate_size
 
 from . import cublas
 from .cublas import BlasHandle, CuBlas, open_cublas
-from .device import CudaDevice, KernelLaunch
+from .device import CudaDevice, KernelLaunch, device_memory
 from .driver import Driver
 from .group import CudaGroup
-from .verify import read_word, run
+from .verify import new_word, read_word, run
 from .work import StreamWork
 
 _LAUNCHES = 3
@@ -82,9 +82,9 @@ class Products:
             self._handles[device.index] = BlasHandle(self._library, device)
         work = CudaProductWork(self._handles[device.index], device, does.name, copy)
         try:
-            return CudaGroup(self._driver, [work]), work
+            return CudaGroup(self._driver, [work.work]), work
         except BaseException:
-            work.close()
+            work.work.close()
             raise
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
@@ -98,40 +98,36 @@ class Products:
         self._handles.clear()
 
 
-class CudaProductWork(StreamWork):
+class CudaProductWork:
     """Matrix products A · B on a device. A loop is one product."""
 
     on_host = False
-    warm_up = WARM_UPS
 
     def __init__(
         self, blas: BlasHandle, device: CudaDevice, operation: OperationName, copy: Copy
     ) -> None:
-        super().__init__(device)
+        self.device = device
         self.operation = operation
         self.order = order_of(copy.size)
         self._blas = blas
         self._kind = _KINDS[operation]
         self._seed = copy.seed
         self._bytes = self.order**2 * PRODUCTS[operation].bytes
-        self._made = ExitStack()
-        try:
-            matrices = [self._memory(self._bytes, self._made) for _ in range(3)]
-            self.a, self.b, self.product = matrices
+        with ExitStack() as made:
+            self.a, self.b, self.product = (self._memory(self._bytes, made) for _ in range(3))
             for number, matrix in enumerate((self.a, self.b)):
                 arguments = (matrix, self.order**2, 2 * self._seed + number)
                 run(device, self._launch("draw", -(-(self.order**2) // 4), arguments))
             # cuBLAS loads a kernel at its first use, which waits for the device: not behind a gate.
-            self.enqueue([device.aside], 1)
+            self._enqueue([device.aside], 1)
             device.driver.call("cuStreamSynchronize", device.aside)
-        except BaseException:
-            self._made.close()
-            raise
+            close = made.pop_all().close
+        entries = _LAUNCHES, 0
+        self.work = StreamWork(
+            device, "kernel", self._enqueue, entries, warm_up=WARM_UPS, close=close
+        )
 
-    def operations(self, loops: int) -> int:
-        return loops * _LAUNCHES
-
-    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
+    def _enqueue(self, streams: Sequence[Any], loops: int) -> None:
         self._blas.bind(streams[0])
         kind = self._kind
         for _ in range(loops):
@@ -150,8 +146,7 @@ class CudaProductWork(StreamWork):
             for matrix, sums in ((self.b, of_b), (self.product, of_product)):
                 arguments = (matrix, sums, *shape, self._seed)
                 run(self.device, self._launch("fold", count, arguments))
-            first = self._memory(_SUM, made)
-            self.device.call("cuMemsetD8Async", first, 0xFF, _SUM, self.device.aside)
+            first = new_word(self.device, made, 0xFF)
             allowed = c_double(tolerance(self.operation, self.order))
             sums_of = (self.a, of_b, of_product, expected)
             run(self.device, self._launch("compare", count, (*sums_of, *shape, allowed, first)))
@@ -161,23 +156,18 @@ class CudaProductWork(StreamWork):
             two = (_number_at(self.device, one + wrong * _SUM) for one in (of_product, expected))
             return wrong_sum(self.order, *divmod(wrong, blocks), *two)
 
-    def close(self) -> None:
-        self._made.close()
-
     def _memory(self, size: int, made: ExitStack) -> int:
         """Allocates device memory and returns the address. `made` frees it later."""
         about = f"{approximate_size(size)} of cuda:{self.device.index}"
-        address = int(self.device.call("cuMemAlloc", size, about=about))
-        made.callback(self.device.call, "cuMemFree", address)
-        return address
+        return device_memory(self.device, size, made, about)
 
     def _launch(self, function: str, count: int, arguments: Sequence[Any]) -> KernelLaunch:
         """Returns a launch for `count` items. There is one thread for each item, up to a
         maximum."""
-        kernel = self.device.kernel("matmul", function, (f"NUMBER={self._kind.define}",))
         most = self.device.multiprocessors * _MOST_BLOCKS_A_MULTIPROCESSOR
         grid = (min(-(-count // _THREADS), most), _THREADS)
-        return KernelLaunch(self.device, kernel, grid, arguments)
+        defines = {"NUMBER": self._kind.define}
+        return KernelLaunch(self.device, f"matmul.{function}", grid, arguments, defines)
 
 
 def _number_at(device: CudaDevice, address: int) -> float:

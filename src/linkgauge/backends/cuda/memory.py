@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 
 import msgspec
 
 from linkgauge.backends import native
 from linkgauge.backends.host_memory import NodeMemory, shift_within, usable_cpus
+from linkgauge.backends.offering import own
 from linkgauge.backends.protocol import Buffer, Pattern
 from linkgauge.model.documents.result import Placement
-from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+from linkgauge.model.errors import AllocationError, Unsupported
 from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import SPREAD, Memory
 from linkgauge.model.units import approximate_size
@@ -71,10 +72,7 @@ class CudaBuffer(msgspec.Struct, eq=False):
 
 
 def ours(buffer: Buffer | None) -> CudaBuffer:
-    """Returns the buffer as a CudaBuffer. Another type of buffer is a programming error."""
-    if not isinstance(buffer, CudaBuffer):
-        raise TypeError(f"not a buffer of the cuda backend: {buffer!r}")
-    return buffer
+    return own(buffer, CudaBuffer, "cuda")
 
 
 def address_in(buffer: Buffer | None) -> int:
@@ -112,25 +110,16 @@ def _native_memory(
     possible. The driver then pins the memory, unless its kind is pageable. This is much faster than
     an allocation by the driver."""
     held = NodeMemory(memory, size, node.index, alone, node.cpus)
-    pinned = memory.kind != "pageable"
-    if pinned:
-        try:
+    with ExitStack() as made:
+        made.callback(held.free)
+        if memory.kind != "pageable":
             enums = home.driver.enums
             flags = enums.CU_MEMHOSTREGISTER_PORTABLE | enums.CU_MEMHOSTREGISTER_DEVICEMAP
             about = _about(memory, size)
             home.driver.call("cuMemHostRegister", held.address, size, flags, about=about)
-        except BackendError:
-            held.free()
-            raise
-        held.placed = msgspec.structs.replace(held.placed, locked=True)
-
-    def release() -> None:
-        try:
-            if pinned:
-                home.driver.call("cuMemHostUnregister", held.address)
-        finally:
-            held.free()
-
+            made.callback(home.driver.call, "cuMemHostUnregister", held.address)
+            held.placed = msgspec.structs.replace(held.placed, locked=True)
+        release = made.pop_all().close
     return CudaBuffer(memory, size, held.address, home, release, held.placed)
 
 
@@ -138,13 +127,11 @@ def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> C
     """Allocates pinned host memory by the driver: `mapped` (zero copy) or `wc` (write-combined).
     The driver takes pages near this thread's CPU."""
     enums = home.driver.enums
-    flags = {
-        "mapped": enums.CU_MEMHOSTALLOC_DEVICEMAP,
-        "wc": enums.CU_MEMHOSTALLOC_DEVICEMAP | enums.CU_MEMHOSTALLOC_WRITECOMBINED,
-    }.get(memory.kind)
-    if flags is None:
+    if memory.kind not in ("mapped", "wc"):
         raise Unsupported(f"CUDA has no {memory.kind} host memory")
-    flags |= enums.CU_MEMHOSTALLOC_PORTABLE
+    flags = enums.CU_MEMHOSTALLOC_DEVICEMAP | enums.CU_MEMHOSTALLOC_PORTABLE
+    if memory.kind == "wc":
+        flags |= enums.CU_MEMHOSTALLOC_WRITECOMBINED
     with _on_cpus(node.cpus):
         about = _about(memory, size)
         address = int(home.driver.call("cuMemHostAlloc", size, flags, about=about))
@@ -160,19 +147,14 @@ def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: boo
     attach = home.driver.enums.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL
     address = int(home.driver.call("cuMemAllocManaged", size, attach, about=_about(memory, size)))
     home.managed += size
-
-    def release() -> None:
-        home.managed -= size
-        home.driver.call("cuMemFree", address)
-
     cpus = node.cpus or usable_cpus()
-    try:
+    with ExitStack() as made:
+        made.callback(home.driver.call, "cuMemFree", address)
+        made.callback(lambda: setattr(home, "managed", home.managed - size))
         _advise(home, address, size, memory, alone)
         # The host touches the pages first: otherwise they might be placed on a device.
         native.fill(address, size, Pattern.CONSTANT, 0, inverted=False, cpus=cpus)
-    except BackendError:
-        release()
-        raise
+        release = made.pop_all().close
     placed = Placement(str(memory), size, native.node_of(address, size))
     return CudaBuffer(memory, size, address, home, release, placed)
 

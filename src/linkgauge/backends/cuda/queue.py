@@ -102,7 +102,7 @@ class CudaQueue(Queue):
         """Loads a kernel and returns its launch. The kernel must be loaded before a graph is
         captured."""
         device = self._device
-        launch = KernelLaunch(device, device.kernel("flags", kernel), (1, 1), arguments)
+        launch = KernelLaunch(device, f"flags.{kernel}", (1, 1), arguments)
         self._made.callback(lambda: launch)
         device.enter()
         launch.enqueue(self._stream)

@@ -6,14 +6,14 @@ link needs."""
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from linkgauge.backends import native
 from linkgauge.backends.host_memory import usable_cpus
 from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import BackendError
 
-from .device import CudaDevice, KernelLaunch
+from .device import CudaDevice, KernelLaunch, device_memory
 from .launches import compare_launch, fill_launch, read_launch
 from .memory import CudaBuffer
 
@@ -25,7 +25,8 @@ class Verifier:
     """Writes patterns into buffers, and checks them."""
 
     def __init__(self) -> None:
-        self._words: dict[int, tuple[CudaDevice, int]] = {}
+        self._words: dict[int, int] = {}
+        self._made = ExitStack()
 
     def fill(
         self, buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, inverted: bool
@@ -53,19 +54,16 @@ class Verifier:
         return read_word(buffer.home, word)
 
     def close(self) -> None:
-        for device, word in self._words.values():
-            with suppress(BackendError):  # fails on a lost device
-                device.call("cuMemFree", word)
+        with suppress(BackendError):  # fails on a lost device
+            self._made.close()
         self._words.clear()
 
     def _word(self, device: CudaDevice, byte: int) -> int:
         """Sets all bytes of the device's result word to `byte`, and returns its address."""
         if device.index not in self._words:
-            self._words[device.index] = (device, new_word(device))
-        word = self._words[device.index][1]
-        device.enter()
-        # On the same stream as the kernel that uses it, which keeps the order.
-        device.driver.call("cuMemsetD8Async", word, byte, _WORD, device.aside)
+            self._words[device.index] = new_word(device, self._made)
+        word = self._words[device.index]
+        set_word(device, word, byte)
         return word
 
 
@@ -76,9 +74,19 @@ def run(device: CudaDevice, launch: KernelLaunch) -> None:
     device.driver.call("cuStreamSynchronize", device.aside)
 
 
-def new_word(device: CudaDevice) -> int:
-    """Allocates 8 bytes on the device and returns their address."""
-    return int(device.call("cuMemAlloc", _WORD))
+def new_word(device: CudaDevice, made: ExitStack, byte: int | None = None) -> int:
+    """Allocates 8 bytes on the device and returns their address. `made` frees them. All bytes are
+    set to `byte`, if it is given."""
+    word = device_memory(device, _WORD, made)
+    if byte is not None:
+        set_word(device, word, byte)
+    return word
+
+
+def set_word(device: CudaDevice, word: int, byte: int) -> None:
+    """Sets all bytes of a word to `byte`. The stream is that of the kernels that run aside, which
+    keeps the order."""
+    device.call("cuMemsetD8Async", word, byte, _WORD, device.aside)
 
 
 def read_word(device: CudaDevice, address: int) -> int:

@@ -4,14 +4,16 @@ pointer chases."""
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from itertools import cycle
-from typing import Any
+from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from linkgauge.backends.protocol import Copy
-from linkgauge.backends.threaded import Worked
+from linkgauge.backends.threaded import Worked, nothing
 
 from .device import CudaDevice, KernelLaunch
 from .launches import Marks, copy_launch, read_launch, write_launch
@@ -25,99 +27,81 @@ PIECE = 128 << 20
 MARGIN = 1.1
 """Interfering copies should run this many times as long as the measured copy."""
 
+Enqueue = Callable[[Sequence[Any], int], object]
+"""A function that enqueues a number of loops on streams. The work on the other streams starts and
+ends with the first stream. The device's context must be current."""
+Piece = Callable[[Any], object]
+"""A function that enqueues a part of a copy on a stream."""
 
-class StreamWork(ABC):
+
+class Recorder(NamedTuple):
+    """A launch that does all loops and records its progress in `marks`."""
+
+    marks: Marks
+    enqueue: Enqueue
+
+
+class StreamWork(msgspec.Struct, eq=False):
     """The work of one transfer on CUDA streams.
 
+    `kind` says what does the work. A call of the kind `driver` may wait for the device, and a loop
+    of the kind `graph` does not fit into a queue.
+    `entries` is the number of entries of the driver's queues for each loop, over all streams, and
+    the number of further entries.
     `streams` is the number of streams, including helpers.
     `warm_up` is the number of loops before the start event.
-    `least_loops` is the smallest number of loops in a sample."""
+    `least_loops` is the smallest number of loops in a sample.
+    `checksum` returns the xor of all words that were read, or None if the work does not only read.
+    The work must have ended.
+    `close` frees the resources of this work. Kernels stay, because they belong to the device.
+    `recorder` does the same work and records its progress.
+    `settle` belongs to a copy that disturbs the measured copy (see `interference`)."""
 
-    streams = 1
-    warm_up = 0
-    least_loops = 1
-
-    def __init__(self, device: CudaDevice) -> None:
-        self.device = device
+    device: CudaDevice
+    kind: Literal["engine", "kernel", "pieces", "driver", "graph", "nccl"]
+    enqueue: Enqueue
+    entries: tuple[int, int] = (1, 0)
+    streams: int = 1
+    warm_up: int = 0
+    least_loops: int = 1
+    checksum: Callable[[], int | None] = nothing
+    close: Callable[[], object] = nothing
+    recorder: Recorder | None = None
+    settle: Callable[[int, float, float], float | None] | None = None
 
     def operations(self, loops: int) -> int:
         """Returns how many entries of the driver's queues these loops take, over all streams."""
-        return loops
-
-    @abstractmethod
-    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
-        """Enqueues the loops. The work on the other streams starts and ends with the first stream.
-        The device's context must be current."""
-
-    def checksum(self) -> int | None:
-        """Returns the xor of all words that were read, or None if the work does not only read. The
-        work must have ended."""
-        return None
-
-    def close(self) -> None:  # noqa: B027
-        """Frees the resources of this work. Kernels stay, because they belong to the device."""
+        each, further = self.entries
+        return each * loops + further
 
 
-class EngineCopy(StreamWork):
-    """A copy by copy engines. The bytes are split evenly over streams."""
+def engine_copy(
+    device: CudaDevice, destination: int, source: int, size: int, streams: int, warm_up: int = 1
+) -> StreamWork:
+    """Returns a copy by copy engines. The bytes are split evenly over streams."""
+    parts, call = slices(destination, source, size, streams), device.driver.call
+    flags = device.driver.enums.CUevent_flags.CU_EVENT_DISABLE_TIMING
+    joins: list[Any] = []
+    with ExitStack() as made:
+        for _ in parts[1:]:
+            joins.append(device.call("cuEventCreate", flags))
+            made.callback(device.call, "cuEventDestroy", joins[-1])
+        close = made.pop_all().close
 
-    def __init__(
-        self,
-        device: CudaDevice,
-        destination: int,
-        source: int,
-        size: int,
-        streams: int,
-        warm_up: int = 1,
-    ) -> None:
-        super().__init__(device)
-        self.warm_up = warm_up
-        self._slices = slices(destination, source, size, streams)
-        self.streams = len(self._slices)
-        device.enter()
-        flags = device.driver.enums.CUevent_flags.CU_EVENT_DISABLE_TIMING
-        self._joins: list[Any] = []
-        try:
-            for _ in self._slices[1:]:
-                self._joins.append(device.driver.call("cuEventCreate", flags))
-        except BaseException:
-            self.close()
-            raise
-
-    def operations(self, loops: int) -> int:
-        return self.streams * (loops + 4)
-
-    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
-        call = self.device.driver.call
-        for stream, event in zip(streams[1:], self._joins, strict=True):
+    def enqueue(streams: Sequence[Any], loops: int) -> None:
+        for stream, event in zip(streams[1:], joins, strict=True):
             call("cuEventRecord", event, streams[0])
             call("cuStreamWaitEvent", stream, event, 0)
         for _ in range(loops):
-            for stream, copy in zip(streams, self._slices, strict=True):
-                call("cuMemcpyAsync", *copy, stream)
-        for stream, event in zip(streams[1:], self._joins, strict=True):
+            for stream, part in zip(streams, parts, strict=True):
+                call("cuMemcpyAsync", *part, stream)
+        for stream, event in zip(streams[1:], joins, strict=True):
             call("cuEventRecord", event, stream)
             call("cuStreamWaitEvent", streams[0], event, 0)
 
-    def close(self) -> None:
-        self.device.enter()
-        for event in self._joins:
-            self.device.driver.call("cuEventDestroy", event)
-        self._joins.clear()
-
-
-class PeerCopy(StreamWork):
-    """A copy by the driver between devices without peer access. The bytes go through the host. A
-    call may wait for the device. There is no warm-up, as in p2pBandwidthLatencyTest. `ends` are the
-    arguments of cuMemcpyPeerAsync, without the stream."""
-
-    def __init__(self, device: CudaDevice, ends: tuple[Any, ...]) -> None:
-        super().__init__(device)
-        self._ends = ends
-
-    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
-        for _ in range(loops):
-            self.device.driver.call("cuMemcpyPeerAsync", *self._ends, streams[0])
+    count = len(parts)
+    entries = count, 4 * count
+    return StreamWork(device, "engine", enqueue, entries, count, warm_up, close=close)
 
 
 def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
@@ -129,10 +113,6 @@ def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
         work.device.driver.call("cuStreamSynchronize", streams[0])
 
     return Worked(run, work.device.enter, work.checksum, work.close)
-
-
-Piece = Callable[[Any], object]
-"""A function that enqueues a part of a copy on a stream."""
 
 
 def engine_pieces(device: CudaDevice, destination: int, source: int, size: int) -> list[Piece]:
@@ -151,94 +131,85 @@ def kernel_pieces(
     ]
 
 
-class InPieces(StreamWork):
-    """Work that is done in several parts, one after another. There is no warm-up, as in
+def in_pieces(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
+    """Returns work that is done in several parts, one after another. There is no warm-up, as in
     nvbandwidth."""
 
-    def __init__(self, device: CudaDevice, pieces: Sequence[Piece]) -> None:
-        super().__init__(device)
-        self._pieces = pieces
-
-    def operations(self, loops: int) -> int:
-        return loops * len(self._pieces)
-
-    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
+    def enqueue(streams: Sequence[Any], loops: int) -> None:
         for _ in range(loops):
-            for piece in self._pieces:
+            for piece in pieces:
                 piece(streams[0])
 
+    return StreamWork(device, "pieces", enqueue, (len(pieces), 0))
 
-class Interference(InPieces):
-    """A copy that disturbs the measured copy, and must run longer than it. Only a `share` of its
-    loops is enqueued, as more would only take time."""
 
-    def __init__(self, device: CudaDevice, pieces: Sequence[Piece]) -> None:
-        super().__init__(device, pieces)
-        self._enqueued = 0
-        self.share = 1.0
+def peer_copy(device: CudaDevice, ends: tuple[Any, ...]) -> StreamWork:
+    """Returns a copy by the driver between devices without peer access. The bytes go through the
+    host. There is no warm-up, as in p2pBandwidthLatencyTest. `ends` are the arguments of
+    cuMemcpyPeerAsync, without the stream."""
+    work = in_pieces(device, [partial(device.driver.call, "cuMemcpyPeerAsync", *ends)])
+    work.kind = "driver"
+    return work
 
-    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
+
+def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
+    """Returns a copy that disturbs the measured copy, and must run longer than it. Only a share of
+    its loops is enqueued, as more would only take time."""
+    share, enqueued = 1.0, 0
+
+    def enqueue(streams: Sequence[Any], loops: int) -> None:
+        nonlocal enqueued
         # Every byte at least once: all are compared at the end.
-        count = max(len(self._pieces), math.ceil(self.operations(loops) * self.share))
-        for _, piece in zip(range(count), cycle(self._pieces), strict=False):
+        count = max(len(pieces), math.ceil(loops * len(pieces) * share))
+        for _, piece in zip(range(count), cycle(pieces), strict=False):
             piece(streams[0])
-        self._enqueued += count
+        enqueued += count
 
-    def settle(self, loops: int, seconds: float, measured: float) -> float | None:
+    def settle(loops: int, seconds: float, measured: float) -> float | None:
         """Returns the seconds that all loops would take, computed from the loops that ran. Returns
         None if the measured copy ran longer, because the sample then does not count. Also sets
         `share` for the next sample."""
-        enqueued, self._enqueued = self._enqueued, 0
-        whole = seconds * self.operations(loops) / enqueued
-        if seconds < measured and self.share < 1:
-            self.share = 1.0
+        nonlocal enqueued, share
+        whole, enqueued = seconds * (loops * len(pieces)) / enqueued, 0
+        if seconds < measured and share < 1:
+            share = 1.0
             return None
-        self.share = min(1.0, MARGIN * measured / whole)
+        share = min(1.0, MARGIN * measured / whole)
         return whole
 
-
-class CudaKernelWork(StreamWork):
-    """A copy or a write by a kernel. With `in_kernel`, one launch does all loops; otherwise each
-    loop is a launch."""
-
-    def __init__(
-        self,
-        device: CudaDevice,
-        kernel: KernelLaunch,
-        in_kernel: bool,
-        warm_up: int = 1,
-        least_loops: int = 1,
-    ) -> None:
-        super().__init__(device)
-        self.warm_up = warm_up
-        self.least_loops = least_loops
-        self.kernel = kernel
-        self._in_kernel = in_kernel
-
-    def operations(self, loops: int) -> int:
-        return 1 if self._in_kernel else loops
-
-    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
-        self.kernel.varying.value = loops if self._in_kernel else 1
-        for _ in range(self.operations(loops)):
-            self.kernel.enqueue(streams[0])
+    return StreamWork(device, "pieces", enqueue, (len(pieces), 0), settle=settle)
 
 
-class RecordedWork(CudaKernelWork):
-    """A copy by a kernel that can record its progress. One launch does all loops. `recording` is
-    the launch that records in `marks`."""
+def kernel_work(
+    device: CudaDevice, launch: KernelLaunch, in_kernel: bool, warm_up: int = 1, word: int = 0
+) -> StreamWork:
+    """Returns the work of a kernel. With `in_kernel`, one launch does all loops; otherwise each
+    loop is a launch. `word` is the device address of the checksum of a kernel that only reads."""
 
-    def __init__(self, plain: CudaKernelWork, recording: KernelLaunch, marks: Marks) -> None:
-        super().__init__(plain.device, plain.kernel, True, plain.warm_up, plain.least_loops)
-        self.marks = marks
-        self._recording = recording
+    def enqueue(streams: Sequence[Any], loops: int) -> None:
+        launches, launch.varying.value = (1, loops) if in_kernel else (loops, 1)
+        for _ in range(launches - 1):
+            launch.enqueue(streams[0])
+        if word:
+            # Each launch xors what it read into the word: an even number of them would yield 0.
+            device.driver.call("cuMemsetD8Async", word, 0, 8, streams[0])
+        launch.enqueue(streams[0])
 
-    def enqueue_recorded(self, streams: Sequence[Any], loops: int) -> None:
-        self._recording.varying.value = loops
-        self._recording.enqueue(streams[0])
+    entries = int(not in_kernel), int(in_kernel) + bool(word)
+    read = partial(read_word, device, word) if word else nothing
+    return StreamWork(device, "kernel", enqueue, entries, warm_up=warm_up, checksum=read)
 
-    def close(self) -> None:
-        self.marks.free()
+
+def reading_work(
+    device: CudaDevice, launch_with: Callable[[int], KernelLaunch], in_kernel: bool
+) -> StreamWork:
+    """Returns a read by a kernel. `launch_with` returns the kernel that stores the checksum at a
+    device address."""
+    with ExitStack() as made:
+        word = new_word(device, made)
+        work = kernel_work(device, launch_with(word), in_kernel, word=word)
+        work.close = made.pop_all().close
+    return work
 
 
 def warm_ups(copy: Copy) -> int:
@@ -256,79 +227,43 @@ def copying(
     source."""
     if copy.transfer.engine.kind == "ce":
         if copy.interference and settings.streams == 1:
-            return Interference(device, engine_pieces(device, *ends, copy.size))
-        return EngineCopy(device, *ends, copy.size, settings.streams, warm_ups(copy))
+            return interference(device, engine_pieces(device, *ends, copy.size))
+        return engine_copy(device, *ends, copy.size, settings.streams, warm_ups(copy))
     if copy.interference and not copy.transfer.both_ways:
-        return Interference(device, kernel_pieces(device, *ends, copy.size, settings))
+        return interference(device, kernel_pieces(device, *ends, copy.size, settings))
     return kernel_copy(device, copy, ends, settings)
 
 
 def kernel_copy(
     device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
-) -> CudaKernelWork:
+) -> StreamWork:
     """Returns the work for a copy by a kernel. If the copy is `tracked` and is one launch, the
     kernel records its progress."""
     how = *ends, copy.size, settings, copy.transfer.both_ways
-    kernel, warm_up = copy_launch(device, *how), warm_ups(copy)
-    if copy.size < IN_KERNEL_LOOPS:
-        return CudaKernelWork(device, kernel, False, warm_up)
-    # The number of in-place repeats of a step determines how many of them caches serve.
-    least_loops = IN_PLACE_LOOPS if settings.in_place else LEAST_IN_KERNEL
-    work = CudaKernelWork(device, kernel, True, warm_up, least_loops)
-    if not copy.tracked:
-        return work
-    marks = Marks(device)
-    try:
-        recording = copy_launch(device, *how, marks)
-    except BaseException:
-        marks.free()
-        raise
-    return RecordedWork(work, recording, marks)
-
-
-class ReadWork(CudaKernelWork):
-    """A read by a kernel. `word` is the device address of the checksum."""
-
-    def __init__(
-        self, device: CudaDevice, kernel: KernelLaunch, word: int, in_kernel: bool
-    ) -> None:
-        super().__init__(device, kernel, in_kernel)
-        self._word = word
-
-    def operations(self, loops: int) -> int:
-        return super().operations(loops) + 1
-
-    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
-        launches = super().operations(loops)
-        self.kernel.varying.value = loops if self._in_kernel else 1
-        for launch in range(launches):
-            if launch == launches - 1:
-                # Each launch xors what it read into the word: an even number of them would yield 0.
-                self.device.driver.call("cuMemsetD8Async", self._word, 0, 8, streams[0])
-            self.kernel.enqueue(streams[0])
-
-    def checksum(self) -> int | None:
-        return read_word(self.device, self._word)
-
-    def close(self) -> None:
-        self.device.call("cuMemFree", self._word)
+    in_kernel = copy.size >= IN_KERNEL_LOOPS
+    work = kernel_work(device, copy_launch(device, *how), in_kernel, warm_ups(copy))
+    if in_kernel:
+        # The number of in-place repeats of a step determines how many of them caches serve.
+        work.least_loops = IN_PLACE_LOOPS if settings.in_place else LEAST_IN_KERNEL
+    if in_kernel and copy.tracked:
+        with ExitStack() as made:
+            marks = Marks(device, made)
+            recording = kernel_work(device, copy_launch(device, *how, marks), in_kernel)
+            work.recorder = Recorder(marks, recording.enqueue)
+            work.close = made.pop_all().close
+    return work
 
 
 def writing(device: CudaDevice, destination: int, copy: Copy) -> StreamWork:
     """Returns the work for a transfer that only writes."""
     kernel = write_launch(device, destination, copy.size, copy.seed)
-    return CudaKernelWork(device, kernel, copy.size >= IN_KERNEL_LOOPS)
+    return kernel_work(device, kernel, copy.size >= IN_KERNEL_LOOPS)
 
 
 def reading(device: CudaDevice, source: int, copy: Copy) -> StreamWork:
     """Returns the work for a transfer that only reads."""
-    word = new_word(device)
-    try:
-        kernel = read_launch(device, source, copy.size, word)
-    except BaseException:
-        device.driver.call("cuMemFree", word)
-        raise
-    return ReadWork(device, kernel, word, copy.size >= IN_KERNEL_LOOPS)
+    launch_with = partial(read_launch, device, source, copy.size)
+    return reading_work(device, launch_with, copy.size >= IN_KERNEL_LOOPS)
 
 
 def slices(destination: int, source: int, size: int, count: int) -> list[tuple[int, int, int]]:

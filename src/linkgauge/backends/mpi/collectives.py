@@ -15,7 +15,6 @@ from linkgauge.backends.operations.collectives import CollectiveGroup, RankShare
 from linkgauge.backends.protocol import Copy, Pattern, Timing, Wrong, seed_of
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.operations.collective import Collective, CollectiveName, colors_of
-from linkgauge.model.transfer import Transfer
 
 from .calls import FUNCTIONS, Calls, GroupPlace, NamedCall, barrier, check_work
 from .group import address_in
@@ -28,17 +27,6 @@ _MOST_LOOPS = 1 << 16
 _NANO = 1e-9
 _BY_ROOT: tuple[CollectiveName, ...] = ("broadcast", "scatter")
 """The collectives in which only the root sends."""
-
-
-def part_refusal(transfer: Transfer) -> str | None:
-    """Returns the reason why MPI cannot carry out a rank's part of a collective, or None if it
-    can."""
-    memory = transfer.source
-    if transfer != Transfer(memory, memory, transfer.engine, transfer.scale):
-        return f"{transfer}: a rank's part of a collective begins and ends in its own memory"
-    if not memory.is_host or memory.kind or transfer.engine.owner != memory:
-        return f"{transfer}: collectives by MPI are between pinned host memories"
-    return None
 
 
 class Communicators:

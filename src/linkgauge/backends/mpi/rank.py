@@ -18,7 +18,7 @@ from linkgauge.backends.host_memory import ByThreads
 from linkgauge.backends.host_rank import HostRank
 from linkgauge.backends.protocol import Buffer, Copy, Group, Pattern
 from linkgauge.backends.rank import RankBackend, held
-from linkgauge.backends.rules import check_alone, lacking
+from linkgauge.backends.rules import check_alone, lacking, of_part, refused
 from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import BackendError, Unsupported
@@ -29,7 +29,7 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.model.units import approximate_size
 
-from .collectives import Communicators, MpiCollective, part_refusal
+from .collectives import Communicators, MpiCollective
 from .flags import FlagSide
 from .group import MpiGroup, address_in
 from .world import mpi_errors, world
@@ -101,15 +101,19 @@ class MpiRank(HostRank, RankBackend):
             self._mpi.COMM_WORLD.Iprobe()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        if transfer.engine.kind == "ccl":
-            return part_refusal(transfer)
-        if transfer.engine.kind not in ("rma", "msg") or transfer.both_ways:
-            return f"{transfer}: between hosts, MPI moves bytes one way, by rma or msg"
-        if any(memory.kind or not memory.is_host for memory in transfer.memories):
-            return f"{transfer}: MPI moves bytes between pinned host memories"
-        if len(transfer.memories) < 2 or transfer.source == transfer.destination:
-            return f"{transfer}: MPI moves bytes between two ranks"
-        return None
+        kind, ends = transfer.engine.kind, transfer.memories
+        pinned = all(memory.is_host and not memory.kind for memory in ends)
+        if kind == "ccl":
+            hosts = f"{transfer}: collectives by MPI are between pinned host memories"
+            return refused((of_part(transfer), (not pinned, hosts)))
+        one_way = f"{transfer}: between hosts, MPI moves bytes one way, by rma or msg"
+        return refused(
+            (
+                (kind not in ("rma", "msg") or transfer.both_ways, one_way),
+                (not pinned, f"{transfer}: MPI moves bytes between pinned host memories"),
+                (len({*ends}) < 2, f"{transfer}: MPI moves bytes between two ranks"),
+            )
+        )
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         group = self._group

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from linkgauge.machine.processes.launch import Launch
+from linkgauge.machine.processes.launch import Launch, ranks_per_cpu
 from linkgauge.model.errors import BackendError, InputError, pip_install
+
+GIVING_WAY: Mapping[str, str] = {
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "I_MPI_THREAD_YIELD": "2",
+}
+"""The variables with which MPI libraries (MPICH, Open MPI, Intel MPI) give up the CPU while they
+wait. By default they spin, so that a rank on the same CPU has to wait for the end of their turn."""
 
 
 @cache
 def world(launch: Launch) -> Any:
-    """Initializes MPI together with all other ranks, and returns mpi4py's module. Only this thread
-    may then use MPI. Raises InputError if there is no MPI, and BackendError if MPI disagrees with
-    the launcher."""
+    """Initializes MPI together with all other ranks, and returns mpi4py's module. Ranks that share
+    CPUs give way to each other while they wait. Only this thread may then use MPI. Raises
+    InputError if there is no MPI, and BackendError if MPI disagrees with the launcher."""
     if launch.mpi is not None:  # of several that are installed, the launcher's own
         os.environ.setdefault("MPI4PY_MPIABI", launch.mpi)
+    if ranks_per_cpu(launch) > 1:
+        for name, value in GIVING_WAY.items():  # a site may have chosen otherwise
+            os.environ.setdefault(name, value)
     try:
         import mpi4py
 

@@ -2,8 +2,8 @@
 
 The engine `ce` is the runtime's own copy command. The engine `sm` is a kernel of kernels/copy.cl.
 `refusals` says what OpenCL cannot measure. `runtime` has the devices and translates errors.
-`buffer`, `device_memory` and `host_memory` have the buffers. `group` runs and times copies, `queue`
-has queues, and `chase` pointer chases."""
+`memory` has the buffers. `group` runs and times copies, `queue` has queues, and `chase` pointer
+chases."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from linkgauge.backends.amd import AmdTelemetry
 from linkgauge.backends.iterations import Queue
-from linkgauge.backends.offering import Holding
+from linkgauge.backends.offering import Holding, imported
 from linkgauge.backends.protocol import RESULTS, Backend, Buffer, Copy, Group
 from linkgauge.backends.rules import check_alone
-from linkgauge.model.errors import Unsupported, pip_install
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.hardware.inventory import Accelerator, Telemetry
 from linkgauge.model.hardware.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
@@ -27,20 +27,15 @@ from linkgauge.model.transfer import Engine, Transfer
 from . import refusals
 
 if TYPE_CHECKING:
-    from .buffer import OpenCLBuffer
-    from .group import ComputeLane, OpenCLGroup
+    from .group import ComputeKernel, OpenCLGroup
+    from .memory import OpenCLBuffer
     from .runtime import OpenCLDevice
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
     """Opens the backend for all OpenCL devices. Raises Unsupported with the remedy if pyopencl, a
     runtime or a device is missing."""
-    try:
-        import pyopencl  # noqa: F401
-    except ImportError as error:
-        missing = isinstance(error, ModuleNotFoundError) and error.name == "pyopencl"
-        why = "pyopencl is not installed" if missing else f"pyopencl does not load ({error})"
-        raise Unsupported(f"{why}: {pip_install('linkgauge[opencl]')}") from error
+    imported("pyopencl", "opencl")
     from .runtime import discover
 
     return OpenCL(discover(), host.nodes, engines.pieces)
@@ -98,20 +93,15 @@ class OpenCL(Holding["OpenCLBuffer"]):
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         """Allocates memory for one engine. Raises AllocationError if memory is short, and
         Unsupported if pageable memory cannot be placed on its node."""
-        from .device_memory import OpenCLDeviceBuffer
-        from .host_memory import allocate_host
+        from .memory import allocate
 
-        buffer: OpenCLBuffer
-        if memory.is_device:
-            buffer = OpenCLDeviceBuffer(self._unit(memory), memory, size)
-        else:
-            unit = self._unit(engine.owner)
-            node = self._nodes[memory.index or 0]
-            buffer = allocate_host(unit, memory, size, engine.kind, node, len(self._nodes) == 1)
-        return self.held(buffer)
+        unit = self._unit(memory if memory.is_device else engine.owner)
+        node = None if memory.is_device else self._nodes[memory.index or 0]
+        alone = len(self._nodes) == 1
+        return self.held(allocate(unit, memory, size, engine.kind, node, alone))
 
     def own(self, buffer: Buffer | None) -> OpenCLBuffer:
-        from .buffer import own
+        from .memory import own
 
         return own(buffer)
 
@@ -133,19 +123,19 @@ class OpenCL(Holding["OpenCLBuffer"]):
 
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
-    ) -> tuple[ComputeLane, Group, Group, Group]:
-        from .group import ComputeLane, OpenCLGroup
+    ) -> tuple[ComputeKernel, Group, Group, Group]:
+        from .group import ComputeKernel, OpenCLGroup
 
         first, *others = copies
         copying = self.moving(others, COPY)
-        kernel = ComputeLane(self._unit(first.transfer.engine.owner))
-        alone, together = OpenCLGroup([kernel]), OpenCLGroup([kernel, *copying.lanes])
+        kernel = ComputeKernel(self._unit(first.transfer.engine.owner))
+        alone, together = OpenCLGroup([kernel.lane]), OpenCLGroup([kernel.lane, *copying.lanes])
         for group in (copying, alone, together):
             made.callback(self.kept(group).close)
         return kernel, alone, copying, together
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> OpenCLGroup:
-        from .group import CopyLane, OpenCLGroup
+        from .group import OpenCLGroup, copy_lane
 
         work = [(self._unit(copy.transfer.engine.owner), copy) for copy in copies]
         pieces = self._pieces if does.array is None else None
@@ -154,7 +144,7 @@ class OpenCL(Holding["OpenCLBuffer"]):
             if not unit.has_doubles:
                 place = unit.facts.device.memory
                 raise Unsupported(f"{place} has no double precision, which {does.name} needs")
-        return self.kept(OpenCLGroup([CopyLane(unit, copy, pieces, makes) for unit, copy in work]))
+        return self.kept(OpenCLGroup([copy_lane(unit, copy, pieces, makes) for unit, copy in work]))
 
     def close(self) -> None:
         super().close()

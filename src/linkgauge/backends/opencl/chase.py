@@ -4,7 +4,6 @@ last address is compared with the expected one."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import count
 
 import msgspec
@@ -15,8 +14,8 @@ from linkgauge.backends.protocol import Copy, Pace
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.units import approximate_size, format_size
 
-from .buffer import OpenCLBuffer, Words, own
-from .group import Enqueue, Lane, OpenCLGroup
+from .group import Lane, OpenCLGroup
+from .memory import OpenCLBuffer, Words, own
 from .runtime import ALONE, OpenCLDevice
 
 HOPS = 16_381
@@ -73,7 +72,7 @@ def chase(unit: OpenCLDevice, copy: Copy) -> ChaseGroup:
         raise Unsupported(f"{copy.transfer}: {size} bytes are less than a cache line")
     ring = Ring(size // unit.cache_line, unit.cache_line, copy.seed + next(_orders))
     _lay(unit, source, ring)
-    return ChaseGroup(ChaseLane(unit, source, ring))
+    return ChaseGroup(unit, source, ring)
 
 
 def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
@@ -98,55 +97,35 @@ def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
         raise BackendError("link pointers", f"{source.memory}: {problem}")
 
 
-class ChaseLane(Lane):
-    """A pointer chase in a queue. A lap is one launch, which continues where the last one ended."""
-
-    _does = "a chase"
-
-    def __init__(self, unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
-        super().__init__(unit)
-        self._ring = ring
-        self._memory = source.memory
-        self._at = Words(unit)
-        self._at.store(ring.offset(0))
-        self._kernel = unit.kernel(
-            "chase", source.for_kernel(), self._at.buffer, np.uint64(0), file=_FILE
-        )
-        self._hops = 0
-        """The accesses enqueued so far, counted from the ring's beginning."""
-
-    def lap(self, loops: int) -> list[Enqueue]:
-        return [partial(self._follow, loops * HOPS)]
-
-    def commands_of(self, loops: int) -> int:
-        return 1
-
-    def _follow(self, hops: int, wait_for: list[cl.Event] | None) -> cl.Event:
-        self._kernel.set_arg(2, np.uint64(hops))
-        event = cl.enqueue_nd_range_kernel(self.queue, self._kernel, *ALONE, wait_for=wait_for)
-        self._hops += hops
-        return event
-
-    def mismatch(self) -> str | None:
-        at, right = self._at.total(), self._ring.offset(self._hops)
-        if at == right:
-            return None
-        return f"{self._memory}: {self._hops} accesses led to byte {at} instead of {right}"
-
-
 class ChaseGroup(OpenCLGroup):
-    """A group with one pointer chase (protocol.CheckedGroup)."""
+    """A group with one pointer chase (protocol.CheckedGroup). A lap is one launch, which continues
+    where the last one ended."""
 
     pace = Pace(loops=1, steps=HOPS)
 
-    def __init__(self, lane: ChaseLane) -> None:
-        super().__init__([lane])
-        self._lane = lane
+    def __init__(self, unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
+        self._ring, self._memory, self._queue = ring, source.memory, unit.profiled_queue()
+        super().__init__([Lane(unit, self._queue, launch=self._follow, does="a chase")])
+        self._at = Words(unit)
+        self._at.store(ring.offset(0))
+        arguments = source.for_kernel(), self._at.buffer, np.uint64(0)
+        self._kernel = unit.kernel("chase", *arguments, file=_FILE)
+        self._hops = 0
+        """The accesses enqueued so far, counted from the ring's beginning."""
 
     @property
     def most_loops(self) -> int:
         return _UNBOUNDED
 
+    def _follow(self, loops: int, wait_for: list[cl.Event] | None) -> cl.Event:
+        self._kernel.set_arg(2, np.uint64(loops * HOPS))
+        event = cl.enqueue_nd_range_kernel(self._queue, self._kernel, *ALONE, wait_for=wait_for)
+        self._hops += loops * HOPS
+        return event
+
     def mismatch(self) -> str | None:
         """Returns a message if the last step led to a wrong address, else None."""
-        return self._lane.mismatch()
+        at, right = self._at.total(), self._ring.offset(self._hops)
+        if at == right:
+            return None
+        return f"{self._memory}: {self._hops} accesses led to byte {at} instead of {right}"

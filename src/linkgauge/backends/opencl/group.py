@@ -4,7 +4,6 @@ while copies run."""
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -18,7 +17,7 @@ from linkgauge.backends.protocol import Copy, Pace, Pattern, Timing
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.settings import Pieces
 
-from .buffer import OpenCLBuffer, Words, own, partial_sums
+from .memory import OpenCLBuffer, Words, own, partial_sums
 from .runtime import OpenCLDevice, calling, error_of
 
 Enqueue = Callable[..., cl.Event]
@@ -29,33 +28,41 @@ _QUEUE = 1000
 """The largest number of commands that wait for the gate. More might block."""
 
 
-class Lane(ABC):
-    """The commands of one transfer. They have a queue of their own and run in order."""
+class Lane:
+    """The commands of one transfer. They have a queue of their own and run in order.
 
-    sums: Words | None = None
-    """The checksums of a transfer that only reads."""
-    _keeps_events = False
-    """Whether events must be kept while the gate is closed."""
-    _does = "a copy"
+    `commands` are those of each loop.
+    `launch` is a command that does all loops of a lap at once; its first argument is their number.
+    `keeps_events` says that events must be kept while the gate is closed.
+    `sums` has the checksums of a transfer that only reads."""
 
-    def __init__(self, unit: OpenCLDevice) -> None:
-        self.unit = unit
-        self.queue = unit.profiled_queue()
+    def __init__(
+        self,
+        unit: OpenCLDevice,
+        queue: cl.CommandQueue,
+        commands: list[Enqueue] | None = None,
+        *,
+        launch: Callable[..., cl.Event] | None = None,
+        keeps_events: bool = False,
+        sums: Words | None = None,
+        does: str = "a copy",
+    ) -> None:
+        self.unit, self.queue, self.sums = unit, queue, sums
+        self._commands, self._launch = commands or [], launch
+        self._keeps_events, self._does = keeps_events, does
         self._events: list[cl.Event] = []
         self._ends: list[cl.Event] = []
         """The event of each lap's last command."""
 
-    @abstractmethod
-    def lap(self, loops: int) -> list[Enqueue]:
-        """Returns the commands for a lap of this many loops, in order."""
-
-    @abstractmethod
     def commands_of(self, loops: int) -> int:
         """Returns the number of commands for this many loops."""
+        return 1 if self._launch is not None else loops * len(self._commands)
 
     def arm(self, loops: int, laps: int, gate: cl.UserEvent) -> None:
         """Enqueues all laps. The first command waits for the gate (start signal)."""
-        lap = self.lap(loops)
+        lap: list[Enqueue] = self._commands * loops
+        if self._launch is not None:
+            lap = [partial(self._launch, loops)]
         gates: list[cl.Event] | None = [gate]
         for number, enqueue in enumerate(lap * laps, 1):
             event = enqueue(wait_for=gates)
@@ -81,71 +88,70 @@ class Lane(ABC):
         self._ends.clear()
 
 
-class CopyLane(Lane):
-    """A transfer: a copy, a read, a write, or an operation of STREAM. With `pieces`, a copy is cut
-    into small parts. `makes` is the pattern that an operation on numbers writes."""
+def copy_lane(unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Pattern | None) -> Lane:
+    """Returns the commands of a transfer: a copy, a read, a write, or an operation of STREAM. With
+    `pieces`, a copy is cut into small parts. `makes` is the pattern that an operation on numbers
+    writes."""
+    queue = unit.profiled_queue()
+    if copy.transfer.both_ways or len(copy.transfer.memories) < 2:
+        pieces = None
+    ends = [own(end) for end in (copy.source, copy.destination) if end is not None]
+    if copy.transfer.engine.kind == "sm":
+        sums = partial_sums(unit) if copy.destination is None else None
+        memories = [end.for_kernel() for end in ends]
+        kernel = unit.kernel(*_kernel(copy, memories, pieces, makes, sums))
+        grid = unit.grid_of(pieces) if pieces else unit.geometry
+        launch = partial(cl.enqueue_nd_range_kernel, queue, kernel, *grid)
+        return Lane(unit, queue, [launch], sums=sums)
+    piece = copy.size if pieces is None else pieces.size
+    commands = [
+        _copy(queue, ends[0], ends[1], copy.size, offset, min(piece, copy.size - offset))
+        for offset in range(0, copy.size, piece)
+    ]
+    # pyopencl destroys the event of a copy with host memory only after the copy has ended, which
+    # would hang at a closed gate.
+    keeps_events = not all(end.memory.is_device for end in ends)
+    return Lane(unit, queue, commands, keeps_events=keeps_events)
 
-    def __init__(
-        self, unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Pattern | None
-    ) -> None:
-        super().__init__(unit)
-        self._makes = makes
-        whole = copy.transfer.both_ways or len(copy.transfer.memories) < 2
-        self._pieces = None if whole else pieces
-        self.sums = partial_sums(unit) if copy.destination is None else None
-        self._commands, self._keeps_events = self._loop(copy)
 
-    def lap(self, loops: int) -> list[Enqueue]:
-        return self._commands * loops
+def _copy(
+    queue: cl.CommandQueue,
+    source: OpenCLBuffer,
+    destination: OpenCLBuffer,
+    size: int,
+    offset: int,
+    length: int,
+) -> Enqueue:
+    """Returns a command that copies a part of two buffers: `length` bytes at `offset`. The buffers
+    have `size` bytes."""
+    options: dict[str, Any] = {}
+    ends: list[Any] = []
+    for name, end in (("dst_offset", destination), ("src_offset", source)):
+        memory = end.for_copy(size)
+        if end.memory.is_device:
+            options[name] = offset
+        else:
+            memory = memoryview(memory)[offset : offset + length]
+        ends.append(memory)
+    if len(options) == len(ends):
+        return partial(cl.enqueue_copy, queue, *ends, byte_count=length, **options)
+    return partial(cl.enqueue_copy, queue, *ends, is_blocking=False, **options)
 
-    def commands_of(self, loops: int) -> int:
-        return loops * len(self._commands)
 
-    def _loop(self, copy: Copy) -> tuple[list[Enqueue], bool]:
-        """Returns the commands of a loop, and whether their events must be kept. Events of copies
-        with host memory must be kept: pyopencl destroys such an event only after the copy has
-        ended, which would hang at a closed gate."""
-        ends = [own(end) for end in (copy.source, copy.destination) if end is not None]
-        if copy.transfer.engine.kind == "sm":
-            kernel = self._kernel(copy, [end.for_kernel() for end in ends])
-            grid = self.unit.grid_of(self._pieces) if self._pieces else self.unit.geometry
-            return [partial(cl.enqueue_nd_range_kernel, self.queue, kernel, *grid)], False
-        piece = copy.size if self._pieces is None else self._pieces.size
-        commands = [
-            self._copy(ends[0], ends[1], copy.size, offset, min(piece, copy.size - offset))
-            for offset in range(0, copy.size, piece)
-        ]
-        return commands, not all(end.memory.is_device for end in ends)
-
-    def _copy(
-        self, source: OpenCLBuffer, destination: OpenCLBuffer, size: int, offset: int, length: int
-    ) -> Enqueue:
-        """Returns a command that copies a part of two buffers: `length` bytes at `offset`. The
-        buffers have `size` bytes."""
-        options: dict[str, Any] = {}
-        ends: list[Any] = []
-        for name, end in (("dst_offset", destination), ("src_offset", source)):
-            memory = end.for_copy(size)
-            if end.memory.is_device:
-                options[name] = offset
-            else:
-                memory = memoryview(memory)[offset : offset + length]
-            ends.append(memory)
-        if len(options) == len(ends):
-            return partial(cl.enqueue_copy, self.queue, *ends, byte_count=length, **options)
-        return partial(cl.enqueue_copy, self.queue, *ends, is_blocking=False, **options)
-
-    def _kernel(self, copy: Copy, ends: list[Any]) -> cl.Kernel:
-        size = np.uint64(copy.size)
-        if self._makes is not None:
-            return self.unit.kernel("compute", *ends, size, np.int32(self._makes))
-        if copy.source is None:
-            return self.unit.kernel("pure_write", *ends, size, np.uint64(copy.seed))
-        if self.sums is not None:
-            return self.unit.kernel("pure_read", *ends, self.sums.buffer, size)
-        if self._pieces is not None:
-            return self.unit.kernel("copy_pieces", *ends, size, np.uint64(self._pieces.size))
-        return self.unit.kernel("exchange" if copy.transfer.both_ways else "copy", *ends, size)
+def _kernel(
+    copy: Copy, ends: list[Any], pieces: Pieces | None, makes: Pattern | None, sums: Words | None
+) -> tuple[Any, ...]:
+    """Returns the name of the kernel that carries out a transfer, and its arguments."""
+    size = np.uint64(copy.size)
+    if makes is not None:
+        return "compute", *ends, size, np.int32(makes)
+    if copy.source is None:
+        return "pure_write", *ends, size, np.uint64(copy.seed)
+    if sums is not None:
+        return "pure_read", *ends, sums.buffer, size
+    if pieces is not None:
+        return "copy_pieces", *ends, size, np.uint64(pieces.size)
+    return "exchange" if copy.transfer.both_ways else "copy", *ends, size
 
 
 class OpenCLGroup:
@@ -267,29 +273,22 @@ class OpenCLGroup:
 # A kernel that computes in registers alone, beside which copies run.
 
 
-class ComputeLane(Lane):
-    """A kernel that computes. A lap is one launch, which does the work of all loops."""
-
-    _does = "a kernel"
+class ComputeKernel:
+    """A kernel that computes. One launch does the work of all loops."""
 
     def __init__(self, unit: OpenCLDevice) -> None:
-        super().__init__(unit)
         self.rounds = 1.0
+        self.lane = Lane(unit, unit.profiled_queue(), launch=self._compute, does="a kernel")
         self._wrong = Words(unit)
         arguments = np.uint64(1), np.float32(FACTOR), np.float32(SUMMAND), self._wrong.buffer
         self._kernel = unit.kernel("multiply_add", *arguments, file="compute")
 
-    def lap(self, loops: int) -> list[Enqueue]:
-        return [partial(self._compute, loops)]
-
-    def commands_of(self, loops: int) -> int:
-        return 1
-
     def _compute(self, loops: int, wait_for: list[cl.Event] | None) -> cl.Event:
         self._kernel.set_arg(0, np.uint64(launched(self.rounds, loops)))
-        grid = self.unit.geometry
-        return cl.enqueue_nd_range_kernel(self.queue, self._kernel, *grid, wait_for=wait_for)
+        queue, grid = self.lane.queue, self.lane.unit.geometry
+        return cl.enqueue_nd_range_kernel(queue, self._kernel, *grid, wait_for=wait_for)
 
     def mismatch(self) -> str | None:
         """Returns a message if the kernel computed a wrong result, else None."""
-        return f"{self.unit.facts.device.memory} computed wrongly" if self._wrong.total() else None
+        device = self.lane.unit.facts.device.memory
+        return f"{device} computed wrongly" if self._wrong.total() else None

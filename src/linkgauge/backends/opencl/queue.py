@@ -14,7 +14,7 @@ from linkgauge.backends.protocol import Buffer
 from linkgauge.machine.tree import ROOT, read_text
 from linkgauge.model.errors import BackendError, Unsupported
 
-from .buffer import own
+from .memory import own
 from .runtime import OpenCLDevice, calling, error_of
 
 _NO_EVENTS = (0, 0, 0)

@@ -10,10 +10,11 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyopencl as cl
 
+from linkgauge.backends.host_memory import NodeMemory
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.errors import (
@@ -70,10 +71,6 @@ ALONE = (1,), (1,)
 """The numbers of work-items for a launch of a single one."""
 
 
-class Spare(Protocol):
-    def free(self) -> None: ...
-
-
 class OpenCLDevice:
     """An OpenCL device with its context, queue and kernels.
 
@@ -83,7 +80,7 @@ class OpenCLDevice:
         self.handle = handle
         self.facts = facts
         self.domain = domain
-        self.spare: Spare | None = None
+        self.spare: NodeMemory | None = None
         """Host memory reused for the device's buffers."""
         self._programs: dict[str, cl.Program] = {}
 

@@ -1,12 +1,13 @@
-"""Prepares operations for measurement. There is one file for each operation. An operation uses only
-the primitives of `backends.offering`, so it works with any backend. `model.operations.operation`
-lists the properties of operations.
+"""Prepares operations for measurement. An operation uses only the primitives of
+`backends.offering`, so it works with any backend. `model.operations.operation` lists the properties
+of operations.
 
-Each file has a function `prepare(on, copies, does) -> Group`. `on` is the backend."""
+An operation is a function `(on, copies, does) -> Group` in transfers.py, or `prepare` in a file of
+its own. `on` is the backend."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from linkgauge.backends.offering import Offering
@@ -14,24 +15,29 @@ from linkgauge.backends.protocol import Copy, Group
 from linkgauge.backends.rules import check_exchanges, check_work, lacking
 from linkgauge.model.operations.operation import ARRAYS, HAND_OVERS, PRIMES, PRODUCTS, Operation
 
+from . import transfers
+
+_TRANSFERS: Mapping[object, Callable[[Offering, Sequence[Copy], Operation], Group]] = {
+    "copy": transfers.copies,
+    "bulk-copy": transfers.copies,
+    "timed-copy": transfers.timed_copy,
+    "copy-ping-pong": transfers.copy_ping_pong,
+    "flag-ping-pong": transfers.flag_ping_pong,
+    "ping-pong": transfers.ping_pong,
+    "chase": transfers.chase,
+    "bulk-chase": transfers.chase,
+    "enqueue": transfers.enqueue,
+    **dict.fromkeys(ARRAYS, transfers.arrays),
+    **dict.fromkeys(HAND_OVERS, transfers.hand_over),
+}
+"""The functions of operations that only need a backend's primitives."""
 _FILES: Mapping[object, str] = {
-    "copy": "copies",
-    "bulk-copy": "copies",
-    "timed-copy": "timed_copies",
-    "copy-ping-pong": "copy_ping_pong",
-    "flag-ping-pong": "flags",
-    "ping-pong": "ping_pong",
-    "chase": "chase",
-    "bulk-chase": "chase",
-    "enqueue": "enqueue",
     "overlap": "overlap",
     "touch": "touch",
     **dict.fromkeys(PRIMES, "primes"),
-    **dict.fromkeys(ARRAYS, "arrays"),
     **dict.fromkeys(PRODUCTS, "products"),
-    **dict.fromkeys(HAND_OVERS, "hand_overs"),
 }
-"""The file of each operation, without collectives."""
+"""The file of each other operation, without collectives."""
 
 
 def check(on: Offering, copies: Sequence[Copy], does: Operation) -> None:
@@ -51,5 +57,7 @@ def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
     on.begin(copies, does)
     if does.collective is not None:
         return on.collecting(copies, does.collective)
-    made: Group = import_module(f"{__name__}.{_FILES[does.name]}").prepare(on, copies, does)
-    return made
+    makes = _TRANSFERS.get(does.name)
+    if makes is None:
+        makes = import_module(f"{__name__}.{_FILES[does.name]}").prepare
+    return makes(on, copies, does)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.gaps import AssumedFact, Assumption
 from linkgauge.model.hardware.pcie import generation
 from linkgauge.model.units import approximate_size
 
-from .hardware import Hardware, SimLink
+from .hardware import DeviceUnit, Hardware, NodeUnit, SimLink
 from .topology import SimTopology
 
 _Known = tuple[AssumedFact, str]
@@ -29,25 +30,11 @@ def _each(hardware: Hardware, topology: SimTopology) -> Iterator[tuple[_Known, s
         if link.common.assumed:
             for part in _ends(number, link, hardware, topology):
                 yield _of_link(link), part
-    for device in hardware.devices:
-        own = device.group
-        of_device: dict[str, _Known] = {
-            "memory": ("memory size", approximate_size(own.memory)),
-            "memory_rate": ("memory rate", _rate(own.memory_rate)),
-            "memory_latency": ("latency", _nanoseconds(own.memory_latency)),
-        }
-        for of in own.assumed:
-            yield of_device[of], device.name
-    for node in hardware.nodes:
-        group = node.group
-        values: dict[str, _Known] = {
-            "cpus": ("CPUs", str(group.cpus)),
-            "memory": ("memory size", approximate_size(group.memory)),
-            "rate": ("memory rate", _rate(group.rate)),
-            "latency": ("latency", _nanoseconds(group.latency)),
-        }
-        for field in group.assumed:
-            yield values[field], node.name
+    units: tuple[DeviceUnit | NodeUnit, ...] = (*hardware.devices, *hardware.nodes)
+    for unit in units:
+        for field in unit.group.assumed:
+            fact, shown = _SHOWN[field]
+            yield (fact, shown(getattr(unit.group, field))), unit.name
 
 
 def _of_link(link: SimLink) -> _Known:
@@ -83,3 +70,14 @@ def _rate(rate: float | None) -> str:
 
 def _nanoseconds(seconds: float) -> str:
     return f"{seconds * 1e9:g} ns"
+
+
+_SHOWN: Mapping[str, tuple[AssumedFact, Callable[[Any], str]]] = {
+    "cpus": ("CPUs", str),
+    "memory": ("memory size", approximate_size),
+    "rate": ("memory rate", _rate),
+    "memory_rate": ("memory rate", _rate),
+    "latency": ("latency", _nanoseconds),
+    "memory_latency": ("latency", _nanoseconds),
+}
+"""The assumed fact of each field of a group of devices or nodes, and how its value is shown."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from linkgauge.backends.iterations import single_iterations
 from linkgauge.backends.offering import Filling, own
 from linkgauge.backends.protocol import RESULTS, Buffer, Copy, Pace
-from linkgauge.backends.rules import check_alone, exchange_refusal
+from linkgauge.backends.rules import check_alone, of_exchange, refused
 from linkgauge.model.errors import Phase, Unsupported
 from linkgauge.model.hardware.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.hardware.machine import Device, Host
@@ -179,9 +179,10 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             self._trouble.enter(placed, phase)
 
     def _refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        reason = exchange_refusal(transfer, self._node_of) if transfer.source.is_cpu else None
-        if reason is not None:
-            return reason
+        if transfer.source.is_cpu:
+            reason = refused(of_exchange(transfer, self._node_of))
+            if reason is not None:
+                return reason
         placed = self._on_nodes(transfer)
         if placed is not transfer:  # thousands of pairs of CPUs lie in the same few nodes
             return self.refusal(placed)

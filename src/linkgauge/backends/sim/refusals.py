@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.backends.rules import of_copy_engine, of_threads
+from linkgauge.backends.rules import Rule, of_copy_engine, of_threads, refused
 from linkgauge.model.errors import NoPeerAccess
 from linkgauge.model.memory import STAGING, Memory
 from linkgauge.model.transfer import FULL_LOAD, Transfer
@@ -20,7 +20,7 @@ _PINNED = ("", "base", "huge", "mapped", "wc", STAGING)
 
 def refusal(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> str | None:
     """Returns the reason why the machine cannot carry out a transfer, or None if it can."""
-    return next(_reasons(transfer, hardware, topology), None)
+    return refused(_rules(transfer, hardware, topology))
 
 
 def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> NoPeerAccess | None:
@@ -46,52 +46,43 @@ def apart(transfer: Transfer, topology: SimTopology) -> Memory | None:
     return next(apart, None) if owner.is_device else None
 
 
-def _reasons(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> Iterator[str]:
+def _rules(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> Iterator[Rule]:
     for place in (*transfer.memories, transfer.engine.owner):
-        yield from _absent(place, hardware)
-    if transfer.both_ways and len(transfer.memories) < 2:
-        yield "nothing to move: an end is null"
-    if transfer.load != FULL_LOAD:
-        yield f"a simulated machine cannot limit a transfer to {transfer.load}% of its rate"
-    of_kind = _of_threads if transfer.engine.kind == "cpu" else _of_device
-    yield from of_kind(transfer, hardware)
-    owner = str(transfer.engine.owner)
-    for memory in transfer.memories:
-        if topology.route(owner, str(memory.place)) is None:
-            yield f"no link leads from {owner} to {memory.place}"
-
-
-def _absent(place: Memory, hardware: Hardware) -> Iterator[str]:
-    if place.rank is not None:
-        yield f"{place} belongs to another process: a simulated machine has only one"
-    units = hardware.nodes if place.is_host else hardware.devices
-    if not place.is_host and place.space != SPACE:
-        yield f"a simulated machine has no {place.place}"
-    elif place.index is None or place.index >= len(units):
-        there = ", ".join(unit.name for unit in units) or "no device"
-        yield f"no {place.place}: this machine has {there}"
-
-
-def _of_threads(transfer: Transfer, hardware: Hardware) -> Iterator[str]:
+        units = hardware.nodes if place.is_host else hardware.devices
+        other = f"{place} belongs to another process: a simulated machine has only one"
+        yield place.rank is not None, other
+        unknown = not place.is_host and place.space != SPACE
+        yield unknown, f"a simulated machine has no {place.place}"
+        if place.index is None or place.index >= len(units):
+            there = ", ".join(unit.name for unit in units) or "no device"
+            yield True, f"no {place.place}: this machine has {there}"
+    moves_nothing = transfer.both_ways and len(transfer.memories) < 2
+    yield moves_nothing, "nothing to move: an end is null"
+    unlimited = f"a simulated machine cannot limit a transfer to {transfer.load}% of its rate"
+    yield transfer.load != FULL_LOAD, unlimited
     owner = transfer.engine.owner
-    if not owner.is_host:
-        yield f"{owner} has no threads: cpu is an engine of a host node"
-    cpus = {node.index: node.cpus for node in hardware.nodes}
-    yield from of_threads(transfer, cpus, _OF_THREADS)
-
-
-def _of_device(transfer: Transfer, hardware: Hardware) -> Iterator[str]:
-    owner, kind = transfer.engine.owner, transfer.engine.kind
-    if not owner.is_device:
-        yield f"{owner} has no {kind}: that is an engine of a device"
-    ends = [memory.place for memory in transfer.memories]
-    if kind == "ccl" and ends != [owner, owner]:
-        yield f"a rank's buffers are in its own memory: {owner} -> {owner} by ccl"
-    if len(ends) == 2 and owner not in ends:
-        yield f"{owner} holds neither end: it copies from or to its own memory"
+    if transfer.engine.kind == "cpu":
+        yield not owner.is_host, f"{owner} has no threads: cpu is an engine of a host node"
+        cpus = {node.index: node.cpus for node in hardware.nodes}
+        yield from of_threads(transfer, cpus, _OF_THREADS)
+    else:
+        yield from _of_device(transfer)
     for memory in transfer.memories:
-        if memory.kind == "pageable" and kind == "sm":
-            yield f"kernels do not reach {memory}: use ce, whose copies a thread stages"
-        elif memory.is_host and memory.kind not in (*_PINNED, "pageable"):
-            yield f"a simulated device does not reach {memory.kind} host memory: use host:N"
+        route = topology.route(str(owner), str(memory.place))
+        yield route is None, f"no link leads from {owner} to {memory.place}"
+
+
+def _of_device(transfer: Transfer) -> Iterator[Rule]:
+    owner, kind = transfer.engine.owner, transfer.engine.kind
+    yield not owner.is_device, f"{owner} has no {kind}: that is an engine of a device"
+    ends = [memory.place for memory in transfer.memories]
+    by_ccl = f"a rank's buffers are in its own memory: {owner} -> {owner} by ccl"
+    yield kind == "ccl" and ends != [owner, owner], by_ccl
+    neither = f"{owner} holds neither end: it copies from or to its own memory"
+    yield len(ends) == 2 and owner not in ends, neither
+    for memory in transfer.memories:
+        staged = f"kernels do not reach {memory}: use ce, whose copies a thread stages"
+        yield memory.kind == "pageable" and kind == "sm", staged
+        unpinned = memory.is_host and memory.kind not in (*_PINNED, "pageable")
+        yield unpinned, f"a simulated device does not reach {memory.kind} host memory: use host:N"
     yield from of_copy_engine(transfer)

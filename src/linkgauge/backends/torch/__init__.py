@@ -12,17 +12,16 @@ operations on tensors, and `matmul` matrix products."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 from msgspec.structs import replace
 
 from linkgauge.backends.amd import AmdTelemetry
-from linkgauge.backends.offering import Holding
+from linkgauge.backends.offering import Holding, imported
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group
 from linkgauge.backends.rules import check_alone, settle
 from linkgauge.backends.threaded import ThreadedGroup
-from linkgauge.model.errors import Unsupported, pip_install
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.hardware.inventory import Accelerator, Telemetry
 from linkgauge.model.hardware.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
@@ -35,25 +34,16 @@ from linkgauge.registry import operation
 
 from . import refusals
 from .buffer import TorchBuffer, allocate, own
-from .gated import CopyWork, GatedGroup, GatedWork, streams_of, threaded
-from .kernels import TorchKernelWork
+from .gated import GatedGroup, GatedWork, copying, streams_of, threaded
+from .kernels import by_kernel
 from .matmul import TorchProductWork
 from .runtime import TorchDevice, discover
-
-REMEDY = pip_install("linkgauge[ai]")
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
     """Opens the backend for all devices of torch. Raises Unsupported if torch is missing or cannot
     be loaded."""
-    try:
-        torch = import_module("torch")
-    except (ImportError, OSError) as error:
-        missing = isinstance(error, ModuleNotFoundError) and error.name == "torch"
-        said = (str(error).splitlines() or ["no reason"])[0]
-        why = "torch is not installed" if missing else f"torch does not load ({said})"
-        raise Unsupported(f"{why}: {REMEDY}") from error
-    return TorchBackend(discover(torch), host.nodes, engines)
+    return TorchBackend(discover(imported("torch", "ai")), host.nodes, engines)
 
 
 class TorchBackend(Holding[TorchBuffer]):
@@ -126,7 +116,7 @@ class TorchBackend(Holding[TorchBuffer]):
         check_alone(copies)
         unit = self._units[copies[0].transfer.engine.owner]
         work = TorchProductWork(unit, copies[0], does.name)
-        return self._group(copies, [work]), work
+        return self._group(copies, [GatedWork((unit,), work.enqueue)]), work
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
         """Returns a group that runs an AI workload on the device of the transfer's engine. Raises
@@ -153,8 +143,8 @@ class TorchBackend(Holding[TorchBuffer]):
     def _work(self, copy: Copy, does: Operation) -> GatedWork:
         units = self._units_of(copy.transfer)
         if copy.transfer.engine.kind == "sm":
-            return TorchKernelWork(units[0], copy, does)
-        return CopyWork(units, copy)
+            return by_kernel(units[0], copy, does)
+        return copying(units, copy)
 
     def unit(self, memory: Memory) -> TorchDevice:
         """Returns the device that has this memory."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import msgspec
 
 from linkgauge.backends import native, offering
-from linkgauge.backends.host_memory import ByThreads, NodeMemory, shift_within, usable_cpus
+from linkgauge.backends.host_memory import NodeMemory, shift_within, usable_cpus
 from linkgauge.backends.protocol import Buffer, Pattern
+from linkgauge.backends.threaded import nothing
 from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import BackendError
 from linkgauge.model.hardware.machine import Node
@@ -25,13 +27,27 @@ _PORTABLE = 1
 
 
 class TorchBuffer:
-    """A buffer that torch can copy. `tensor` has its bytes. `unit` is the device that uses it."""
+    """A buffer that torch can copy. `unit` is the device that uses it, and `tensor` has its bytes.
+    Threads on `cpus` fill and compare host memory, whose `address` others may use, too. Without
+    `cpus`, the device does this. `release` is called when the tensor is given up."""
 
-    warnings: tuple[str, ...] = ()
-    _tensor: Any = None
+    address: int
 
-    def __init__(self, unit: TorchDevice, memory: Memory, size: int) -> None:
-        self.unit, self.memory, self.size = unit, memory, size
+    def __init__(
+        self,
+        unit: TorchDevice,
+        memory: Memory,
+        tensor: Any,
+        release: Callable[[], object],
+        placed: Placement | None = None,
+        cpus: Sequence[int] = (),
+    ) -> None:
+        self.unit, self.memory, self.size = unit, memory, int(tensor.numel())
+        self._tensor, self._release, self.cpus = tensor, release, cpus
+        self._placed = placed or Placement(str(memory), self.size)
+        self.warnings = tuple(native.misplaced(memory, self._placed))
+        if cpus:
+            self.address = int(tensor.data_ptr())
 
     @property
     def tensor(self) -> Any:
@@ -40,110 +56,33 @@ class TorchBuffer:
         return self._tensor
 
     def placement(self) -> Placement:
-        return Placement(str(self.memory), self.size)
+        return self._placed
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        raise NotImplementedError
-
-    def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
-        raise NotImplementedError
-
-    def checksum(self, size: int) -> int:
-        raise NotImplementedError
-
-    def free(self) -> None:
-        """Frees the memory. May be called again."""
-        self._tensor = None
-
-
-class TorchDeviceBuffer(TorchBuffer):
-    """A buffer in the memory of an accelerator, which also fills and compares it."""
-
-    def __init__(self, unit: TorchDevice, memory: Memory, size: int) -> None:
-        super().__init__(unit, memory, size)
-        shift = shift_within(size)
-        self._whole = _empty(unit, memory, size + shift)
-        self._tensor = self._whole[shift:]
-
-    def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        if self.cpus:
+            native.fill(self.address, size, pattern, seed, inverted, self.cpus)
+            return
         with calling("fill", str(self.memory)):
             content.fill(self.unit.torch, self.tensor[:size], pattern, seed, inverted)
             self.unit.finish()
 
     def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
+        if self.cpus:
+            return native.first_mismatch(self.address, size, pattern, seed, self.cpus)
         with calling("compare", str(self.memory)):
             return content.first_mismatch(self.unit.torch, self.tensor[:size], pattern, seed)
 
     def checksum(self, size: int) -> int:
+        if self.cpus:
+            return native.checksum(self.address, size, self.cpus)
         with calling("checksum", str(self.memory)):
             return content.checksum(self.unit.torch, self.tensor[:size])
 
     def free(self) -> None:
-        if self._tensor is not None:
-            self._tensor = self._whole = None
-            self.unit.let_go()
-
-
-class AddressedBuffer(ByThreads, TorchBuffer):
-    """A buffer at a host address that torch has allocated."""
-
-    def __init__(
-        self,
-        unit: TorchDevice,
-        memory: Memory,
-        size: int,
-        cpus: Sequence[int] = (),
-        pinned: bool = False,
-    ) -> None:
-        super().__init__(unit, memory, size)
-        self.cpus = cpus or usable_cpus()
-        self._tensor = _empty(unit, memory, size, pinned)
-        self.address = int(self._tensor.data_ptr())
-        self.fill(size, Pattern.WORDS, 0, False)  # touched first by CPUs of the right node
-        node = native.node_of(self.address, size)
-        self._placement = Placement(str(memory), size, node, locked=pinned or None)
-        self.warnings = tuple(native.misplaced(memory, self._placement))
-
-    def placement(self) -> Placement:
-        return self._placement
-
-
-class NodeBuffer(NodeMemory, TorchBuffer):
-    """A buffer that the native core allocates on a NUMA node. For CUDA and ROCm, the runtime then
-    pins the memory, unless its kind is pageable. torch itself cannot place memory on a node, and
-    asks for no huge pages."""
-
-    def __init__(
-        self, unit: TorchDevice, memory: Memory, size: int, node: Node, alone: bool
-    ) -> None:
-        super().__init__(memory, size, node.index, alone, node.cpus)
-        self.unit = unit
-        self._pins = memory.kind != "pageable" and unit.facts.type == "cuda"
-        try:
-            if self._pins:
-                self._register(self.address)
-                self.placed = msgspec.structs.replace(self.placed, locked=True)
-        except BackendError:
-            self.pages.close()
-            raise
-        window = (ctypes.c_uint8 * size).from_address(self.address)
-        self._tensor = unit.torch.frombuffer(window, dtype=unit.torch.uint8)
-
-    def _register(self, address: int) -> None:
-        about = f"{approximate_size(self.size)} of {self.memory}"
-        with calling("cudaHostRegister", about):
-            runtime = self.unit.torch.cuda.cudart()
-            with self.unit.torch.cuda.device(self.unit.device):
-                status = runtime.cudaHostRegister(address, self.size, _PORTABLE)
-        if int(status) != 0:
-            raise BackendError("cudaHostRegister", f"status {status} ({about})")
-
-    def free(self) -> None:
+        """Frees the memory. May be called again."""
         if self._tensor is not None:
             self._tensor = None
-            if self._pins:
-                self.unit.torch.cuda.cudart().cudaHostUnregister(self.address)
-            super().free()
+            self._release()
 
 
 def own(buffer: Buffer | None) -> TorchBuffer:
@@ -157,10 +96,53 @@ def allocate(
     says that the machine has no other node. Raises AllocationError if memory is short, and
     Unsupported if host memory cannot be placed on its node."""
     if node is None:
-        return (AddressedBuffer if unit.is_cpu else TorchDeviceBuffer)(unit, memory, size)
+        if unit.is_cpu:
+            return _by_torch(unit, memory, size)
+        shift = shift_within(size)
+        return TorchBuffer(unit, memory, _empty(unit, memory, size + shift)[shift:], unit.let_go)
     if unit.facts.binds or memory.kind == "pageable":
-        return NodeBuffer(unit, memory, size, node, alone)
-    return AddressedBuffer(unit, memory, size, node.cpus, pinned=True)
+        return _on_node(unit, memory, size, node, alone)
+    return _by_torch(unit, memory, size, node.cpus, pinned=True)
+
+
+def _by_torch(
+    unit: TorchDevice,
+    memory: Memory,
+    size: int,
+    cpus: Sequence[int] = (),
+    pinned: bool = False,
+) -> TorchBuffer:
+    """Returns host memory that torch allocates. Threads on `cpus` touch it first."""
+    tensor, cpus = _empty(unit, memory, size, pinned), cpus or usable_cpus()
+    address = int(tensor.data_ptr())
+    native.fill(address, size, Pattern.WORDS, 0, False, cpus)
+    node = native.node_of(address, size)
+    placed = Placement(str(memory), size, node, locked=pinned or None)
+    return TorchBuffer(unit, memory, tensor, nothing, placed, cpus)
+
+
+def _on_node(unit: TorchDevice, memory: Memory, size: int, node: Node, alone: bool) -> TorchBuffer:
+    """Returns host memory that the native core allocates on a NUMA node. For CUDA and ROCm, the
+    runtime then pins the memory, unless its kind is pageable. torch itself cannot place memory on a
+    node, and asks for no huge pages."""
+    held = NodeMemory(memory, size, node.index, alone, node.cpus)
+    with ExitStack() as made:
+        made.callback(held.free)
+        if memory.kind != "pageable" and unit.facts.type == "cuda":
+            _register(unit, held.address, size, f"{approximate_size(size)} of {memory}")
+            made.callback(unit.torch.cuda.cudart().cudaHostUnregister, held.address)
+            held.placed = msgspec.structs.replace(held.placed, locked=True)
+        window = (ctypes.c_uint8 * size).from_address(held.address)
+        tensor = unit.torch.frombuffer(window, dtype=unit.torch.uint8)
+        release = made.pop_all().close
+        return TorchBuffer(unit, memory, tensor, release, held.placed, held.cpus)
+
+
+def _register(unit: TorchDevice, address: int, size: int, about: str) -> None:
+    with calling("cudaHostRegister", about), unit.torch.cuda.device(unit.device):
+        status = unit.torch.cuda.cudart().cudaHostRegister(address, size, _PORTABLE)
+    if int(status) != 0:
+        raise BackendError("cudaHostRegister", f"status {status} ({about})")
 
 
 def _empty(unit: TorchDevice, memory: Memory, size: int, pinned: bool = False) -> Any:

@@ -9,9 +9,10 @@ records an end. The first stream waits for all of these, and records the end of 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, NamedTuple
 
 from linkgauge.backends.protocol import Copy, Gated, Pace, Timing
 from linkgauge.backends.threaded import Worked
@@ -27,29 +28,30 @@ Streams = Sequence[tuple[TorchDevice, Any]]
 has none."""
 
 
-class GatedWork(Protocol):
+class GatedWork(NamedTuple):
     """Work on one or more devices. The first of `units` carries it out. `enqueue` puts loops on the
     devices' current streams."""
 
     units: tuple[TorchDevice, ...]
+    enqueue: Callable[[int], object]
 
-    def enqueue(self, loops: int) -> None: ...
 
+def repeated(units: Sequence[TorchDevice], name: str, call: Callable[[], object]) -> GatedWork:
+    """Returns work with one call of torch for each loop. `name` is the call's name in errors."""
 
-class CopyWork:
-    """A copy between two tensors of bytes by `copy_`. Between devices, torch makes the
-    destination's stream wait, too, so the copy needs a stream on each device."""
-
-    def __init__(self, units: Sequence[TorchDevice], copy: Copy) -> None:
-        self.units = tuple(units)
-        self._source = own(copy.source).tensor[: copy.size]
-        self._destination = own(copy.destination).tensor[: copy.size]
-
-    def enqueue(self, loops: int) -> None:
-        move, source = self._destination.copy_, self._source
-        with calling("Tensor.copy_"):
+    def enqueue(loops: int) -> None:
+        with calling(name):
             for _ in range(loops):
-                move(source, non_blocking=True)
+                call()
+
+    return GatedWork(tuple(units), enqueue)
+
+
+def copying(units: Sequence[TorchDevice], copy: Copy) -> GatedWork:
+    """Returns a copy between two tensors of bytes by `copy_`. Between devices, torch makes the
+    destination's stream wait, too, so the copy needs a stream on each device."""
+    source, destination = (own(end).tensor[: copy.size] for end in (copy.source, copy.destination))
+    return repeated(units, "Tensor.copy_", partial(destination.copy_, source, non_blocking=True))
 
 
 def threaded(work: GatedWork, streams: Streams) -> Worked:

@@ -12,24 +12,17 @@ from linkgauge.model.operations.operation import Operation
 
 from . import content
 from .buffer import own
+from .gated import GatedWork, repeated
 from .refusals import NO_READS
-from .runtime import TorchDevice, calling
+from .runtime import TorchDevice
 
 
-class TorchKernelWork:
-    """A kernel of torch that is called once for each loop, on the whole buffers. If a size is not a
-    multiple of 8, the kernel works on bytes."""
-
-    def __init__(self, unit: TorchDevice, copy: Copy, does: Operation) -> None:
-        self.units: tuple[TorchDevice, ...] = (unit,)
-        if copy.destination is None:
-            raise Unsupported(f"{copy.transfer}: {NO_READS}")
-        self._call = _call(unit.torch, copy, does)
-
-    def enqueue(self, loops: int) -> None:
-        with calling("launch"):
-            for _ in range(loops):
-                self._call()
+def by_kernel(unit: TorchDevice, copy: Copy, does: Operation) -> GatedWork:
+    """Returns the work of a kernel of torch that is called once for each loop, on the whole
+    buffers. If a size is not a multiple of 8, the kernel works on bytes."""
+    if copy.destination is None:
+        raise Unsupported(f"{copy.transfer}: {NO_READS}")
+    return repeated((unit,), "launch", _call(unit.torch, copy, does))
 
 
 def _call(torch: Any, copy: Copy, does: Operation) -> Callable[[], object]:

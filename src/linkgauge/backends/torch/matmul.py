@@ -33,7 +33,6 @@ class TorchProductWork:
     def __init__(self, unit: TorchDevice, copy: Copy, operation: OperationName) -> None:
         if operation == _TF32 and (unit.facts.type != "cuda" or unit.torch.version.hip):
             raise Unsupported(f"{unit.memory} has no TF32: NVIDIA's GPUs do")
-        self.units: tuple[TorchDevice, ...] = (unit,)
         self.operation = operation
         self.order = order_of(copy.size)
         self.on_host = unit.is_cpu

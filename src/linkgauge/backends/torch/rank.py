@@ -19,6 +19,7 @@ from typing import Any, cast
 from linkgauge.backends import open_backend
 from linkgauge.backends.protocol import Copy, Group
 from linkgauge.backends.rank import IdlePart, OfProcess
+from linkgauge.backends.rules import of_part, refused
 from linkgauge.backends.torch import TorchBackend
 from linkgauge.backends.torch.collectives import TorchCollective, library_of
 from linkgauge.backends.torch.runtime import calling
@@ -77,9 +78,7 @@ class TorchRank(OfProcess):
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         if transfer.engine.kind != "ccl":
             return super().refusal(transfer)
-        if {transfer.source, transfer.destination} != {transfer.engine.owner}:
-            return f"{transfer}: a rank's part of a collective starts and ends in its own memory"
-        return None
+        return refused([of_part(transfer)])
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         return self._said if transfer.engine.kind == "ccl" else super().remarks(transfer)

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from linkgauge.backends.rules import no_node, of_copy_engine, of_load
-from linkgauge.model.errors import NoPeerAccess, Unsupported
+from linkgauge.backends.rules import Reason, Rule, no_node, of_copy_engine, of_load, refused
+from linkgauge.model.errors import NoPeerAccess
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import STAGING, Memory
 from linkgauge.model.notation import parse_memory
@@ -44,12 +44,10 @@ def known_by(facts: Sequence[TorchFacts]) -> dict[Memory, TorchFacts]:
     return {fact.memory: fact for fact in facts}
 
 
-def refusal(
-    transfer: Transfer, facts: Sequence[TorchFacts], nodes: Sequence[int]
-) -> str | Unsupported | None:
+def refusal(transfer: Transfer, facts: Sequence[TorchFacts], nodes: Sequence[int]) -> Reason | None:
     """Returns the reason why the transfer cannot be carried out, or None if it can. `nodes` are the
     host's NUMA nodes."""
-    return next(_reasons(transfer, known_by(facts), nodes), None)
+    return refused(_rules(transfer, known_by(facts), nodes))
 
 
 def remarks(transfer: Transfer, facts: Sequence[TorchFacts]) -> tuple[str, ...]:
@@ -77,78 +75,64 @@ def _remarks(transfer: Transfer, known: dict[Memory, TorchFacts]) -> Iterator[st
         yield f"{one} and {other} share one DRAM"
 
 
-def _reasons(
+def _rules(
     transfer: Transfer, known: dict[Memory, TorchFacts], nodes: Sequence[int]
-) -> Iterator[str | Unsupported]:
-    for memory in (*transfer.memories, transfer.engine.owner):
-        yield from _unreachable(memory, known, nodes)
-    yield from of_load(transfer)
-    yield from of_copy_engine(transfer)
-    yield from _wrong_engine(transfer)
-    owner = known[transfer.engine.owner]
-    for memory in transfer.memories:
-        if memory.is_host:
-            yield from _host_reasons(memory, owner, len(nodes))
-    yield from _pair_reasons(transfer, owner)
-
-
-def _unreachable(
-    memory: Memory, known: dict[Memory, TorchFacts], nodes: Sequence[int]
-) -> Iterator[str]:
-    if memory.rank is not None:
-        yield f"{memory.place} belongs to another process: torch has no memory across processes"
-    elif memory.is_host:
-        yield from no_node(memory, nodes)
-    elif memory.backend != SPACE:
-        yield f"torch does not reach {memory.place}"
-    elif memory not in known:
-        yield f"no {memory.place} here: there is {', '.join(map(str, known))}"
-
-
-def _wrong_engine(transfer: Transfer) -> Iterator[str]:
+) -> Iterator[tuple[object, Reason]]:
     engine, ends = transfer.engine, transfer.memories
-    if not engine.owner.is_device:
-        yield f"only a device of torch can do this, not {engine.owner}: host threads do"
-    if engine.kind not in ("ce", "sm"):
-        several = "mpiexec -n 2 linkgauge run all_reduce --backend torch"
-        yield f"collectives by torch take a process for each device: {several}"
-    if transfer.both_ways:
-        yield "torch copies one way at a time: join two transfers with '&' instead"
+    here = ", ".join(map(str, known))
+    for memory in (*ends, engine.owner):
+        place = memory.place
+        other = f"{place} belongs to another process: torch has no memory across processes"
+        yield memory.rank is not None, other
+        if memory.is_host:
+            yield no_node(memory, nodes)
+        else:
+            yield memory.backend != SPACE, f"torch does not reach {place}"
+            yield memory not in known, f"no {place} here: there is {here}"
+    yield of_load(transfer)
+    yield from of_copy_engine(transfer)
+    by_threads = f"only a device of torch can do this, not {engine.owner}: host threads do"
+    yield not engine.owner.is_device, by_threads
+    several = "mpiexec -n 2 linkgauge run all_reduce --backend torch"
+    for_each = f"collectives by torch take a process for each device: {several}"
+    yield engine.kind not in ("ce", "sm"), for_each
+    one_way = "torch copies one way at a time: join two transfers with '&' instead"
+    yield transfer.both_ways, one_way
     devices = {memory.place for memory in ends if memory.is_device}
-    if engine.kind == "sm" and (len(devices) > 1 or any(memory.is_host for memory in ends)):
-        yield "kernels of torch reach the memory of their own device alone: use ce"
-    if len(ends) == 1 and transfer.destination.is_null:
-        yield NO_READS
-    if len(ends) == 2 and not devices:
-        yield "neither end is the memory of a device of torch"
-    if devices and engine.owner.place not in devices:
-        yield f"{engine.owner} holds neither end: torch copies on one of the two"
+    beyond = len(devices) > 1 or any(memory.is_host for memory in ends)
+    own = "kernels of torch reach the memory of their own device alone: use ce"
+    yield engine.kind == "sm" and beyond, own
+    yield len(ends) == 1 and transfer.destination.is_null, NO_READS
+    neither = "neither end is the memory of a device of torch"
+    yield len(ends) == 2 and not devices, neither
+    neither = f"{engine.owner} holds neither end: torch copies on one of the two"
+    yield devices and engine.owner.place not in devices, neither
+    owner = known[engine.owner]
+    for memory in ends:
+        if memory.is_host:
+            yield from _host_rules(memory, owner, len(nodes))
+    if len(devices) == 2:
+        yield from _pair_rules(transfer, owner.peers)
 
 
-def _host_reasons(memory: Memory, owner: TorchFacts, nodes: int) -> Iterator[str]:
-    if memory.kind not in ("", "pageable", "huge", STAGING):
-        yield f"torch has no {memory.kind} host memory"
-    if owner.binds or memory.kind == "pageable":
-        return
-    if memory.kind != "":
+def _host_rules(memory: Memory, owner: TorchFacts, nodes: int) -> Iterator[Rule]:
+    kind, device = memory.kind, owner.device
+    known = ("", "pageable", "huge", STAGING)
+    yield kind not in known, f"torch has no {kind} host memory"
+    if not owner.binds and kind != "pageable":
         itself = f"torch allocates pinned memory for {owner.type} itself"
-        yield f"{itself}: use host:N or host:N/pageable"
-    if nodes > 1 and memory.index != owner.device.near:
+        yield kind != "", f"{itself}: use host:N or host:N/pageable"
         # Whoever allocates places: only near the device does the label match.
-        yield (
-            f"torch cannot bind pinned memory for {owner.type} to a node: only "
-            f"host:{owner.device.near}, nearest to {owner.device.memory}, can be measured"
-        )
+        near = f"only host:{device.near}, nearest to {device.memory}, can be measured"
+        unbound = f"torch cannot bind pinned memory for {owner.type} to a node: {near}"
+        yield nodes > 1 and memory.index != device.near, unbound
 
 
-def _pair_reasons(transfer: Transfer, owner: TorchFacts) -> Iterator[str | Unsupported]:
-    devices = [memory for memory in transfer.memories if memory.is_device]
-    if len(devices) < 2 or devices[0] == devices[1]:
-        return
-    source, destination = devices
-    if source.space != destination.space:
-        yield f"torch copies from {source} to {destination} by way of the host"
-    elif transfer.engine.owner != source:
-        yield f"torch copies between devices on a stream of the source ({source}): a write alone"
-    elif str(destination) not in owner.peers:
-        yield NoPeerAccess(f"no peer access from {source} to {destination}: torch uses the host")
+def _pair_rules(transfer: Transfer, peers: Sequence[str]) -> Iterator[tuple[object, Reason]]:
+    source, destination = transfer.source, transfer.destination
+    apart = source.space != destination.space
+    yield apart, f"torch copies from {source} to {destination} by way of the host"
+    alone = f"torch copies between devices on a stream of the source ({source}): a write alone"
+    yield transfer.engine.owner != source, alone
+    unreached = f"no peer access from {source} to {destination}: torch uses the host"
+    yield str(destination) not in peers, NoPeerAccess(unreached)

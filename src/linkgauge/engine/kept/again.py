@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -13,20 +11,18 @@ from linkgauge.engine.controller import Observer
 from linkgauge.engine.plan import Plan
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import opened
+from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import CellId, numbered
 from linkgauge.model.documents.result import (
-    BenchmarkTable,
     CellResult,
     PlannedCell,
     PlannedTable,
-    Result,
     Run,
 )
 from linkgauge.model.errors import InputError
 from linkgauge.model.settings import Settings
-from linkgauge.model.transfer import Cell
 
-from .journal import JOURNAL_FILE, opening, records_of
+from .journal import read_opening
 from .resume import check_same_machine
 
 AGAIN = "-again"
@@ -84,8 +80,7 @@ def _plan_of(run: Run, path: Path | None) -> Plan:
         return tuple(_sheets(run))
     folder = path if path.is_dir() else path.parent
     try:
-        records = records_of((folder / JOURNAL_FILE).read_bytes())
-        return opening(tuple(islice(records, 1))).plan
+        return read_opening(folder).plan
     except (OSError, InputError):
         return tuple(_sheets(run))
 
@@ -95,15 +90,11 @@ def _sheets(run: Run) -> Iterator[PlannedTable]:
     for result in run.results:
         cells = [_planned(cell, number + at) for at, cell in enumerate(result.cells)]
         number += len(cells)
-        yield PlannedTable(**_fields(result, BenchmarkTable), cells=tuple(cells))
+        yield by_name(PlannedTable, result, cells=tuple(cells))
 
 
 def _planned(cell: CellResult, number: int) -> PlannedCell:
-    return PlannedCell(**_fields(cell, Cell), number=number)
-
-
-def _fields(value: Result | CellResult, kind: type[BenchmarkTable] | type[Cell]) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in kind.__struct_fields__}
+    return by_name(PlannedCell, cell, reason=None, round=None, number=number)
 
 
 def _only(plan: Plan, wanted: Collection[CellId]) -> Iterator[PlannedTable]:

@@ -68,5 +68,5 @@ def _disagreements(cell: CellResult) -> Iterator[str]:
             yield f"a part of it has {len(part.samples)} samples, and it has {count}"
         if not 0 <= part.transfer < transfers:
             yield f"a part of it is of transfer {part.transfer}, and it has {transfers}"
-    if len({len(times.seconds) for times in cell.iterations}) > 1:
+    if len({len(times.samples) for times in cell.iterations}) > 1:
         yield "its ranks have different numbers of iterations"

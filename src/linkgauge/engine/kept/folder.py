@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from errno import EACCES, ENOTDIR
+from contextlib import suppress
 from pathlib import Path
 
 from linkgauge.engine.plan import Plan, able
@@ -88,9 +88,14 @@ def check_writable(out: Path) -> None:
     """Raises InputError if results cannot be written to this folder, or if it is not there and
     cannot be created."""
     there = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
-    code = 0 if os.access(there, os.W_OK | os.X_OK) else EACCES
-    if code := code if there.is_dir() else ENOTDIR:
-        raise _unwritable(out, OSError(code, os.strerror(code), str(there)))
+    probe = there / f".linkgauge-{os.getpid()}"
+    try:
+        probe.mkdir(exist_ok=True)  # root may write where a file system refuses it
+        with suppress(FileNotFoundError):  # another host has a process of this number
+            probe.rmdir()
+    except OSError as error:
+        named = OSError(error.errno, error.strerror, str(there))
+        raise _unwritable(out, named) from error
 
 
 def _unwritable(out: Path, error: OSError) -> InputError:

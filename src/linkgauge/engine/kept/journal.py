@@ -21,8 +21,9 @@ from typing import BinaryIO, Literal, Protocol, TypeVar
 import msgspec
 
 from linkgauge.engine.visits import CellAt, Visits
+from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.result import (
-    BenchmarkTable,
+    SCHEMA,
     CellResult,
     PlannedTable,
     Result,
@@ -32,7 +33,8 @@ from linkgauge.model.documents.result import (
 from linkgauge.model.errors import DeviceBusy, InputError, ResultsError
 from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.hardware.machine import Machine
-from linkgauge.model.kernel_log import KernelLog, joined
+from linkgauge.model.joining import joined_known
+from linkgauge.model.kernel_log import KernelLog
 from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.operations.busbw import average_bus
 from linkgauge.model.printable import escaped
@@ -65,6 +67,11 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
     plan: tuple[PlannedTable, ...]
     budget: Budget | None = None
     options: dict[Argument, Argument] = {}
+
+    def visits(self) -> Visits:
+        """Returns the visits of the run before its first."""
+        is_crowded = self.machine.crowd is not None
+        return Visits(self.plan, self.settings, self.budget, is_crowded=is_crowded)
 
 
 class MeasuredVisit(
@@ -105,8 +112,7 @@ class LossRecord(msgspec.Struct, frozen=True, tag_field="record", tag="lost"):
 
 
 class Resumed(msgspec.Struct, frozen=True, tag_field="record", tag="resumed"):
-    """A record that an interrupted run was resumed, with the time and the command. Visits that the
-    loss of a rank spoilt no longer count."""
+    """A record that an interrupted run was resumed, with the time and the command."""
 
     started: Time
     command: tuple[Argument, ...]
@@ -161,18 +167,14 @@ class Journal:
         return cls(path, file)
 
     @classmethod
-    def reopen(
-        cls, path: Path, take: Callable[[Iterator[Record]], Taken], *, by_force: bool = False
-    ) -> tuple[Journal, Taken]:
+    def reopen(cls, path: Path, take: Callable[[Iterator[Record]], Taken]) -> tuple[Journal, Taken]:
         """Reopens a journal after its last whole record and truncates the rest. `take` gets an
         iterator over the records. Its result is returned with the journal. Raises InputError if
-        there is no journal, and DeviceBusy while another process holds the lock. `by_force` ignores
-        the lock of a process that cannot write any more."""
+        there is no journal, and DeviceBusy while another process holds the lock."""
         try:
             with ExitStack() as undo:
                 file = undo.enter_context(path.open("r+b"))
-                if not by_force:
-                    _hold(file, path)
+                _hold(file, path)
                 lines = _WholeLines(file)
                 taken = take(records_in(lines))
                 file.truncate(lines.end)
@@ -187,9 +189,6 @@ class Journal:
 
     def append(self, record: Record) -> None:
         try:
-            if os.fstat(self._file.fileno()).st_size != self._file.tell():
-                self._is_broken = True
-                raise ResultsError(f"cannot write {self._path}: another process has ended the run")
             self._file.writelines(line_of(record))
             self._file.flush()
             if time.monotonic() - self._synced >= SYNC_SECONDS:
@@ -304,10 +303,16 @@ def opening(records: Sequence[Record]) -> Opened:
     raise InputError("the journal does not start with a run's plan")
 
 
+def read_opening(folder: Path) -> Opened:
+    """Returns the first record of the journal in this folder. Raises OSError without a journal, and
+    InputError if the journal does not start with a run's plan."""
+    with (folder / JOURNAL_FILE).open("rb") as file:
+        return opening(read_records(file.readline()))
+
+
 def visits_of(records: Sequence[Record]) -> Visits:
     """Returns the visits that these records describe, and which visits remain."""
-    opened = opening(records)
-    visits = Visits(opened.plan, opened.settings, opened.budget)
+    visits = opening(records).visits()
     for record in records:
         follow(visits, record)
     return visits
@@ -319,14 +324,6 @@ def follow(visits: Visits, record: Record) -> None:
         visits.add(record.sheet, record.cell, record.at)
     elif isinstance(record, Again):
         visits.again(record.cells)
-    elif isinstance(record, Resumed):
-        visits.restore()
-
-
-def last_part(records: Sequence[Record]) -> Sequence[Record]:
-    """Returns the records since the run was last resumed, or all records if it never was."""
-    at = max((n for n, one in enumerate(records, 1) if isinstance(one, Resumed)), default=0)
-    return records[at:]
 
 
 class MeasuredCells(Protocol):
@@ -344,23 +341,23 @@ def assemble(records: Sequence[Record], visits: MeasuredCells | None = None) -> 
     visits = visits or visits_of(records)
     measured = [visits.cells(number) for number in range(len(opened.plan))]
     left = [record.files for record in records if isinstance(record, Left)]
-    last = last_part(records)
-    ends = [record for record in last if isinstance(record, Closed)]
-    same = {*Opened.__struct_fields__} & {*Run.__struct_fields__} - {"schema", "budget"}
-    return Run(
-        **{name: getattr(opened, name) for name in same},
+    ends = [record for record in records if isinstance(record, Closed)]
+    return by_name(
+        Run,
+        opened,
+        schema=SCHEMA,
         budget=opened.budget or msgspec.UNSET,
         resumed=tuple(record.started for record in records if isinstance(record, Resumed)),
         finished=ends[-1].finished if ends else None,
         after=ends[-1].after if ends else None,
-        kernel_log=joined(record.log for record in records if isinstance(record, Logged)),
+        kernel_log=joined_known(record.log for record in records if isinstance(record, Logged)),
         results=tuple(
             result_of(sheet, cells)
             for sheet, cells in zip(opened.plan, measured, strict=True)
             if cells or not sheet.cells
         ),
         profiler_files=left[-1] if left else (),
-        lost=next((record.rank for record in last if isinstance(record, LossRecord)), None),
+        lost=next((record.rank for record in records if isinstance(record, LossRecord)), None),
     )
 
 
@@ -370,6 +367,5 @@ def result_of(sheet: PlannedTable, cells: Sequence[CellResult]) -> Result:
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None
-    shown = {name: getattr(sheet, name) for name in BenchmarkTable.__struct_fields__}
-    shown["reason"] = sheet.reason or shared
-    return Result(**shown, status=status, cells=tuple(cells), average=average_bus(cells))
+    own = {"reason": sheet.reason or shared, "status": status, "cells": tuple(cells)}
+    return by_name(Result, sheet, **own, average=average_bus(cells))

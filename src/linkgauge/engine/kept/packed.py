@@ -54,7 +54,7 @@ def _pieces(run: Run) -> Iterator[bytes | memoryview]:
     tables = [result.cells for result in run.results]
     lengths = array("I", [len(one) for cells in tables for cell in cells for one in _series(cell)])
     values = sum(lengths) * _DOUBLE
-    rows = sum(len(cell.parts) + len(cell.iterations) for cells in tables for cell in cells)
+    rows = sum(len(cell.series) for cells in tables for cell in cells)
     empty = memoryview(b"")
     whole = PackedSamples(id=run.id, lengths=_little(lengths), values=empty, summaries=empty)
     nothing, between = map(msgspec.msgpack.encode, (empty, "summaries"))
@@ -65,7 +65,7 @@ def _pieces(run: Run) -> Iterator[bytes | memoryview]:
         yield _little(array("d", chain.from_iterable(series)))
     yield between + _bytes_follow(rows * _ROW.size)
     for cells in tables:
-        figures = (_row(one) for cell in cells for one in _summaries(cell))
+        figures = (_row(one.summary) for cell in cells for one in cell.series)
         yield _little(array("d", chain.from_iterable(figures)))
 
 
@@ -75,18 +75,13 @@ def _bytes_follow(count: int) -> bytes:
     return bytes((0xC4 + size // 2,)) + count.to_bytes(size, "big")
 
 
-def file_of(content: bytes) -> SamplesFile:
-    """Returns the length and checksum by which run.json recognizes its samples.bin."""
-    return SamplesFile(len(content), sha256(content).hexdigest())
-
-
 class PackedSeries:
     """Reads the series in a samples.bin one after another. Raises InputError with the file's name
     if the file belongs to another run or does not fit the run's cells."""
 
     def __init__(self, name: object, content: bytes, of: SamplesFile, run: str) -> None:
         self._name = name
-        if file_of(content) != of:
+        if SamplesFile(len(content), sha256(content).hexdigest()) != of:
             why = _why_another(content, of, run)
             raise InputError(f"{name} {why}: copy the run again")
         try:
@@ -152,15 +147,7 @@ def _why_another(content: bytes, of: SamplesFile, run: str) -> str:
 
 def _series(cell: CellResult) -> Iterator[Sequence[float]]:
     yield cell.samples
-    for part in cell.parts:
-        yield part.samples
-    for times in cell.iterations:
-        yield times.seconds
-
-
-def _summaries(cell: CellResult) -> Iterator[Summary | None]:
-    yield from (part.summary for part in cell.parts)
-    yield from (times.summary for times in cell.iterations)
+    yield from (one.samples for one in cell.series)
 
 
 def _row(of: Summary | None) -> list[float]:

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from linkgauge.engine.visits import CellAt, Visits
 from linkgauge.model.documents.result import Run
 
 from .journal import (
     Again,
     Closed,
-    LossRecord,
     MeasuredVisit,
     Opened,
     Record,
-    Resumed,
     assemble,
     follow,
-    last_part,
     opening,
 )
 
@@ -27,8 +23,7 @@ if TYPE_CHECKING:
 
 
 class RunState(Protocol):
-    """The state of a run so far. `is_complete` says whether the run has ended without the loss of a
-    rank."""
+    """The state of a run so far. `is_complete` says whether the run has ended."""
 
     opened: Opened
 
@@ -48,10 +43,9 @@ class PreciseRun:
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
-        self.visits = Visits(opened.plan, opened.settings, opened.budget)
+        self.visits = opened.visits()
         self.is_settled = False
-        """Whether the cells in doubt (`doubted`) were already asked for."""
-        self.doubted: set[CellAt] = set()
+        """Whether the cells in doubt were already asked for."""
         self._known: list[Record] = [opened]
 
     @property
@@ -70,15 +64,10 @@ class PreciseRun:
 
     @property
     def is_complete(self) -> bool:
-        ends = {LossRecord, Closed} & {type(record) for record in last_part(self._known)}
-        return ends == {Closed} and not self.visits.lost()
+        return any(isinstance(record, Closed) for record in self._known)
 
     def add(self, record: Record) -> None:
-        if isinstance(record, Again):
-            self.is_settled = True
-            self.doubted.update(record.cells)
-        elif isinstance(record, Resumed) and self.visits.lost():  # which may come into doubt
-            self.is_settled = False
+        self.is_settled |= isinstance(record, Again)
         if not isinstance(record, MeasuredVisit):  # whose cells `visits` keeps
             self._known.append(record)
         follow(self.visits, record)

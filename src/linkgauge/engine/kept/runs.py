@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from linkgauge.machine.given import read_given
 from linkgauge.machine.host import this_host
+from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import cell_id
-from linkgauge.model.documents.result import Result, Run
+from linkgauge.model.documents.result import SCHEMA, Result, Run
 from linkgauge.model.documents.stored import SamplesFile, StoredRun
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
@@ -264,8 +265,7 @@ def _decoded(data: bytes, path: Path, beside: Mapping[str, bytes] | None) -> Run
     except (msgspec.DecodeError, UnicodeDecodeError):
         msgspec.json.decode(data, type=StoredRun, dec_hook=hook)  # names the place in the file
         raise
-    known = {name: getattr(outline, name) for name in Run.__struct_fields__ if name != "schema"}
-    return Run(**known | {"results": results})
+    return by_name(Run, outline, schema=SCHEMA, results=results)
 
 
 def _with_samples(

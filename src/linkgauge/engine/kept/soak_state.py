@@ -26,7 +26,7 @@ from linkgauge.model.documents.soak import (
     Throttling,
 )
 from linkgauge.model.hardware.inventory import Reading
-from linkgauge.model.kernel_log import joined
+from linkgauge.model.joining import joined
 from linkgauge.model.stats.sketch import Sketch
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Place
@@ -115,8 +115,7 @@ class SoakState:
             self._since = record.started, self.at
         last = self._control[-1]
         if isinstance(record, Logged) and isinstance(last, Logged):
-            both = joined((last.log, record.log))
-            self._control[-1] = Logged(both) if both is not None else record
+            self._control[-1] = Logged(joined((last.log, record.log)))
         elif not isinstance(record, Opened):
             self._control.append(record)
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import asdict, fields, replace
 
+from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.result import (
     CellResult,
     Expected,
@@ -326,8 +327,7 @@ class ResultReader:
             raise InputError(f"the cells of {of.benchmark} have more values than any run has")
         shared = _DEFAULTS | self._said(self._common.decode(of.common), of.common, of)
         cells = (self._whole(shared | self._said(self._cell.decode(c), c, of)) for c in of.cells)
-        known = {name: getattr(of, name) for name in Result.__struct_fields__}
-        return Result(**known | {"cells": tuple(cells), "texts": ()})
+        return by_name(Result, of, cells=tuple(cells), texts=())
 
     def _said(self, cell: _PackedCell, raw: msgspec.Raw, of: StoredResult) -> dict[str, Any]:
         """Returns the fields that the JSON of a cell contains, by name. A field that is absent

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from itertools import chain
-from operator import attrgetter
+from math import isfinite
 from statistics import fmean
 from typing import NamedTuple
 
 import msgspec
 
+from linkgauge.backends import hook_of_backends
 from linkgauge.backends.protocol import (
     Backend,
     CheckedGroup,
@@ -25,18 +26,17 @@ from linkgauge.backends.protocol import (
     Timing,
     Working,
     Works,
-    Wrong,
     follows,
 )
-from linkgauge.engine.workers.messages import FIRST, Visit, failed
+from linkgauge.engine.workers.messages import FIRST, Visit, failed, received
 from linkgauge.engine.workers.ranges import marked, profiled_by
-from linkgauge.model.documents.result import CellResult, Definition
+from linkgauge.model.documents.result import CellResult, Definition, RankTimes
 from linkgauge.model.errors import BackendError, LinkgaugeError, Phase, Unsupported
 from linkgauge.model.notes import Beside, Note, Profiled
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
-from .measurement import Collected, Iterations, Measurement
+from .measurement import Extra, Measurement
 from .pool import BufferPool
 from .sampler import Sample, TrackedGroup, run_once, take_samples, warm_up
 from .telemetry import sensing
@@ -139,15 +139,20 @@ def measure_together(
 ) -> Visited:
     """Measures cells in one visit, all at the same time. `on_phase` is called as each phase begins,
     and with "measure" after each sample. Errors of a cell are not raised. They become the status
-    and reason of the cell's result."""
+    and reason of the cell's result. So do all failures of a plug-in's backend."""
     together = _Together(cells, settings, on_phase, visit, known)
+    transfers = chain.from_iterable(cell.planned.transfers for cell in cells)
+    hook = hook_of_backends(transfer.engine.owner.backend for transfer in transfers)
     try:
-        return together.carry_out(pool)
+        with hook.asked(prints=True):
+            try:
+                visited = together.carry_out(pool)
+            finally:
+                pool.take_back()
+            return visited if hook.is_ours else visited._replace(cells=received(visited.cells))
     except LinkgaugeError as error:
         if len(cells) == 1 or cells[0].planned.at_once:
             return Visited(tuple(failed(cell.planned, together.phase, error) for cell in cells))
-    finally:
-        pool.take_back()
     # One failing cell must not cost the others: measure each alone.
     alone = (measure_together([cell], settings, pool, on_phase, visit, known) for cell in cells)
     return Visited(tuple(result for one in alone for result in one.cells))
@@ -219,15 +224,11 @@ class _Together:
                 last = run_once(group, 1)  # staging buffers now hold their final content
             times = self._iterations(group, sample)
             self._enter("verify")
-            wrong = self._wrong(group)
-            done = group.done() if follows(group, Working) else None  # type: ignore[type-abstract]
-            collected = Collected(times, self._wrong_elements(group), done)
+            extra = self._extra(group, times)
             split = self._split((*taken.timings, last))
             notes = tuple(self._notes())
             results = tuple(
-                cell.report(
-                    taken, own[:-1], own[-1], sensed.readings(cell.devices), notes, wrong, collected
-                )
+                cell.report(taken, own[:-1], own[-1], sensed.readings(cell.devices), notes, extra)
                 for cell, own in zip(self._cells, split, strict=True)
             )
             for cell, result in zip(self._cells, results, strict=True):
@@ -288,31 +289,35 @@ class _Together:
         return msgspec.structs.replace(group.pace, laps=1)
 
     def _check(self, timings: Sequence[Timing]) -> None:
-        spans, seconds = (map(attrgetter(name), timings) for name in ("span", "seconds"))
-        if min(spans) <= 0 or min(chain.from_iterable(seconds)) <= 0:
+        times = [one for timing in timings for one in (timing.span, *timing.seconds)]
+        if not isfinite(sum(times)):
+            raise BackendError("timing", "the backend's clock gave no finite number of seconds")
+        if min(times) <= 0:
             raise BackendError("timing", "too short for the clock: raise --loops")
 
-    def _wrong(self, group: Group) -> str | None:
-        """Returns a sentence about wrong computed values, or None if there are none or nothing is
-        verified."""
+    def _extra(self, group: Group, times: tuple[RankTimes, ...]) -> Extra:
+        """Returns what the group shows in addition to the samples. Values are checked only if
+        anything is verified."""
+        problem, wrong = None, None
         if self._settings.verify and follows(group, CheckedGroup):  # type: ignore[type-abstract]
-            return group.mismatch()
-        return None
+            problem = group.mismatch()
+        if self._cells[0].verifies and follows(group, CollectingGroup):  # type: ignore[type-abstract]
+            found = group.check()
+            wrong = found.count
+            elements = "1 element is" if wrong == 1 else f"{wrong} elements are"
+            if wrong and problem is None:
+                problem = f"{elements} wrong, first element {found.first} of rank {found.rank}"
+        done = group.done() if follows(group, Working) else None  # type: ignore[type-abstract]
+        return Extra(problem, times, wrong, done)
 
-    def _iterations(self, group: Group, sample: Sample) -> Iterations:
+    def _iterations(self, group: Group, sample: Sample) -> tuple[RankTimes, ...]:
         """Returns the times of single iterations of a collective."""
         if not follows(group, CollectingGroup):  # type: ignore[type-abstract]
             return ()
         each = max(sample.seconds / sample.loops, 1e-9)
         most = int(ITERATION_SECONDS / each)
-        return group.iterations(max(LEAST_ITERATIONS, min(most, MOST_ITERATIONS)))
-
-    def _wrong_elements(self, group: Group) -> Wrong | None:
-        """Returns the wrong elements of a collective's result. Returns None if nothing is
-        verified."""
-        if self._cells[0].verifies and follows(group, CollectingGroup):  # type: ignore[type-abstract]
-            return group.check()
-        return None
+        taken = group.iterations(max(LEAST_ITERATIONS, min(most, MOST_ITERATIONS)))
+        return tuple(RankTimes(*own) for own in enumerate(taken))
 
     def _split(self, timings: Sequence[Timing]) -> list[list[Timing]]:
         """Splits the timings by cell."""

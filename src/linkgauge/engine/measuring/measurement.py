@@ -7,6 +7,8 @@ from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
 
+import msgspec
+
 from linkgauge.backends.protocol import (
     RESULTS,
     Backend,
@@ -14,10 +16,11 @@ from linkgauge.backends.protocol import (
     Copy,
     Pattern,
     Timing,
-    Wrong,
     seed_of,
 )
 from linkgauge.engine.workers.ranges import range_name
+from linkgauge.model import joining
+from linkgauge.model.by_name import by_name
 from linkgauge.model.counters import total
 from linkgauge.model.documents.result import (
     CellResult,
@@ -49,26 +52,14 @@ LARGE_CHASE = 64 << 20
 average out."""
 
 
-Iterations = Sequence[tuple[float, ...]]
-"""The seconds of single iterations, by rank."""
+class Extra(msgspec.Struct, frozen=True):
+    """What a visit measured in addition to its samples, in the fields of the cell's result that
+    hold it. `problem` is a sentence about wrong values, or None."""
 
-
-class Collected(NamedTuple):
-    """Results of a visit in addition to its samples. `iterations` are a collective's times by rank,
-    `wrong` its wrong elements, and `work` the results of an AI workload."""
-
-    iterations: Iterations = ()
-    wrong: Wrong | None = None
+    problem: str | None = None
+    iterations: tuple[RankTimes, ...] = ()
+    wrong: int | None = None
     work: WorkDone | None = None
-
-    @property
-    def problem(self) -> str | None:
-        """A sentence about the wrong elements, or None if there are none."""
-        if self.wrong is None or not self.wrong.count:
-            return None
-        count, rank, first = self.wrong.count, self.wrong.rank, self.wrong.first
-        elements = "1 element is" if count == 1 else f"{count} elements are"
-        return f"{elements} wrong, first element {first} of rank {rank}"
 
 
 class _Compared(NamedTuple):
@@ -297,7 +288,7 @@ class Measurement:
                     continue
                 at = backend.first_mismatch(buffer, copy.size, pattern, copy.seed)
                 if at is not None:
-                    yield f"{copy.transfer}: {buffer.memory} is wrong at byte {at} of {copy.size}"
+                    yield f"{copy.transfer}: {buffer.memory} is wrong at byte {at:d} of {copy.size}"
 
     def report(
         self,
@@ -306,48 +297,32 @@ class Measurement:
         last: Timing,
         readings: tuple[Reading, ...],
         notes: Sequence[Note],
-        wrong: str | None = None,
-        collected: Collected = Collected(),  # noqa: B008
+        extra: Extra,
     ) -> CellResult:
         """Compares the copied bytes, and returns the cell's result. `timings` are the samples.
-        `last` is the timing of the transfers that wrote the bytes last. `wrong` describes an error
-        that is already known. `collected` has the other results of a collective or workload."""
-        planned = self.planned
-        wrong = wrong or collected.problem
-        problem = wrong or (next(self._mismatches(last), None) if self.verifies else None)
+        `last` is the timing of the transfers that wrote the bytes last."""
+        problem = extra.problem
+        if self.verifies:
+            problem = problem or next(self._mismatches(last), None)
         definition = self.definition or definition_of(self.planned, timings)
-        figures = self.figures(timings, taken.loops, definition)
         placements = tuple(buffer.placement() for buffer in self._buffers())
-        locks = [placement.locked for placement in placements if placement.locked is not None]
-        return CellResult(
-            planned.row,
-            planned.column,
-            planned.transfers,
-            planned.report,
-            "fail" if problem else "pass",
-            problem,
+        return by_name(
+            CellResult, extra, taken, self.planned,
+            status="fail" if problem else "pass",
+            reason=problem,
+            kind="wrong-bytes" if problem else None,
             notes=tuple(dict.fromkeys((*notes, *self._notes()))),
             bytes=self.planned.bytes_reported(self._size),
-            loops=taken.loops,
             verified=problem is None if self.verifies else None,
-            locked=all(locks) if locks else None,
+            locked=joining.all_known(placement.locked for placement in placements),
             placement=placements,
-            samples=figures,
+            samples=self.figures(timings, taken.loops, definition),
             visits=(taken.gates,),
-            seconds=taken.seconds,
             parts=tuple(self._parts(taken.loops, timings, definition)) if self._has_parts else (),
             readings=readings,
             definition=definition,
-            kind="wrong-bytes" if problem else None,
-            operation=planned.operation,
-            workload=planned.workload,
             counters=total(timing.counters for timing in timings),
-            cpu_seconds=taken.cpu_seconds,
-            wrong=collected.wrong.count if collected.wrong is not None else None,
-            iterations=tuple(RankTimes(*own) for own in enumerate(collected.iterations)),
-            work=collected.work,
-            round=planned.round,
-        )
+        )  # fmt: skip
 
     def _buffers(self) -> Iterator[Buffer]:
         for copy in self.copies:

@@ -5,26 +5,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache
-from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
 
-from linkgauge.model.counters import total
 from linkgauge.model.documents.result import (
     CellResult,
-    Interval,
-    RankTimes,
     Status,
     Stopped,
     TransferFigure,
 )
-from linkgauge.model.load import joined as joined_loads
+from linkgauge.model.joining import Known, joined
 from linkgauge.model.notes import Imprecise, NotRevisited
 from linkgauge.model.settings import VISIT_SECONDS, Settings
 from linkgauge.model.stats.intervals import COVERAGE, Estimate, estimates
 from linkgauge.model.stats.modes import cut, groups, split
-from linkgauge.model.stats.summary import Summary, median_interval, relative_error, summarize
+from linkgauge.model.stats.summary import (
+    Interval,
+    Summary,
+    median_interval,
+    relative_error,
+    summarize,
+)
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import Better
 
@@ -76,10 +78,11 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
     bytes in any visit fail the cell. A cell that was skipped in a later visit keeps the figures of
     the earlier visits."""
     settings = settings.of(cells[0][0]) if cells else settings
-    series: _Series = {}
-    joined = [_join([_with_gates(visit) for visit in visits], series) for visits in cells]
-    shown = list(map(_shown, joined))
-    unlike = dict(zip(shown, joined, strict=True))
+    gated = [[_with_gates(visit) for visit in visits] for visits in cells]
+    known_fields: Known = {}
+    whole = [_join(visits, known_fields) for visits in gated]
+    shown = list(map(_shown, whole))
+    unlike = dict(zip(shown, whole, strict=True))
     borders = {
         of: split(cell.samples, _gates(cell), tuple(map(sum, cell.visits)))
         for of, cell in unlike.items()
@@ -87,9 +90,9 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
     counted = {of: _counted(cell, borders[of]) for of, cell in unlike.items()}
     # A fixed number of samples means one visit, which shows nothing about variation between visits.
     varies = settings.samples is None
-    known = estimates([counted[of] for of in shown]) if varies else [None] * len(joined)
+    known = estimates([counted[of] for of in shown]) if varies else [None] * len(whole)
     parts: Sequence[Sequence[Estimate | None]]
-    parts = _part_estimates(joined) if varies else [[None] * len(cell.parts) for cell in joined]
+    parts = _part_estimates(whole) if varies else [[None] * len(cell.parts) for cell in whole]
     estimated = dict(zip(shown, zip(known, parts, strict=True), strict=True))
     # The parts of alike cells may come in another order, and have the same samples.
     summed = cache(summarize)
@@ -100,18 +103,13 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
     }
     return [
         replace(cell, **figures[of]) if of in figures else cell
-        for of, cell in zip(shown, joined, strict=True)
+        for of, cell in zip(shown, whole, strict=True)
     ]
 
 
-_Series = dict[Hashable, dict[str, Any]]
-"""The samples of several visits as those of one, by what the visits showed."""
-
-
 def _shown(cell: CellResult) -> Hashable:
-    """Identifies what a cell's figures are computed from. Alike cells of a simulated machine share
-    visits, and so their figures."""
-    return id(cell.samples), id(cell.parts), cell.notes
+    """Identifies what a cell's figures are computed from."""
+    return cell.drawn, id(cell.parts), cell.notes
 
 
 def spent(*visits: CellResult) -> float:
@@ -133,69 +131,18 @@ def _with_gates(visit: CellResult) -> CellResult:
     return replace(visit, visits=((1,) * len(visit.samples),))
 
 
-def _join(visits: Sequence[CellResult], series: _Series) -> CellResult:
-    """Returns all visits of a cell as one, with the samples in order. Keeps the samples in `series`
-    for cells that share the visits."""
+def _join(visits: Sequence[CellResult], known: Known) -> CellResult:
+    """Returns all visits of a cell as one, with the samples in order. Cells that share their visits
+    share what is in `known`."""
     ended = next((visit for visit in visits if visit.status in _UNWHOLE), None)
-    if ended is not None or len(visits) == 1:
-        return ended or visits[0]
     whole = [visit for visit in visits if visit.status != "skip"]
-    if not whole:
-        return visits[0]
-    shown = tuple(map(_shown, whole))
-    if shown not in series:
-        series[shown] = _in_series(whole)
+    if ended is not None or len(visits) == 1 or not whole:
+        return ended or visits[0]
+    found = joined(whole, known)
     wrong = next((visit for visit in whole if visit.status == "fail"), whole[0])
-    skipped = (NotRevisited(visit.reason) for visit in visits if visit.status == "skip")
-    notes = (note for visit in whole for note in visit.notes)
-    seconds = [visit.seconds for visit in whole if visit.seconds is not None]
-    cpu_seconds = [visit.cpu_seconds for visit in whole if visit.cpu_seconds is not None]
-    locks = [visit.locked for visit in whole if visit.locked is not None]
-    checks = [visit.verified for visit in whole if visit.verified is not None]
-    return replace(
-        whole[0],
-        status=wrong.status,
-        reason=wrong.reason,
-        kind=wrong.kind,
-        notes=tuple(dict.fromkeys((*notes, *skipped))),
-        verified=all(checks) if checks else None,
-        locked=all(locks) if locks else None,
-        placement=tuple(dict.fromkeys(place for visit in whole for place in visit.placement)),
-        seconds=sum(seconds) if seconds else None,
-        readings=tuple(reading for visit in whole for reading in visit.readings),
-        counters=total(visit.counters for visit in whole),
-        wrong=_wrong(whole),
-        # Of some visits only (earlier versions' are unknown), it would not be of all the seconds.
-        cpu_seconds=sum(cpu_seconds) if len(cpu_seconds) == len(whole) else None,
-        load=joined_loads(visit.load for visit in whole),
-        **series[shown],
-    )
-
-
-def _in_series(visits: Sequence[CellResult]) -> dict[str, Any]:
-    """Returns the fields with the samples of these visits, in order."""
-    parts = zip(*(visit.parts for visit in visits), strict=True)
-    iterations = zip(*(visit.iterations for visit in visits), strict=True)
-    return {
-        "samples": tuple(chain.from_iterable([visit.samples for visit in visits])),
-        "visits": tuple(gates for visit in visits for gates in visit.visits),
-        "parts": tuple(map(_join_part, parts)),
-        "iterations": tuple(map(_join_rank, iterations)),
-    }
-
-
-def _join_part(parts: Sequence[TransferFigure]) -> TransferFigure:
-    return replace(parts[0], samples=tuple(chain.from_iterable([part.samples for part in parts])))
-
-
-def _join_rank(times: Sequence[RankTimes]) -> RankTimes:
-    return replace(times[0], seconds=tuple(chain.from_iterable([own.seconds for own in times])))
-
-
-def _wrong(visits: Sequence[CellResult]) -> int | None:
-    """Returns the largest number of wrong elements in a visit, or None if no visit counted them."""
-    found = [visit.wrong for visit in visits if visit.wrong is not None]
-    return max(found, default=None)
+    skipped = [NotRevisited(visit.reason) for visit in visits if visit.status == "skip"]
+    notes = tuple(dict.fromkeys((*found.notes, *skipped))) if skipped else found.notes
+    return replace(found, status=wrong.status, reason=wrong.reason, kind=wrong.kind, notes=notes)
 
 
 def _counted(cell: CellResult, border: float | None) -> list[Sequence[float]]:
@@ -259,7 +206,7 @@ def _figures(
             for part, one in zip(cell.parts, parts, strict=True)
         ),
         "iterations": tuple(
-            replace(times, summary=summarize(times.seconds, "lower")) for times in cell.iterations
+            replace(times, summary=summarize(times.samples, "lower")) for times in cell.iterations
         ),
     }
 

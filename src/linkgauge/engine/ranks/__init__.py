@@ -5,5 +5,5 @@ through `worker`. The other ranks run `member` and its `member_loop`. `commands`
 between them.
 
 If a rank dies, `member_links` notices the loss and raises RankLost. `engine/controller.py` records
-the loss in the journal as `Run.lost`, and `report/words/worst.py` shows it. If rank 0 dies, or
-there is no journal yet, `rank_zero_lost` records the loss."""
+the loss in the journal as `Run.lost`, and `report/words/worst.py` shows it. If rank 0 dies, each
+other rank names it and ends."""

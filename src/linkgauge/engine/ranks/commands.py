@@ -14,7 +14,7 @@ from linkgauge.model.hardware.machine import Device
 from linkgauge.model.ranks import Rank
 from linkgauge.model.settings import Settings
 
-PROTOCOL = 3
+PROTOCOL = 4
 """The version of the messages. Ranks understand the cards of other versions."""
 
 
@@ -33,18 +33,11 @@ class Card(msgspec.Struct, frozen=True, tag=True):
     commit: str | None = None
 
 
-class Told(msgspec.Struct, frozen=True, tag=True):
-    """States who rank 0 is, and the path of the run's journal. A member needs them if it has to
-    record the loss of rank 0. There is no answer."""
+class Admitted(msgspec.Struct, frozen=True, tag=True):
+    """Says that rank 0 has admitted the member, and who rank 0 is. The member names rank 0 if it is
+    lost. There is no answer."""
 
     first: Rank
-    journal: str | None = None
-
-
-class ShowProgress(msgspec.Struct, frozen=True, tag=True):
-    """States what the run does from now on, in words. There is no answer."""
-
-    words: str
 
 
 class Open(msgspec.Struct, frozen=True, tag=True):
@@ -89,7 +82,9 @@ class Ping(msgspec.Struct, frozen=True, tag=True):
 
 class Pong(msgspec.Struct, frozen=True, tag=True):
     """A sign of life, which answers `Ping`. Rank 0 also sends it without being asked. There is no
-    answer."""
+    answer. `waited` is how many seconds a member has waited for CPUs since it began its work."""
+
+    waited: float = 0.0
 
 
 class EndRun(msgspec.Struct, frozen=True, tag="End"):
@@ -146,8 +141,7 @@ class PartyLeft(msgspec.Struct, frozen=True, tag=True):
 
 
 Command = (
-    Told
-    | ShowProgress
+    Admitted
     | Open
     | Hold
     | ReadAccelerators

@@ -38,9 +38,9 @@ from linkgauge.machine.processes.wire import (
 )
 from linkgauge.machine.source import commit
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.ranks import LostRank, Oversubscription, Rank, RankLost
+from linkgauge.model.ranks import LostRank, Oversubscription, Rank, RankLost, lost_rank
 
-from .commands import PROTOCOL, Card, EndRun, Ping, Pong, Told, decode_reply
+from .commands import PROTOCOL, Admitted, Card, EndRun, Ping, Pong, decode_reply
 from .member_links import Links
 from .member_loop import Agent
 from .started import JOINING, LOOK_SECONDS, Processes
@@ -82,8 +82,8 @@ def _unlike(card: Card) -> str:
 
 
 def serve_as_rank(
-    launch: Launch, limit: float | None, left: Callable[[Agent, str | None], None]
-) -> Agent:
+    launch: Launch, limit: float | None, left: Callable[[LostRank | None], None]
+) -> None:
     """Joins rank 0, and serves it until the run is over. `left` is called if a rank is lost. Raises
     RankLost if rank 0 never appears."""
     seconds = join_seconds(launch, limit)
@@ -103,14 +103,12 @@ def serve_as_rank(
             host, port, token = _exchanged(launch, None)
             end = connect_there(host, port, seconds)
     except NotReached as error:
-        raise RankLost(_absent(launch, 0, str(error)), "timeout") from error
+        raise RankLost(lost_rank(0, str(error), JOINING), "timeout") from error
     with end:
         channel = Channel(end)
         channel.send(encode(card_of(launch, token)))
         patience = Patience.shared(ranks_per_cpu(launch), seconds)
-        agent = Agent(channel, launch, lambda how: left(agent, how), patience)
-        agent.serve()
-    return agent
+        Agent(channel, launch, left, patience).serve()
 
 
 def _exchanged(launch: Launch, address: tuple[str, int, bytes] | None) -> tuple[str, int, bytes]:
@@ -207,7 +205,7 @@ class Gathering:
             raise RankLost(lost)
         if is_late:
             how = f"did not appear within {seconds:g} s"
-            raise RankLost(_absent(self._launch, missing[0], how), "timeout")
+            raise RankLost(lost_rank(missing[0], how, JOINING), "timeout")
 
     def _hear(self, rank: int) -> None:
         """Reads a message from a rank that has joined, and answers a request for a sign of life.
@@ -218,10 +216,8 @@ class Gathering:
         except (EOFError, OSError, msgspec.DecodeError):
             said = None
         if not isinstance(said, Ping):
-            card = self._cards[rank]
-            raise self._problem or RankLost(
-                LostRank(rank, "ended", JOINING, card.host, card.process)
-            )
+            lost = lost_rank(rank, "ended", JOINING, _rank(self._cards[rank]))
+            raise self._problem or RankLost(lost)
         with suppress(OSError):
             channel.send(encode(Pong()))
 
@@ -258,7 +254,7 @@ class Gathering:
         self._check(card)
         self._cards[card.rank] = card
         with suppress(OSError):  # if it is gone, that is noticed next
-            channel.send(encode(Told(_rank(self._cards[0]))))
+            channel.send(encode(Admitted(_rank(self._cards[0]))))
         return card.rank
 
     def _is_of_this_launch(self, channel: Channel, card: Card) -> bool:
@@ -313,13 +309,6 @@ def _dismiss(late: Channel, deadline: float) -> bool:
         said = bool(late.receive(deadline, CARD_BYTES))
     _send_end(late)
     return said
-
-
-def _absent(launch: Launch, rank: int, how: str) -> LostRank:
-    """Describes a rank that never appeared. Its machine is known only if all ranks are on one
-    machine."""
-    host = host_name() if launch.on_one_machine else None
-    return LostRank(rank, how, JOINING, host)
 
 
 def _rank(card: Card) -> Rank:

@@ -3,15 +3,15 @@ gone.
 
 While rank 0 waits for an answer, it watches all links and notices the end of any rank. If a rank
 does not answer in time, rank 0 asks for a sign of life. A member gives a sign even during other
-work, so a member that gives none is lost.
+work, so a member that gives none is lost. A sign says how long the member has waited for CPUs: that
+time does not count.
 
 The members watch rank 0 in the same way. While rank 0 waits for answers, it gives a sign of life to
 a member that asks. Measurements run only while rank 0 waits. At all other times rank 0 gives signs
 without being asked: between two questions, and from a thread while it has other work.
 
 For a rank that is gone, RankLost is raised. `engine/controller.py` records the loss in the journal
-as `Run.lost`, and `report/words/worst.py` shows it. Before there is a journal, `rank_zero_lost`
-records the loss."""
+as `Run.lost`, and `report/words/worst.py` shows it."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from linkgauge.machine.processes.channel import (
     error_of,
 )
 from linkgauge.model.errors import BackendError, LinkgaugeError, OutcomeKind, Phase
-from linkgauge.model.ranks import LostRank, Rank, RankLost
+from linkgauge.model.ranks import Rank, RankLost, lost_rank
 
-from .commands import Command, EndRun, Meet, Ping, Pong, ShowProgress, Told, decode_reply
+from .commands import Command, EndRun, Meet, Ping, Pong, decode_reply
 
 NO_SIGN = "gives no sign of life"
 BEAT_SECONDS = 1.0
@@ -61,7 +61,7 @@ class Links:
     ) -> None:
         self.channels = dict(channels)
         self.ranks = {rank.number: rank for rank in ranks}
-        self._doing = "starting"
+        self.doing = "starting"
         self.phase: Phase = "allocate"
         """The phase of the measured cell."""
         self.lost: RankLost | None = None
@@ -78,18 +78,6 @@ class Links:
         for number, channel in self.channels.items():
             self._rank_of[channel.fileno()] = number
             self._poller.register(channel.fileno(), select.POLLIN)
-
-    @property
-    def doing(self) -> str:
-        return self._doing
-
-    @doing.setter
-    def doing(self, words: str) -> None:
-        """Sets what the run does, in words, and sends the words to all ranks. A rank needs them if
-        it has to record a loss."""
-        if words != self._doing:
-            self._doing = words
-            self.tell(ShowProgress(words))
 
     @property
     def is_over(self) -> bool:
@@ -134,7 +122,7 @@ class Links:
                 # The member of this process last: it would keep the others from being asked.
                 for rank in sorted(commands, reverse=True):
                     self._send(rank, commands[rank])
-                replies = self._gather(set(commands), self.patience.of_answer(moved))
+                replies = self._gather(commands.keys(), self.patience.of_answer(moved))
             except BaseException:
                 self._broken_off = True  # who waits next would take a late answer for its own
                 raise
@@ -174,62 +162,61 @@ class Links:
         """Returns the ranks that are not gone."""
         return {rank for rank in ranks if rank not in self.gone}
 
-    def tell(self, command: Told | ShowProgress) -> None:
-        """Sends a command without an answer to all ranks. A lost rank is noticed only at the next
-        question."""
-        with self._speaking:
-            for rank in self.all:
-                with suppress(OSError):
-                    self.channels[rank].send(encode(command))
-
     def _send(self, rank: int, command: object) -> None:
         try:
             self.channels[rank].send(encode(command))
         except OSError:
             self._lose(rank, "ended")
 
-    def _gather(self, waiting: set[int], seconds: float) -> dict[int, Done | Refused | Meet]:
+    def _gather(self, ranks: Collection[int], seconds: float) -> dict[int, Done | Refused | Meet]:
         """Returns one answer from each rank, within this many seconds. Ranks that are gone are left
-        out. Ranks that wait for a lost rank get some more time."""
+        out. Ranks that wait for a lost rank get some more time, and so do all ranks if one of them
+        waited for CPUs: the others may wait for that one."""
         replies: dict[int, Done | Refused | Meet] = {}
-        alive: set[int] = set()
-        deadline, asked = time.monotonic() + seconds, False
-        while waiting := self.there(waiting):
+        waited: dict[int, float] = {}
+        began, limit = time.monotonic(), seconds
+        deadline, asked = began + limit, False
+        while waiting := self.there(ranks) - replies.keys():
             for rank in self._readable(deadline - time.monotonic()):
                 reply = self._receive(rank, deadline)
                 if reply is None:
-                    deadline, asked = time.monotonic() + self.patience.of_settling, False
+                    began, limit = time.monotonic(), self.patience.of_settling
+                    deadline, asked = began + limit, False
                 elif isinstance(reply, (Ping, Pong, Heartbeat)):
-                    self._hear(rank, reply, alive)
+                    self._hear(rank, reply, waited)
                 elif rank in waiting:
                     waiting.remove(rank)
                     replies[rank] = reply
             if not waiting or time.monotonic() < deadline:
                 continue
-            if asked:
-                self._lose_late(waiting, alive, seconds)
-                deadline, asked = time.monotonic() + self.patience.of_settling, False
-                alive.clear()
+            if not asked:
+                waited.clear()
+                for rank in self.there(ranks):
+                    self._send(rank, Ping())
+                deadline, asked = time.monotonic() + self.patience.of_sign, True
                 continue
-            for rank in waiting:
-                self._send(rank, Ping())
-            deadline, asked = time.monotonic() + self.patience.of_sign, True
+            deadline, asked = began + limit + max(waited.values(), default=0.0), False
+            if waiting - waited.keys() or time.monotonic() >= deadline:
+                self._lose_late(waiting, waited, seconds)
+                began, limit = time.monotonic(), self.patience.of_settling
+                deadline = began + limit
         return replies
 
-    def _hear(self, rank: int, said: Ping | Pong | Heartbeat, alive: set[int]) -> None:
+    def _hear(self, rank: int, said: Ping | Pong | Heartbeat, waited: dict[int, float]) -> None:
         match said:
             case Ping():
                 self._send(rank, Pong())
             case Pong():
-                alive.add(rank)
+                waited[rank] = said.waited
             case Heartbeat():
                 self.phase, self.doing = said.phase, DOING[said.phase]
 
-    def _lose_late(self, waiting: set[int], alive: set[int], seconds: float) -> None:
+    def _lose_late(self, waiting: set[int], alive: Collection[int], seconds: float) -> None:
         """Declares ranks lost that did not answer in time. If some gave no sign of life, only these
         are lost."""
-        late = sorted(waiting - alive) or sorted(waiting)
-        how = NO_SIGN if waiting - alive else "is stuck"
+        silent = waiting.difference(alive)
+        late = sorted(silent or waiting)
+        how = NO_SIGN if silent else "is stuck"
         for rank in late if self.goes_on else late[:1]:
             self._lose(rank, f"{how} after {seconds:.3g} s", "timeout")
 
@@ -266,7 +253,7 @@ class Links:
 
     def _lose(self, rank: int, how: str, kind: OutcomeKind = "crash") -> None:
         """Declares a rank lost. Raises RankLost if that ends the run."""
-        lost = RankLost(lost_rank(self.ranks.get(rank), rank, how, self.doing), kind)
+        lost = RankLost(lost_rank(rank, how, self.doing, self.ranks.get(rank)), kind)
         if not self.goes_on or not rank:
             self.lost = lost
             raise lost from None
@@ -305,10 +292,3 @@ class Links:
                 except (EOFError, OSError):
                     left.discard(rank)
                     self._poller.unregister(self.channels[rank].fileno())
-
-
-def lost_rank(rank: Rank | None, number: int, how: str, doing: str) -> LostRank:
-    """Describes a rank that is gone."""
-    if rank is None:
-        return LostRank(number, how, doing)
-    return LostRank(number, how, doing, rank.host, rank.process, rank.memory)

@@ -5,6 +5,7 @@ and notice that rank 0 has ended or is silent."""
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import time
@@ -19,40 +20,42 @@ from linkgauge.engine.locks import hold
 from linkgauge.engine.measuring.pool import BufferPool
 from linkgauge.engine.workers.messages import Signs
 from linkgauge.engine.workers.patience import Patience
+from linkgauge.engine.workers.process import CpuWaits
 from linkgauge.engine.workers.worker import POOL_SHARE, LocalWorker
 from linkgauge.machine.host import read_host
 from linkgauge.machine.processes.channel import Channel, Done, carry_out, encode
 from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.errors import BackendError, InputError, Phase, Unsupported
+from linkgauge.model.ranks import LostRank, Rank, lost_rank
 
 from . import commands as messages
 from .commands import Command, Present, decode_command
 from .meeting import Meeting
 from .member_links import NO_SIGN
 from .spanning import SimSpanningBackend, SpanningBackend
+from .started import JOINING
 
 LEAST_PAUSE, MOST_PAUSE = 1e-4, 2e-2
 """The shortest and the longest pause, in seconds, after which an idle member advances
 communication."""
-ENDED = "ended"
-"""The loss of a rank 0 that left without a message."""
 
 
 class Agent:
     """Serves rank 0 over a channel. `left` is called if a rank is lost and this process must end.
-    Its argument says how rank 0 was lost; it is None if another rank was lost. `introduction` is
-    rank 0's first message. `doing` says in words what the run does."""
+    Its argument is the loss of rank 0; it is None if another rank was lost."""
 
     def __init__(
         self,
         channel: Channel,
         launch: Launch,
-        left: Callable[[str | None], None],
+        left: Callable[[LostRank | None], None],
         patience: Patience | None = None,
     ) -> None:
-        self.introduction: messages.Told | None = None
-        self.doing = "joining"
+        self._first: Rank | None = None
+        """Rank 0, once it has admitted this member."""
+        self._waits = CpuWaits(os.getpid())
+        """How long this process has waited for CPUs since its work began."""
         self._channel = channel
         self._launch = launch
         self._left = left
@@ -96,31 +99,32 @@ class Agent:
         except TimeoutError:
             self._lose(f"{NO_SIGN} after {self._silence:.3g} s")
         except (EOFError, OSError, msgspec.DecodeError):
-            self._lose(ENDED)
+            self._lose("ended")
 
     def _hear(self, command: Command) -> None:
         """Answers messages that need an answer at once, and queues all other commands."""
         match command:
             case messages.Ping():
-                self._send(encode(messages.Pong()))
+                self._send(encode(messages.Pong(self._waits.seconds)))
             case messages.ReadClock():
                 self._send(encode(Done(msgspec.Raw(encode(time.monotonic())))))
             case messages.Pong():
                 pass
-            case messages.Told():
-                self.introduction = command
-            case messages.ShowProgress(words):
-                self.doing = words
+            case messages.Admitted(first):
+                self._first = first
             case _:
                 self._take(command)
 
     def _take(self, command: Command) -> None:
         if self._patience and isinstance(command, messages.Open):
             self._patience = self._patience._replace(limit=command.settings.timeout)
+        if not isinstance(command, (messages.Met, messages.PartyLeft)):  # which continue a work
+            self._waits = CpuWaits(os.getpid())
         self._commands.put(command)
 
     def _lose(self, how: str) -> None:
-        self._left(how)
+        doing = JOINING if self._first is None else "controlling the run"
+        self._left(lost_rank(0, how, doing, self._first))
         self._commands.put(None)
 
     def _heard(self) -> bytes:

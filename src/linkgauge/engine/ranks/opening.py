@@ -6,17 +6,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from linkgauge.engine.controller import Observer
-from linkgauge.engine.kept.resume import Opening, alone
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import Session
 from linkgauge.engine.session import opened as opened_alone
 from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.machine.processes.launch import launched
 from linkgauge.model.errors import InputError
-from linkgauge.model.settings import Settings
 
 
 @contextmanager
@@ -36,7 +32,7 @@ def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[
     if launch.rank:
         from .member import take_part  # which loads backends
 
-        sys.exit(take_part(launch, request))
+        sys.exit(take_part(launch, request.settings.timeout))
     from .rank_zero import opened_by_rank_zero
 
     with opened_by_rank_zero(launch, request) as session:
@@ -55,25 +51,3 @@ def _check(request: RunRequest) -> None:
         )
     if request.settings.parallel_pairs:
         raise InputError("--parallel-pairs works with one process only")
-
-
-@contextmanager
-def resuming(
-    folder: Path, observer: Observer, *, limit: float | None, wait: bool
-) -> Iterator[tuple[Opening, int]]:
-    """Yields a function that opens workers for `engine.kept.resume.go_on`, and the number of
-    processes. These are one process, or all ranks of the launch. All ranks must appear within
-    `limit` seconds. Ranks other than 0 take part in the run and end with SystemExit. Raises
-    RankLost if a rank does not appear."""
-    launch = launched()
-    if launch.size == 1:
-        yield alone, 1
-        return
-    if launch.rank:
-        from .member import take_part
-
-        sys.exit(take_part(launch, RunRequest(settings=Settings((), timeout=limit))))
-    from .rank_zero import gathered_to_go_on
-
-    with gathered_to_go_on(launch, folder, observer, limit=limit, wait=wait) as opening:
-        yield opening, launch.size

@@ -20,7 +20,7 @@ from linkgauge.machine.processes.launch import (
 )
 from linkgauge.machine.tree import ROOT, Root, names_in, read_bytes
 from linkgauge.model.errors import InputError
-from linkgauge.model.ranks import LostRank
+from linkgauge.model.ranks import LostRank, Rank, lost_rank
 
 LOOK_SECONDS = 1.0
 """Interval at which processes are looked for."""
@@ -63,7 +63,9 @@ class Processes:
         if not ended:
             return None
         rank = min(ended)
-        return LostRank(rank, "ended", JOINING, host_name(), self._seen.get(rank))
+        process = self._seen.get(rank)
+        known = None if process is None else Rank(rank, host_name(), process)
+        return lost_rank(rank, "ended", JOINING, known)
 
     def living(self) -> dict[int, int]:
         """Returns the process of each rank that has one, by rank."""
@@ -72,10 +74,6 @@ class Processes:
             if (rank := self.rank_of(process)) is not None:
                 found[rank] = process
         return found
-
-    def is_stopped(self, process: int) -> bool:
-        """Whether a process is stopped (by a signal or a debugger)."""
-        return status_of(self._root, process).get("State", "").startswith(("T", "t"))
 
     def rank_of(self, process: int) -> int | None:
         """Returns the number of the launch's rank that runs in this process, or None."""

@@ -33,7 +33,7 @@ from linkgauge.model.settings import Profiler, Settings, Tried
 from linkgauge.model.transfer import NIC_ENGINES, Transfer
 
 from .clocks import compare
-from .commands import Hold, Open, Present, ReadAccelerators, TakePart, Told
+from .commands import Hold, Open, Present, ReadAccelerators, TakePart
 from .gathering import Gathering
 from .meeting import Meetings
 from .passages import FOUNDED, SHARE
@@ -179,11 +179,6 @@ class ClusterWorker:
                     tell(f"waiting: {busy}")
                     reported = True
                 time.sleep(AGAIN_SECONDS)
-
-    def keep(self, journal: Path) -> None:
-        """Sends the journal's path to all ranks. A rank needs it if it has to record the loss of
-        rank 0."""
-        self.links.tell(Told(self.links.ranks[0], str(journal.resolve())))
 
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST

@@ -11,6 +11,8 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.machine.processes.channel import encode, value_of
+from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.result import CellResult, PlannedCell, Status
 from linkgauge.model.errors import LinkgaugeError, OutcomeKind, Phase, TookTooLong, Unsupported
 from linkgauge.model.hardware.inventory import Inventory
@@ -125,16 +127,8 @@ def unmeasured(
     planned: Cell, status: Status, reason: str, kind: OutcomeKind, phase: Phase | None = None
 ) -> CellResult:
     """Returns the result of a cell that has no figures, with the reason and the phase."""
-    place = planned.row, planned.column, planned.transfers, planned.report
-    return CellResult(
-        *place,
-        status,
-        reason,
-        operation=planned.operation,
-        workload=planned.workload,
-        kind=kind,
-        phase=phase,
-    )
+    known = {"status": status, "reason": reason, "kind": kind, "phase": phase, "round": None}
+    return by_name(CellResult, planned, **known)
 
 
 def skipped_by_plan(planned: PlannedCell) -> CellResult | None:
@@ -165,6 +159,12 @@ def beside_unable(
     if able := [at for at in range(len(cells)) if at not in results]:
         results |= dict(zip(able, measure(tuple([cells[at] for at in able])), strict=True))
     return tuple([results[at] for at in range(len(cells))])
+
+
+def received(cells: tuple[CellResult, ...]) -> tuple[CellResult, ...]:
+    """Returns results as another process receives them. Raises an exception if a value has a type
+    that cannot be sent."""
+    return value_of(msgspec.Raw(encode(cells)), tuple[CellResult, ...])
 
 
 def refused(planned: PlannedCell, error: LinkgaugeError) -> CellResult:

@@ -71,8 +71,8 @@ class WorkerProcess(Process):
         self.output = Output() if output is None else output
         self.standing = Heartbeat()
         """The last state that the worker reported."""
-        self._waited: dict[str, float] = {}
-        """The seconds that each of the worker's threads had waited for a CPU at the last check."""
+        self._waits: CpuWaits | None = None
+        """How long the worker has waited for CPUs since the last command."""
         super().__init__("linkgauge.engine.workers.child", surroundings, self.output.descriptor)
 
     @property
@@ -89,7 +89,7 @@ class WorkerProcess(Process):
 
     def ask(self, command: object) -> None:
         self.standing = Heartbeat()
-        self._waited = waits_for_cpu(self._pid)
+        self._waits = CpuWaits(self._pid)
         super().ask(command)
 
     def result(
@@ -116,10 +116,9 @@ class WorkerProcess(Process):
         return self.answer(kind, None if left is None else partial(remaining, left), hear)
 
     def _starved(self) -> float:
-        """Returns how many seconds the worker has waited for a CPU since the last command."""
-        waits = waits_for_cpu(self._pid)
-        since = (wait - self._waited.get(thread, 0.0) for thread, wait in waits.items())
-        return min(max(since, default=0.0), STARVED)
+        """Returns how many seconds the worker has waited for a CPU since the last command, at most
+        `STARVED`."""
+        return 0.0 if self._waits is None else min(self._waits.seconds, STARVED)
 
 
 class BriefWorker(WorkerProcess):
@@ -137,6 +136,21 @@ def early_worker(*, brief: bool) -> Iterator[WorkerProcess]:
     """Starts a worker that loads while the rest of this process loads."""
     with closing(BriefWorker() if brief else WorkerProcess()) as worker:
         yield worker
+
+
+class CpuWaits:
+    """How long a process has waited for CPUs since this object was made."""
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+        self._before = waits_for_cpu(process)
+
+    @property
+    def seconds(self) -> float:
+        """The seconds of the thread that has waited longest."""
+        waits = waits_for_cpu(self._process)
+        since = (wait - self._before.get(thread, 0.0) for thread, wait in waits.items())
+        return max(since, default=0.0)
 
 
 def waits_for_cpu(process: int, root: Root = ROOT) -> dict[str, float]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from linkgauge.backends import SIMULATED, hook_of_backend
+from linkgauge.backends import SIMULATED, hook_of_backend, hook_of_backends
 from linkgauge.hooks import watched
 from linkgauge.machine.processes.process import ProcessLost
 from linkgauge.model.documents.result import CellResult, PlannedCell
@@ -338,11 +338,7 @@ class _Watch:
     """Watches how long a cell may still take, from its progress."""
 
     def __init__(
-        self,
-        cells: Sequence[PlannedCell],
-        size: int,
-        settings: Settings,
-        most: float | None = None,
+        self, cells: Sequence[PlannedCell], size: int, settings: Settings, most: float | None = None
     ) -> None:
         self._settings = settings
         self._most = math.inf if most is None else most
@@ -388,10 +384,12 @@ class _Watch:
     def verdict(self, cell: PlannedCell, lost: ProcessLost, at: Heartbeat) -> CellResult:
         """Returns the result of a cell whose worker was lost. `at` is the last known state of the
         worker."""
+        hook = hook_of_backends(transfer.engine.owner.backend for transfer in cell.transfers)
+        whose = "" if hook.is_ours else f"{hook}: "
         if lost.kind != "timeout":
-            return failed(cell, at.phase, lost)
+            return failed(cell, at.phase, ProcessLost(f"{whose}{lost}", lost.kind))
         took = time.monotonic() - (at.begun or self._asked)
-        what = failure_reason(cell, at.phase, f"still running after {took:.3g} s")
+        what = failure_reason(cell, at.phase, f"{whose}still running after {took:.3g} s")
         return unmeasured(cell, "timeout", what, lost.kind, at.phase)
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 import linkgauge
 from linkgauge import __version__
-from linkgauge.backends import devices_of, glance, hook_of_backend, open_backend
+from linkgauge.backends import devices_of, glance, hook_of_backend, hook_of_backends, open_backend
 from linkgauge.backends.glance import Glance
 from linkgauge.backends.protocol import Backend, Tuner, follows
 from linkgauge.backends.readiness import Readies
@@ -193,7 +193,9 @@ class LocalWorker:
         def make(
             cell: PlannedCell,
         ) -> None:  # a backend refuses, or a driver fails at its first call
-            made.append(Measurement(cell, size, self._settings, self._backends_for(cell)))
+            owners = (transfer.engine.owner.backend for transfer in cell.transfers)
+            with hook_of_backends(owners).asked(prints=True):
+                made.append(Measurement(cell, size, self._settings, self._backends_for(cell)))
 
         def measure(able: Sequence[PlannedCell]) -> tuple[CellResult, ...]:
             key = tuple(cell.number for cell in able), size
@@ -226,8 +228,7 @@ class LocalWorker:
         refuses a transfer."""
         backends = [self._backend(name) for name in backends_of(cell.transfers)]
         for backend, transfer in zip(backends, cell.transfers, strict=True):
-            with hook_of_backend(backend.name).asked():
-                refusal = backend.refusal(transfer)
+            refusal = backend.refusal(transfer)
             if refusal is not None:
                 raise refusal if isinstance(refusal, Unsupported) else Unsupported(refusal)
         for backend in backends:
@@ -243,7 +244,8 @@ class LocalWorker:
         if not isinstance(backend, Tuner):
             return False
         other = None if peer is None else parse_memory(peer).index
-        backend.tune(place.index or 0, other, on_trial)
+        with hook_of_backend(place.backend).asked(prints=True):
+            backend.tune(place.index or 0, other, on_trial)
         return True
 
     def find_buffer(self, node: int, least: int, most: int) -> int:
@@ -255,7 +257,7 @@ class LocalWorker:
 
     def release(self) -> None:
         """Frees the buffers kept for later cells."""
-        self._pool.free_idle()
+        hook_of_backends(self._backends).tried(self._pool.free_idle, None)
 
     def keep_output(self, folder: Path) -> None:
         """Does nothing, because this worker prints where its process prints."""

@@ -55,6 +55,11 @@ class Case(msgspec.Struct, frozen=True, eq=False):
         return spoken(self.result, self.cell)
 
     @property
+    def figure(self) -> float:
+        """Returns the cell's figure, or 0 without one."""
+        return self.cell.headline or 0.0
+
+    @property
     def times(self) -> tuple[float, ...]:
         """Returns the samples as times of the same work. Bandwidths are replaced by their
         reciprocals. A share of hidden time has no times."""

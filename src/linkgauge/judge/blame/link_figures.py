@@ -18,7 +18,6 @@ from linkgauge.model.units import BANDWIDTH
 _WHOLE = 0.999
 """The least share of a transfer's bytes that a link must carry for its figure to count for the
 link. Shares add up to 1 except for rounding."""
-_MARKING = ("fail", "warn")
 
 
 class Best(msgspec.Struct, frozen=True):
@@ -107,7 +106,7 @@ def blames(findings: Iterable[Finding]) -> dict[str, Finding]:
     of the name."""
     found: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda one: one.severity != "fail"):
-        if finding.severity in _MARKING:
+        if finding.is_grave:
             found.setdefault(_name(finding.about), finding)
     return found
 

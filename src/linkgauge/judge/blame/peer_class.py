@@ -17,7 +17,7 @@ import msgspec
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 
-from .relative_rates import RelativeRate, median_of
+from .relative_rates import RelativeRate
 
 SPARED = 0.004
 """The cost of a cell that touches the blamed part and is not slow, in squared logarithms (6 % off).
@@ -96,7 +96,7 @@ class PeerClass:
         self.members = sorted(members, key=lambda m: -m.relative)
         self.slow = frozenset(at for at, m in enumerate(self.members) if m.slow)
         self._is_low = any(m.low for m in self.members)
-        self._logs = [math.log(median_of(m.case)) for m in self.members]
+        self._logs = [math.log(m.case.figure) for m in self.members]
         self.weights = [m.weight for m in self.members]
         # Of the slow ones nothing, so that sums are of those that are well.
         self._well = [0.0 if m.slow else m.weight for m in self.members]

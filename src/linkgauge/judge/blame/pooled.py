@@ -19,7 +19,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.stats.student import two_sided
 
-from .relative_rates import RelativeRate, median_of, noise_of, scatter_of
+from .relative_rates import RelativeRate, noise_of, scatter_of
 from .slow_model import weighted_median
 
 LEAST = 0.025
@@ -106,7 +106,7 @@ def _each(rates: Sequence[RelativeRate], parts: frozenset[Part]) -> Iterator[Los
     noise: dict[Hashable, frozenset[str]] = {}
     met_by = cache(parts.intersection)
     for each in rates:
-        key, log = each.case.peers, math.log(median_of(each.case))
+        key, log = each.case.peers, math.log(each.case.figure)
         logs[key].append(log)
         if key not in noise:
             noise[key] = noise_of(each.case.touched)

@@ -8,6 +8,7 @@ import math
 import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from operator import attrgetter
 from statistics import NormalDist
 
 import msgspec
@@ -82,9 +83,11 @@ def relative_rates(evidence: Evidence) -> list[RelativeRate]:
     classes = grouped(
         (case.peers, case)
         for case in timed_cases_of(evidence)
-        if case.peers and case.result.better == "higher" and median_of(case)
+        if case.peers and case.result.better == "higher" and case.figure
     )
-    ordered = [tuple(sorted(peers, key=median_of, reverse=True)) for peers in classes.values()]
+    ordered = [
+        tuple(sorted(peers, key=attrgetter("figure"), reverse=True)) for peers in classes.values()
+    ]
     scatters = {case: scatter_of(case) for peers in ordered for case in peers}
     usual = _usual_scatter(scatters)
     # Few samples may lie close together by chance, far from the median of many.
@@ -97,7 +100,7 @@ def _beside_each_other(
 ) -> Iterator[RelativeRate]:
     """Compares cells that should be equal, the fastest first. The scatter of each is at least that
     of its parts' cells. All cells get the highest expectation among them."""
-    top = math.log(median_of(peers[0]))
+    top = math.log(peers[0].figure)
     deviations = NormalDist().inv_cdf(1 - _CHANCE / 2 / len(peers))
     scatters = [scatter_of_each[case] for case in peers]
     usual = statistics.median(scatters) if len(peers) >= _MANY else 0.0
@@ -110,13 +113,13 @@ def _beside_each_other(
         bool(expected) and _is_low(case, expected, error)
         for case, error in zip(peers, errors, strict=True)
     ]
-    logs = [math.log(median_of(case)) - top for case in peers]
+    logs = [math.log(case.figure) - top for case in peers]
     # If one is low that is as fast as the fastest, all are.
     all_low = any(is_low and log > math.log(SLOW) for is_low, log in zip(low, logs, strict=True))
-    lowest = median_of(peers[0]) * math.exp(-errors[0])
+    lowest = peers[0].figure * math.exp(-errors[0])
     for case, log, is_low, error in zip(peers, logs, low, errors, strict=True):
         slow = is_low or _highest(case, error) < SLOW * lowest
-        share = math.log(median_of(case) / expected) if expected else 0.0
+        share = math.log(case.figure / expected) if expected else 0.0
         yield RelativeRate(
             case,
             min(log, share) if all_low else log,
@@ -137,21 +140,17 @@ def _expected(case: Case) -> float:
     return 0.0 if expected is None or expected.measured else expected.achievable or 0.0
 
 
-def median_of(case: Case) -> float:
-    return case.cell.summary.median if case.cell.summary else 0.0
-
-
 def _is_low(case: Case, expected: float, error: float) -> bool:
     """Whether the cell's median is clearly lower than expected. If the samples vary, the upper end
     of the median's interval must be low, too."""
     if case.cell.verdict != "low" or error < _STEADY:
         return case.cell.verdict == "low"
-    bound = LOW if median_of(case) >= LOOSE * expected else LOOSE
+    bound = LOW if case.figure >= LOOSE * expected else LOOSE
     return _highest(case, error) < bound * expected
 
 
 def _highest(case: Case, error: float) -> float:
-    return median_of(case) * math.exp(error)
+    return case.figure * math.exp(error)
 
 
 def scatter_of(case: Case) -> float:
@@ -242,7 +241,7 @@ def lost_parts(
             continue
         own = sorted((lost[case.number].share, case.name, case) for case in cause.cases)
         share, lowest = statistics.median(each[0] for each in own), own[0][2]
-        of = f"{figure(median_of(lowest))} of {figure(lost[lowest.number].figure)}"
+        of = f"{figure(lowest.figure)} of {figure(lost[lowest.number].figure)}"
         who, of = (
             (f"{count_of(len(own))} through it reach", f"{lowest.name} {of}")
             if own[1:]

@@ -22,7 +22,7 @@ from .causes import Blame, fewest, remembered, suspects
 from .counters import slowed, troubled
 from .peer_class import SPARED, Suspect
 from .pooled import losses
-from .relative_rates import SLOW, RelativeRate, alone, lost_parts, median_of, relative_rates, shows
+from .relative_rates import SLOW, RelativeRate, alone, lost_parts, relative_rates, shows
 from .slow_model import Model
 
 FAR = 0.75
@@ -97,7 +97,7 @@ _ONE = 1.03
 
 def _fits_one_link(each: RelativeRate, evidence: Evidence) -> bool:
     """Whether each transfer is no faster than one of the parallel links on its way."""
-    rate = median_of(each.case) / len(each.case.cell.transfers)
+    rate = each.case.figure / len(each.case.cell.transfers)
     bundles = [
         bundle
         for one in each.case.cell.transfers
@@ -295,7 +295,7 @@ def _reach(which: str, share: float, slow: Sequence[RelativeRate]) -> str:
     """Returns how slow the cells are, in words: `device_local_copy sim:3 reaches 62% of its peers`.
     `which` describes the cells if there are several."""
     lowest = min(slow, key=_log)
-    by_peers = lowest.log >= math.log(median_of(lowest.case) / median_of(lowest.fastest)) - 1e-9
+    by_peers = lowest.log >= math.log(lowest.case.figure / lowest.fastest.figure) - 1e-9
     if len(slow) == 1:
         who, peers = f"{lowest.case.name} reaches", "its peers"
     else:

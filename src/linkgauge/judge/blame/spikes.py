@@ -146,7 +146,11 @@ def by_moment(cells: Iterable[Steadiness]) -> Iterator[tuple[Hashable, Sequence[
 
 
 def _steadiness(cases: tuple[Case, ...]) -> tuple[Steadiness, ...]:
-    measured = [(_shown(case), case) for case in cases if case.cell.status in ("pass", "fail")]
+    measured = [
+        ((id(case.result), case.cell.drawn), case)
+        for case in cases
+        if case.cell.status in ("pass", "fail")
+    ]
     relative = {
         of: (case, _relative(times))
         for of, case in dict(measured).items()
@@ -171,12 +175,6 @@ def _steadiness(cases: tuple[Case, ...]) -> tuple[Steadiness, ...]:
         if cell.seconds and not cell.spikes
     }
     return tuple(replace(again.get(of, known[of]), case=case) for of, case in shown)
-
-
-def _shown(case: Case) -> tuple[int, int]:
-    """Identifies the samples of a cell. Alike cells of a simulated machine share them, and so
-    everything that is computed from them."""
-    return id(case.result), id(case.cell.samples)
 
 
 def _relative(times: Sequence[float]) -> array[float]:

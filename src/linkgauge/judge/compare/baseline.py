@@ -10,9 +10,9 @@ from statistics import median
 from typing import Literal
 
 import msgspec
-from msgspec.structs import asdict
 
 from linkgauge.machine.given import read_given
+from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import decode_hook
@@ -78,10 +78,9 @@ def _cell(
     cell: CellFigure, by_run: Logs, runs: Sequence[RunFigures], deviation: float | None
 ) -> BaselineCell:
     logs = by_run.values()
-    return BaselineCell(
-        **asdict(cell.id),
-        unit=cell.unit,
-        better=cell.better,
+    return by_name(
+        BaselineCell,
+        cell,
         runs=len(logs),
         median=math.exp(median(logs)),
         low=math.exp(min(logs)),

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.history import EarlierMedians, EarlierRun, PastCell
 from linkgauge.model.earlier import Earlier, EarlierLoss
 from linkgauge.model.hardware.host_use import HostUse
@@ -61,16 +62,8 @@ def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
     in another state then."""
     if not is_in_same_state(state_from(like.machine, like.facts), past.state):
         return None
-    return RunFigures(
-        id=past.run.id,
-        label=past.run.label,
-        started=past.run.started,
-        machine=like.machine,
-        settings=past.settings,
-        cells=tuple(map(cell_figure, past.figures)),
-        facts={**past.state},
-        simulated=past.run.simulated,
-    )
+    own = {"cells": tuple(map(cell_figure, past.figures)), "facts": {**past.state}}
+    return by_name(RunFigures, past.run, past, machine=like.machine, **own)
 
 
 class Since(msgspec.Struct, frozen=True):

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from linkgauge.judge.neighbours import at_work
-from linkgauge.model.cell_id import CellId, bytes_of
+from linkgauge.model.by_name import by_name
+from linkgauge.model.cell_id import bytes_of
 from linkgauge.model.documents.history import Figure, figures_by_result
-from linkgauge.model.documents.result import CellResult, Definition, Run, Status
+from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.errors import NOT_TRIED
 from linkgauge.model.hardware.host_use import HostUse, host_use
 from linkgauge.model.hardware.machine import Machine
@@ -24,7 +25,7 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import within
 from linkgauge.model.stats.spread import Spread
 from linkgauge.model.stats.summary import summarize
-from linkgauge.model.units import Better, format_size
+from linkgauge.model.units import format_size
 
 from .machine_state import ABSENT, Fact, facts_of, options_apart
 
@@ -37,29 +38,18 @@ _FEW = 6
 """The degrees of freedom of an interval that does not report them."""
 
 
-class CellFigure(CellId, frozen=True, kw_only=True):
-    """A measured cell of one run, in the form that comparisons use. `figure` is the median of its
-    samples; null if there is none, or if it is not positive. `low` to `high` is the interval of the
-    figure. Another run's figure falls into the interval with the probability `coverage`; without
-    `coverage`, the interval says nothing of other runs. `degrees` are the degrees of freedom of the
-    interval. `slow_p95` and `slow_p99` are percentiles of the slow side. `devices` take part in the
-    cell. `host` is the part of the host on which the figure depends (null in older files). `bytes`
-    is the size that the figure is of, which several cells of a table may have of their own; null
-    for work without memory, and in older files. `tried` is false if the run ended before the
-    cell's turn."""
+class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
+    """The figure of a cell, in the form that comparisons use. `figure` is the median of its
+    samples; null if there is none, or if it is not positive. Another run's figure falls into the
+    interval with the probability `coverage`; without `coverage`, the interval says nothing of other
+    runs. `degrees` are the degrees of freedom of the interval. `devices` take part in the cell.
+    `host` is the part of the host on which the figure depends (null in older files). `bytes` is the
+    size that the figure is of, which several cells of a table may have of their own; null for work
+    without memory, and in older files. `tried` is false if the run ended before the cell's turn."""
 
-    unit: str
-    better: Better
-    status: Status
-    definition: Definition | None = None
     bytes: int | None = None
-    figure: float | None = None
-    low: float | None = None
-    high: float | None = None
     coverage: float | None = None
     degrees: int | None = None
-    slow_p95: float | None = None
-    slow_p99: float | None = None
     reason: str | None = None
     load: Load | None = None
     devices: tuple[str, ...] = ()
@@ -102,15 +92,11 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 def figures_of(run: Run, *, again: bool = False) -> RunFigures:
     """Returns a run in the form that comparisons use."""
-    return RunFigures(
-        id=run.id,
-        label=run.label,
-        started=run.started,
-        machine=run.machine,
-        settings=run.settings,
+    return by_name(
+        RunFigures,
+        run,
         cells=tuple(_cells(run)),
         facts=facts_of(run),
-        simulated=run.simulated,
         again=again,
         busy=at_work(run.machine.inventory, run.after, run.results),
         ended=run.finished is not None,
@@ -128,38 +114,31 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
         summary = summarize(cell.samples, figure.better)
         if summary is not None:
             figure = replace(figure, slow_p95=summary.slow_p95, slow_p99=summary.slow_p99)
-    interval, passed = cell.interval, figure.status == "pass"
+    interval = cell.interval
     by_visits = interval is not None and interval.basis == "visits"
     return cell_figure(
-        figure,
-        bytes=bytes_of(cell, figure.id.size),
-        low=figure.low if passed else None,
-        high=figure.high if passed else None,
+        figure, interval, cell,
+        bytes=bytes_of(cell, figure.size),
         coverage=interval.coverage if interval is not None and by_visits else None,
-        degrees=interval.degrees if interval is not None else None,
-        reason=cell.reason,
-        load=cell.load,
         devices=tuple(str(place) for place in cell.places if place.is_device),
         host=host_use(cell, machine),
         tried=cell.kind not in NOT_TRIED,
-    )
+    )  # fmt: skip
 
 
-def cell_figure(figure: Figure, **more: Any) -> CellFigure:
-    """Returns a figure in the form that comparisons use. `more` sets fields that only a whole run
-    has."""
+def cell_figure(figure: Figure, *sources: msgspec.Struct | None, **more: Any) -> CellFigure:
+    """Returns a figure in the form that comparisons use, without an interval if the cell did not
+    pass. `sources` and `more` have fields that only a whole run has."""
+    if figure.status != "pass":
+        more |= {"low": None, "high": None}
     known = figure.median if figure.status == "pass" else None
-    return CellFigure(
-        *astuple(figure.id.id),
-        unit=figure.unit,
-        better=figure.better,
-        status=figure.status,
-        definition=figure.id.definition or None,  # type: ignore[arg-type]  # as it was written
-        figure=known if known is not None and known > 0 else None,
-        slow_p95=figure.slow_p95,
-        slow_p99=figure.slow_p99,
-        **more,
-    )
+    more["figure"] = known if known is not None and known > 0 else None
+    return by_name(CellFigure, figure, *sources, **_UNREAD, **more)
+
+
+_UNREAD = dict.fromkeys(("median", "expected", "nominal"))
+_UNREAD |= {"transfers": "", "verdict": "unknown", "n": 0}
+"""What comparisons do not read. A baseline, which keeps many runs, leaves it out."""
 
 
 Runs = Sequence[RunFigures]

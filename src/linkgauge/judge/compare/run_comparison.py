@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 import msgspec
-from msgspec.structs import asdict
 
+from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.documents.result import Definition, Status
 from linkgauge.model.printable import BriefRepr
@@ -170,7 +170,7 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
     names: tuple[Statistic, ...] = ("figure", *_SLOW)
     known = {name: tested(table, given, name) for name in names}
     cells = list[RunCell]()
-    for at, ((of, unit, definition), found) in enumerate(table.items()):
+    for at, ((_, _, definition), found) in enumerate(table.items()):
         better = found.any.better
         every = [
             _change(found, number, at, known, aim, better) for number in range(1, len(given.runs))
@@ -180,11 +180,10 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
             for n, side in enumerate(found.sides)
         )
         cells.append(
-            RunCell(
-                **asdict(of),
+            by_name(
+                RunCell,
+                found.any,
                 bytes=found.bytes,
-                unit=unit,
-                better=better,
                 sides=figures,
                 changes=tuple(every),
                 definition=definition,

@@ -47,8 +47,7 @@ cells."""
 
 
 def key_of(cell: CellFigure | PastCell) -> Key:
-    written = cell.definition or None
-    return cell.id, cell.unit, written  # type: ignore[return-value]
+    return cell.id, cell.unit, cell.definition or None  # type: ignore[return-value]
 
 
 def known_bytes(cell: CellId, figures: Iterable[CellFigure]) -> int | None:

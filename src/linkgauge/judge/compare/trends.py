@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
-from msgspec.structs import asdict
 
+from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.history import History, PastRun, Series, SeriesId
 from linkgauge.model.stats.change_bounds import LEAST
 from linkgauge.model.stats.change_points import ChangePoint, change_points, holding
@@ -109,7 +109,7 @@ def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
         left = [each for each in left if each not in same]
         changes.append((at, _change(at, direction, same, history)))
     changes.sort(key=lambda found: found[0])
-    return Trend(**asdict(history), changes=tuple(change for _, change in changes))
+    return by_name(Trend, history, changes=tuple(change for _, change in changes))
 
 
 def _changes(one: Series, order: dict[int, int]) -> Iterator[_Found]:

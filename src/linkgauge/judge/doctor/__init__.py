@@ -15,7 +15,7 @@ from linkgauge.hooks import Hook, Unfit, brief
 from linkgauge.judge import shape
 from linkgauge.judge.blame import scatter, slow_parts, stalls
 from linkgauge.judge.blame.cases import concerns_measured, timed_cases_of
-from linkgauge.judge.findings import Check, Evidence, Finding, Severity, checks_in
+from linkgauge.judge.findings import SEVERITIES, Check, Evidence, Finding, Severity, checks_in
 from linkgauge.model.hardware.part import Part
 from linkgauge.registry import listed
 
@@ -37,7 +37,6 @@ CHECKS = checks_in(
     busy, cells, links, fabric, kernel_log, slow_parts, accelerator_state, settings, host_setup,
     stalls, scatter, shape, two_modes, reach,
 )  # fmt: skip
-_ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 OF_MACHINE = ("busy", "steal")
 """Checks of the whole machine during a run. Their warnings come before findings about parts, and
 explain unsteady cells."""
@@ -67,7 +66,7 @@ def diagnose(
     found = [finding for check in checks for finding in check(evidence)]
     read = (
         f for f in found
-        if f.check in KNOWN and (f.severity in ("fail", "warn") or f.check == "busy")
+        if f.check in KNOWN and (f.is_grave or f.check == "busy")
     )  # fmt: skip
     known = sorted(read, key=lambda f: KNOWN.index(f.check))
     joints = evidence.machine.wiring.joints().items()
@@ -101,7 +100,7 @@ def diagnose(
         for cause in finding.explained_by if finding.check == "link-speed" else ():
             places[cause] = places.get(finding.name, len(known))
     return tuple(
-        sorted(said, key=lambda f: (places.get(f.name, len(known)), _ORDER.index(f.severity)))
+        sorted(said, key=lambda f: (places.get(f.name, len(known)), SEVERITIES.index(f.severity)))
     )
 
 
@@ -187,7 +186,7 @@ def _meanwhile(
 
 def _held_down(finding: Finding, asking: Sequence[Finding]) -> tuple[Finding, ...]:
     """Returns the findings about the port's target speed that explain why a link is slow."""
-    is_slow = finding.check == "link-speed" and finding.severity in ("fail", "warn")
+    is_slow = finding.check == "link-speed" and finding.is_grave
     return tuple(each for each in asking if is_slow and each.about == finding.about)
 
 
@@ -210,7 +209,7 @@ def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Findin
     others = [finding for finding in found if finding.check in CONFIRMED]
     for finding in found:
         of: list[Finding] = []
-        if finding.check == "kernel-log" and finding.severity in ("fail", "warn"):
+        if finding.check == "kernel-log" and finding.is_grave:
             around = _around(evidence, finding)
             of = [other for other in others if not around.isdisjoint(other.ends)]
         named = " and ".join(other.name for other in of[:2])
@@ -241,6 +240,5 @@ def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...
     return tuple(
         finding
         for finding in found
-        if finding.severity in ("fail", "warn")
-        and (is_about(finding) or (struck and finding.severity == "warn"))
+        if finding.is_grave and (is_about(finding) or (struck and finding.severity == "warn"))
     )

@@ -33,7 +33,7 @@ def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
     cases = cases_of(evidence)
     if not cases:
         return list(found)
-    grave = [one for one in found if one.check not in SETUP and one.severity in ("fail", "warn")]
+    grave = [one for one in found if one.check not in SETUP and one.is_grave]
     struck = {name for one in grave for name in one.cells}
     struck |= {case.name for case in cases if case.cell.verdict == "low"}
     struck |= {case.name for case in cases if case.cell.status in ("fail", "error", "timeout")}

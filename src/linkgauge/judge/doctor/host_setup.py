@@ -164,8 +164,8 @@ def check_smt(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("smt", "note", MACHINE, found, why, remedy)
     for few, all_threads in _crowded(evidence, threads):
         most = all_threads.cell.transfers[0].engine
-        found = f"{most.count} threads move {figure(all_threads.cell.headline or 0.0)}, and "
-        found += f"{few.cell.transfers[0].engine.count} {figure(few.cell.headline or 0.0)}"
+        found = f"{most.count} threads move {figure(all_threads.figure)}, and "
+        found += f"{few.cell.transfers[0].engine.count} {figure(few.figure)}"
         why = "threads of one core take cache and buffers of each other"
         remedy = ("# Start one thread a core, or switch SMT off:", SMT_OFF)
         cells = (all_threads.name, few.name)
@@ -187,9 +187,9 @@ def _crowded(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
         every = counts.get(str(key[-1]), 0)
         by_count = {case.cell.transfers[0].engine.count or 0: case for case in alike}
         few = [case for count, case in by_count.items() if count * threads <= every]
-        best = max(few, key=lambda case: case.cell.headline or 0.0, default=None)
+        best = max(few, key=lambda case: case.figure, default=None)
         full = by_count.get(every)
-        if best and full and (full.cell.headline or 0.0) < _LOST * (best.cell.headline or 0.0):
+        if best and full and full.figure < _LOST * best.figure:
             yield best, full
 
 

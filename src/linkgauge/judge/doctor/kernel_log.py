@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from linkgauge.judge.blame.xids import CATALOG, meaning_of_xid, severity_of
-from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.findings import SEVERITIES, Evidence, Finding
 from linkgauge.judge.pcie_chains import hops
 from linkgauge.judge.remedies import (
     FABRIC_MANAGER,
@@ -22,7 +22,6 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import MACHINE, Part
 from linkgauge.model.kernel_log import LogKind, LogLine
 
-_ORDER: tuple[Severity, ...] = ("fail", "warn", "note")
 _OF_LINKS = ("aer", "hotplug")
 _GRADED = ("aer", "sxid", "hardware")
 _NAMED = 4
@@ -128,7 +127,7 @@ def _part(line: LogLine, named: _Named) -> Part:
 
 def _finding(part: Part, lines: Sequence[LogLine]) -> Finding:
     # The gravest come first, since the first are shown.
-    lines = sorted(lines, key=lambda line: (_ORDER.index(severity_of(line)), line.seconds))
+    lines = sorted(lines, key=lambda line: (SEVERITIES.index(severity_of(line)), line.seconds))
     first, severity = lines[0], severity_of(lines[0])
     called = list(dict.fromkeys(_called(line) for line in lines if severity_of(line) == severity))
     more = f" and {len(called) - _NAMED} more" if len(called) > _NAMED else ""

@@ -97,7 +97,7 @@ def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
         for both in reads.values()
         if both.keys() >= {"sm", "ce"}
         for case in [both["sm"]]
-        for kernel, engine in [(case.cell.headline or 0.0, both["ce"].cell.headline or 0.0)]
+        for kernel, engine in [(case.figure, both["ce"].figure)]
         if kernel < _CLEARLY * engine
     ]
     if not slower:
@@ -141,7 +141,7 @@ def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
     if not slower:
         return
     engine, kernel = slower[0]["ce"][1], slower[0]["sm"][1]
-    found = f"they copy {figure(engine.cell.headline or 0.0)} within {_within(engine.cell)}, "
+    found = f"they copy {figure(engine.figure)} within {_within(engine.cell)}, "
     found += f"{slower[0]['ce'][0]:.0%} of what its memory allows, and kernels reach "
     found += f"{slower[0]['sm'][0]:.0%} ({kernel.name})"
     found += f"; so it is on {len(slower)} of {len(both)} devices" if len(both) > 1 else ""
@@ -170,18 +170,18 @@ def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
         if (key := _read(case, first)) is None or case.cell.status != "pass":
             continue
         if not others and case.cell.verdict == "ok":
-            alone[key] = case.cell.headline or 0.0
+            alone[key] = case.figure
         elif case.cell.report.is_first and [o.way for o in others] == [first.way[::-1]]:
             beside.append((key, case))
     slower = [
         (alone[key], case)
         for key, case in beside
-        if key in alone and (case.cell.headline or 0.0) < _BESIDE * alone[key]
+        if key in alone and case.figure < _BESIDE * alone[key]
     ]
     if not slower:
         return
-    once, case = min(slower, key=lambda one: (one[1].cell.headline or 0.0) / one[0])
-    found = f"{case.name} reads {figure(case.cell.headline or 0.0)}, and {figure(once)} alone"
+    once, case = min(slower, key=lambda one: one[1].figure / one[0])
+    found = f"{case.name} reads {figure(case.figure)}, and {figure(once)} alone"
     found += f" (the least of {len(slower)})" if len(slower) > 1 else ""
     why = "the root complex orders its answers behind what devices write, unless they set relaxed "
     why += "ordering; the links are well, as copies one way show"

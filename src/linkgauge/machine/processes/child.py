@@ -7,16 +7,16 @@ import gc
 import os
 import select
 import signal
+import socket
 import sys
 import threading
 import time
 from contextlib import suppress
 from importlib import import_module
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Signals that end a run."""
-AGAIN_SECONDS = 0.3
-"""Signals that come closer together count as one: a terminal and a launcher may both send it."""
+from .channel import Channel
+from .signals import ignore_ending
+
 GRACE_SECONDS = 10.0
 """The time that a process under a profiler has to end by itself."""
 _PR_SET_PDEATHSIG = 1
@@ -26,14 +26,9 @@ def main(module: str, address: str, parent: int) -> None:
     """Runs the function `serve(channel)` of the module. `parent` is the id of the process that it
     works for. `address` is the number of an open socket. Under a profiler, it is the name of an
     abstract socket."""
-    import socket  # the command line only asks which signals end it
-
-    from .channel import Channel
-
     # Signals that end the run, which a terminal or a batch system sends to all processes, are left
     # to the parent.
-    for number in ENDING:
-        signal.signal(number, signal.SIG_IGN)
+    ignore_ending()
     if address.isdecimal():
         _die_with(parent)
         descriptor = int(address)

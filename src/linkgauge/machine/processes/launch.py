@@ -151,10 +151,16 @@ def parent_in(status: Mapping[str, str]) -> int:
     return int(above) if above.isdecimal() else 0
 
 
-def ranks_per_cpu(launch: Launch) -> float:
-    """Returns the number of ranks per CPU on this machine. Before all ranks have joined, only ranks
-    that the launcher reports count."""
-    return (launch.local_size or 1) / (os.cpu_count() or 1)
+def ranks_per_cpu(launch: Launch, root: Root = ROOT) -> float:
+    """Returns the number of ranks per CPU on this machine. Only ranks that the launcher reports
+    count. They share the CPUs that the launcher may use, because it may bind each rank to some of
+    these."""
+    launcher = starter(root, parent_in(status_of(root, os.getpid())))
+    try:
+        cpus = len(os.sched_getaffinity(launcher or os.getppid()))
+    except OSError:  # it has ended
+        cpus = os.cpu_count() or 1
+    return (launch.local_size or 1) / cpus
 
 
 def host_name(environment: Mapping[str, str] = os.environ) -> str:

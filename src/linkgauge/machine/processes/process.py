@@ -17,7 +17,7 @@ from linkgauge.model.errors import LinkgaugeError, OutcomeKind
 from linkgauge.model.settings import Surroundings
 
 from .channel import Answer, Broke, Channel, Done, Refused, decoder, encode, error_of
-from .child import ENDING
+from .signals import ENDING
 
 PATIENCE = 2.0
 """Seconds that an idle process has to exit by itself."""

@@ -9,7 +9,6 @@ import socket
 import struct
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 from linkgauge.model.errors import InputError, LinkgaugeError
 
@@ -33,12 +32,12 @@ class NotReached(LinkgaugeError):
     """Rank 0 could not be reached."""
 
 
-def name_of(launch: Launch, what: str) -> str:
-    """Returns the name of a socket for this launch. The name is in the abstract namespace, so it
-    vanishes with its process."""
+def name_of(launch: Launch) -> str:
+    """Returns the name of the socket where this launch's ranks meet. The name is in the abstract
+    namespace, so it vanishes with its process."""
     job = os.fsencode(launch.job)
     short = launch.job if len(job) <= LONGEST_JOB else hashlib.sha256(job).hexdigest()
-    return f"\0linkgauge/ranks/{os.getuid()}/{short}/{what}"
+    return f"\0linkgauge/ranks/{os.getuid()}/{short}/0"
 
 
 def listen_here(launch: Launch) -> socket.socket:
@@ -46,7 +45,7 @@ def listen_here(launch: Launch) -> socket.socket:
     another process has the socket's name."""
     listening = socket.socket(socket.AF_UNIX)
     try:
-        listening.bind(name_of(launch, "0"))
+        listening.bind(name_of(launch))
     except OSError as error:
         listening.close()
         said = error.strerror or error
@@ -64,7 +63,7 @@ def connect_here(
     while True:
         connecting = socket.socket(socket.AF_UNIX)
         try:
-            connecting.connect(name_of(launch, "0"))
+            connecting.connect(name_of(launch))
         except OSError:
             connecting.close()
         else:
@@ -151,14 +150,3 @@ def is_ours(accepted: socket.socket) -> bool:
     """Whether the process at the other end of a socket on this machine belongs to this user."""
     credentials = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return bool(_CREDENTIALS.unpack(credentials)[1] == os.getuid())
-
-
-def is_first(launch: Launch) -> socket.socket | None:
-    """Returns a lock to the first rank on this machine that asks, and None to all others. The rank
-    with the lock records that rank 0 was lost."""
-    mark = socket.socket(socket.AF_UNIX)
-    with suppress(OSError):
-        mark.bind(name_of(launch, "controller-lost"))
-        return mark
-    mark.close()
-    return None

@@ -5,11 +5,12 @@ Figures are in the cell's unit (SI base units); absent is null. Moments are ISO 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from linkgauge.model.cell_id import CellId, SheetId, numbered
+from linkgauge.model.by_name import by_name
+from linkgauge.model.cell_id import CellId, numbered
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import Better
 
@@ -34,18 +35,20 @@ class SeriesId(CellId, frozen=True, gc=False, omit_defaults=False):
         return SeriesId(*(getattr(self, name) for name in SeriesId.__struct_fields__))
 
 
-class Figure(msgspec.Struct, frozen=True, gc=False):
-    """The figure of a cell in a run, in its `unit`. `value` is the headline. `median` is the median
-    of the `n` samples, with the interval from `low` to `high`; `slow_p95` and `slow_p99` are
+class Figure(SeriesId, frozen=True, gc=False, kw_only=True):
+    """The figure of a cell in a run, in its `unit`. `figure` is the headline. `median` is the
+    median of the `n` samples, with the interval from `low` to `high`; `slow_p95` and `slow_p99` are
     percentiles of the slow side. `expected` is the expected figure, and `nominal` the figure
-    expected with all links at their best. None marks a figure that does not exist."""
+    expected with all links at their best. None marks a figure that does not exist.
 
-    id: SeriesId
+    A field that is added here is taken from the field of that name of the cell's result or of its
+    statistics. It is a column of the history, and comparisons have it."""
+
     unit: str
     better: Better
     status: Status
     verdict: Verdict = "unknown"
-    value: float | None = None
+    figure: float | None = None
     median: float | None = None
     low: float | None = None
     high: float | None = None
@@ -58,31 +61,22 @@ class Figure(msgspec.Struct, frozen=True, gc=False):
 
 def figures_by_result(results: Iterable[Result]) -> Iterator[tuple[Result, list[Figure]]]:
     """Yields each result with the figures of its cells."""
-    for result, of, repeat in numbered(results):
-        yield result, [figure_of(result, cell, of, repeat) for cell in result.cells]
+    for result, _, repeat in numbered(results):
+        yield result, [figure_of(result, cell, repeat) for cell in result.cells]
 
 
-def figure_of(result: Result, cell: CellResult, of: SheetId, repeat: int = 0) -> Figure:
+def figure_of(result: Result, cell: CellResult, repeat: int = 0) -> Figure:
+    own = {**shown_of(cell), "repeat": repeat, "definition": cell.definition or ""}
+    nominal = cell.expected and cell.expected.nominal
+    expected = cell.expected and cell.expected.figure
+    return by_name(Figure, cell, cell.summary, result, **own, expected=expected, nominal=nominal)
+
+
+def shown_of(cell: CellResult) -> dict[str, Any]:
+    """Returns the fields of a cell's figure that its result has by other names."""
+    low, high = (cell.summary.ci95 if cell.summary is not None else None) or (None, None)
     transfers = " & ".join(map(str, cell.transfers))
-    name = SeriesId(*of, *cell.place, repeat, transfers, cell.definition or "")
-    expected, summary = cell.expected, cell.summary
-    low, high = (summary.ci95 if summary is not None else None) or (None, None)
-    return Figure(
-        name,
-        result.unit,
-        result.better,
-        cell.status,
-        cell.verdict,
-        cell.headline,
-        median=None if summary is None else summary.median,
-        low=low,
-        high=high,
-        slow_p95=None if summary is None else summary.slow_p95,
-        slow_p99=None if summary is None else summary.slow_p99,
-        n=0 if summary is None else summary.n,
-        expected=None if expected is None else expected.figure,
-        nominal=None if expected is None else expected.nominal,
-    )
+    return {"transfers": transfers, "figure": cell.headline, "low": low, "high": high}
 
 
 DESCRIPTION = "description"

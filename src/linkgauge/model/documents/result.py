@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
-from linkgauge.model import shareable
-from linkgauge.model.counters import Counters
+from linkgauge.model import joining, shareable
+from linkgauge.model.counters import Counters, total
 from linkgauge.model.curves import Levels, SizeLine
 from linkgauge.model.earlier import Earlier
 from linkgauge.model.errors import OutcomeKind, Phase
@@ -16,6 +17,7 @@ from linkgauge.model.hardware.inventory import Inventory, Reading
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.kernel_log import KernelLog
 from linkgauge.model.load import Load
+from linkgauge.model.load import joined as joined_loads
 from linkgauge.model.notes import Note, Profiled
 from linkgauge.model.operations.overlap import ALL
 from linkgauge.model.operations.workload import WorkDone
@@ -24,7 +26,7 @@ from linkgauge.model.printable import BriefRepr
 from linkgauge.model.ranks import LostRank
 from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.stats.modes import Mode
-from linkgauge.model.stats.summary import Summary
+from linkgauge.model.stats.summary import Interval, Summary
 from linkgauge.model.transfer import Cell, Report
 from linkgauge.model.units import Better
 
@@ -62,12 +64,12 @@ class TransferFigure(msgspec.Struct, frozen=True, gc=False):
 
     transfer: int
     bytes: int
-    samples: tuple[float, ...]
+    samples: Annotated[tuple[float, ...], joining.in_series]
     summary: Summary | None
     expected: float | None = None
 
 
-class RankTimes(msgspec.Struct, frozen=True, gc=False):
+class RankTimes(msgspec.Struct, frozen=True, gc=False, rename={"samples": "seconds"}):
     """The times that one rank takes for its part of each of several collectives. The rank that
     comes last has the shortest times, because it waits for no other rank.
 
@@ -76,7 +78,7 @@ class RankTimes(msgspec.Struct, frozen=True, gc=False):
     summary: Statistics of the seconds; null without any."""
 
     rank: int
-    seconds: tuple[float, ...]
+    samples: Annotated[tuple[float, ...], joining.in_series]
     summary: Summary | None = None
 
 
@@ -124,24 +126,6 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
     def figure(self) -> float | None:
         """The achievable figure, else the theoretical one; None if both are unknown."""
         return self.achievable or self.theoretical
-
-
-class Interval(msgspec.Struct, frozen=True, gc=False):
-    """How the interval `ci95` of a cell was computed. With the basis `visits`, it comes from the
-    variation between visits (rounds of samples), pooled over similar cells. Another run's figure
-    then falls into the interval with the probability `coverage`. With the basis `samples`, it comes
-    from a fixed number of samples alone, and describes these samples, but no other runs.
-
-    basis: The data that the interval was computed from.
-    coverage: The share of other runs' figures that fall into the interval, as measured for cells of
-        this kind; null if not measured.
-    degrees: Degrees of freedom; null for an interval from samples.
-    alike: The number of cells that were pooled; null for an interval from samples."""
-
-    basis: Literal["visits", "samples"]
-    coverage: float | None = None
-    degrees: int | None = None
-    alike: int | None = None
 
 
 class CellResult(Cell, frozen=True, gc=False):
@@ -197,29 +181,29 @@ class CellResult(Cell, frozen=True, gc=False):
     bytes: int | None = None
     loops: int | None = None
     stopped: Stopped | None = None
-    verified: bool | None = None
-    locked: bool | None = None
-    placement: tuple[Placement, ...] = ()
-    samples: tuple[float, ...] = ()
-    visits: tuple[tuple[int, ...], ...] = ()
-    seconds: float | None = None
+    verified: Annotated[bool | None, joining.all_known] = None
+    locked: Annotated[bool | None, joining.all_known] = None
+    placement: Annotated[tuple[Placement, ...], joining.each_once] = ()
+    samples: Annotated[tuple[float, ...], joining.in_series] = ()
+    visits: Annotated[tuple[tuple[int, ...], ...], joining.in_series] = ()
+    seconds: Annotated[float | None, joining.added_known] = None
     summary: Summary | None = None
     interval: Interval | None = None
     modes: tuple[Mode, ...] = ()
-    parts: tuple[TransferFigure, ...] = ()
+    parts: Annotated[tuple[TransferFigure, ...], joining.each_joined] = ()
     expected: Expected | None = None
     verdict: Verdict = "unknown"
     not_judged: NotJudged | None = None
-    readings: tuple[Reading, ...] = ()
+    readings: Annotated[tuple[Reading, ...], joining.in_series] = ()
     definition: Definition | None = None
     kind: OutcomeKind | None = None
-    notes: tuple[Note, ...] = ()
+    notes: Annotated[tuple[Note, ...], joining.each_once] = ()
     phase: Phase | None = None
-    counters: Counters | None = None
-    cpu_seconds: float | None = None
-    wrong: int | None = None
-    iterations: tuple[RankTimes, ...] = ()
-    load: Load | None = None
+    counters: Annotated[Counters | None, total] = None
+    cpu_seconds: Annotated[float | None, joining.added] = None
+    wrong: Annotated[int | None, joining.most_known] = None
+    iterations: Annotated[tuple[RankTimes, ...], joining.each_joined] = ()
+    load: Annotated[Load | None, joined_loads] = None
     work: WorkDone | None = None
     lost: int | None = None
     round: int | None = None
@@ -229,6 +213,21 @@ class CellResult(Cell, frozen=True, gc=False):
     def is_as_peers(self) -> bool:
         """Whether the cell counts as ok only because equal cells of the same run reach no more."""
         return self.verdict == "ok" and self.expected is not None and bool(self.expected.peers)
+
+    @property
+    def series(self) -> tuple[TransferFigure | RankTimes, ...]:
+        """The samples of single transfers and ranks, beside those of the headline figure."""
+        return (*self.parts, *self.iterations)
+
+    def with_series(self, change: Callable[[Any], Any]) -> CellResult:
+        """Returns the cell with what `change` returns for the samples of each transfer or rank."""
+        parts, iterations = (tuple(map(change, own)) for own in (self.parts, self.iterations))
+        return replace(self, parts=parts, iterations=iterations) if self.series else self
+
+    @property
+    def drawn(self) -> int:
+        """Identifies the samples, which alike cells of a simulated machine share."""
+        return id(self.samples)
 
     @property
     def cpus(self) -> float | None:

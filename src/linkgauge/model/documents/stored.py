@@ -38,7 +38,7 @@ class StoredTimes(RankTimes, frozen=True, gc=False, omit_defaults=True):
         samples.bin.
     summary: Statistics of the seconds; null without any, absent if they are in samples.bin."""
 
-    seconds: tuple[float, ...] = ()
+    samples: tuple[float, ...] = ()
 
 
 class StoredCell(CellResult, frozen=True, gc=False):

@@ -38,6 +38,11 @@ class HostFigures(msgspec.Struct, frozen=True, kw_only=True):
     share: float | None = None
     verdict: OwnName = ""
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether its tool reports wrong data or another failure."""
+        return self.verdict in ("fail", "error")
+
 
 class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
     """The other program that measured a run, and the texts that describe its output and the

@@ -44,35 +44,32 @@ _ROME = Source(
     "https://www.anandtech.com/Show/Index/14694?cPage=4&all=False&sort=0&page=7"
     "&slug=amd-rome-epyc-2nd-gen",
 )
-_SAPPHIRE = Source(
-    "What is Sapphire Rapids? (SiSoftware)",
-    "https://www.sisoftware.co.uk/2022/07/27/intel-xeon-w9-hedt-sapphire-rapids-preview-benchmarks/",
-)
-_ICE = Source(
-    "Early Intel CPU sample: Sapphire Rapids gets significantly more L2 cache (allinfo.space)",
-    "https://allinfo.space/2021/07/06/early-intel-cpu-sample-sapphire-rapids-gets-significantly-"
-    "more-l2-cache/",
+_INTEL = Source(
+    "Article 000027820, cache hierarchies of Intel Xeon Scalable processors (Intel)",
+    "https://www.intel.com/content/www/us/en/support/articles/000027820/processors/"
+    "intel-xeon-processors.html",
 )
 _EMERALD = Source(
-    "Intel Xeon Platinum 8592+ Emerald Rapids CPUs leaked (techopse.com)",
-    "https://www.techopse.com/intel-xeon-platinum-8592-64-core-48-core-8558u-emerald-rapids-cpus-"
-    "leaked/",
+    "Intel Xeon Granite Rapids CPUs get major cache upgrade (TweakTown), Emerald Rapids 64 Core",
+    "https://www.tweaktown.com/news/95712/intel-xeon-granite-rapids-cpus-get-major-cache-upgrade-"
+    "top-sku-now-has-480mb-of-l3/index.html",
 )
 _GRANITE = Source(
-    "Doubled core counts finally catch up with AMD: Xeon 6900P (southasiacorp.com)",
-    "https://southasiacorp.com/?p=1551",
+    "Intel's comeback: Granite Rapids mit 96 Kernen im Test (Hardwareluxx), Xeon 6980P",
+    "https://www.hardwareluxx.de/index.php/artikel/hardware/prozessoren/"
+    "64561-intels-comeback-granite-rapids-mit-96-kernen-im-test.html",
 )
 _GENOA = Source(
-    "Technical Deep Dive: Optimizing Server Performance via Memory Bandwidth (serverrental.store)",
-    "https://serverrental.store/index.php?diff=6611&oldid=prev&title=Memory_Bandwidth",
+    "AMD EPYC 9004 Series (HPC Tech), EPYC 9654",
+    "https://www.hpctech.co.jp/product/amd-epyc-9004-series/",
 )
 
 FAMILIES: tuple[CpuFamily, ...] = (
     CpuFamily("Intel Broadwell-EP", _intel(79)),
     # Xeon Platinum 8280: 38.5 MiB, 28 cores. Skylake and Cascade Lake share the model number.
-    CpuFamily("Intel Skylake-SP or Cascade Lake-SP", _intel(85), 77 * _MI // 56, _ROME),
-    CpuFamily("Intel Ice Lake-SP", _intel(106, 108), 60 * _MI // 40, _ICE),
-    CpuFamily("Intel Sapphire Rapids", _intel(143), 105 * _MI // 56, _SAPPHIRE),
+    CpuFamily("Intel Skylake-SP or Cascade Lake-SP", _intel(85), 77 * _MI // 56, _INTEL),
+    CpuFamily("Intel Ice Lake-SP", _intel(106, 108), 60 * _MI // 40, _INTEL),
+    CpuFamily("Intel Sapphire Rapids", _intel(143), 105 * _MI // 56, _INTEL),
     CpuFamily("Intel Emerald Rapids", _intel(207), 320 * _MI // 64, _EMERALD),
     CpuFamily("Intel Granite Rapids", _intel(173, 174), 504 * _MI // 128, _GRANITE),
     CpuFamily("AMD EPYC Rome (Zen 2)", _amd(23, 48, 63), 16 * _MI // 4, _ROME),

@@ -38,7 +38,7 @@ def straggler_of(cell: CellResult) -> Straggler | None:
     if the iterations are unknown."""
     if not isinstance(cell.operation, Collective) or not cell.iterations:
         return None
-    seconds = {own.rank: own.seconds for own in cell.iterations}
+    seconds = {own.rank: own.samples for own in cell.iterations}
     groups = cell.operation.groups(len(cell.transfers))
     found = [
         one

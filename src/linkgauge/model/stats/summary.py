@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Literal
 
 import msgspec
 
@@ -48,6 +49,24 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
     ci95: tuple[float, float] | None
     slow_p95: float | None = None
     slow_p99: float | None = None
+
+
+class Interval(msgspec.Struct, frozen=True, gc=False):
+    """How the interval `ci95` of a cell was computed. With the basis `visits`, it comes from the
+    variation between visits (rounds of samples), pooled over similar cells. Another run's figure
+    then falls into the interval with the probability `coverage`. With the basis `samples`, it comes
+    from a fixed number of samples alone, and describes these samples, but no other runs.
+
+    basis: The data that the interval was computed from.
+    coverage: The share of other runs' figures that fall into the interval, as measured for cells of
+        this kind; null if not measured.
+    degrees: Degrees of freedom; null for an interval from samples.
+    alike: The number of cells that were pooled; null for an interval from samples."""
+
+    basis: Literal["visits", "samples"]
+    coverage: float | None = None
+    degrees: int | None = None
+    alike: int | None = None
 
 
 def percentile(ordered: Sequence[float], fraction: float) -> float:

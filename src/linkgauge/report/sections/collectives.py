@@ -129,7 +129,7 @@ def _figures(cell: CellResult | None) -> Iterator[Entry]:
 def _singles(cell: CellResult | None) -> Iterator[Entry]:
     """Yields percentiles of the times of single iterations, and the rank that most often comes
     last, for which the others wait. An iteration takes as long as its slowest rank."""
-    each = (own.seconds for own in cell.iterations) if cell else ()
+    each = (own.samples for own in cell.iterations) if cell else ()
     taken = sorted(map(max, zip(*each, strict=True)))
     for fraction in (0.50, 0.99):
         found = known_percentile(taken, fraction) if taken else None

@@ -114,8 +114,7 @@ def _cells(run: Run) -> Iterator[CellResult]:
 
 
 def _count(cell: CellResult) -> int:
-    own = sum(len(part.samples) for part in cell.parts)
-    return len(cell.samples) + own + sum(len(one.seconds) for one in cell.iterations)
+    return len(cell.samples) + sum(len(one.samples) for one in cell.series)
 
 
 def _with_cells(run: Run, made: Callable[[CellResult], CellResult]) -> Run:
@@ -126,17 +125,15 @@ def _with_cells(run: Run, made: Callable[[CellResult], CellResult]) -> Run:
 
 def _short(cell: CellResult, rounded: Callable[[Summary | None], Summary | None]) -> CellResult:
     """Returns the cell with `rounded` statistics. Alike cells share them."""
-    parts = tuple(replace(part, summary=rounded(part.summary)) for part in cell.parts)
-    return replace(cell, parts=parts, summary=rounded(cell.summary))
+    short = cell.with_series(lambda one: replace(one, summary=rounded(one.summary)))
+    return replace(short, summary=rounded(cell.summary))
 
 
 def _thinned(cell: CellResult, most: int) -> CellResult:
     """Returns the cell, without its samples if it has more than `most`."""
     if _count(cell) <= most:
         return cell
-    parts = tuple(replace(part, samples=()) for part in cell.parts)
-    own = tuple(replace(times, seconds=()) for times in cell.iterations)
-    return replace(cell, samples=(), parts=parts, iterations=own)
+    return replace(cell.with_series(lambda one: replace(one, samples=())), samples=())
 
 
 def _rounded(summary: Summary | None) -> Summary | None:

@@ -31,9 +31,8 @@ from linkgauge.report.blocks import (
     plain,
     text_of,
 )
-from linkgauge.report.forms import cells_of
 from linkgauge.report.results import label, named, title_of
-from linkgauge.report.words.expectations import nothing_wrong
+from linkgauge.report.words.expectations import Word, nothing_wrong
 from linkgauge.report.words.groups import FindingGroup, groups_of, headline
 from linkgauge.report.words.remedies import Command, RemedyText, Step
 from linkgauge.report.words.run_notes import Missed, missed_precision, more_precise, unreached
@@ -79,8 +78,8 @@ def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
     last = (*_lowest(run, outcome), *numbers(run, outcome))
     if wrong is not None:
         yield _problem(wrong, last, _where(run.machine, run))
-    elif outcome.verdict:
-        yield _well(run, closing.ending)._replace(last=last)
+    elif outcome.verdict or outcome.unjudged:
+        yield _well(run, outcome, closing.ending)._replace(last=last)
     elif last:
         yield Problem("", "", "", (), last=last, first=True)
     yield from _next_line(run, wrong, closing)
@@ -106,8 +105,8 @@ def ending(
     if wrong is not None:
         found = _problem(wrong, (), _where(run.machine, run))
         yield found._replace(said=_why(wrong), steps=_one_step(found.steps, closing))
-    elif outcome.verdict:
-        yield _well(run, closing.ending)
+    elif outcome.verdict or outcome.unjudged:
+        yield _well(run, outcome, closing.ending)
     yield from _next_line(run, wrong, closing)
 
 
@@ -159,7 +158,7 @@ def of_machine(
 ) -> Iterator[Block]:
     """Yields the verdict on a machine without a run: its first failure, else its first warning, and
     what to do. `then` is a command to type next."""
-    grave = [finding for finding in findings if finding.severity in ("fail", "warn")]
+    grave = [finding for finding in findings if finding.is_grave]
     if (wrong := worst_finding(groups_of(grave))) is not None:
         yield _problem(wrong, (), _where(machine))
     else:
@@ -224,9 +223,7 @@ def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | Non
         return None
     path = quote(str(closing.kept))
     if can_go_on(run, closing.kept):
-        count = len(run.machine.ranks)
-        by_all = f"by all {count} ranks, launched as before" if count else ""
-        return Command((program(), "run", "--resume", path), by_all)
+        return Command((program(), "run", "--resume", path))
     if not closing.by_doctor:
         return Command((program(), "doctor", path)) if wrong is not None else None
     mends = wrong is not None and wrong.group is not None and wrong.group.first.remedy
@@ -236,15 +233,16 @@ def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | Non
 
 
 def can_go_on(run: Run, folder: Path) -> bool:
-    """Whether the run can be resumed. For that, the run was interrupted or lost a rank, and its
-    folder has a journal."""
-    lost = run.lost is not None or any(cell.lost is not None for _, cell in cells_of(run.results))
-    broke_off = run.finished is None or (lost and bool(run.machine.ranks))
-    return broke_off and (folder / JOURNAL_FILE).exists()
+    """Whether the run can be resumed. For that, it was interrupted, one process measured it, and
+    its folder has a journal."""
+    is_open = run.finished is None and not run.machine.ranks
+    return is_open and (folder / JOURNAL_FILE).exists()
 
 
-def _well(run: Run, ending: Ending | None) -> Problem:
+def _well(run: Run, outcome: Outcome, ending: Ending | None) -> Problem:
     word = nothing_wrong(run)
+    if outcome.unjudged and word.kind != "skip":
+        word, ending = Word(outcome.unjudged, "unknown"), None
     tone: Tone = "good" if word.kind == "ok" else "dim"
     if ending is not None:
         found = ending.verdict

@@ -23,7 +23,7 @@ from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import shown
 
 from .host_figures import in_words
-from .sentences import NAMED, QUIET, RESUME, near_cache, sentence
+from .sentences import NAMED, QUIET, near_cache, sentence
 from .time_needed import budget_needed
 
 MOST_NOTES = 4
@@ -86,8 +86,7 @@ def _of_cells(run: Run) -> Iterator[Noted]:
 
 def _shared(run: Run) -> Iterator[Noted]:
     if (crowd := run.machine.crowd) is not None:
-        cpus = "1 CPU" if crowd.cpus == 1 else f"{crowd.cpus} CPUs"
-        yield Noted(f"{crowd.ranks} ranks share {cpus} of {crowd.host}: they wait for each other")
+        yield Noted(f"{crowd}: they wait for each other")
 
 
 def _subject(note: Note) -> Note:
@@ -165,8 +164,13 @@ def missed_precision(run: Run) -> Missed | None:
     if not found and not unknown:
         return None
     found.sort(reverse=True)
-    advice = QUIET if run.finished is not None else RESUME
+    advice = QUIET if run.finished is not None else _how_to_go_on(run)
     return Missed(asked, tuple(text for _, text in found), unknown, advice)
+
+
+def _how_to_go_on(run: Run) -> str:
+    how = "--resume goes on with it" if not run.machine.ranks else "start a new run"
+    return f"the run was interrupted: {how}"
 
 
 def more_precise(run: Run, *, is_busy: bool = False) -> str:
@@ -174,7 +178,7 @@ def more_precise(run: Run, *, is_busy: bool = False) -> str:
     may not where other programs use the machine (`is_busy`). Where a budget did not reach all
     cells, more time goes to these first, so nothing is said."""
     if run.finished is None:
-        return f"; {RESUME}"
+        return f"; {_how_to_go_on(run)}"
     used = ""
     if run.budget:
         used = f"; the time budget of {format_duration(run.budget.aim)} was used"

@@ -19,7 +19,6 @@ from linkgauge.model.notes import (
 from linkgauge.model.units import approximate_size, format_size
 
 QUIET = "quiet the machine"
-RESUME = "the run was interrupted: --resume goes on with it"
 NAMED = 6
 """The most cells or subjects that are named."""
 

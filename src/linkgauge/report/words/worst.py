@@ -50,7 +50,8 @@ def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> WorstO
     if run.soak is not None and run.soak.stopped == "temperature":
         return WorstOfRun(line(Span("too hot", "bad"), f": {run.soak.reason}; the run ended there"))
     if not outcome.verdict:
-        return None
+        broken = _worst_cell(run, known=False) if outcome.unjudged and outcome.code else None
+        return None if broken is None else WorstOfRun(broken)
     groups = groups_of(outcome.findings)
     low = _worst_cell(run, known=bool(groups)) if outcome.code or outcome.low else None
     if low is None and ending is not None and ending.is_low:

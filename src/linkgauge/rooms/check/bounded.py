@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.kept.journal import JOURNAL_FILE, Opened, assemble, read_records
@@ -22,6 +22,7 @@ from linkgauge.engine.rounds import draw
 from linkgauge.engine.session import Session, opened
 from linkgauge.machine.processes.channel import Channel, carry_out, decoder, encode
 from linkgauge.machine.processes.process import Process, ProcessLost
+from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import cell_id, spoken
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
 from linkgauge.model.errors import DeviceBusy, LinkgaugeError
@@ -122,16 +123,11 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def request(self) -> RunRequest:
-        fields = asdict(self)
-        return RunRequest(**{name: fields[name] for name in fields if name != "deadline"})
+        return by_name(RunRequest, self)
 
 
 def task_of(request: RunRequest, deadline: float) -> Task:
-    fields = asdict(request)
-    return Task(
-        **{name: fields[name] for name in Task.__struct_fields__ if name in fields},
-        deadline=deadline,
-    )
+    return by_name(Task, request, deadline=deadline)
 
 
 class CheckStep(msgspec.Struct, frozen=True, tag=True):

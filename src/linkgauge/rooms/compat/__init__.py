@@ -11,8 +11,6 @@ TOOLS = {
     "p2pBandwidthLatencyTest": "cuda_samples_p2p:run",
     "bandwidth_test": "nvlink_suite:run_bandwidth_test",
     "ping_pong": "nvlink_suite:run_ping_pong",
-    "rocm-bandwidth-test": "rocm_bandwidth_test:run",
-    "TransferBench": "transferbench:run",
     "stream": "host_tools:run_stream",
     "sysbench": "host_tools:run_sysbench",
     "setup_vcpu_benchmarks": "vcpu_benchmarks:run_setup",

@@ -43,10 +43,10 @@ def as_tool(asked: AsOptions) -> int:
     Options of linkgauge stand before the name of the tool; everything after it belongs to the tool.
 
     TOOL is nvbandwidth, sailbandwidth, rblnBandwidthLatencyTest, gc-hosttraffictest, bandwidthTest,
-    p2pBandwidthLatencyTest, bandwidth_test, ping_pong, rocm-bandwidth-test, TransferBench,
-    stream, sysbench, setup_vcpu_benchmarks, run_vcpu_benchmark, generate_report,
-    or one of nccl-tests: all_reduce_perf, all_gather_perf, reduce_scatter_perf, broadcast_perf,
-    reduce_perf, alltoall_perf, gather_perf, scatter_perf, sendrecv_perf, hypercube_perf.
+    p2pBandwidthLatencyTest, bandwidth_test, ping_pong, stream, sysbench,
+    setup_vcpu_benchmarks, run_vcpu_benchmark, generate_report, or one of nccl-tests:
+    all_reduce_perf, all_gather_perf, reduce_scatter_perf, broadcast_perf, reduce_perf,
+    alltoall_perf, gather_perf, scatter_perf, sendrecv_perf, hypercube_perf.
 
     Examples:
         linkgauge as nvbandwidth -t host_to_device_memcpy_ce
@@ -55,6 +55,7 @@ def as_tool(asked: AsOptions) -> int:
     """
     from linkgauge.cli.simulation import simulation_of
     from linkgauge.cli.tool import Where
+    from linkgauge.cli.tool_options import UsageError
     from linkgauge.engine.request import choose_backends
     from linkgauge.machine.processes.launch import launched
     from linkgauge.model.errors import InputError, LinkgaugeError
@@ -72,8 +73,9 @@ def as_tool(asked: AsOptions) -> int:
         code = hook.exit_code(lambda: loaded(place)(asked.arguments, where))
     except LinkgaugeError as error:
         sys.stdout.flush()
+        see = f"; see 'linkgauge as {tool} -h'" if isinstance(error, UsageError) else ""
         if not launched().rank:  # of the processes that mpirun started, the first says it
-            print(f"{tool}: {error}", file=sys.stderr)
+            print(f"{tool}: {error}{see}", file=sys.stderr)
         code = error.exit_code
     misplaced = [one for one in asked.arguments if one.partition("=")[0] in _OWN]
     if code and misplaced:

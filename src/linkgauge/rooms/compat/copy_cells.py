@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import statistics
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -12,7 +11,7 @@ import msgspec
 from linkgauge.cli.tool import Context, Where, measure, opened
 from linkgauge.engine.workers.messages import unmeasured
 from linkgauge.model.documents.result import CellResult, exit_code
-from linkgauge.model.errors import InputError
+from linkgauge.model.errors import InputError, worst_code
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import NULL, Memory
 from linkgauge.model.notation import parse_memory
@@ -30,44 +29,6 @@ NONE = "N/A"
 def shown(figure: float | None, form: str) -> str:
     """Returns a figure in this format, or N/A if there is no figure."""
     return NONE if figure is None else format(figure, form)
-
-
-class Repetitions(msgspec.Struct, frozen=True):
-    """The seconds of each repetition, and the bytes that one repetition copies. `times` is empty if
-    nothing was measured."""
-
-    times: tuple[float, ...]
-    bytes: int
-
-    @classmethod
-    def of(cls, rates: Iterable[float], size: int) -> Repetitions:
-        """Returns repetitions that copy `size` bytes at these rates in bytes/s."""
-        return cls(tuple(size / rate for rate in rates), size)
-
-    @classmethod
-    def together(cls, timings: Sequence[Repetitions]) -> Repetitions:
-        """Combines copies that run at the same time. A combined repetition takes as long as its
-        longest copy."""
-        times = tuple(map(max, zip(*(each.times for each in timings), strict=True)))
-        return cls(times, sum(each.bytes for each in timings))
-
-    @property
-    def mean(self) -> float | None:
-        return statistics.fmean(self.times) if self.times else None
-
-    @property
-    def rate(self) -> float | None:
-        """Returns the rate in GB/s at the mean time."""
-        return None if self.mean is None else self.rate_of(self.mean)
-
-    @property
-    def rates(self) -> tuple[float, ...]:
-        """Returns the rates in GB/s of all repetitions."""
-        return tuple(map(self.rate_of, self.times))
-
-    def rate_of(self, seconds: float) -> float:
-        """Returns the rate in GB/s of a repetition that takes this many seconds."""
-        return self.bytes / seconds / 1e9
 
 
 class CopyPath(msgspec.Struct, frozen=True):
@@ -100,8 +61,6 @@ def chase(reader: Device, memory: Device) -> Transfer:
 
 
 INTERRUPTED = "interrupted"
-WORST_FIRST = (130, 3, 1, 4, 0)
-"""Exit codes by priority: the result is the first of these codes that occurred."""
 
 
 class Meter:
@@ -179,7 +138,7 @@ class Meter:
     @property
     def exit_code(self) -> int:
         """The worst exit code of all measurements. Not 0 if nothing was measured."""
-        return next((code for code in WORST_FIRST if code in self._codes), 4)
+        return 4 if (worst := worst_code(self._codes)) is None else worst
 
 
 @contextmanager

@@ -7,14 +7,13 @@ rates of single devices. Copies are timed by the device's own clock if it has on
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from linkgauge.cli import tool_options as base
-from linkgauge.cli.tool import Where, show
-from linkgauge.cli.tool_options import UsageError
+from linkgauge.cli.tool import Where, helpful, show
+from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, help_lines, one_of, whole
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import Settings
@@ -31,11 +30,8 @@ _SHMOO = (
 )  # fmt: skip
 """Pairs of a size and the step to the next size; each step applies below its size."""
 
-_RANGE = {
-    "start": "a starting size in range", "end": "an end size in range",
-    "increment": "an increment in user",
-}  # fmt: skip
-"""What each option of the range mode gives, and the mode, as the sample asks for it."""
+_RANGE = "start", "end", "increment"
+"""The options of the range mode."""
 NOTE = (
     "\nNOTE: The CUDA Samples are not meant for performance measurements. "
     "Results may vary when GPU Boost is enabled."
@@ -46,7 +42,34 @@ _KINDS = {
     "dtod": ("Device to Device", "D2D"),
 }
 """The kinds of copies in the order of measurement, with their names in text and CSV."""
-HELP = """\
+
+
+def _device(written: str) -> int | None:
+    return None if written == "all" else whole(written)
+
+
+HELP_OPTION = ToolOption("--help", "Show this help")
+_SIZE: dict[str, Any] = {"read": whole, "least": 1, "most": 1 << 40}
+OPTIONS = (
+    ToolOption("--csv", "Print a line for each figure"),
+    ToolOption("--device=[deviceno]", "The device to use (default: 0)\n"
+               "  all - the sum of all devices\n  0,1,2,...,n - this device", _device),
+    ToolOption("--memory=[MEMMODE]", "The host's memory\n  pageable - pageable memory\n"
+               "  pinned   - non-pageable system memory (default)", one_of("pageable", "pinned")),
+    ToolOption("--mode=[MODE]", "The sizes to measure\n  quick - one size (default)\n"
+               "  range - the sizes that are given\n  shmoo - many sizes",
+               one_of("quick", "range", "shmoo")),
+    ToolOption("--htod", "Host to device"),
+    ToolOption("--dtoh", "Device to host"),
+    ToolOption("--dtod", "Within a device"),
+    ToolOption("--wc", "Write-combined pinned memory"),
+    ToolOption("--cputiming", "Accepted, without effect"),
+    ToolOption("--noverify", "Do not compare the bytes"),
+    ToolOption("--start=[SIZE]", "First size in bytes, with --mode=range", **_SIZE),
+    ToolOption("--end=[SIZE]", "Last size in bytes, with --mode=range", **_SIZE),
+    ToolOption("--increment=[SIZE]", "Step in bytes, with --mode=range", **_SIZE),
+)  # fmt: skip
+HELP = f"""\
 Usage:  bandwidthTest [OPTION]...
 Measures the bandwidth of copies from host to device, device to host and within a device
 
@@ -54,28 +77,7 @@ Example:  pinned memory, device to host, 1024 to 102400 bytes in steps of 1024
 ./bandwidthTest --memory=pinned --mode=range --start=1024 --end=102400 --increment=1024 --dtoh
 
 Options:
---help\tShow this help
---csv\tPrint a line for each figure
---device=[deviceno]\tThe device to use
-  all - the sum of all devices
-  0,1,2,...,n - this device
---memory=[MEMMODE]\tThe host's memory
-  pageable - pageable memory
-  pinned   - non-pageable system memory
---mode=[MODE]\tThe sizes to measure
-  quick - one size
-  range - the sizes that are given
-  shmoo - many sizes
---htod\tHost to device
---dtoh\tDevice to host
---dtod\tWithin a device
---wc\tWrite-combined pinned memory
---cputiming\tAccepted, without effect
---noverify\tDo not compare the bytes
-Range mode options
---start=[SIZE]\tFirst size in bytes
---end=[SIZE]\tLast size in bytes
---increment=[SIZE]\tStep in bytes"""
+{help_lines((HELP_OPTION, *OPTIONS), 22)}"""
 
 
 class SampleOptions(msgspec.Struct, frozen=True):
@@ -91,19 +93,13 @@ class SampleOptions(msgspec.Struct, frozen=True):
     verify: bool
 
 
+@helpful(HELP)
 def run(arguments: Sequence[str], where: Where) -> int:
     """Carries out a command line of the sample: measures, and prints the sample's output."""
+    options = _options(sample_arguments(arguments, OPTIONS))
     print("[CUDA Bandwidth Test] - Starting...")
     try:
-        given = sample_arguments(arguments, HELP)
-        if "help" in given:
-            print(HELP)
-            code = 0
-        else:
-            code = _measure(_options(given), where)
-    except UsageError as error:
-        print(f"{error}\nSee --help for more information")
-        code = error.exit_code
+        code = _measure(options, where)
     except LinkgaugeError:
         print("Result = FAIL", flush=True)
         raise
@@ -112,72 +108,44 @@ def run(arguments: Sequence[str], where: Where) -> int:
     return code
 
 
-def sample_arguments(arguments: Sequence[str], text: str) -> dict[str, str]:
+def sample_arguments(arguments: Sequence[str], options: Sequence[ToolOption]) -> dict[str, Any]:
     """Reads options as the sample does: `name`, `-name`, `--NAME` and `--name=value`, with any
-    number of dashes. -h is --help. The help `text` lists the known options, one on each line.
-    Raises UsageError for other options, and for a value that is missing or not allowed."""
-    has_value = dict(re.findall(r"(?m)^--(\w+)(=?)", text))
-    known = {name.lower(): name for name in has_value} | {"h": "help"}
-    given: dict[str, str] = {}
+    number of dashes. Raises UsageError for other options, and for a wrong value."""
+    known = {flag.lower(): flag for option in options for flag in option.flags}
+    words = []
     for argument in arguments:
-        written, equals, value = argument.lstrip("-").partition("=")
-        name = known.get(written.lower())
-        if name is None:
-            raise UsageError(f"Unknown option {argument}")
-        if has_value[name] and not value:
-            raise UsageError(f"Missing value - write --{name}=VALUE")
-        if equals and not has_value[name]:
-            raise UsageError(f"Illegal argument - --{name} takes no value")
-        given[name] = value
-    return given
+        name, equals, value = argument.lstrip("-").partition("=")
+        flag = known.get(f"--{name.lower()}")
+        words.append(argument if flag is None else flag + equals + value)
+    return Parser(options).given(words)
 
 
-def _options(given: Mapping[str, str]) -> SampleOptions:
-    memory = given.get("memory", "pinned")
-    if memory not in ("pinned", "pageable"):
-        raise UsageError("Invalid memory mode - valid modes are pageable or pinned")
+def _options(given: Mapping[str, Any]) -> SampleOptions:
+    memory, mode = given.get("memory", "pinned"), given.get("mode", "quick")
     if memory == "pageable" and "wc" in given:
-        raise UsageError("Illegal argument - write-combined memory is pinned, not pageable")
-    mode = given.get("mode", "quick")
-    if mode not in ("quick", "range", "shmoo"):
-        raise UsageError("Invalid mode - valid modes are quick, range, or shmoo")
-    if mode != "range" and _RANGE.keys() & given.keys():
-        raise UsageError("Illegal argument - start, end and increment need --mode=range")
-    device = given.get("device", "0")
+        raise UsageError("--wc needs --memory=pinned")
+    bounds = [given[name] for name in _RANGE if name in given]
+    if len(bounds) != (len(_RANGE) if mode == "range" else 0):
+        raise UsageError("--mode=range needs --start, --end and --increment; no other mode does")
+    if bounds and bounds[0] > bounds[1]:
+        raise UsageError("--start is greater than --end")
     return SampleOptions(
-        sizes=_sizes(mode, given),
+        sizes=_sizes(mode, bounds),
         mode=mode,
         kinds=tuple(kind for kind in _KINDS if kind in given) or tuple(_KINDS),
-        device=None if device == "all" else whole("device", device, least=None),
+        device=given.get("device", 0),
         memory="pageable" if memory == "pageable" else "wc" if "wc" in given else "",
         csv="csv" in given,
         verify="noverify" not in given,
     )
 
 
-def whole(name: str, written: str, least: int | None = 1) -> int:
-    """Reads a whole number. Raises UsageError for any other text."""
-    try:
-        number = base.whole(written)
-    except ValueError:
-        raise UsageError(f"Illegal argument - {name} must be a number") from None
-    if least is not None and number < least:
-        raise UsageError(f"Illegal argument - {name} must be greater than zero")
-    return number
-
-
-def _sizes(mode: str, given: Mapping[str, str]) -> Sequence[int]:
-    if mode == "quick":
-        return (_QUICK,)
-    if mode == "shmoo":
-        return tuple(_shmoo())
-    for name, what in _RANGE.items():
-        if name not in given:
-            raise UsageError(f"Must specify {what} mode")
-    start, end = whole("start", given["start"]), whole("end", given["end"])
-    if start > end:
-        raise UsageError("Illegal argument - start is greater than end")
-    return range(start, end + 1, whole("increment", given["increment"]))
+def _sizes(mode: str, bounds: Sequence[int]) -> Sequence[int]:
+    """Returns the sizes of a mode; `bounds` are the first, the last and the step of a range."""
+    if bounds:
+        first, last, step = bounds
+        return range(first, last + 1, step)
+    return tuple(_shmoo()) if mode == "shmoo" else (_QUICK,)
 
 
 def _shmoo() -> Iterator[int]:
@@ -216,17 +184,16 @@ def _measure(options: SampleOptions, where: Where) -> int:
 
 
 def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
-    """Returns the device with this index in a list, or the first device if it does not exist, as
-    the sample does. If `index` is None, returns all devices."""
+    """Returns the device with this index in a list, or all devices if `index` is None. Raises
+    UsageError if there is no such device."""
     if index is None:
         print("\n!!!!!Cumulative Bandwidth to be computed from all the devices !!!!!!\n")
         return devices
-    for device in devices:
-        if device.index == index:
-            return (device,)
-    first = devices[0].index
-    print(f"\n!!!!!Invalid GPU number {index} given hence default gpu {first} will be used !!!!!")
-    return devices[:1]
+    found = [device for device in devices if device.index == index]
+    if not found:
+        there = ", ".join(str(device.index) for device in devices)
+        raise UsageError(f"--device {index}: the devices are {there}")
+    return found
 
 
 def _rate(

@@ -18,8 +18,8 @@ from itertools import permutations
 
 import msgspec
 
-from linkgauge.cli.tool import Where, show
-from linkgauge.cli.tool_options import hinting
+from linkgauge.cli.tool import Where, helpful, show
+from linkgauge.cli.tool_options import ToolOption, help_lines, whole
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
@@ -27,22 +27,26 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
 from .copy_cells import PARITY, CopyPath, Meter, metered
-from .cuda_samples import NOTE, sample_arguments, whole
+from .cuda_samples import HELP_OPTION, NOTE, sample_arguments
 
 _ELEMENT = 4
 """The bytes of an int."""
 _ELEMENTS = 40_000_000
 _LOOPS = 5
 _LATENCY_SIZE, _LATENCY_LOOPS = 16, 100
-HELP = """\
+OPTIONS = (
+    ToolOption("--p2p_read", "Also copy by P2P reads. Without it only P2P writes are measured."),
+    ToolOption("--sm_copy", "Copy by SMs instead of the Copy Engine where P2P is enabled"),
+    ToolOption(
+        "--numElems=<NUM_OF_INT_ELEMS>", "Number of integers that a copy moves", whole, least=1
+    ),
+)
+HELP = f"""\
 Usage:  p2pBandwidthLatencyTest [OPTION]...
 Bandwidth and latency of pairs of GPUs with and without P2P
 
 Options:
---help\t\tShow this help
---p2p_read\tAlso copy by P2P reads. Without it only P2P writes are measured.
---sm_copy                      Copy by SMs instead of the Copy Engine where P2P is enabled
---numElems=<NUM_OF_INT_ELEMS>  Number of integers that a copy moves"""
+{help_lines((HELP_OPTION, *OPTIONS), 31)}"""
 
 Pair = tuple[Device, Device]
 PairFigures = Mapping[Pair, float]
@@ -58,14 +62,11 @@ class PeerTestOptions(msgspec.Struct, frozen=True):
     size: int
 
 
-@hinting("See --help for more information")
+@helpful(HELP)
 def run(arguments: Sequence[str], where: Where) -> int:
     """Carries out a command line of the sample: measures, and prints the sample's output."""
-    given = sample_arguments(arguments, HELP)
-    elements = whole("numElems", given.get("numElems", str(_ELEMENTS)))
-    if "help" in given:
-        print(HELP)
-        return 0
+    given = sample_arguments(arguments, OPTIONS)
+    elements = given.get("numElems", _ELEMENTS)
     engine: EngineKind = "sm" if "sm_copy" in given else "ce"
     options = PeerTestOptions("p2p_read" in given, engine, elements * _ELEMENT)
     settings = Settings(sizes=(options.size,), samples=1, loops=_LOOPS, engines=PARITY)

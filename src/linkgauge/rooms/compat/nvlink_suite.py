@@ -8,19 +8,19 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path as File
-from typing import Any, TextIO
+from typing import TextIO
 
 import msgspec
 
 from linkgauge.cli.tool import Where, helpful, show
-from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, help_lines, size_of, whole
+from linkgauge.cli.tool_options import Parser, ToolOption, help_lines, whole
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import known_percentile
 from linkgauge.model.transfer import Transfer
-from linkgauge.model.units import format_size
+from linkgauge.model.units import format_size, parse_size
 from linkgauge.report.csv_text import SIMULATED
 
 from .copy_cells import CopyPath, metered, shown
@@ -42,23 +42,26 @@ def options_of(size: str, copies: str) -> tuple[ToolOption, ...]:
     """Returns the options of a tool. `size` and `copies` are help texts for the size and the number
     of copies."""
     return (
-        ToolOption("--size SIZE", f"Bytes of a copy, such as {size}", str),
+        ToolOption("--size SIZE", f"Bytes of a copy, such as {size}", parse_size),
         ToolOption("--iter COUNT", copies, whole, least=1, most=MOST),
-        ToolOption("--out FILE.csv", "Where the table goes; without it, or as -, to stdout", str),
+        ToolOption("--out FILE.csv", "Where the table goes; without it, or as -, to stdout", _file),
     )
 
 
 def parse(
-    arguments: Sequence[str], options: Sequence[ToolOption], *, size: str, iterations: int
+    parser: Parser, arguments: Sequence[str], *, size: int, iterations: int
 ) -> NvlinkSuiteOptions:
     """Reads options; `size` and `iterations` are the defaults. Raises UsageError for invalid
     options."""
-    given: dict[str, Any] = {"size": size, "iter": iterations, "out": "-"}
-    given |= Parser(options, refusal="{flag}: give {bounds}").given(arguments)
-    if not given["out"]:
-        raise UsageError("--out: give the name of a file")
-    out = None if given["out"] == "-" else given["out"]
-    return NvlinkSuiteOptions(size_of("--size", given["size"]), given["iter"], out)
+    given = {"size": size, "iter": iterations} | parser.given(arguments)
+    return NvlinkSuiteOptions(given["size"], given["iter"], given.get("out"))
+
+
+def _file(written: str) -> str | None:
+    """Reads the name of a file; `-` is stdout."""
+    if not written:
+        raise ValueError("give the name of a file")
+    return None if written == "-" else written
 
 
 def _help(tool: str, options: Sequence[ToolOption]) -> str:
@@ -129,7 +132,7 @@ BANDWIDTH_COLUMNS = (
 @helpful(_help("bandwidth_test", BANDWIDTH_OPTIONS))
 def run_bandwidth_test(arguments: Sequence[str], where: Where) -> int:
     """Carries out a command line of bandwidth_test: measures, and writes the table."""
-    asked = parse(arguments, BANDWIDTH_OPTIONS, size="256M", iterations=10)
+    asked = parse(Parser(BANDWIDTH_OPTIONS), arguments, size=256 << 20, iterations=10)
     settings = Settings(sizes=(asked.size,), samples=asked.iterations, loops=1)
     # The table first: it may not be writable.
     with opened_table(asked.out) as table, metered(where, settings) as gauge:
@@ -183,11 +186,9 @@ PERCENTILES = (0.50, 0.95, 0.99)
 def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
     """Carries out a command line of ping_pong: measures, writes the table and prints
     percentiles."""
-    try:
-        asked = parse(arguments, LATENCY_OPTIONS, size="64", iterations=10_000)
-    except UsageError as error:
-        # The page shows no exit codes of the tool's own: they are linkgauge's.
-        raise InputError(f"{error}\n{LATENCY_HELP.splitlines()[0]}") from error
+    # The page shows no exit codes of the tool's own: they are linkgauge's.
+    parser = Parser(LATENCY_OPTIONS, InputError.exit_code)
+    asked = parse(parser, arguments, size=64, iterations=10_000)
     settings = Settings(sizes=(asked.size,), samples=asked.iterations)
     # The table first: it may not be writable.
     with opened_table(asked.out) as table, metered(where, settings) as gauge:

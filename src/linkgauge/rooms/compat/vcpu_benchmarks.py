@@ -21,7 +21,7 @@ import msgspec
 from linkgauge.benchmarks.collectives import LEAST
 from linkgauge.cli.requests import keeper_of
 from linkgauge.cli.tool import Where, helpful, show
-from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, size_of
+from linkgauge.cli.tool_options import Parser, ToolOption, UsageError
 from linkgauge.engine.kept.folder import checked_label
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
@@ -33,6 +33,7 @@ from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.operations.collective import CollectiveChoice
 from linkgauge.model.settings import Settings
+from linkgauge.model.units import parse_size
 from linkgauge.report.formats import TERMINAL, formats
 from linkgauge.report.keeping import Display
 from linkgauge.report.live import LiveReport
@@ -224,16 +225,12 @@ def run_benchmark(arguments: Sequence[str], where: Where) -> int:
 
 def parse_benchmark(arguments: Sequence[str]) -> tuple[str, int | None]:
     """Returns the configuration's name, and the bytes of the largest message. Raises UsageError."""
-    parser = Parser((ToolOption("--nccl-max-msg SIZE", read=str),))
+    parser = Parser((ToolOption("--nccl-max-msg SIZE", read=parse_size, least=LEAST),))
     parser.add_argument("config")
     given = parser.given(arguments)
-    configuration, asked = given["config"], given.get("nccl_max_msg")
-    if not configuration.strip():
+    if not given["config"].strip():
         raise UsageError("CONFIG: give the configuration a name")
-    largest = None if asked is None else size_of("--nccl-max-msg", asked)
-    if largest is not None and largest < LEAST:
-        raise UsageError(f"--nccl-max-msg {asked}: give at least {LEAST}")
-    return configuration, largest
+    return given["config"], given.get("nccl_max_msg")
 
 
 # generate_report of the vCPU benchmark suite: a report of all configurations below a folder.

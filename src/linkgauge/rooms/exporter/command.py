@@ -89,6 +89,7 @@ def _machine(simulated: common.Simulated, refresh: float) -> MachineSource:
 
 
 def _results(live: MachineSource, asked: ExporterOptions) -> ResultSource:
+    from linkgauge.benchmarks.catalog import check_known
     from linkgauge.engine.kept.runs import RESULTS
     from linkgauge.history.address import address
 
@@ -104,7 +105,10 @@ def _results(live: MachineSource, asked: ExporterOptions) -> ResultSource:
     if results is not None and not results.is_dir():
         _say(f"warning: there is no folder {results} yet: its runs are shown once there is")
     url = None if results is not None else address(asked.history)
-    return FromFolder(results or RESULTS, which) if url is None else FromHistory(url, which)
+    source = FromFolder(results or RESULTS, which) if url is None else FromHistory(url, which)
+    if asked.benchmark and not source.read().runs:  # else it is that of another tool or version
+        check_known(asked.benchmark)
+    return source
 
 
 def _write(page: MetricsPage, path: Path) -> int:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
+from linkgauge.history.records import microseconds
 from linkgauge.machine.extras import needed
+from linkgauge.model.documents.history import PastRun
 from linkgauge.model.documents.result import Status, Verdict
 from linkgauge.model.hardware.inventory import FabricLink, InventoryReading, LiveDevice, PciFunction
 from linkgauge.model.printable import printable
 
-from .results import Results, ShownRun
+from .results import SECOND, Results
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -252,10 +254,13 @@ VERDICTS: dict[Verdict, float] = {"low": -1.0, "ok": 0.0, "high": 1.0}
 RUN = ("host", "simulated", "label")
 CELL = (*RUN, "benchmark", "backend", "size", "row", "column", "repeat")
 _KINDS = {
-    "": "The last figure of a cell",
-    "expected_": "What the hardware should achieve in a cell",
-    "nominal_": "What a cell would achieve if every link of its path ran at its best",
-}
+    "figure": ("", "The last figure of a cell"),
+    "expected": ("expected_", "What the hardware should achieve in a cell"),
+    "nominal": (
+        "nominal_", "What a cell would achieve if every link of its path ran at its best"
+    ),
+}  # fmt: skip
+"""The prefix of a metric's name and its meaning, by the field of a figure."""
 
 
 def of_results(results: Results) -> Families:
@@ -267,22 +272,28 @@ def of_results(results: Results) -> Families:
         id(run): _labels(run) for run in {id(run): run for run, _ in results.figures}.values()
     }
     for run, figure in results.figures:
-        of = figure.id
-        own = (
-            *labels[id(run)], of.benchmark, of.backend, str(of.size), of.row, of.column,
-            str(of.repeat or ""),
-        )  # fmt: skip
+        of = *figure.sheet, *figure.place, figure.repeat or ""
+        own = *labels[id(run)], *map(str, of)
         families.add("cell_status", float(STATUSES.index(figure.status)), *own)
         families.add("cell_verdict", VERDICTS.get(figure.verdict), *own)
-        families.add("cell_measured_timestamp_seconds", run.finished or run.started, *own)
+        families.add("cell_measured_timestamp_seconds", _ended(run), *own)
         if figure.unit in FIGURES:
-            values = (figure.value, figure.expected, figure.nominal)
-            for kind, value in zip(_KINDS, values, strict=True):
+            for name, (kind, _) in _KINDS.items():
+                value = getattr(figure, name)
                 families.add(f"cell_{kind}{FIGURES[figure.unit][0]}", value, *own)
     return families
 
 
-def _labels(run: ShownRun) -> tuple[str, str, str]:
+def _ended(run: PastRun) -> float:
+    """Returns when a run ended, or began if it was interrupted, in seconds since 1970."""
+    return _seconds(run.finished or run.started) or 0.0
+
+
+def _seconds(moment: str | None) -> float | None:
+    return None if (found := microseconds(moment)) is None else found * SECOND
+
+
+def _labels(run: PastRun) -> tuple[str, str, str]:
     return run.host, str(run.simulated).lower(), run.label
 
 
@@ -305,8 +316,8 @@ def _add_runs(families: Families, results: Results) -> None:
         own = _labels(run)
         families.add("last_run_info", 1.0, *own, run.id, run.profile, run.accelerators)
         families.add_state("last_run_status", run.status, STATUSES, *own)
-        families.add("last_run_started_timestamp_seconds", run.started, *own)
-        families.add("last_run_finished_timestamp_seconds", run.finished, *own)
+        families.add("last_run_started_timestamp_seconds", _seconds(run.started), *own)
+        families.add("last_run_finished_timestamp_seconds", _seconds(run.finished), *own)
         families.add("last_run_finished", float(run.finished is not None), *own)
         families.add("last_run_cells", float(run.cells), *own)
         families.add("last_run_cells_passed", float(run.passed), *own)
@@ -324,7 +335,7 @@ def _declare_cells(families: Families) -> None:
         "cell_measured_timestamp_seconds", "When the run that measured the cell ended.", CELL
     )
     for name, counted in FIGURES.values():
-        for kind, what in _KINDS.items():
+        for kind, what in _KINDS.values():
             families.gauge(f"cell_{kind}{name}", f"{what}: {counted}.", CELL)
 
 
@@ -333,5 +344,5 @@ def add_ages(families: Families, results: Results, now: float) -> None:
     is the time since it began."""
     families.gauge("last_run_age_seconds", "Time since the last run ended.", RUN)
     for run in results.runs:
-        age = max(0.0, now - (run.finished or run.started))
+        age = max(0.0, now - _ended(run))
         families.add("last_run_age_seconds", age, *_labels(run))

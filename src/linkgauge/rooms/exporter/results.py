@@ -1,94 +1,24 @@
-"""Reads the results to export from the history or from a folder. Figures and verdicts come from the
-history, expectations from the files of kept runs."""
+"""Reads the results to export from the history or from a folder of runs."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-import msgspec
-from msgspec import UNSET, UnsetType
-from msgspec.structs import replace
 from sqlalchemy import func, select
 from sqlalchemy.engine import URL
 
-from linkgauge.engine.kept.journal import RUN_FILE
-from linkgauge.engine.kept.runs import MOST_BYTES, in_order, read_run, run_file, run_folders
+from linkgauge.engine.kept.runs import in_order, read_run, run_file, run_folders
 from linkgauge.history.reading import Filter, figures_of, latest_runs
 from linkgauge.history.records import machine_row, microseconds, run_row
 from linkgauge.history.store import Store, opened
 from linkgauge.history.tables import runs
-from linkgauge.machine.given import read_given
-from linkgauge.model.cell_id import CellId, numbered
+from linkgauge.model.cell_id import CellId
 from linkgauge.model.documents.history import Figure, PastRun, figures_by_result
-from linkgauge.model.documents.result import Expected, Run, Status
+from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
-
-Expectations = dict[CellId, Expected]
-
-
-class _ResultCell(msgspec.Struct):
-    """The few fields of a cell that are needed. Reading all fields would take far longer."""
-
-    row: str
-    column: str
-    expected: Expected | UnsetType | None = UNSET
-
-
-class _ResultFields(msgspec.Struct, frozen=True):
-    """The values of a result. They apply to cells that have no values of their own."""
-
-    expected: Expected | None = None
-
-
-class _Result(msgspec.Struct):
-    benchmark: str
-    backend: str
-    size: int
-    cells: tuple[_ResultCell, ...]
-    common: _ResultFields = _ResultFields()
-
-
-class _Run(msgspec.Struct):
-    id: str
-    results: tuple[_Result, ...]
-
-
-_decoder = msgspec.json.Decoder(_Run)
-
-
-def expectations_in(folder: Path, run: str) -> Expectations:
-    """Returns the expectations of the run with this id, from run.json in this folder. Returns
-    nothing if the file is missing, belongs to another run, or cannot be read."""
-    path = folder / RUN_FILE
-    try:
-        of = path.stat()
-        return _read(path, run, of.st_mtime_ns, of.st_size)
-    except OSError:
-        return {}
-
-
-@lru_cache(maxsize=64)
-def _read(path: Path, run: str, _changed: int, _size: int) -> Expectations:
-    try:
-        found = _decoder.decode(read_given(path, MOST_BYTES, begins=b"{"))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InputError):
-        return {}
-    if found.id != run:
-        return {}
-    return {
-        of.cell((cell.row, cell.column), repeat): expected
-        for result, of, repeat in numbered(found.results)
-        for cell in result.cells
-        if (expected := result.common.expected if cell.expected is UNSET else cell.expected)
-    }
-
-
-# The last results of each label: from the history, else from a folder of runs.
-
 
 SECOND = 1e-6
 """The seconds in a microsecond."""
@@ -100,31 +30,14 @@ MOST_FIGURES = 20_000
 """The most figures of earlier runs with a label that are searched."""
 
 
-class ShownRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run to show. Times are seconds since 1970. `finished` is None for an interrupted run."""
-
-    id: str
-    label: str
-    host: str
-    simulated: bool
-    accelerators: str
-    profile: str
-    started: float
-    finished: float | None
-    status: Status
-    cells: int
-    passed: int
-    low: int
-
-
-Shown = tuple[ShownRun, Figure]
+Shown = tuple[PastRun, Figure]
 """The last known figure of a cell under a label, with its run."""
 
 
 class Results(NamedTuple):
     """The latest run of each label on each host, and the latest figures of its cells."""
 
-    runs: tuple[ShownRun, ...] = ()
+    runs: tuple[PastRun, ...] = ()
     figures: tuple[Shown, ...] = ()
 
 
@@ -137,7 +50,7 @@ class Which(NamedTuple):
     label: str | None = None
     benchmarks: tuple[str, ...] = ()
 
-    def takes(self, run: ShownRun) -> bool:
+    def takes(self, run: PastRun) -> bool:
         """Whether the run's host, kind of machine (real or simulated) and label match."""
         return (
             self.host in (None, run.host)
@@ -158,7 +71,7 @@ _Group = tuple[str, bool, str]
 """A host, whether it is simulated, and a label."""
 
 
-def _group(run: PastRun | ShownRun) -> _Group:
+def _group(run: PastRun) -> _Group:
     return run.host, run.simulated, run.label
 
 
@@ -172,7 +85,7 @@ class FromHistory:
         self.period = 1.0 if self._is_file else 5.0
         self._state: object = None
         self._results = Results()
-        self._shown: dict[tuple[_Group, CellId], tuple[PastRun, Shown]] = {}
+        self._shown: dict[tuple[_Group, CellId], Shown] = {}
         self._known: set[PastRun] = set()
 
     def read(self) -> Results:
@@ -219,18 +132,17 @@ class FromHistory:
         last: dict[_Group, PastRun] = {}
         for run in found:
             last.setdefault(_group(run), run)
-        figures = _with_expectations(self._shown[key] for key in sorted(self._shown))
-        return Results(tuple(map(_shown_run, last.values())), tuple(figures))
+        figures = tuple(self._shown[key] for key in sorted(self._shown))
+        return Results(tuple(last.values()), figures)
 
     def _add(self, store: Store, new: Iterable[PastRun]) -> None:
         by_number = {run.number: run for run in new}
-        shown = {run.number: _shown_run(run) for run in by_number.values()}
         for number, figure in figures_of(store, list(by_number)):
             run = by_number[number]
-            key = _group(run), figure.id.id
+            key = _group(run), figure.id
             there = self._shown.get(key)
-            if there is None or _order(there[0], there[1][1]) < _order(run, figure):
-                self._shown[key] = run, (shown[number], figure)
+            if there is None or _order(*there) < _order(run, figure):
+                self._shown[key] = run, figure
 
 
 def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
@@ -262,28 +174,6 @@ def _server_state(store: Store) -> tuple[object, ...]:
         return tuple(connection.execute(asked).one())
 
 
-def _shown_run(run: PastRun) -> ShownRun:
-    finished = microseconds(run.finished)
-    return ShownRun(
-        id=run.id, label=run.label, host=run.host, simulated=run.simulated,
-        accelerators=run.accelerators, profile=run.profile,
-        started=(microseconds(run.started) or 0) * SECOND,
-        finished=None if finished is None else finished * SECOND, status=run.status,
-        cells=run.cells, passed=run.passed, low=run.low,
-    )  # fmt: skip
-
-
-def _with_expectations(shown: Iterable[tuple[PastRun, Shown]]) -> Iterator[Shown]:
-    """Yields the figures with expectations from the files of their runs. Figures without a file
-    have no expectations."""
-    known: dict[int, Expectations] = {}
-    for run, (of, figure) in shown:
-        if run.number not in known:
-            known[run.number] = {} if run.path is None else expectations_in(Path(run.path), run.id)
-        found = known[run.number].get(figure.id.id, Expected())
-        yield of, replace(figure, expected=found.figure, nominal=found.nominal)
-
-
 class FromFolder:
     """Reads the latest run of each label below a folder. The folder is read again when a run is
     added or changes."""
@@ -307,7 +197,7 @@ class FromFolder:
         return self._results
 
     def _of(self, paths: Iterable[Path]) -> Results:
-        found: list[ShownRun] = []
+        found: list[PastRun] = []
         figures: list[Shown] = []
         for path in paths:
             try:
@@ -328,12 +218,8 @@ def _figures_of(run: Run) -> Iterator[Figure]:
     return (figure for _, own in figures_by_result(run.results) for figure in own)
 
 
-def _of_file(run: Run) -> ShownRun:
-    of, machine = run_row(run, None), machine_row(run.machine)
-    return ShownRun(
-        id=run.id, label=run.label, host=machine["host"], simulated=machine["simulated"],
-        accelerators=machine["accelerators"], profile=of["profile"],
-        started=of["started"] * SECOND,
-        finished=None if of["finished"] is None else of["finished"] * SECOND,
-        status=of["status"], cells=of["cells"], passed=of["passed"], low=of["low"],
-    )  # fmt: skip
+def _of_file(run: Run) -> PastRun:
+    of = {**run_row(run, None), **machine_row(run.machine)}
+    own = {name: of[name] for name in PastRun.__struct_fields__ if name in of}
+    own |= {"started": run.started, "finished": run.finished}
+    return PastRun(**own, number=0, id=run.id, setup="", state=0, machine=0)

@@ -129,7 +129,7 @@ def check_hosts(evidence: Evidence) -> Iterator[Finding]:
                 f"{one.worst}: {one.share:.0%} of theirs"
             )
             yield Finding("host", severity, one.host, found, why, cells=(one.worst,))
-        elif one.verdict == "fail":
+        elif one.has_failed:
             found = "figures of it failed, whatever the others reach"
             why = "its tool reports wrong data or another failure"
             yield Finding("host", "fail", one.host, found, why)

@@ -52,10 +52,11 @@ def judge_files(asked: JudgeOptions) -> int:
         linkgauge judge nccl.log --machine "8 x H100 SXM"
         kubectl logs job/nccl-tests | linkgauge judge -
     """
+    from linkgauge.model.errors import worst_code
     from linkgauge.report.live import show_kept
 
     told = told_runs(asked)
-    return max(show_kept(told.run, told.kept, told.display), told.code)
+    return worst_code((show_kept(told.run, told.kept, told.display), told.code)) or 0
 
 
 class ToldRun(NamedTuple):

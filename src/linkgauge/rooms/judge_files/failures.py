@@ -25,11 +25,13 @@ class Meaning(NamedTuple):
 _WAIVED = re.compile(r"(?i)\bwaiv(?:ed|ing)\b|\bskipp?(?:ed|ing)?\b")
 _OF_DATA = re.compile(
     r"(?i)\bwrong (?:bytes?|data|elements?|results?|values?)\b|\bwrong at byte|#wrong|mis-?compare"
-    r"|(?<!version )mis-?match|corrupt|validat|verif|\bpattern\b|out of bounds|invalid value"
+    r"|(?<!version )mis-?match|corrupt|validat|verif|\bpattern\b|out of bounds"
+    r"|invalid value when"
     r"|h_errorFlag == 0|unsuccessfully (?:written|wrote)"
 )
 _OF_CALL = re.compile(
-    r"(?i)\b(?:CUDA|NVML|HIP|HSA|CU)_\w|\b(?:cuda|hip)Error|\[(?:cuda|hip)|\bCUDA error|out of mem"
+    r"(?i)\b(?:CUDA|NVML|HIP|HSA|CU)_\w|\b(?:cuda|hip)Error|\[(?:cuda|hip)|out of mem"
+    r"|\bCUDA (?:error|failure)|\berror - |\bFATAL: |allocation failed"
     r"|not (?:supported|found|available|initiali[sz]ed)|\bno .{0,20}devices?\b|\bASSERT\b"
     r"|(?:cannot|could ?n[o']t|unable|failed) to\b|Completion with error|Failed status|time[d ]*out"
 )

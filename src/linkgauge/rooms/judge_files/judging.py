@@ -16,9 +16,9 @@ from linkgauge.cli.requests import command_line
 from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.model.cell_id import spoken
-from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.documents.result import CellResult, Result, Run, exit_code
 from linkgauge.model.documents.tool_run import HostFigures, ToolRun
-from linkgauge.model.errors import InputError
+from linkgauge.model.errors import InputError, worst_code
 from linkgauge.model.names import and_all
 from linkgauge.model.settings import Settings
 from linkgauge.report.files import write_run
@@ -182,31 +182,33 @@ _USUAL = 0.9
 _LARGE = 1 << 20
 """The size in bytes below which the time to start decides; such figures vary between hosts."""
 _Key = tuple[object, ...]
+_Figure = tuple[Result, CellResult, float]
 
 
 def judged_hosts(
     texts: Sequence[ReadText], machine: str | None, label: str, judged: Callable[[Run], Run]
 ) -> tuple[list[Run], int]:
     """Returns the judged run of each host in the texts, the worst host first, and the exit code of
-    the worst. Each of several runs lists the figures and verdicts of all hosts. The exit code of a
-    single run is 0, because the run's own screen decides. Raises InputError if nothing can be
-    judged."""
+    all. Each of several runs lists the figures and verdicts of all hosts. The exit code of a single
+    run is 0, because the run's own screen decides. Raises InputError if nothing can be judged."""
     by_host = _by_host(texts)
     if len(by_host) < 2:
         return [judged(run_of_texts(texts, machine, label))], 0
-    runs = {host: run_of_texts(some, machine, host) for host, some in by_host.items()}
-    words = {host: _verdict(judged(run)) for host, run in runs.items()}
-    peers = tuple(_compared(host, runs, word) for host, word in words.items())
-    order = sorted(peers, key=lambda o: (o.verdict != "fail", -o.low, o.share or 1.0))
+    runs = {host: judged(run_of_texts(some, machine, host)) for host, some in by_host.items()}
+    codes = {host: outcome_of(run).code for host, run in runs.items()}
+    figures = {host: dict(_figures(run)) for host, run in runs.items()}
+    peers = tuple(_compared(host, run, codes[host], figures) for host, run in runs.items())
+    order = sorted(peers, key=lambda o: (not o.has_failed, -o.low, o.share or 1.0))
     worst = (runs[one.host] for one in order)
     found = [replace(run, tool=run.tool and replace(run.tool, peers=peers)) for run in worst]
-    return [judged(run) for run in found], int(bool({"fail", "low"} & {*words.values()}))
+    return found, worst_code(codes.values()) or 0
 
 
-def _verdict(run: Run) -> str:
-    if any(result.status not in ("pass", "skip") for result in run.results):
-        return "fail"
-    if outcome_of(run).code:
+def _verdict(run: Run, code: int) -> str:
+    """Returns what the figures of a host alone say of it. `code` is their exit code."""
+    if failed := {3: "error", 1: "fail"}.get(exit_code(run)):
+        return failed
+    if code:
         return "low"
     is_any = any(cell.verdict == "ok" for result in run.results for cell in result.cells)
     return "ok" if is_any else "not judged"
@@ -214,19 +216,24 @@ def _verdict(run: Run) -> str:
 
 def _by_host(texts: Sequence[ReadText]) -> dict[str, list[ReadText]]:
     """Returns the texts of each host. A text without figures describes all hosts. A text of an
-    unnamed host counts for an earlier unnamed host, unless both have the same figures."""
+    unnamed host counts for an earlier unnamed host, unless both have the same figures, or a test of
+    one failed that the other has, too."""
     found, keys = dict[str, list[ReadText]](), dict[str, set[_Key]]()
     for text in texts:
         if not text.has_figures:
             continue
-        own = {one[:3] + one[4:6] for log in text.logs for one in log.figures}
+        figures = {one[:3] + one[4:6] for log in text.logs for one in log.figures}
+        tests: set[_Key] = {("test", one[0]) for one in figures}
+        failed: set[_Key] = {("failed", one.test) for log in text.logs for one in log.failures}
+        own = figures | failed
+        own |= {("failed", test) for _, test in tests} | {("test", test) for _, test in failed}
         name = text.host or _hostname(text)
         if not name:
             name = next((host for host in found if not keys[host] & own), "")
             name = name or PurePath(text.name).stem
             name = text.name if keys.get(name, set()) & own else name
         found.setdefault(name, []).append(text)
-        keys.setdefault(name, set()).update(own)
+        keys.setdefault(name, set()).update(figures, tests, failed)
     shared = [text for text in texts if not text.has_figures]
     return {host: [*own, *shared] for host, own in found.items()}
 
@@ -238,10 +245,12 @@ def _hostname(text: ReadText) -> str:
     return named.pop() if len(named) == 1 else ""
 
 
-def _compared(host: str, runs: Mapping[str, Run], verdict: str) -> HostFigures:
-    others = [dict(_figures(other)) for name, other in runs.items() if name != host]
+def _compared(
+    host: str, run: Run, code: int, figures: Mapping[str, Mapping[_Key, _Figure]]
+) -> HostFigures:
+    others = [other for name, other in figures.items() if name != host]
     shares = dict[str, float]()
-    for key, (result, cell, figure) in _figures(runs[host]):
+    for key, (result, cell, figure) in figures[host].items():
         theirs = [other[key][2] for other in others if key in other]
         if theirs:
             share = figure / median(theirs)
@@ -250,12 +259,12 @@ def _compared(host: str, runs: Mapping[str, Run], verdict: str) -> HostFigures:
     low = {name: share for name, share in shares.items() if share < _USUAL}
     worst = min(low, key=lambda name: low[name], default="")
     return HostFigures(
-        host=host, medians=dict(_medians(runs[host])), cells=len(shares), low=len(low),
-        worst=worst, share=low.get(worst), verdict=verdict,
+        host=host, medians=dict(_medians(run)), cells=len(shares), low=len(low),
+        worst=worst, share=low.get(worst), verdict=_verdict(run, code),
     )  # fmt: skip
 
 
-def _figures(run: Run) -> Iterator[tuple[_Key, tuple[Result, CellResult, float]]]:
+def _figures(run: Run) -> Iterator[tuple[_Key, _Figure]]:
     for result in run.results:
         for cell in result.cells:
             if cell.headline and (cell.bytes or result.size) >= min(_LARGE, result.size):

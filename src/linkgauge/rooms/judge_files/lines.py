@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.common import DefusedXmlException
@@ -149,18 +152,39 @@ _MOST_XML = 16 << 20
 """The most bytes of an element; lstopo's element for a host with 256 CPUs has 1 MiB."""
 
 
-def xml_in(lines: Sequence[str], tag: str) -> tuple[Element, frozenset[int]] | None:
+def xml_in(lines: Sequence[str], tag: str) -> tuple[Element | None, Collection[int]]:
     """Returns the first whole element of this name, and the numbers of its lines."""
     begin = next((n for n, line in enumerate(lines) if f"<{tag}" in line), len(lines))
     end = next((n for n in range(begin, len(lines)) if f"</{tag}>" in lines[n]), None)
     if end is None:
-        return None
+        return None, ()
     text = "\n".join(lines[begin : end + 1])
     text = text[text.index(f"<{tag}") : text.rindex(f"</{tag}>") + len(tag) + 3]
-    if len(text) > _MOST_XML:
-        return None
-    try:
-        element: Element = fromstring(text, forbid_dtd=True)
-    except (ParseError, DefusedXmlException, ValueError, RecursionError):
-        return None
-    return element, frozenset(range(begin, end + 1))
+    with suppress(ParseError, DefusedXmlException, ValueError, RecursionError):
+        if len(text) <= _MOST_XML:
+            return fromstring(text, forbid_dtd=True), range(begin, end + 1)
+    return None, ()
+
+
+# JSON among other lines.
+
+
+def documents_in(
+    lines: Sequence[str], key: str
+) -> Iterator[tuple[dict[str, Any], Collection[int]]]:
+    """Yields the JSON objects in a text with this key near their beginning, and the numbers of
+    their lines."""
+    if not any(f'"{key}"' in line for line in lines):
+        return
+    text, decoder, end = "\n".join(lines), json.JSONDecoder(), 0
+    for match in re.finditer(r"^[ \t]*{", text, re.MULTILINE):
+        begin = match.end() - 1
+        if begin < end or f'"{key}"' not in text[begin : begin + 4000]:
+            continue
+        try:
+            value, end = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) and key in value:
+            first, last = text.count("\n", 0, begin), text.count("\n", 0, end)
+            yield value, range(first, last + 1)

@@ -23,6 +23,7 @@ def shipped(name: str, kind: type[_T]) -> _T:
 
 
 _COUNTED = re.compile(r"\s*(?:(\d{1,3})\s*[x×*]?\s*)?(\S.{0,60}?)\s*")
+_COUNTED_AFTER = re.compile(r"\s*(\S.{0,60}?)\s*[x×*]\s*(\d{1,3})\s*")
 _BESIDE_A_NAME = re.compile(
     r"(?i)(?:\b(?:NVIDIA|AMD|Instinct|Tesla|GeForce|GPUs?|SXM\d?|PCIe|OAM|NVL|HBM\d?e?"
     r"|\d{2,3} ?Gi?B?|Tensor Core|Ti)\b|[\s_-])*"
@@ -79,6 +80,11 @@ def model_of(device: str) -> str | None:
 def split_product(text: str) -> tuple[str, int] | None:
     """Returns the product's name and the number of accelerators. Without a number, the usual server
     decides. Returns None if the text names no product, or contains anything else."""
+    after = _COUNTED_AFTER.fullmatch(text)
+    return _split(text) or (_split(f"{after[2]} x {after[1]}") if after is not None else None)
+
+
+def _split(text: str) -> tuple[str, int] | None:
     match = _COUNTED.fullmatch(text)
     found = _found(match[2], re.IGNORECASE) if match is not None else None
     if match is None or found is None or not _BESIDE_A_NAME.fullmatch(found[1]):

@@ -4,9 +4,8 @@ text is kept."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -18,8 +17,6 @@ from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH
 
-from .failures import MOST_WORDS, meaning_of
-from .lines import Grid, grid_at
 from .products import product_of
 
 MIB = 1 << 20
@@ -220,122 +217,6 @@ class Log(msgspec.Struct, frozen=True):
     def is_judged(self) -> bool:
         """Whether there is anything to judge."""
         return bool(self.figures or self.failures)
-
-
-class Found(NamedTuple):
-    """The values that a reader made of a text, and the numbers of the lines that it understood."""
-
-    logs: tuple[Log, ...] = ()
-    facts: Facts = Facts()
-    lines: frozenset[int] = frozenset()
-
-
-@cache
-def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
-    return re.compile("|".join(one.pattern for one in patterns))
-
-
-class TextScan:
-    """The lines of a text, the numbers of those that a reader understood so far, and the figures,
-    failures and accelerators that it found there."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        self.lines, self.used = lines, set[int]()
-        self.figures, self.gpus = list[ToldFigure](), dict[int, ToldGpu]()
-        self.failures, self.remarks = list[Failure](), list[str]()
-
-    def each(self, *patterns: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
-        """Yields the lines that begin as a pattern says, each by its number and with the first
-        pattern that matches. They count as understood."""
-        is_one = _any_of(patterns).match
-        for number, line in enumerate(self.lines):
-            if is_one(line):
-                self.used.add(number)
-                yield number, next(filter(None, (one.match(line) for one in patterns)))
-
-    def first(self, pattern: re.Pattern[str], default: str = "") -> str:
-        """Returns the first group of the first line that begins as the pattern says."""
-        return next((match[1] for match in map(pattern.match, self.lines) if match), default)
-
-    def grid(self, start: int) -> Grid:
-        """Returns the figures of the matrix that begins at this line. Its lines count as
-        understood. Without a matrix, the heading above does not."""
-        figures, lines = grid_at(self.lines, start)
-        self.used |= lines
-        if not figures:
-            self.used.discard(start - 1)
-        return figures
-
-    def fail(self, said: str, test: str = "", since: int | None = None) -> None:
-        """Notes a failure in the tool's words. It is of the figures of a test, or of all figures
-        without a name, wherever they stand. With `since`, it is of the figures from this number on
-        alone. If there are none, it is a failure of the test."""
-        said = " ".join(said.split())[:MOST_WORDS]
-        own = self.figures[since:] if since is not None else []
-        if own and since is not None:
-            self.figures[since:] = [one._replace(failure=one.failure or said) for one in own]
-        else:
-            self.failures.append(Failure(test, said))
-
-    def _strike(self) -> None:
-        """Assigns each failure to its figures. A failed call of no named test broke the output off,
-        so the figures before it count. What was waived has no figures."""
-        rest = list[Failure]()
-        for failed in self.failures:
-            status = meaning_of(failed.said).status
-            strikes = status == "fail" or (status == "error" and failed.test)
-            own = [n for n, one in enumerate(self.figures) if failed.test in ("", one.benchmark)]
-            for number in own if strikes else ():
-                one = self.figures[number]
-                self.figures[number] = one._replace(failure=one.failure or failed.said)
-            if not own:
-                rest.append(failed)
-            elif not strikes and status != "skip":
-                self.remarks.append(": ".join(filter(None, failed)))
-        self.failures = rest
-
-    def facts(self, **facts: Any) -> Found | None:
-        """Returns these facts and the accelerators, or None if there are none."""
-        told = Facts(gpus=self.gpus, **facts)
-        return Found(facts=told, lines=frozenset(self.used)) if told != Facts() else None
-
-    def log(
-        self,
-        tool: str,
-        version: str | None = None,
-        hosts: tuple[str, ...] = (),
-        space: str = "",
-        **facts: Any,
-    ) -> Found:
-        """Returns the output of a tool, with the accelerators and these facts."""
-        self._strike()
-        failures = (Failure(test or tool, f"{tool} says: {said}") for test, said in self.failures)
-        figures = (
-            one._replace(failure=f"{tool} says: {one.failure}") if one.failure else one
-            for one in self.figures
-        )
-        log = Log(
-            tool, tuple(figures), version or None, hosts,
-            tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(self.remarks)), space,
-        )  # fmt: skip
-        return Found((log,), Facts(gpus=self.gpus, **facts), frozenset(self.used))
-
-
-Reader = Callable[[Sequence[str]], Found | None]
-
-
-def together(*readers: Reader) -> Reader:
-    """Returns a reader that combines the results of several readers."""
-
-    def read(lines: Sequence[str]) -> Found | None:
-        parts = [part for each in readers if (part := each(lines)) is not None]
-        if not parts:
-            return None
-        facts, _ = merged(part.facts for part in parts)
-        logs = tuple(log for part in parts for log in part.logs)
-        return Found(logs, facts, frozenset().union(*(part.lines for part in parts)))
-
-    return read
 
 
 _Told = TypeVar("_Told", bound=msgspec.Struct)

@@ -7,7 +7,7 @@ stream of a copy has its own connection and its own part of the buffer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +19,7 @@ from linkgauge.backends.cuda.rank import GpuOfRank
 from linkgauge.backends.host_rank import HostRank
 from linkgauge.backends.protocol import Addressed, Buffer, Copy, Group, Pattern
 from linkgauge.backends.rank import RankBackend, held
-from linkgauge.backends.rules import check_alone, lacking
+from linkgauge.backends.rules import Reason, check_alone, lacking, refused
 from linkgauge.machine.host import read_host
 from linkgauge.machine.interfaces import from_device, read_interfaces
 from linkgauge.machine.processes.launch import Launch
@@ -104,20 +104,21 @@ class NetRank(RankBackend):
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         """Returns the reason why no interface can carry out this transfer, or None. None does not
         mean that they can: rank 0 decides this, because it knows both ends."""
-        if transfer.engine.kind not in NIC_ENGINES or transfer.both_ways:
-            return f"{transfer}: network interfaces move bytes one way, by {', '.join(NIC_ENGINES)}"
-        by_ucx = transfer.engine.kind in BY_UCX
-        if not all(_is_joined(memory, by_ucx) for memory in transfer.memories):
-            more = f" and memory of GPUs ({GPUS})" if by_ucx else ""
-            return f"{transfer}: {transfer.engine.kind} joins pinned host memory{more}"
+        return refused(self._rules(transfer))
+
+    def _rules(self, transfer: Transfer) -> Iterator[tuple[object, Reason]]:
+        kind, by_ucx = transfer.engine.kind, transfer.engine.kind in BY_UCX
+        one_way = f"network interfaces move bytes one way, by {', '.join(NIC_ENGINES)}"
+        yield kind not in NIC_ENGINES or transfer.both_ways, f"{transfer}: {one_way}"
+        joined = all(_is_joined(memory, by_ucx) for memory in transfer.memories)
+        more = f" and memory of GPUs ({GPUS})" if by_ucx else ""
+        yield not joined, f"{transfer}: {kind} joins pinned host memory{more}"
         if by_ucx:
             try:
                 library()
             except Unsupported as missing:
-                return missing
-            if transfer.engine.kind == "rdma" and lacks_rdma():
-                return Unsupported(NO_RDMA)
-        return None
+                yield True, missing
+            yield kind == "rdma" and lacks_rdma(), Unsupported(NO_RDMA)
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         if transfer.engine.kind not in BY_UCX:

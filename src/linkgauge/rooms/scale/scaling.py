@@ -14,9 +14,10 @@ from linkgauge.judge.expected.dram import Ceilings
 from linkgauge.judge.expected.exchange_rates import ExchangeRates
 from linkgauge.judge.expected.routes import Paths
 from linkgauge.judge.verdict import LOOSE, LOW
+from linkgauge.model.by_name import by_name
 from linkgauge.model.curves import SizeLine
 from linkgauge.model.documents.result import CellResult, Result, Run, Verdict
-from linkgauge.model.documents.scaling import At, Count, Knee, Member, PairRate, Scaling
+from linkgauge.model.documents.scaling import SCHEMA, At, Count, Knee, Member, PairRate, Scaling
 from linkgauge.model.grouped import grouped
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective
@@ -48,13 +49,10 @@ def scaling_of(run: Run) -> Scaling:
     counts = tuple(sorted((one for one in found if one), key=lambda count: count.gpus))
     pairs = _pairs(run.results)
     devices = max((_devices(result) for result in measured), key=len, default=())
-    return Scaling(
-        id=run.id,
-        label=run.label,
-        simulated=run.simulated,
-        command=run.command,
-        started=run.started,
-        finished=run.finished,
+    return by_name(
+        Scaling,
+        run,
+        schema=SCHEMA,
         collective=work,
         backend=backend,
         devices=devices,

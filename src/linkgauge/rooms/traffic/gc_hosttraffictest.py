@@ -7,7 +7,7 @@ are no tiles to dump. `--use-secondary` is rejected."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,13 +16,12 @@ import msgspec
 from linkgauge import __version__
 from linkgauge.cli.tool import Context, Where, measure, opened
 from linkgauge.cli.tool_options import (
-    OnceAction,
     Parser,
     ToolOption,
     UsageError,
     decimal,
     help_lines,
-    hinting,
+    one_of,
     whole,
 )
 from linkgauge.judge.limits import hold_run
@@ -70,13 +69,16 @@ class HostTrafficOptions(msgspec.Struct, frozen=True):
         return any(test.host for test in self.tests)
 
 
-@hinting(f"Try '{TOOL} --help' for more information.")
 def run(arguments: Sequence[str], where: Where) -> int:
     """Carries out a command line: measures, prints the tool's output, and returns the exit code."""
-    options = parse(arguments)
-    if isinstance(options, str):
-        print(options)
+    # As in the tool, these work even if other arguments are wrong.
+    if {"-h", "--help"} & set(arguments):
+        print(HELP)
         return 0
+    if "--version" in arguments:
+        print(f"{TOOL} of linkgauge {__version__}")
+        return 0
+    options = parse(arguments)
     with opened(where, _settings(options), devices=(str(options.device),)) as context:
         return _run_in(context, options)
 
@@ -158,25 +160,6 @@ def _configuration(options: HostTrafficOptions) -> dict[str, str]:
     }
 
 
-class _Once(OnceAction):
-    refusal = "option '{longest}' cannot be specified more than once"
-
-
-_WORDS = {
-    r"unrecognized arguments: (-\S*).*": r"unrecognised option '\1'",
-    r"unrecognized arguments: .*": (
-        "too many positional options have been specified on the command line"
-    ),
-    r"ambiguous option: (\S+) could match (.*)": r"option '\1' is ambiguous and matches \2",
-    r"argument \S*?(--[a-z-]+): expected one argument": (
-        r"the required argument for option '\1' is missing"
-    ),
-    r"argument \S*?(--[a-z-]+): invalid \w+ value: (.*)": (
-        r"the argument (\2) for option '\1' is invalid"
-    ),
-}
-"""Patterns of argparse's messages, with the tool's words for each."""
-_REFUSAL = "the argument ('{value}') for option '{flag}' is invalid: give {least:g} to {most:g}"
 OPTIONS = (
     ToolOption("-j [ --json-output ]", "Emit JSON output"),
     ToolOption("-d [ --device-id ] arg", "Device id", whole, "device", 0, 4095),
@@ -187,7 +170,7 @@ OPTIONS = (
     ToolOption("-r [ --remote-buffers ]", "Use remote buffers (no effect: all are)"),
     ToolOption(
         "-p [ --payload-blocks ] arg",
-        "Number of 64 byte blocks per transfer: 2|4 (default: 4)", whole, "blocks", 2, 4,
+        "Number of 64 byte blocks per transfer: 2|4 (default: 4)", one_of("2", "4"), "blocks",
     ),
     ToolOption(
         "-i [ --iterations ] arg",
@@ -197,7 +180,7 @@ OPTIONS = (
     ToolOption(
         "--test-duration arg",
         "Test duration in seconds for tests without IPU tile\naccess (default: 5)", decimal,
-        "duration", 1e-3, 1e6,
+        "duration", 0.001, 10**6,
     ),
     ToolOption("--tile-read", "Measure IPU tile read performance"),
     ToolOption("--tile-write", "Measure IPU tile write performance"),
@@ -208,12 +191,12 @@ OPTIONS = (
     ToolOption(
         "--min-tile-bandwidth arg",
         "Minimum tile bandwidth (Gbps) expected - fails if not\nreached (default: 0)", decimal,
-        "least_tile", 0.0, 1e9,
+        "least_tile", 0, 10**9,
     ),
     ToolOption(
         "--min-host-bandwidth arg",
         "Minimum bandwidth (Gbps) expected - fails if not reached\n(default: 0)", decimal,
-        "least_host", 0.0, 1e9,
+        "least_host", 0, 10**9,
     ),
     ToolOption("--no-timeout", "Suppress test timeout"),
     ToolOption(
@@ -224,52 +207,38 @@ OPTIONS = (
     ToolOption(
         "--dump-tile-overview", "Dump tile overview upon failure (no effect: there is none)"
     ),
-    ToolOption("-h [ --help ]", "Produce help message"),
-    ToolOption("--version", "Version number"),
     ToolOption(
         "-R [ --repeat ] arg", "Number of times to repeat test (default: 1)", whole, "", 1, _MOST
     ),
 )  # fmt: skip
+_TEXTS = (
+    ToolOption("-h [ --help ]", "Produce help message"),
+    ToolOption("--version", "Version number"),
+)
 HELP = f"""\
 Usage: gc-hosttraffictest -d {{device id}} [options]
 
 Allowed options:
-{help_lines(OPTIONS, 28)}"""
+{help_lines((*OPTIONS, *_TEXTS), 28)}"""
 
 
-def parse(arguments: Sequence[str]) -> HostTrafficOptions | str:
-    """Returns the options of a command line, or the text that -h or --version prints. Raises
-    UsageError for unknown options, and for options that contradict each other."""
-    # As in the tool, they work even if other arguments are wrong; abbreviations only if all are
-    # right.
-    texts = {"-h", "--help", "--version"} & set(arguments)
-    # The page itself writes --device.
-    parser = Parser(OPTIONS, _WORDS, refusal=_REFUSAL, allow_abbrev=True, action=_Once)
-    given = {} if texts else parser.given(arguments)
-    if {"-h", "--help"} & texts or "help" in given:
-        return HELP
-    if texts or "version" in given:
-        return f"{TOOL} of linkgauge {__version__}"
-    _check(given)
+def parse(arguments: Sequence[str]) -> HostTrafficOptions:
+    """Returns the options of a command line. Raises UsageError for unknown options, and for options
+    that contradict each other."""
+    given = Parser(OPTIONS).given(arguments)
+    if "device" not in given:
+        raise UsageError("-d: give the id of the device, such as -d 0")
+    if "use_secondary" in given:
+        raise UsageError("--use-secondary: only a C600 has a secondary PCIe interface")
     tests = {"tests": _tests(given), "has_timeout": "no_timeout" not in given}
-    options = msgspec.convert(given | tests, HostTrafficOptions)
+    options = msgspec.convert(given | tests, HostTrafficOptions, strict=False)
     for side, least, used in (
         ("tile", options.least_tile, options.uses_tiles),
         ("host", options.least_host, options.uses_host),
     ):
         if least and not used:
-            raise UsageError(f"option '--min-{side}-bandwidth': no {side} transfers are measured")
+            raise UsageError(f"--min-{side}-bandwidth: no {side} transfers are measured")
     return options
-
-
-def _check(given: Mapping[str, Any]) -> None:
-    """Raises UsageError if a required option is missing, or if an option is refused."""
-    if "device" not in given:
-        raise UsageError("the option '--device-id' is required but missing")
-    if given.get("blocks") == 3:
-        raise UsageError("the argument ('3') for option '--payload-blocks' is invalid: 2|4")
-    if "use_secondary" in given:
-        raise UsageError("option '--use-secondary': only a C600 has a secondary PCIe interface")
 
 
 def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:

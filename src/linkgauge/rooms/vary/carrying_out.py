@@ -16,6 +16,7 @@ from linkgauge.engine.kept.folder import create_run_folder
 from linkgauge.engine.kept.runs import VARY_FILE
 from linkgauge.history.keeping import remember
 from linkgauge.judge.verdict import judge
+from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.result import CellResult, exit_code
 from linkgauge.model.documents.variation import Setting, Variation
 from linkgauge.model.errors import InputError, LinkgaugeError
@@ -55,7 +56,7 @@ class LiveRounds(Rounds):
 
     def __exit__(self, *error: object) -> None:
         self._bar.close()
-        self._ending.__exit__()
+        self._ending.__exit__(None, None, None)
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
@@ -183,15 +184,13 @@ def _compared(
     asked: RoundsRequest, taken: Sequence[RoundRun], started: str, *, whole: bool
 ) -> Variation:
     settings = [variant.setting for variant in asked.variants]
-    return Variation(
-        label=asked.request.label,
+    return by_name(
+        Variation,
+        asked,
+        asked.request,
         simulated=asked.request.settings.simulation is not None,
-        command=asked.request.command,
         started=started,
         finished=now() if whole else None,
-        significance=asked.significance,
-        rounds=asked.rounds,
-        prepare=asked.prepare,
         settings=tuple(settings),
         runs=tuple(one.kept for one in taken),
         cells=compare(taken, len(settings), asked.significance),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from linkgauge.judge.compare.likeness import CellFigure, RunFigures, figures_of
 from linkgauge.judge.compare.side_tests import Key, SideFigures, Sides, key_of, table_of
+from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.documents.variation import Compared, VariedCell
 from linkgauge.model.stats.changes import Direction, changed_to
@@ -35,15 +36,7 @@ def compare(runs: Sequence[RoundRun], settings: int, significance: float) -> tup
         one = next(found for each in own for found in each if found is not None)
         found = [None, *(next(changed) for _ in own[1:])]
         under = (_compared(each, of, one.better) for each, of in zip(own, found, strict=True))
-        varied.append(
-            VariedCell(
-                **asdict(one.id),
-                title=titles[one.benchmark],
-                unit=one.unit,
-                better=one.better,
-                settings=tuple(under),
-            )
-        )
+        varied.append(by_name(VariedCell, one, title=titles[one.benchmark], settings=tuple(under)))
     return tuple(varied)
 
 

@@ -34,7 +34,7 @@ def message(findings: Sequence[Finding], domain: Domain | None) -> tuple[str, ..
         return ()
     lines = list[str]()
     explained = {("link-speed", one.subject) for one in findings if one.check == "target-speed"}
-    grave = [one for one in findings if one.severity in ("fail", "warn")]
+    grave = [one for one in findings if one.is_grave]
     for cost, checks in _COSTS:
         found = [one for one in grave if one.check in checks]
         found = [one for one in found if (one.check, one.subject) not in explained]

@@ -8,8 +8,9 @@ from __future__ import annotations
 import statistics
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
+from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import SheetId, bytes_of
 from linkgauge.model.documents.history import EarlierRun, SeriesId
 from linkgauge.model.documents.result import CellResult, Result
@@ -18,7 +19,9 @@ from linkgauge.model.stats.modes import cut
 from linkgauge.model.stats.summary import robust_deviation
 from linkgauge.model.units import Better
 
-from .events import Degraded, Recovered, Why
+from .events import Degraded, Noticed, Recovered, Why
+
+_N = TypeVar("_N", bound=Noticed)
 
 LEAST = 5
 """The fewest earlier figures that are enough to know what is usual."""
@@ -66,9 +69,9 @@ class Degradation:
         series: dict[SeriesId, list[float]] = {}
         for run in runs:
             for figure in run.figures:
-                known = figure.status == "pass" and figure.id.sheet in better
-                if known and figure.value is not None:
-                    series.setdefault(figure.id, []).append(figure.value)
+                known = figure.status == "pass" and figure.sheet in better
+                if known and figure.figure is not None:
+                    series.setdefault(figure.cell, []).append(figure.figure)
         for cell, figures in series.items():
             usual = self._usual(figures[::-1], is_rate=better[cell.sheet] == "higher")
             self._cells.setdefault(cell, _State()).usual.extend(usual)
@@ -113,7 +116,7 @@ class Degradation:
             return self._degrade(state, seen, now, time, state.why)
         if state.since is not None and state.good >= IN_A_ROW:
             since, state.since = state.since, None
-            return Recovered(**self._noticed(seen, state, time, state.why), seconds=now - since)
+            return self._noticed(Recovered, seen, state, time, seconds=now - since)
         return None
 
     def is_open(self, cell: SeriesId) -> bool:
@@ -138,24 +141,22 @@ class Degradation:
         if not is_new:
             return None
         state.since = now
-        return Degraded(**self._noticed(seen, state, time, why))
+        return self._noticed(Degraded, seen, state, time)
 
-    def _noticed(self, seen: WatchedCell, state: _State, time: str, why: Why) -> dict[str, Any]:
-        known = len(state.usual) >= LEAST
+    def _noticed(
+        self, kind: type[_N], seen: WatchedCell, state: _State, time: str, **more: float
+    ) -> _N:
         expected = seen.found.expected
-        return {
-            "time": time,
-            "cell": seen.cell,
-            "bytes": bytes_of(seen.found, seen.result.size),
-            "why": why,
-            "unit": seen.result.unit,
-            "simulated": seen.result.simulated,
-            "figure": seen.found.headline,
-            "usual": statistics.median(state.usual) if known else None,
-            "earlier": len(state.usual),
-            "expected": None if expected is None else expected.figure,
-            "reason": seen.found.reason,
-        }
+        return by_name(
+            kind, seen.found, seen.result,
+            time=time, cell=seen.cell, why=state.why,
+            bytes=bytes_of(seen.found, seen.result.size),
+            figure=seen.found.headline,
+            usual=statistics.median(state.usual) if len(state.usual) >= LEAST else None,
+            earlier=len(state.usual),
+            expected=None if expected is None else expected.figure,
+            **more,
+        )  # fmt: skip
 
     def _slow(self, seen: WatchedCell, figure: float) -> Why | None:
         if seen.found.verdict == "low":

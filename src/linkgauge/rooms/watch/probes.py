@@ -284,7 +284,7 @@ class _Timer(Observer):
 def _seen(run: Run) -> Iterator[WatchedCell]:
     for result, figures in figures_by_result(run.results):
         for figure, found in zip(figures, result.cells, strict=True):
-            yield WatchedCell(figure.id, found, result)
+            yield WatchedCell(figure.cell, found, result)
 
 
 def teller(*, as_json: bool) -> Tell:

@@ -7,7 +7,7 @@ before the first call until all streams are done."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from ctypes import c_int, c_size_t, c_void_p
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from linkgauge.backends.cuda.device import CudaDevice
 from linkgauge.backends.cuda.memory import CudaBuffer, address_in, ours
 from linkgauge.backends.cuda.work import StreamWork, warm_ups
 from linkgauge.backends.protocol import Copy
+from linkgauge.backends.rules import Reason, of_part
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.operations.collective import Collective
@@ -48,39 +49,30 @@ class Passage(NamedTuple):
     rank: int
 
 
-class PassingWork(StreamWork):
-    """This process's calls for a copy by NCCL. A warm-up fills NCCL's buffers, so that equally many
-    bytes enter and leave them while the clock runs."""
+def passing(passage: Passage, copy: Copy) -> StreamWork:
+    """Returns this process's calls for a copy by NCCL. A warm-up fills NCCL's buffers, so that
+    equally many bytes enter and leave them while the clock runs."""
+    sends = passage.rank == SOURCE
+    name = "ncclSend" if sends else "ncclRecv"
+    buffer = ours(copy.source if sends else copy.destination)
+    device, call = buffer.home, passage.nccl.call
+    words = (
+        c_void_p(buffer.address), c_size_t(copy.size), c_int(_BYTE),
+        c_int(RANKS - 1 - passage.rank), c_void_p(passage.communicator.ptr),
+    )  # fmt: skip
 
-    def __init__(self, passage: Passage, copy: Copy) -> None:
-        buffer = ours(copy.source if passage.rank == SOURCE else copy.destination)
-        super().__init__(buffer.home)
-        self.warm_up = warm_ups(copy)
-        self._nccl = passage.nccl
-        self._communicator = passage.communicator
-        self._name = "ncclSend" if passage.rank == SOURCE else "ncclRecv"
-        self._words = (
-            c_void_p(buffer.address), c_size_t(copy.size), c_int(_BYTE),
-            c_int(RANKS - 1 - passage.rank), c_void_p(passage.communicator.ptr),
-        )  # fmt: skip
-        self._connect()
-
-    def _connect(self) -> None:
-        """Makes one copy before any gate is used. NCCL then connects the devices and loads kernels,
-        which a closed gate would block."""
-        stream = self.device.stream(0)
-        self.enqueue([stream], 1)
-        self.device.call("cuStreamSynchronize", stream)
-        self._nccl.check(self._communicator)
-
-    def operations(self, loops: int) -> int:
-        return loops * _ENTRIES
-
-    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
-        self.device.enter()
+    def enqueue(streams: Sequence[Any], loops: int) -> None:
+        device.enter()
         stream = c_void_p(int(streams[0]))
         for _ in range(loops):
-            self._nccl.call(self._name, *self._words, stream)
+            call(name, *words, stream)
+
+    # One copy before any gate is used: NCCL then connects the devices and loads kernels, which a
+    # closed gate would block.
+    enqueue([device.stream(0)], 1)
+    device.call("cuStreamSynchronize", device.stream(0))
+    passage.nccl.check(passage.communicator)
+    return StreamWork(device, "nccl", enqueue, (_ENTRIES, 0), warm_up=warm_ups(copy))
 
 
 ENGINE = "ccl"
@@ -113,16 +105,13 @@ class NcclCommunicators:
                 raise
         return self._nccl
 
-    def refusal(self, transfer: Transfer) -> Unsupported | str | None:
-        """Returns the reason why NCCL cannot carry out a transfer, or None if it can."""
-        owner = transfer.engine.owner
-        if any(memory != owner for memory in (transfer.source, transfer.destination)):
-            return f"{transfer}: a rank's part of a collective starts and ends in its own memory"
+    def rules(self, transfer: Transfer) -> Iterator[tuple[object, Reason]]:
+        """Refuses what NCCL cannot carry out."""
+        yield of_part(transfer)
         try:
             self.nccl  # noqa: B018  # loads it
         except Unsupported as refusal:
-            return refusal
-        return None
+            yield True, refusal
 
     def remarks(self) -> tuple[str, ...]:
         """Returns remarks on NCCL: its version, and the environment variables that change its

@@ -22,7 +22,6 @@ from .library import Nccl
 
 _THREADS, _BLOCKS = 512, 8
 """The threads of a block, and the blocks of a multiprocessor."""
-_WORD = 8
 
 
 class _Content(ctypes.Structure):
@@ -65,25 +64,19 @@ class RankData:
         """Compares `count` elements with the expected data. Returns the number of wrong elements,
         and the index of the first one (0 if there are none)."""
         place = _Origin(origin.first, origin.chunk, origin.base)
-        words = [verify.new_word(device) for _ in range(2)]
-        try:
-            for word, byte in zip(words, (0, 0xFF), strict=True):
-                device.driver.call("cuMemsetD8Async", word, byte, _WORD, device.aside)
+        with ExitStack() as made:
+            words = [verify.new_word(device, made, byte) for byte in (0, 0xFF)]
             arguments = (address, count, self._of, place, *words)
             verify.run(device, self._launch(device, "count_wrong", count, arguments))
             number, first = (verify.read_word(device, word) for word in words)
-        finally:
-            with suppress(BackendError):  # a lost device has already been reported
-                for word in words:
-                    device.call("cuMemFree", word)
         return number, first if number else 0
 
     def _launch(
         self, device: CudaDevice, kernel: str, count: int, arguments: tuple[Any, ...]
     ) -> KernelLaunch:
-        loaded = device.kernel("content", kernel, (f"TYPE={self._type}",))
         blocks = max(1, min(-(-count // _THREADS), device.multiprocessors * _BLOCKS))
-        return KernelLaunch(device, loaded, (blocks, _THREADS), arguments)
+        grid = blocks, _THREADS
+        return KernelLaunch(device, f"content.{kernel}", grid, arguments, {"TYPE": self._type})
 
 
 _NANO, _MILLI = 1e-9, 1e-3

@@ -19,7 +19,7 @@ from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.machine import Device
 
 from .library import NvmlTelemetry, Questions, open_library
-from .nvlink import pci_address
+from .nvlink import pci_address, text
 
 _NUMBER = re.compile(r"[0-9]{1,4}")
 _UUID = re.compile(r"GPU-[0-9a-f-]+", re.IGNORECASE)
@@ -116,10 +116,10 @@ def _card(library: Any, handle: Any) -> Card | None:
     number = asked.system("CUDA version", "nvmlSystemGetCudaDriverVersion_v2")
     return Card(
         (info.domain, info.bus, info.device),
-        _text(library.nvmlDeviceGetName(handle)),
+        text(library.nvmlDeviceGetName(handle)) or "",
         memory,
         pci,
-        _text(library.nvmlDeviceGetUUID(handle)),
+        text(library.nvmlDeviceGetUUID(handle)) or "",
         " ".join(filter(None, (module, number and f"CUDA {cuda_version(number)}"))),
         None if capability is None else (capability[0], capability[1]),
     )
@@ -174,11 +174,6 @@ def _visible(cards: Sequence[Card], wanted: str | None) -> list[Card] | None:
             break
         chosen += fitting
     return chosen
-
-
-def _text(value: Any) -> str:
-    """Returns an answer of NVML as text. Older versions of the package answer in bytes."""
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def glance(*, tuned: bool) -> CardsGlance | None:

@@ -144,6 +144,16 @@ class Questions:
         return None if value is None else bool(value)
 
 
+def is_lost(asked: Questions) -> bool:
+    """Whether NVML reports the device as lost."""
+    library = asked.library
+    try:
+        library.nvmlDeviceGetTemperature(asked.handle, library.NVML_TEMPERATURE_GPU)
+    except Exception as error:  # noqa: BLE001  # the binding's errors share no base class
+        return getattr(error, "value", None) == GPU_IS_LOST
+    return False
+
+
 class Identified(Protocol):
     """A device as CUDA names it, so that NVML can find it."""
 
@@ -211,15 +221,11 @@ class NvmlTelemetry:
         """Returns the name of the first lost device, or None if no device is lost."""
         for device in self._devices:
             try:
-                asked = self._questions(device)
-                asked.library.nvmlDeviceGetTemperature(
-                    asked.handle, asked.library.NVML_TEMPERATURE_GPU
-                )
-            except DeviceLost:
+                lost = is_lost(self._questions(device))
+            except LinkgaugeError as error:
+                lost = isinstance(error, DeviceLost)
+            if lost:
                 return f"cuda:{device.index}"
-            except Exception as error:  # noqa: BLE001  # the binding's errors share no base class
-                if getattr(error, "value", None) == GPU_IS_LOST:
-                    return f"cuda:{device.index}"
         return None
 
     def _questions(self, device: Identified) -> Questions:

@@ -3,15 +3,13 @@ GPU, and does not disturb measurements."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, LinkTraffic, LiveDevice
 
-from .library import GPU_IS_LOST, Questions, describe, open_library
-from .nvlink import pci_address, traffic_fields
+from .library import Questions, describe, is_lost, open_library
+from .nvlink import pci_address, text, traffic_fields
 
 _KB, _MHZ = 1e3, 1e6
 
@@ -44,9 +42,9 @@ def _read(asked: Questions, number: int) -> LiveDevice:
     pci = None if info is None else pci_address(info)
     known = Accelerator(
         memory=pci or str(number),
-        model=_text(asked.ask("model", "nvmlDeviceGetName")) or "",
+        model=text(asked.ask("model", "nvmlDeviceGetName")) or "",
         pci=pci,
-        uuid=_text(asked.ask("UUID", "nvmlDeviceGetUUID")),
+        uuid=text(asked.ask("UUID", "nvmlDeviceGetUUID")),
     )
     accelerator = describe(asked, known, near_node(ROOT, pci) if pci else 0, {})
     corrected = library.NVML_MEMORY_ERROR_TYPE_CORRECTED, library.NVML_VOLATILE_ECC
@@ -54,7 +52,7 @@ def _read(asked: Questions, number: int) -> LiveDevice:
     return LiveDevice(
         number=number,
         accelerator=accelerator,
-        up=not _is_lost(asked),
+        up=not is_lost(asked),
         clock_memory=asked.scaled(_MHZ, "memory clock now", "nvmlDeviceGetClockInfo", memory),
         pcie_sent=_pcie_rate(asked, "TX"),
         pcie_received=_pcie_rate(asked, "RX"),
@@ -71,19 +69,3 @@ def _pcie_rate(asked: Questions, direction: str) -> float | None:
     """Returns the PCIe traffic in bytes/s, counted for 20 ms."""
     counter = getattr(asked.library, f"NVML_PCIE_UTIL_{direction}_BYTES")
     return asked.scaled(_KB, "PCIe throughput", "nvmlDeviceGetPcieThroughput", counter)
-
-
-def _is_lost(asked: Questions) -> bool:
-    library = asked.library
-    try:
-        library.nvmlDeviceGetTemperature(asked.handle, library.NVML_TEMPERATURE_GPU)
-    except Exception as error:  # noqa: BLE001  # the binding's errors share no base class
-        return getattr(error, "value", None) == GPU_IS_LOST
-    return False
-
-
-def _text(value: Any) -> str | None:
-    """Returns an answer of NVML as text. Older versions of the package answer in bytes."""
-    if value is None:
-        return None
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

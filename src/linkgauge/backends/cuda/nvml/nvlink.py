@@ -136,6 +136,13 @@ def pci_address(info: Any) -> str | None:
     return f"{info.domain:04x}:{info.bus:02x}:{info.device:02x}.0"
 
 
+def text(value: Any) -> str | None:
+    """Returns an answer of NVML as text. Older versions of the package answer in bytes."""
+    if value is None:
+        return None
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
 def _count(asked: Questions, what: str, field: str) -> int:
     """Returns the number of links. Returns 0 if the device has no such field, because it then has
     no links."""

@@ -7,7 +7,6 @@ Without GPUs, processes under mpirun measure the memories of their hosts by MPI.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 
 from linkgauge.benchmarks.collectives import COLLECTIVES
 from linkgauge.cli.tool import Context, Quiet, Where, measure, opened, printing_once, show
-from linkgauge.cli.tool_options import UsageError
+from linkgauge.cli.tool_options import decimal, whole
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.machine.environment import needed
@@ -35,7 +34,7 @@ from linkgauge.report.sections.verdict import alarm
 from linkgauge.report.words.run_notes import note_lines
 
 from .json_copy import JsonCopy, created
-from .options import NcclOptions, Unable, float_of, nccl_options, usage
+from .options import NcclOptions, Unable, nccl_options, usage, variable
 from .rccl_report import write_report
 from .text import (
     Body,
@@ -48,7 +47,7 @@ from .text import (
     header,
     parts,
     row,
-    split_of,
+    split_of_environment,
 )
 
 SUFFIX = "_perf"
@@ -57,23 +56,18 @@ _GI = 1 << 30
 
 def run(arguments: Sequence[str], where: Where) -> int:
     """Carries out a command line of the program: measures, and prints the program's output. Exit
-    codes: 1 for wrong elements and for less than NCCL_TESTS_MIN_BW, 5 for options that nccl-tests
-    supports and linkgauge does not. Other exit codes are those of `linkgauge run`."""
+    codes: 1 for wrong elements and for less than NCCL_TESTS_MIN_BW, 5 for what nccl-tests supports
+    and linkgauge does not, 255 for a command line that cannot be read. Other exit codes are those
+    of `linkgauge run`."""
     program = where.name
     with printing_once():
-        try:
-            options = nccl_options(program, arguments)
-            for line in options.said:
-                _complain(line)
-            for line in options.printed:
-                print(line)
-            if options.help:
-                print(usage(program))
-                return 0
-            return _Test(program, arguments, options).run(where)
-        except UsageError as error:
-            _complain(str(error))
-            return error.exit_code
+        options = nccl_options(arguments)
+        if options.help:
+            print(usage(program))
+            return 0
+        for line in options.differences:
+            _complain(f"{program}: {line}")
+        return _Test(program, arguments, options).run(where)
 
 
 def library_version(context: Context) -> int:
@@ -102,7 +96,9 @@ class _Test:
         self._arguments = arguments
         self._options = options
         (self._name,) = (name for name in COLLECTIVE_NAMES if name + SUFFIX == program)
-        self._split = split_of(os.environ)
+        self._split = split_of_environment()
+        least = variable("NCCL_TESTS_MIN_BW", "-1", decimal)
+        self._least = None if least == -1 else least
 
     def run(self, where: Where) -> int:
         options, several = self._options, launched().size > 1
@@ -181,7 +177,8 @@ class _Test:
                 return
 
     def _conclude(self, table: _PrintedTable, copy: JsonCopy) -> int:
-        enough = _is_enough(table.mean)
+        # A tenth less is enough, as in nccl-tests.
+        enough = None if self._least is None else table.mean >= self._least * 0.9
         if table.is_complete:
             show(footer(self._program, table.wrong, table.mean, enough))
             copy.footer(table.wrong, table.mean, enough)
@@ -230,16 +227,12 @@ def _with_devices(context: Context, options: NcclOptions) -> tuple[Context, str 
     exist."""
     if context.fabric.across_ranks:
         return context, None
-    digits = re.match(r"\s*([+-]?[0-9]+)", os.environ.get("NCCL_TESTS_DEVICE", "-1"))
-    asked = int(digits[1]) if digits else 0
+    asked = variable("NCCL_TESTS_DEVICE", "-1", whole)
     first = 0 if asked == -1 else asked
     devices = context.devices[max(first, 0) : first + options.devices]
     if first < 0 or len(devices) < options.devices:
         there = len(context.devices)
-        return context, (
-            f"Invalid number of GPUs: {first + options.devices} requested but only {there} were "
-            "found.\nPlease check the number of processes and GPUs per process."
-        )
+        return context, f"-t, -g: {first + options.devices} GPUs are needed, and there are {there}"
     return replace(context, fabric=replace(context.fabric, devices=devices)), None
 
 
@@ -263,13 +256,6 @@ def _address(device: Device) -> tuple[str, str]:
         return device.pci.partition(".")[0], device.model
     place = parse_memory(device.memory)
     return f"{place.space}:{place.index}", device.model
-
-
-def _is_enough(mean: float) -> bool | None:
-    """Whether a bandwidth in GB/s is at least 0.9 of NCCL_TESTS_MIN_BW. None if the variable is not
-    set, or is -1."""
-    least, _ = float_of(os.environ.get("NCCL_TESTS_MIN_BW", "-1"))
-    return None if least == -1 else not mean < (least or 0.0) * 0.9
 
 
 class _PrintedTable(Quiet):
@@ -358,7 +344,7 @@ class _PrintedTable(Quiet):
         wrong = cell.wrong if self._options.checks > 0 else None
         each = None
         if self._options.timing and cell.iterations:
-            taken = tuple(map(max, zip(*(rank.seconds for rank in cell.iterations), strict=True)))
+            taken = tuple(map(max, zip(*(rank.samples for rank in cell.iterations), strict=True)))
             each = Each(taken, min(self._options.skipped, len(taken) - 1))
         return Body(seconds, *line.rates(seconds), wrong, each)
 
@@ -373,7 +359,7 @@ class _PrintedTable(Quiet):
                 f"{self._program}: -a: the time of each rank is unknown, so this is their average"
             )
             return average
-        own = [sum(rank.seconds) / len(rank.seconds) for rank in cell.iterations]
+        own = [sum(rank.samples) / len(rank.samples) for rank in cell.iterations]
         chosen = (own[0], average, min(own), max(own))[self._options.average]
         # Their shares come from single iterations: a sample holds the average alone.
         return average * chosen * len(own) / sum(own)

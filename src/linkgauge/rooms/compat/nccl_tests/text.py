@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import count, islice, product
 
@@ -30,7 +30,7 @@ from linkgauge.model.operations.collective import (
 from linkgauge.model.transfer import Benchmark, Cell
 from linkgauge.model.units import COLLECTIVE, format_size
 
-from .options import NcclOptions, Unable, long_of
+from .options import NcclOptions, Unable, variable
 
 NO_ROOT = -1
 _AT_ONCE = 64
@@ -146,32 +146,31 @@ def _roots(asked: int, ranks: int) -> tuple[int, ...]:
     return (asked,)
 
 
-_SPLIT = re.compile(r"(AND|&|OR|\||MOD|%|DIV|/)\s*(0[xX][0-9a-f]+|0b[01]+|[0-9]+)", re.IGNORECASE)
+_NUMBER = r"(0[xX][0-9a-f]{1,8}|0b[01]{1,32}|[1-9][0-9]{0,8}|0)"
+_SPLIT = re.compile(rf"(AND|&|OR|\||MOD|%|DIV|/)\s*{_NUMBER}", re.IGNORECASE)
 
 
-def split_of(environment: Mapping[str, str]) -> str | None:
+def split_of_environment() -> str | None:
     """Returns the groups that NCCL_TESTS_SPLIT_MASK or NCCL_TESTS_SPLIT requests, in the notation
     of `Collective`. None if neither is set. Raises Unable if a value cannot be read."""
-    mask = environment.get("NCCL_TESTS_SPLIT_MASK")
-    if mask is not None:
-        found = re.match(r"\s*(?:0[xX])?([0-9a-fA-F]{1,8})", mask)
-        number = int(found[1], 16) if found else None
-        return f"AND {_checked('NCCL_TESTS_SPLIT_MASK', mask, number)}"
-    written = environment.get("NCCL_TESTS_SPLIT")
-    if written is None:
+    split = variable("NCCL_TESTS_SPLIT", "", _split)
+    return variable("NCCL_TESTS_SPLIT_MASK", "", _mask) or split
+
+
+def _mask(written: str) -> str | None:
+    if not re.fullmatch("(0[xX])?[0-9a-fA-F]{0,8}", written):
+        raise ValueError("give a mask in hexadecimal")
+    return f"AND {int(written, 16)}" if written else None
+
+
+def _split(written: str) -> str | None:
+    if not written:
         return None
-    match = _SPLIT.match(written)
-    kind, digits = match.groups() if match else ("", "")
-    number = int(digits[2:34], 2) if digits[:2] in ("0b", "0B") else long_of(digits)
-    divides = kind.upper() in ("MOD", "%", "DIV", "/")
-    known = match is not None and (number or not divides)
-    return f"{kind.upper()} {_checked('NCCL_TESTS_SPLIT', written, number if known else None)}"
-
-
-def _checked(name: str, written: str, number: int | None) -> int:
-    if number is None or number >= 10**9:
-        raise Unable(f"{name}={written[:40]!r}: give AND, OR, MOD or DIV and a number, or a mask")
-    return number
+    found = _SPLIT.fullmatch(written.strip())
+    kind, number = (found[1].upper(), int(found[2], 0)) if found else ("", 0)
+    if not number and kind not in ("AND", "&", "OR", "|"):
+        raise ValueError("give AND, OR, MOD or DIV and a number")
+    return f"{kind} {number}"
 
 
 # The text of nccl-tests 2.19.6, to the column.

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from linkgauge.benchmarks.table import DeviceSet, Row
 from linkgauge.cli.tool import Context, Quiet, Where, measure, opened, printing_once
-from linkgauge.cli.tool_options import OnceAction, Parser, ToolOption, UsageError
+from linkgauge.cli.tool_options import Parser, ToolOption, UsageError
 from linkgauge.engine.rewriting import in_memory
 from linkgauge.engine.rounds import draw, only
 from linkgauge.judge.expected.expect import Expectations
@@ -39,7 +39,7 @@ Printer = TextPrinter | JsonPrinter
 def run(arguments: Sequence[str], where: Where) -> int:
     """Carries out a command line of nvbandwidth. `--emulate VERSION` chooses the version; the
     default is the newest. Exit codes are those of `speak`."""
-    parser = Parser((ToolOption("--emulate VERSION", read=str),), action=OnceAction)
+    parser = Parser((ToolOption("--emulate VERSION", read=str),))
     given, rest = parser.parse_known_args(list(arguments))
     version = getattr(given, "emulate", [*VERSIONS][-1])
     if version not in VERSIONS:
@@ -52,14 +52,7 @@ def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
     """Carries out a command line. If mpirun started several processes, only one prints. Exit codes:
     1 for bad usage or an unknown test, otherwise those of `linkgauge run`. nvbandwidth itself exits
     with 0 after errors."""
-    try:
-        options = parse(arguments, dialect.options)
-    except UsageError as error:
-        print(*dialect.header, "ERROR: Invalid Arguments ", sep="\n")
-        print(*(dialect.name, *arguments), ":\n")
-        print(dialect.help)
-        print(f"{dialect.name}: {error}", file=sys.stderr)
-        return error.exit_code
+    options = parse(arguments, dialect.options)
     for name, given in (("isSingleDie", options.is_single_die), ("disableVm", options.disable_vm)):
         if given:
             print(f"{dialect.name}: --{name} has no meaning here: ignored", file=sys.stderr)
@@ -123,8 +116,7 @@ def _asked(
     if prefixes := options.testcase_prefixes:
         names = tuple(name for name in names if name.startswith(prefixes))
         if not names:
-            problem = "Specified list of testcase prefixes did not match any testcases"
-            raise UsageError(problem + advice(prefixes[0]))
+            raise UsageError(f"-p: no test begins with {prefixes[0]}{advice(prefixes[0])}")
     found = [(name, find(name, cases)) for name in names]
     return [(name, case + advice(name) if isinstance(case, str) else case) for name, case in found]
 
@@ -139,10 +131,6 @@ def _lay_out(row: Row, fabric: DeviceSet) -> Benchmark:
 
 def _run(dialect: Dialect, options: NvbandwidthOptions, where: Where, printer: Printer) -> int:
     """Measures the requested tests, in the order of the request."""
-    if options.testcase and options.testcase_prefixes:
-        raise UsageError(
-            "You cannot specify both testcase and testcasePrefix options at the same time"
-        )
     if options.buffer_size < DEFAULT_SIZE:
         printer.warn(
             "NOTE: You have chosen a buffer size that is smaller than the default buffer size. It "
@@ -157,7 +145,7 @@ def _run(dialect: Dialect, options: NvbandwidthOptions, where: Where, printer: P
         code = _measure(cases, options, context, reporting) if cases else 0
     reporting.of_missing()
     printer.end()
-    return code or (UsageError.exit_code if len(cases) < len(found) else 0)
+    return code or (int(len(cases) < len(found)))
 
 
 def _asked_pairs(options: NvbandwidthOptions, context: Context) -> tuple[Place, ...]:

@@ -6,22 +6,14 @@ their release notes, help texts and published output (docs/as.md)."""
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
 from msgspec.structs import replace
 
 from linkgauge import __version__
-from linkgauge.cli.tool_options import (
-    OnceAction,
-    Parser,
-    ToolOption,
-    UsageError,
-    digits,
-    help_lines,
-)
+from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, help_lines, one_of, whole
 from linkgauge.model.settings import EngineSettings, Settings
 
 from .cases import CASES, CASES_0_8, OF_SEVERAL, Testcase
@@ -31,47 +23,32 @@ DEFAULT_SIZE = 512
 """The default size in MiB."""
 
 
-def number(text: str, allowed: range, what: str) -> int:
-    """Reads a number in the allowed range. The error message describes the range as `what`."""
-    found = digits(text)
-    if found is None or found not in allowed:
-        raise ArgumentTypeError(f"{text!r} is not {what}")
-    return found
+def or_all(read: Callable[[str], int]) -> Callable[[str], int | None]:
+    """Returns a reader that reads -1, which means no choice by the user, as None."""
+    return lambda written: None if written == "-1" else read(written)
 
 
-def number_or_all(text: str, allowed: range, what: str) -> int | None:
-    """Reads a number as `number` does. -1 gives None, which means no choice by the user."""
-    return None if text == "-1" else number(text, allowed, f"{what}, or -1")
-
-
-def _form(text: str) -> str:
-    if text not in ("text", "json", "perf"):
-        raise ArgumentTypeError(f"{text!r} is not text, json or perf")
-    return text
-
-
-_ALLOWED = range(1, 10**9 + 1)
-_count = partial(number, allowed=_ALLOWED, what="a number from 1 to 1000000000")
-_pairs = partial(number_or_all, allowed=_ALLOWED, what="a number of pairs from 1 on")
+_number = partial(ToolOption, read=whole, least=1, most=10**9)
+_pairs = partial(ToolOption, read=or_all(whole), least=1, most=10**9)
 _several = partial(ToolOption, read=str, several=True)
 _JSON = ToolOption("-j [ --json ]", "Print output in json format instead of plain \ntext.")
 OPTIONS = (
     ToolOption("-h [ --help ]", "Produce help message"),
-    ToolOption("-b [ --bufferSize ] arg (=512)", "Memcpy buffer size in MiB", _count),
+    _number("-b [ --bufferSize ] arg (=512)", "Memcpy buffer size in MiB"),
     ToolOption("-l [ --list ]", "List available testcases"),
     _several("-t [ --testcase ] arg", "Testcase(s) to run (by name or index)"),
     _several("-p [ --testcasePrefixes ] arg", "Testcase(s) to run (by prefix))"),
     ToolOption("-v [ --verbose ]", "Verbose output"),
     ToolOption("-s [ --skipVerification ]", "Skips data verification after copy"),
     ToolOption("-d [ --disableAffinity ]", "Disable automatic CPU affinity control"),
-    ToolOption("-i [ --testSamples ] arg (=3)", "Iterations of the benchmark", _count),
+    _number("-i [ --testSamples ] arg (=3)", "Iterations of the benchmark"),
     ToolOption("-m [ --useMean ]", "Use mean instead of median for results"),
     _JSON,
 )
 _TARGET = "Target pairs for multinode device-to-device tests."
 _SAMPLED = (
     *OPTIONS[:9],
-    ToolOption("-P [ --targetNumPairs ] arg (=-1)", _TARGET, _pairs),
+    _pairs("-P [ --targetNumPairs ] arg (=-1)", _TARGET),
     OPTIONS[9],
     ToolOption("-H [ --useHugePages ]", "Use huge pages for host allocations."),
     _JSON,
@@ -81,21 +58,24 @@ _TARGET_LATEST = "Target pairs for multinode tests [default: -1]"
 _LATEST = (
     ToolOption("-h, --help", "shows help message and exits"),
     ToolOption("    --version", "Print nvbandwidth release version and exit"),
-    ToolOption("-b, --bufferSize SIZE", "Memcpy buffer size in MiB [default: 512]", _count),
+    _number("-b, --bufferSize SIZE", "Memcpy buffer size in MiB [default: 512]"),
     ToolOption("-l, --list", "List available testcases"),
     _several("-t, --testcase TEST", "Testcase(s) to run (by name or index)"),
     _several("-p, --testcasePrefixes PREFIX  ", "Testcase(s) to run (by prefix)"),
     ToolOption("-v, --verbose", "Verbose output"),
     ToolOption("-s, --skipVerification", "Skips data verification after copy"),
     ToolOption("-d, --disableAffinity", "Disable automatic CPU affinity control"),
-    ToolOption("-i, --testSamples N", "Iterations of the benchmark [default: 3]", _count),
-    ToolOption("-P, --targetNumPairs N", _TARGET_LATEST, _pairs),
+    _number("-i, --testSamples N", "Iterations of the benchmark [default: 3]"),
+    _pairs("-P, --targetNumPairs N", _TARGET_LATEST),
     ToolOption("-m, --useMean", "Use mean instead of median for results"),
     ToolOption("-H, --useHugePages", "Use huge pages for host allocations"),
-    ToolOption("-F, --format FORMAT", "Output format: text, json, or perf [default: text]", _form),
+    ToolOption(
+        "-F, --format FORMAT", "Output format: text, json, or perf [default: text]",
+        one_of("text", "json", "perf"),
+    ),
     _several("    --pair UUID1 UUID2", _PAIR),
-)
-_UNLISTED = (ToolOption("--perfFormatter"), ToolOption("--loopCount arg", read=_count))
+)  # fmt: skip
+_UNLISTED = (ToolOption("--perfFormatter"), _number("--loopCount arg"))
 """The options that are not in the tool's help."""
 
 
@@ -135,15 +115,13 @@ def parse(arguments: Sequence[str], options: Sequence[ToolOption]) -> Nvbandwidt
     in all versions."""
     listed = {option.written for option in options}
     more = (option for option in (*_UNLISTED, _JSON) if option.written not in listed)
-    parser = Parser((*options, *more), allow_abbrev=True, action=OnceAction)
-    given, rest = parser.parse_known_args(arguments)
-    for word in rest:
-        if word != "true":
-            what = "unrecognised option" if word.startswith("-") else "no option takes the word"
-            raise UsageError(f"{what} '{word}'")
-    found = msgspec.convert(vars(given), NvbandwidthOptions)
+    parser = Parser((*options, *more))
+    given = parser.given([word for word in arguments if word != "true"])
+    found = msgspec.convert(given, NvbandwidthOptions)
     if found.pair and len(found.pair) != 2:
-        raise UsageError("--pair takes the UUIDs of two GPUs")
+        raise UsageError("--pair: give the UUIDs of two GPUs")
+    if found.testcase and found.testcase_prefixes:
+        raise UsageError("-t and -p exclude each other: give one of them")
     return found
 
 

@@ -9,26 +9,17 @@ the other NPU's memory."""
 from __future__ import annotations
 
 import re
-from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import permutations
-from typing import Any
 
 import msgspec
 
 from linkgauge.cli.tool import Where, helpful, show
-from linkgauge.cli.tool_options import (
-    Parser,
-    ToolOption,
-    UsageError,
-    help_lines,
-    size_of,
-    whole,
-)
+from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, help_lines, whole
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import EngineSettings, Settings
+from linkgauge.model.units import parse_size
 
 from ..copy_cells import CopyPath, Meter, chase, metered
 from . import text
@@ -207,37 +198,31 @@ DEFAULT_SIZE = 512 << 20
 
 def _whole(written: str) -> int:
     """Reads a whole number in decimal or hexadecimal (0xa5)."""
-    try:
-        return int(written, 16) if re.fullmatch("0[xX][0-9a-fA-F]+", written) else whole(written)
-    except ValueError:
-        raise ArgumentTypeError(f"{written!r} is not a whole number") from None
+    return int(written, 16) if re.fullmatch("0[xX][0-9a-fA-F]+", written) else whole(written)
 
 
 def _npus(written: str) -> tuple[int, ...]:
-    try:
-        npus = tuple(map(whole, written.split(",")))
-    except ValueError:
-        why = f"--npu_id_list {written!r}: give numbers with commas, such as 0,1,2"
-        raise UsageError(why) from None
+    npus = tuple(map(whole, written.split(",")))
     if len(set(npus)) < len(npus):
-        raise UsageError(f"--npu_id_list {written}: NPU listed twice")
+        raise ValueError("NPU listed twice")
     return npus
 
 
 OPTIONS = (
-    ToolOption("-h, --help", "Show this help and exit"),
     ToolOption("-t, --timeout <int>", "Timeout of a test in seconds", _whole, least=1),
     ToolOption(
         "-i, --iteration_cnt <int>", "Number of iterations (default: 1)", _whole, "iterations",
         1, _MOST_ITERATIONS,
     ),
     ToolOption("--warmup", "Warm up before measuring (always done)"),
-    ToolOption("--test_size <str>", "Data size, such as 4K, 128M, 1G (default: 512M)",
-               partial(size_of, "--test_size")),
+    ToolOption("--test_size <str>", "Data size, such as 4K, 128M, 1G (default: 512M)", parse_size),
     ToolOption("--npu_id_list <list>", "NPU ids with commas, such as 0,1,2", _npus, "npus"),
     ToolOption("--only_d2d", "Only NPU to NPU"),
     ToolOption("--test_list", "List the test cases"),
-    ToolOption("--tc <int>", "Test case, an index (from 0) of --test_list", _whole, "case"),
+    ToolOption(
+        "--tc <int>", "Test case, an index (from 0) of --test_list", _whole, "case",
+        0, len(CASES) - 1,
+    ),
     ToolOption("--test_env_info", "Show the system and its devices"),
     ToolOption("--skip_test_env_info", "Do not show them before a test"),
     ToolOption("-n, --device_name <int>", "Source device", _whole, "source"),
@@ -262,7 +247,7 @@ Usage: rblnBandwidthLatencyTest [options]
        rblnBandwidthLatencyTest --tc <id> [options]
 
 Options:
-{help_lines(OPTIONS, 27)}"""
+{help_lines((ToolOption("-h, --help", "Show this help and exit"), *OPTIONS), 27)}"""
 
 
 class RblnOptions(msgspec.Struct, frozen=True):
@@ -288,7 +273,7 @@ class RblnOptions(msgspec.Struct, frozen=True):
         return DEFAULT_SIZE if self.test_size is None else self.test_size
 
 
-@helpful(HELP, "Try 'rblnBandwidthLatencyTest --help' for more information.")
+@helpful(HELP)
 def run(arguments: Sequence[str], where: Where) -> int:
     """Carries out a command line of the tool: measures, and prints the tool's output."""
     options = parse(arguments)
@@ -350,24 +335,14 @@ def parse(arguments: Sequence[str]) -> RblnOptions:
     """Reads a command line. Raises UsageError for unknown options, and for options that contradict
     each other."""
     given = Parser(OPTIONS).given(arguments)
-    _check(given)
+    if "test_env_info" in given and {"skip_test_env_info", "case"} & given.keys():
+        raise UsageError("--test_env_info measures nothing: leave out the other options")
     given["reads"] = given.get("reads") == 1
     if given.get("numa_node") == -1:
         given["numa_node"] = None
     if "pattern" in given:
         given["pattern"] = _repeated(given["pattern"])
     return msgspec.convert(given, RblnOptions)
-
-
-def _check(given: Mapping[str, Any]) -> None:
-    """Raises UsageError for an unknown case, and for options that contradict each other."""
-    case = given.get("case", 0)
-    if not 0 <= case < len(CASES):
-        raise UsageError(f"unknown test case {case}: --test_list shows 0 to {len(CASES) - 1}")
-    if "test_env_info" in given and "skip_test_env_info" in given:
-        raise UsageError("--test_env_info and --skip_test_env_info contradict each other")
-    if "test_env_info" in given and "case" in given:
-        raise UsageError("--test_env_info measures nothing: leave out --tc")
 
 
 def _repeated(value: int) -> int:

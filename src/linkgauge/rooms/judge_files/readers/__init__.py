@@ -1,11 +1,10 @@
-"""The readers: one file for each tool or group of tools. Each reader is a function from lines to
-the figures and facts in these lines, or to None if no line belongs to its tool. Several readers may
-understand lines of the same text."""
+"""The readers: one file for each tool or group of tools, whose READERS are functions that note in a
+scan of the text what their tool says. Several readers may understand lines of the same text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -16,14 +15,25 @@ from msgspec.structs import replace
 from linkgauge.rooms.judge_files.failures import FAILED_PATH
 from linkgauge.rooms.judge_files.lines import cleaned, words_in
 from linkgauge.rooms.judge_files.products import shipped
-from linkgauge.rooms.judge_files.told import Facts, Failure, Log, Reader
+from linkgauge.rooms.judge_files.scan import Reader, TextScan
+from linkgauge.rooms.judge_files.told import Facts, Failure, Log, merged
 
 
 @cache
-def readers() -> tuple[Reader, ...]:
-    """Returns all readers, by the names of their files."""
+def readers() -> tuple[tuple[Reader, ...], ...]:
+    """Returns the readers of each file, by the names of the files."""
     names = sorted(module.name for module in iter_modules(__path__))
-    return tuple(import_module(f"{__name__}.{name}").read for name in names)
+    return tuple(import_module(f"{__name__}.{name}").READERS for name in names)
+
+
+def scans(lines: Sequence[str]) -> Iterator[list[TextScan]]:
+    """Yields what the readers of each file found in a text, if they found anything."""
+    for group in readers():
+        found = [TextScan(lines) for _ in group]
+        for reader, scan in zip(group, found, strict=True):
+            reader(scan)
+        if own := [scan for scan in found if scan.logs or scan.told]:
+            yield own
 
 
 @cache
@@ -71,11 +81,12 @@ def read_text(name: str, text: str) -> list[ReadText]:
 
 
 def _read(name: str, lines: Sequence[str]) -> ReadText:
-    found = [one for read in readers() if (one := read(lines)) is not None]
+    found = list(scans(lines))
+    logs = [log for group in found for scan in group for log in scan.logs]
     struck = {n: match for n, line in enumerate(lines) if (match := FAILED_PATH.match(line))}
-    known = frozenset(struck).union(*(one.lines for one in found))
+    known = set(struck).union(*(scan.used for group in found for scan in group))
     paths = tuple(dict.fromkeys(Failure(match[1], match[2]) for match in struck.values()))
-    said = [_known_lines(tool) for tool in {log.tool for one in found for log in one.logs}]
+    said = [_known_lines(tool) for tool in {log.tool for log in logs}]
     written = [number for number, line in enumerate(lines) if line.strip()]
     missed = [
         number
@@ -84,8 +95,8 @@ def _read(name: str, lines: Sequence[str]) -> ReadText:
     ]
     return ReadText(
         name,
-        _with_paths([log for one in found for log in one.logs], paths),
-        tuple(one.facts for one in found),
+        _with_paths(logs, paths),
+        tuple(merged(told for scan in group for told in scan.told)[0] for group in found),
         len(written),
         len(written) - len(missed),
         lines[missed[0]].strip() if missed else "",

@@ -6,10 +6,11 @@ them."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ..lines import DECIMAL, Grid, grid_at
-from ..told import Found, TextScan, ToldFigure, ToldGpu, copied, together
+from ..scan import TextScan
+from ..told import ToldFigure, ToldGpu, copied
 
 # p2pBandwidthLatencyTest.
 
@@ -30,8 +31,8 @@ _OTHER = re.compile(
 )
 
 
-def _read_peers(lines: Sequence[str]) -> Found | None:
-    seen, refused, ways = TextScan(lines), set[tuple[int, int]](), set[str]()
+def _read_peers(seen: TextScan) -> None:
+    refused, ways = set[tuple[int, int]](), set[str]()
     titles = list[tuple[int, re.Match[str]]]()
     for number, match in seen.each(_DEVICE, _ACCESS, _OTHER, _TITLE):
         if match.re is _DEVICE:
@@ -45,17 +46,17 @@ def _read_peers(lines: Sequence[str]) -> Found | None:
         else:
             starts = [number + 1, number + 2]
             for at in starts:  # the devices' and the host's
-                used = grid_at(lines, at)[1]
+                used = grid_at(seen.lines, at)[1]
                 seen.used |= used
                 starts += [max(used) + 1] if used else []
     if not titles and not seen.gpus:
-        return None
-    by_kernel = any("--sm_copy" in line for line in lines)
+        return
+    by_kernel = any("--sm_copy" in line for line in seen.lines)
     for number, match in titles:
         figures = _peers(match, seen.grid(number + 1), refused, "sm" if by_kernel else "ce")
         seen.figures += figures
     _result(seen)
-    return seen.log("p2pBandwidthLatencyTest", ways=frozenset(ways))
+    seen.log("p2pBandwidthLatencyTest", sure=True, ways=frozenset(ways))
 
 
 def _peers(
@@ -96,12 +97,12 @@ _SAID = re.compile(
 )
 
 
-def _read_bandwidth(lines: Sequence[str]) -> Found | None:
+def _read_bandwidth(seen: TextScan) -> None:
     """Reads bandwidthTest. Copies with pageable memory are left out, because they do not show the
     rate of a link."""
-    if not any(_IS_ONE.search(line) for line in lines):
-        return None
-    seen, way, pinned, unit = TextScan(lines), "", True, 1
+    if not any(map(_IS_ONE.search, seen.lines)):
+        return
+    way, pinned, unit = "", True, 1
     for number, match in seen.each(_RUNS, _WAY, _KIND, _CSV, _SAID, _ROW):
         if match.re is _RUNS:
             seen.gpus[int(match[1])] = ToldGpu(match[2].strip())
@@ -111,7 +112,7 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
             pinned = match[1] == "PINNED"
             seen.remarks += [] if pinned else [_PAGEABLE]
         elif match.re is _SAID:
-            line = lines[number]
+            line = seen.lines[number]
             unit = 1 if "GB/s" in line else 1000 if "MB/s" in line else unit
         else:
             row = way, pinned, match[2], unit, match[1]
@@ -124,7 +125,7 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
                 rate = float(figure) / scale / (2 if own == "D2D" else 1)
                 seen.figures.append(copied(*_WAYS[own], rate, int(size)))
     _result(seen)
-    return seen.log("bandwidthTest")
+    seen.log("bandwidthTest", sure=True)
 
 
 _RESULT = re.compile(r"\s*(?:.{0,80}\.\.\. ?)?(Result = FAIL(?:ED)?)\b")
@@ -137,4 +138,4 @@ def _result(seen: TextScan) -> None:
         seen.fail(match[1] if match.re is _RESULT else match[0])
 
 
-read = together(_read_peers, _read_bandwidth)
+READERS = (_read_peers, _read_bandwidth)

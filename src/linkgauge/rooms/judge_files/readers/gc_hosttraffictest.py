@@ -4,11 +4,12 @@ staging buffer, together or alone. Rates are in 10^9 bits/s."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from linkgauge.model.transfer import Report
 
-from ..told import MIB, Found, HostFigure, TextScan, ToldFigure
+from ..scan import TextScan
+from ..told import MIB, HostFigure, ToldFigure
 
 _TOOL, _SPACE = "gc-hosttraffictest", "ipu"
 _TEST = r"((?:host (?:<-|->) )?buffer(?: (?:<-|->) tile)?)"
@@ -26,8 +27,8 @@ _DEVICES_WORK = {"->": f"{_STAGING} -> {{d}} by {{d}}.sm", "<-": f"{{d}} -> {_ST
 _HOSTS_WORK = {"<-": f"{_STAGING} -> null by host:0.cpu", "->": f"null -> {_STAGING} by host:0.cpu"}
 
 
-def read(lines: Sequence[str]) -> Found | None:
-    seen, test, rates, error = TextScan(lines), "", dict[str, float](), ""
+def _read(seen: TextScan) -> None:
+    test, rates, error = "", dict[str, float](), ""
     device = int(seen.first(_DEVICE, "0"))
 
     def end_test() -> None:
@@ -36,9 +37,9 @@ def read(lines: Sequence[str]) -> Found | None:
         if error:
             seen.fail(error, test or _TOOL, first)
 
-    for number, match in seen.each(_LINE, _TITLE, _FIELD, _ERROR):
+    for _, match in seen.each(_LINE, _TITLE, _FIELD, _ERROR):
         if match.re is _LINE:
-            of = {side.split()[-1]: float(rate) for rate, side in _RATES.findall(lines[number])}
+            of = {side.split()[-1]: float(rate) for rate, side in _RATES.findall(match.string)}
             seen.figures += _figures(match[1], of, device)
         elif match.re is _TITLE:
             end_test()
@@ -48,7 +49,8 @@ def read(lines: Sequence[str]) -> Found | None:
         else:
             rates[match[1]] = float(match[2])
     end_test()
-    return seen.log(_TOOL, space=_SPACE) if seen.figures or (test and seen.failures) else None
+    if seen.figures or test:
+        seen.log(_TOOL, space=_SPACE)
 
 
 def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFigure]:
@@ -72,3 +74,5 @@ def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFi
 
 
 _ALONE = {"tile": "device", "host": "host"}
+
+READERS = (_read,)

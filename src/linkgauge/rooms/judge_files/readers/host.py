@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from linkgauge.machine.tree import parse_cpu_list, parse_cpu_mask
 from linkgauge.model.operations.operation import PRIMES, ArrayOperation
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
-from ..lines import DECIMAL, Grid, index_of, xml_in
-from ..told import Facts, Found, HostFigure, TextScan, ToldFigure, ToldNode, together
+from ..lines import DECIMAL, Grid, index_of
+from ..scan import TextScan
+from ..told import HostFigure, ToldFigure, ToldNode
 
 _FIELD = re.compile(r"\s*([A-Z][A-Za-z0-9 ()/-]{1,40}):\s+(\S.{0,200})")
 _VIRTUAL = re.compile(r"\s*(?:Hypervisor vendor|Virtualization): +(?!VT-x|AMD-V)(\S{1,40})")
@@ -29,20 +30,20 @@ _LSCPU_MORE = re.compile(
 )
 
 
-def _lscpu(lines: Sequence[str]) -> Found | None:
-    seen, fields = TextScan(lines), dict[str, str]()
+def _lscpu(seen: TextScan) -> None:
+    fields = dict[str, str]()
     for number, field in seen.each(_FIELD):
         fields.setdefault(field[1], field[2].strip())
         if not _LSCPU_MORE.match(field[1]):
             seen.used.discard(number)
     if sum(name in fields for name in _LSCPU) < 3:
-        return None
+        return
     nodes = {
         int(match[1]): ToldNode(cpus=count_of_list(text))
         for name, text in fields.items()
         if (match := _NODE.fullmatch(name))
     }
-    return seen.facts(
+    seen.facts(
         nodes=nodes,
         cpu_model=fields.get("Model name"),
         architecture=fields.get("Architecture"),
@@ -56,8 +57,8 @@ def count_of_list(text: str) -> int | None:
     return len(parse_cpu_list(text.replace(" ", ","))) or None
 
 
-def _numactl(lines: Sequence[str]) -> Found | None:
-    seen, nodes, rows = TextScan(lines), dict[int, ToldNode](), dict[int, tuple[int, ...]]()
+def _numactl(seen: TextScan) -> None:
+    nodes, rows = dict[int, ToldNode](), dict[int, tuple[int, ...]]()
     for _, match in seen.each(_NUMACTL, _DISTANCE, _TITLE):
         if match.re is _NUMACTL:
             own = nodes.get(int(match[1]), ToldNode())
@@ -71,14 +72,13 @@ def _numactl(lines: Sequence[str]) -> Found | None:
             rows[int(match[1])] = tuple(min(int(one), 255) for one in match[2].split())
     square = tuple(row for row in rows.values() if len(row) == len(rows))
     distances = square if rows and len(square) == len(rows) else None
-    return seen.facts(nodes=nodes, distances=distances) if nodes else None
+    if nodes:
+        seen.facts(nodes=nodes, distances=distances)
 
 
-def _lstopo(lines: Sequence[str]) -> Found | None:
-    found = xml_in(lines, "topology")
-    if found is None:
-        return None
-    root, used = found
+def _lstopo(seen: TextScan) -> None:
+    if (root := seen.xml("topology")) is None:
+        return
     nodes = {}
     for one in root.iter("object"):
         index = index_of(one.get("os_index", ""))
@@ -88,10 +88,7 @@ def _lstopo(lines: Sequence[str]) -> Found | None:
             is_size = memory.isdecimal() and len(memory) < 16
             nodes[index] = ToldNode(cpus, int(memory) if is_size else None)
     infos = {one.get("name"): one.get("value") for one in root.iter("info")}
-    facts = Facts(
-        nodes=nodes, cpu_model=infos.get("CPUModel"), architecture=infos.get("Architecture")
-    )
-    return Found(facts=facts, lines=used)
+    seen.facts(nodes=nodes, cpu_model=infos.get("CPUModel"), architecture=infos.get("Architecture"))
 
 
 def count_of_mask(mask: str) -> int | None:
@@ -101,14 +98,12 @@ def count_of_mask(mask: str) -> int | None:
     return len(parse_cpu_mask(",".join(groups))) or None
 
 
-def _hypervisor(lines: Sequence[str]) -> Found | None:
+def _hypervisor(seen: TextScan) -> None:
     """Reads a quoted line of lscpu or hostnamectl that names a hypervisor."""
-    for number, line in enumerate(lines):
-        if match := _VIRTUAL.match(line):
-            return Found(facts=Facts(hypervisor=match[1]), lines=frozenset({number}))
-    if any(_SAID_VIRTUAL.search(line) for line in lines if len(line) < 1000):
-        return Found(facts=Facts(ways=frozenset({"virtual machine"})))
-    return None
+    if named := [match for _, match in seen.each(_VIRTUAL)]:
+        seen.facts(hypervisor=named[0][1])
+    elif any(_SAID_VIRTUAL.search(line) for line in seen.lines if len(line) < 1000):
+        seen.facts(ways=frozenset({"virtual machine"}))
 
 
 _SPEEDS = {
@@ -120,19 +115,18 @@ _SPEEDS = {
 """What lines on a network adapter contain, how they give its speed, and the Gb/s of their unit."""
 
 
-def _adapters(lines: Sequence[str]) -> Found | None:
+def _adapters(seen: TextScan) -> None:
     """Reads the speed of network adapters, as ibstat, ibstatus, ethtool and NCCL's topology have
     it. The most frequent speed counts."""
     found = {
         number: round(float(match[1]) * unit)
-        for number, line in enumerate(lines)
+        for number, line in enumerate(seen.lines)
         for part, (pattern, unit) in _SPEEDS.items()
         if part in line and (match := pattern.search(line))
     }
-    if not found:
-        return None
-    speed, _ = Counter(found.values()).most_common(1)[0]
-    return Found(facts=Facts(settings={"adapter Gb/s": str(speed)}), lines=frozenset(found))
+    seen.used.update(found)
+    for speed, _ in Counter(found.values()).most_common(1):
+        seen.facts(settings={"adapter Gb/s": str(speed)})
 
 
 # Tools that measure.
@@ -143,8 +137,10 @@ _SIZE = re.compile(r"\s*Array size = (\d{1,12}) \(elements\)")
 _ELEMENT = re.compile(r"\s*This system uses (\d{1,2}) bytes per array element")
 _MLC = re.compile(r".*?Intel\(R\) Memory Latency Checker - v(\S{1,20})")
 _MLC_RATE = re.compile(rf"\s*(ALL Reads|\d:\d Reads-Writes|Stream-triad like)\s*:\s+({DECIMAL})")
+_MLC_ERROR = re.compile(r"\s*(alloc_mem_onnode\(\): .{1,100}|Buffer allocation failed)")
 _MLC_GRID = re.compile(r"Measuring (?:idle latencies|Memory Bandwidths between nodes)")
 _SYSBENCH = re.compile(rf"\s*events per second:\s+({DECIMAL})")
+_FATAL = re.compile(r"\s*(FATAL: .{1,200})")
 _THREADS = re.compile(r"\s*Number of threads: (\d{1,5})")
 _LIMIT = re.compile(r"\s*Prime numbers limit: (\d{1,9})")
 _KINDS: dict[str, ArrayOperation] = {
@@ -152,8 +148,7 @@ _KINDS: dict[str, ArrayOperation] = {
 }  # fmt: skip
 
 
-def _stream(lines: Sequence[str]) -> Found | None:
-    seen = TextScan(lines)
+def _stream(seen: TextScan) -> None:
     size = int(seen.first(_SIZE, "10000000")) * int(seen.first(_ELEMENT, "8"))
     for _, match in seen.each(_STREAM, _INVALID):
         if match.re is _INVALID:
@@ -163,21 +158,23 @@ def _stream(lines: Sequence[str]) -> Found | None:
         cell = HostFigure("host:0 -> host:0 by cpu", STREAM.symbol, operation=kind)
         place = f"memory_{kind.replace('-', '_')}", "all", "all"
         seen.figures.append(ToldFigure(*place, float(match[2]) * 1e6, max(size, 1), host=cell))
-    return seen.log("STREAM") if seen.figures or seen.failures else None
+    seen.log("STREAM")
 
 
-def _mlc(lines: Sequence[str]) -> Found | None:
-    seen = TextScan(lines)
+def _mlc(seen: TextScan) -> None:
     version = seen.first(_MLC)
-    for number, match in seen.each(_MLC_GRID, _MLC_RATE) if version else ():
-        if match.re is _MLC_GRID:
+    for number, match in seen.each(_MLC_GRID, _MLC_RATE, _MLC_ERROR) if version else ():
+        if match.re is _MLC_ERROR:
+            if not seen.failures:  # else the first line tells the cause
+                seen.fail(match[1])
+        elif match.re is _MLC_GRID:
             grids = (seen.grid(at) for at in range(number + 1, number + 6))
             seen.figures += _of_nodes(next(filter(None, grids), {}), "latencies" in match[0])
         elif match[1] == "ALL Reads":
             place, rate = ("memory_reads", "all", "all"), float(match[2]) * 1e6
             cell = HostFigure("host:0 -> null by cpu")
             seen.figures.append(ToldFigure(*place, rate, 1 << 30, host=cell))
-    return seen.log("Intel MLC", version) if seen.figures else None
+    seen.log("Intel MLC", version)
 
 
 def _of_nodes(grid: Grid, is_latency: bool) -> Iterator[ToldFigure]:
@@ -192,20 +189,22 @@ def _of_nodes(grid: Grid, is_latency: bool) -> Iterator[ToldFigure]:
         yield ToldFigure(name, str(cpus), str(memory), figure * scale, size, host=cell)
 
 
-def _sysbench(lines: Sequence[str]) -> Found | None:
-    if not any("sysbench" in line.lower() or "Prime numbers" in line for line in lines):
-        return None
-    seen = TextScan(lines)
+def _sysbench(seen: TextScan) -> None:
+    if not any("sysbench" in line.lower() or "Prime numbers" in line for line in seen.lines):
+        return
+    is_cpu = any("Prime numbers" in line or "cpu-max-prime" in line for line in seen.lines)
     threads, limit = int(seen.first(_THREADS, "1")), int(seen.first(_LIMIT, "10000"))
     operation = next((name for name, most in PRIMES.items() if most == limit), None)
     if operation is None:
-        return None
+        return
     name = "cpu_primes_single" if threads == 1 else "cpu_primes_all"
     work = f"null -> null by host:0.cpu*{max(threads, 1)}"
     cell = HostFigure(work, RATE.symbol, operation=operation)
     for _, match in seen.each(_SYSBENCH):
         seen.figures.append(ToldFigure(name, "all", str(threads), float(match[1]), 1, host=cell))
-    return seen.log("sysbench cpu") if seen.figures else None
+    for _, match in seen.each(_FATAL) if is_cpu else ():
+        seen.fail(match[1])
+    seen.log("sysbench cpu")
 
 
-read = together(_lscpu, _numactl, _lstopo, _hypervisor, _adapters, _stream, _mlc, _sysbench)
+READERS = (_lscpu, _numactl, _lstopo, _hypervisor, _adapters, _stream, _mlc, _sysbench)

@@ -6,14 +6,15 @@ Accelerators are numbered in the order of their addresses, as nvidia-smi numbers
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from linkgauge.machine.tree import ADDRESS
 
 from ..lines import DECIMAL
 from ..products import model_of, product_of
-from ..told import Bridge, Facts, Found, TextScan, ToldGpu, together
+from ..scan import TextScan
+from ..told import Bridge, ToldGpu
 
 _HEAD = re.compile(rf"({ADDRESS}|[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]) (.{{3,60}}?): (.{{1,200}})")
 _GPU = re.compile("3D controller|VGA compatible|Processing accelerators|Display controller")
@@ -40,27 +41,26 @@ class _Function(NamedTuple):
         return bool(_GPU.search(self.kind) and makes)
 
 
-def _listed(lines: Sequence[str]) -> Found | None:
+def _listed(seen: TextScan) -> None:
+    lines = seen.lines
     heads = [(n, match) for n, line in enumerate(lines) if (match := _HEAD.match(line))]
     if not any("LnkSta:" in line or "ACSCtl:" in line or "RlxdOrd" in line for line in lines):
         heads = [one for one in heads if _GPU.search(one[1][2])]
-    found, used = list[_Function](), set[int]()
+    found = list[_Function]()
     ends = [*(number for number, _ in heads[1:]), len(lines)]
     for (number, match), end in zip(heads, ends, strict=False):
         last = next((n for n in range(number + 1, end) if lines[n][:1] not in ("\t", " ", "")), end)
         address = match[1] if match[1].count(":") == 2 else f"0000:{match[1]}"
         body = "\n".join(lines[number + 1 : last])
         found.append(_Function(address[-12:], match[2], match[3], body))
-        used |= set(range(number, last))
+        seen.used.update(range(number, last))
     accelerators = sorted((one for one in found if one.is_accelerator), key=lambda one: one.address)
     bridges = {one.address: one for one in found if "bridge" in one.kind.lower()}
-    if not accelerators and not bridges:
-        return None
-    gpus = {n: _described(one, _above(one, bridges)) for n, one in enumerate(accelerators)}
+    seen.gpus = {n: _described(one, _above(one, bridges)) for n, one in enumerate(accelerators)}
     known = {address: _bridge(one) for address, one in bridges.items() if one.body}
     ordered = [match[1] == "+" for one in accelerators if (match := _ORDER.search(one.body))]
     relaxed = all(ordered) if ordered else None
-    return Found(facts=Facts(gpus=gpus, bridges=known, relaxed=relaxed), lines=frozenset(used))
+    seen.facts(bridges=known, relaxed=relaxed)
 
 
 def _described(one: _Function, above: tuple[str, ...]) -> ToldGpu:
@@ -105,17 +105,17 @@ _BRANCH = re.compile(r"\s*[|+\\ ]+-")
 _PIECE = re.compile(r"([0-9a-f]{2}\.[0-7])(?:-\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\])?")
 
 
-def _tree(lines: Sequence[str]) -> Found | None:
+def _tree(seen: TextScan) -> None:
     """Reads the tree of `lspci -t`. The indentation of a device shows the bridges above."""
-    if not any(_ROOT.match(line) for line in lines):
-        return None
-    seen, gpus, is_switch = TextScan(lines), dict[str, ToldGpu](), set[str]()
+    if not seen.has(_ROOT):
+        return
+    gpus, is_switch = dict[str, ToldGpu](), set[str]()
     stack: list[tuple[int, str, str]] = []
     domain, bus = "0000", "00"
     for number, match in seen.each(_ROOT, _BRANCH):
         if match.re is _ROOT:
             domain, bus, stack = match[1][-4:], match[2], []
-        line, last, end = lines[number], "", 0
+        line, last, end = seen.lines[number], "", 0
         for piece in _PIECE.finditer(line):
             at, end = piece.span()
             stack = [one for one in stack if one[0] < at]
@@ -129,7 +129,7 @@ def _tree(lines: Sequence[str]) -> Found | None:
             is_switch |= set(above[:-1])
             gpus[last] = ToldGpu(model=_model(text), pci=last, above=above)
     seen.gpus = {index: gpus[address] for index, address in enumerate(sorted(gpus))}
-    return seen.facts(bridges={address: Bridge(is_switch=True) for address in is_switch})
+    seen.facts(bridges={address: Bridge(is_switch=True) for address in is_switch})
 
 
 def _is_gpu_name(text: str) -> bool:
@@ -139,4 +139,4 @@ def _is_gpu_name(text: str) -> bool:
     return bool(model and is_maker and not is_other and "Device" not in text[:7])
 
 
-read = together(_listed, _tree)
+READERS = (_listed, _tree)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 from linkgauge.benchmarks.collectives import row_of
@@ -29,9 +29,10 @@ from linkgauge.model.operations.collective import (
 from linkgauge.model.units import format_size
 
 from ..failures import meaning_of
-from ..lines import DECIMAL, address_of, index_of, number_of, xml_in
+from ..lines import DECIMAL, address_of, index_of, number_of
 from ..products import model_of
-from ..told import Bridge, Facts, Found, TextScan, ToldFigure, ToldGpu, ToldNode, together
+from ..scan import TextScan
+from ..told import Bridge, ToldFigure, ToldGpu, ToldNode
 from .host import count_of_mask
 
 _RANK = re.compile(
@@ -80,8 +81,8 @@ class TableRow(NamedTuple):
     speeds: tuple[float, float] = (0.0, 0.0)
 
 
-def _read_tables(lines: Sequence[str]) -> Found | None:
-    seen, ranks, debug = TextScan(lines), dict[int, re.Match[str]](), list[re.Match[str]]()
+def _read_tables(seen: TextScan) -> None:
+    lines, ranks, debug = seen.lines, dict[int, re.Match[str]](), list[re.Match[str]]()
     heads = [number for number, _ in seen.each(_HEAD)]
     if not heads:  # cut off: the table begins with its first row
         heads = [n for n, line in enumerate(lines) if "float" in line and _row(line)][:1]
@@ -91,27 +92,28 @@ def _read_tables(lines: Sequence[str]) -> Found | None:
         else:
             ranks[number] = match
     if not heads and not ranks and not debug:
-        return None
-    facts = _facts(lines, ranks.values(), [match.string for match in debug])
+        return
+    facts = _facts(seen, ranks.values(), [match.string for match in debug])
     _tables(seen, heads, list(ranks))
     if not heads and not ranks:
-        return Found((), facts, frozenset(seen.used))
+        seen.facts(**facts)
+        return
     hosts = tuple(dict.fromkeys(match[1] for match in ranks.values()))
     if not hosts and len(said := dict.fromkeys(match[1] for match in debug if match[1])) > 1:
         hosts = tuple(said)  # one alone may be the host whose lines were kept
     versions = filter(None, map(_VERSION.search, lines))
     version = next((match[2] or f"library {match[3]}" for match in versions), None)
     tool = "rccl-tests" if any("rccl" in line.lower() for line in lines[:2000]) else "nccl-tests"
-    return seen.log(tool, version, hosts)._replace(facts=facts)
+    seen.log(tool, version, hosts, sure=True, **facts)
 
 
-def _facts(lines: Sequence[str], ranks: Iterable[re.Match[str]], debug: Sequence[str]) -> Facts:
-    """Returns the GPUs of the first host, and the settings and transports in NCCL's lines."""
-    gpus, first = dict[int, ToldGpu](), None
+def _facts(seen: TextScan, ranks: Iterable[re.Match[str]], debug: Sequence[str]) -> dict[str, Any]:
+    """Notes the GPUs of the first host. Returns the settings and transports in NCCL's lines."""
+    first = None
     for match in ranks:
         first = first or match[1]
         if match[1] == first:
-            gpus.setdefault(int(match[2]), ToldGpu(match[4].strip(), _address(match[3])))
+            seen.gpus.setdefault(int(match[2]), ToldGpu(match[4].strip(), _address(match[3])))
     settings, ways, adapters, warnings = dict[str, str](), set[str](), set[str](), set[str]()
     for line in debug:
         if said := _SET.search(line):
@@ -121,13 +123,13 @@ def _facts(lines: Sequence[str], ranks: Iterable[re.Match[str]], debug: Sequence
         ways |= {way for text, way in _OTHERWISE.items() if text in line}
         adapters |= {*_ADAPTER.findall(line)} if "NET/IB : Using" in line else set()
         warnings |= {*_WARNS.findall(line)}
-    for line in lines:  # also those of the command line: NCCL_P2P_LEVEL=SYS ./all_reduce_perf
+    for line in seen.lines:  # also those of the command line: NCCL_P2P_LEVEL=SYS ./all_reduce_perf
         if "CCL_" in line and _COMMAND.match(line):
             settings |= dict(_GIVEN.findall(line))
-    return Facts(
-        gpus=gpus, settings=settings, ways=frozenset(ways), hostname=first,
-        used_adapters=len(adapters) or None, warnings=frozenset(warnings),
-    )  # fmt: skip
+    return {
+        "settings": settings, "ways": frozenset(ways), "hostname": first,
+        "used_adapters": len(adapters) or None, "warnings": frozenset(warnings),
+    }  # fmt: skip
 
 
 def _address(text: str) -> str | None:
@@ -256,11 +258,10 @@ _IN_PARTS = ("reduce_scatter", "scatter")
 _NAMES = {name.replace("_", ""): name for name in COLLECTIVE_NAMES}
 
 
-def _read_report(lines: Sequence[str]) -> Found | None:
+def _read_report(seen: TextScan) -> None:
     """Reads the file that rccl-tests writes with `-Z csv` or `-Z json`. A row is one side of a line
     of its table. A row of `_IN_PARTS` has the bytes that one rank receives; a line of the table has
     all."""
-    seen = TextScan(lines)
     for _, match in seen.each(_REPORT_ROW, _REPORT_HEAD):
         name = _NAMES.get(match[1].lower()) if match.re is _REPORT_ROW else None
         kind = _number_type(match[3]) if name else None
@@ -276,7 +277,7 @@ def _read_report(lines: Sequence[str]) -> Found | None:
         seen.figures += _called(name, line, ranks)
         if wrong and since == len(seen.figures):
             seen.fail(_wrong(wrong), name, since)
-    return seen.log("rccl-tests") if seen.figures or seen.failures else None
+    seen.log("rccl-tests")
 
 
 # The topology XML of NCCL.
@@ -288,28 +289,26 @@ _SWITCH = "0x068000"
 _DEEPEST = 32
 
 
-def _topology(lines: Sequence[str]) -> Found | None:
+def _topology(seen: TextScan) -> None:
     """Reads the XML of NCCL_TOPO_DUMP_FILE: CPUs, PCI bridges, GPUs and their links."""
-    found = xml_in(lines, "system")
-    if found is None or found[0].get("version") is None:
-        return None
-    root, used = found
+    root = seen.xml("system")
+    if root is None or root.get("version") is None:
+        return
     cpus = [(index_of(cpu.get("numaid", "0")), cpu) for cpu in root.iter("cpu")]
-    gpus, links = dict[int, ToldGpu](), dict[int, list[tuple[str, int]]]()
-    bridges = dict[str, Bridge]()
+    links, bridges = dict[int, list[tuple[str, int]]](), dict[str, Bridge]()
     for node, cpu in cpus:
         for pci, above in _below(cpu, ()):
             bridges |= {address: Bridge(is_switch=True) for address in above}
             for gpu in pci.findall("gpu"):
                 if (index := index_of(gpu.get("dev", ""))) is not None:
-                    gpus[index] = _gpu(gpu, pci, node, above)
+                    seen.gpus[index] = _gpu(gpu, pci, node, above)
                     links[index] = [*map(_target, (*gpu.findall("nvlink"), *gpu.findall("xgmi")))]
-    facts = Facts(
-        gpus, _joins(gpus, links), bridges,
-        {n: ToldNode(count_of_mask(cpu.get("affinity", ""))) for n, cpu in cpus if n is not None},
+    seen.facts(
+        joins=_joins(seen.gpus, links), bridges=bridges,
+        nodes={n: ToldNode(count_of_mask(cpu.get("affinity", "")))
+               for n, cpu in cpus if n is not None},
         architecture=next(filter(None, (cpu.get("arch") for _, cpu in cpus)), None),
     )  # fmt: skip
-    return Found(facts=facts, lines=used)
 
 
 def _below(one: Element, above: tuple[str, ...]) -> Iterator[tuple[Element, tuple[str, ...]]]:
@@ -367,4 +366,4 @@ def _target(link: Element) -> tuple[str, int]:
     return target, 1 if count is None else min(count, 64)
 
 
-read = together(_read_tables, _read_report, _topology)
+READERS = (_read_tables, _read_report, _topology)

@@ -11,8 +11,8 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY
 
 from ..lines import DECIMAL, number_of
-from ..told import Found, HostFigure, TextScan, ToldFigure, together
-from .nvbandwidth import documents
+from ..scan import TextScan
+from ..told import HostFigure, ToldFigure
 
 _BETWEEN = "host:0@0 -> host:0@1 by {}"
 _RDMA, _TCP, _MESSAGES = "nic:0@0.rdma", "nic:0@0.tcp", "host:0@0.msg"
@@ -33,6 +33,8 @@ _SUM = re.compile(
     r"\s*\[\s*(SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
     r"([\d.]{1,14}) ([KMGT]?)bits/sec.*receiver"
 )
+_IPERF_ERROR = re.compile(r"\s*iperf3: (error - .{1,200})")
+"""An error in iperf3's text, and in its JSON without the name. Ctrl-C is no `error - `."""
 _OSU = re.compile(
     r"#\s*OSU MPI(.{0,40}?)(Bi-Directional Bandwidth|Bandwidth|Latency) Test(?:\s+v(\S{1,12}))?"
 )
@@ -57,9 +59,8 @@ def _names(test: str) -> str:
     return {"write": "rdma_write", "read": "rdma_read"}.get(kind, "rdma_send")
 
 
-def _perftest(lines: Sequence[str]) -> Found | None:
-    seen, name, head, unit = TextScan(lines), "rdma_write", "", 1.0
-    settings, skip = dict[str, str](), 1
+def _perftest(seen: TextScan) -> None:
+    name, head, unit, settings, skip = "rdma_write", "", 1.0, dict[str, str](), 1
     for _, match in seen.each(_TEST, _HEAD, _ROW, _CHECKED, *_SET):
         if match.re is _TEST:
             name = _names(match[1])
@@ -75,8 +76,7 @@ def _perftest(lines: Sequence[str]) -> Found | None:
         elif head and len(words := match[0].split()) >= 3 + skip:
             row = [number_of(word) or 0.0 for word in (words[0], *words[1 + skip :])]
             seen.figures += _perftest_row(name, head, row, unit)
-    is_any = seen.figures or seen.failures
-    return seen.log("perftest", settings=settings) if is_any else None
+    seen.log("perftest", settings=settings)
 
 
 def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> Iterator[ToldFigure]:
@@ -92,10 +92,8 @@ def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> It
         yield _figure(f"{name}_bw", size, row[2] * unit)
 
 
-def _perftest_json(lines: Sequence[str]) -> Found | None:
-    seen = TextScan(lines)
-    for document, taken in documents(lines, "test_info"):
-        seen.used |= taken
+def _perftest_json(seen: TextScan) -> None:
+    for document in seen.documents("test_info"):
         test, unit = (_at(document, "test_info", key) for key in ("test", "BW_unit"))
         name = _names(str(test or "").partition("_BW")[0].partition("_Lat")[0])
         size, rate, time = (
@@ -106,7 +104,7 @@ def _perftest_json(lines: Sequence[str]) -> Found | None:
             seen.figures.append(_figure(f"{name}_bw", int(size), rate * scale))
         if size and time:
             seen.figures.append(_figure(f"{name}_lat", int(size), time * 1e-6))
-    return seen.log("perftest") if seen.figures else None
+    seen.log("perftest")
 
 
 def _at(document: Any, *keys: str) -> Any:
@@ -122,35 +120,38 @@ def _float(value: Any) -> float | None:
     return float(value) if is_number and 0 < value < 1e30 else None
 
 
-def _iperf3(lines: Sequence[str]) -> Found | None:
-    seen, version = TextScan(lines), ""
-    for document, taken in documents(lines, "start"):
+def _iperf3(seen: TextScan) -> None:
+    version = ""
+    for document in seen.documents("start"):
         received = _at(document, "end", "sum_received") or _at(document, "end", "sum")
         streams = _at(document, "start", "test_start", "num_streams")
         if rate := _float(_at(received, "bits_per_second")):
             count = streams if isinstance(streams, int) else 1
             seen.figures.append(_figure("nic_tcp_iperf3", 128 << 10, rate / 8, _TCP, count))
-            seen.used |= taken
             version = str(_at(document, "start", "version") or "").removeprefix("iperf ")[:20]
-    return seen.log("iperf3", version) if seen.figures else None
+        elif (said := str(_at(document, "error"))).startswith("error - "):
+            seen.fail(said)
+    seen.log("iperf3", version)
 
 
-def _iperf3_text(lines: Sequence[str]) -> Found | None:
-    """Reads the last lines of iperf3's text: the sum of several streams, or a single stream."""
-    seen = TextScan(lines)
+def _iperf3_text(seen: TextScan) -> None:
+    """Reads the last lines of iperf3's text: the sum of several streams, or a single stream. An
+    error has the program's name."""
+    for _, match in seen.each(_IPERF_ERROR):
+        seen.fail(match[1])
     found = [match for _, match in seen.each(_SUM)]
     if not found:
-        return None
+        seen.log("iperf3")
+        return
     total = next((match for match in found if match[1] == "SUM"), found[0])
     rate = (number_of(total[2]) or 0.0) * 1000 ** " KMGT".index(total[3] or " ") / 8
     streams = str(max(len({match[1] for match in found} - {"SUM"}), 1))
     seen.figures.append(_figure("nic_tcp_iperf3", 128 << 10, rate, _TCP, streams))
-    return seen.log("iperf3")
+    seen.log("iperf3")
 
 
-def _osu(lines: Sequence[str]) -> Found | None:
-    seen, kind, version, settings = TextScan(lines), "", None, dict[str, str]()
-    errors = list[str]()
+def _osu(seen: TextScan) -> None:
+    kind, version, settings, errors = "", None, dict[str, str](), list[str]()
     for _, match in seen.each(_OSU, _BUFFERS, _OSU_ROW, _OSU_ERROR, _COMMENT):
         if match.re is _OSU:
             kind, version = match[2], match[3] or version
@@ -169,8 +170,7 @@ def _osu(lines: Sequence[str]) -> Found | None:
                 seen.fail("Validation: Fail", f"OSU {kind} test", first)
     if errors and not any(one.failure for one in seen.figures):  # else the column tells which
         seen.fail(errors[0])
-    done = seen.log("OSU micro-benchmarks", version, settings=settings)
-    return done if done.logs[0].is_judged else None
+    seen.log("OSU micro-benchmarks", version, settings=settings)
 
 
-read = together(_perftest, _perftest_json, _iperf3, _iperf3_text, _osu)
+READERS = (_perftest, _perftest_json, _iperf3, _iperf3_text, _osu)

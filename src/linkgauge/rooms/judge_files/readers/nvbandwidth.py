@@ -7,9 +7,8 @@ MiB is assumed."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from linkgauge.benchmarks.copies import NVBANDWIDTH
@@ -19,7 +18,8 @@ from linkgauge.model.units import unit_of
 
 from ..failures import meaning_of
 from ..lines import Grid, address_of, index_of, number_of
-from ..told import MIB, Found, TextScan, ToldFigure, ToldGpu, together
+from ..scan import TextScan
+from ..told import MIB, ToldFigure, ToldGpu
 
 SIZE = 512 * MIB
 _VERSION = re.compile(r"\s*(nvbandwidth|sailbandwidth) Version: (\S{1,40})")
@@ -40,16 +40,15 @@ _PART = re.compile(r"_(?:read1|read2|write1|write2|total)$")
 _ROWS = {row.name: row for row in NVBANDWIDTH}
 
 
-def _read_text(lines: Sequence[str]) -> Found | None:
-    seen, tool, version = TextScan(lines), "", None
-    name, waiting = "", list[tuple[Grid, int | None]]()
+def _read_text(seen: TextScan) -> None:
+    tool, version, name, waiting = "", None, "", list[tuple[Grid, int | None]]()
     for number, match in seen.each(_VERSION, _RUNNING, _SUM, _HEADING, _DEVICE, _FAILED):
         if match.re is _VERSION:
             tool, version = tool or match[1], version or match[2]
         elif match.re is _RUNNING:
             name, waiting = match[1], []
         elif match.re is _HEADING and (grid := seen.grid(number + 1)):
-            part = re.search(r"\b(?:Read|Write)([12])\b", lines[number])
+            part = re.search(r"\b(?:Read|Write)([12])\b", seen.lines[number])
             waiting.append((grid, int(part[1]) - 1 if part else None))
         elif match.re is _DEVICE:
             seen.gpus.setdefault(int(match[1]), gpu_of(match[2]))
@@ -58,9 +57,8 @@ def _read_text(lines: Sequence[str]) -> Found | None:
         test = _PART.sub("", match[1]) if match.re is _SUM else name
         while test and waiting:
             seen.figures += _figures(test, *waiting.pop(0))
-    if not seen.figures and not tool:
-        return None
-    return seen.log(tool or "nvbandwidth", version)
+    if seen.figures or tool:
+        seen.log(tool or "nvbandwidth", version, sure=True)
 
 
 _WAIVED = "was waived: GPUs reach no peers, or the test needs more of them"
@@ -97,40 +95,14 @@ def gpu_of(text: str) -> ToldGpu:
     return ToldGpu(model=model or None, pci=pci)
 
 
-# JSON, which may stand among other lines.
-
-
-def documents(lines: Sequence[str], key: str) -> Iterator[tuple[dict[str, Any], frozenset[int]]]:
-    """Returns the JSON objects in a text with this key near their beginning, and the numbers of
-    their lines."""
-    if not any(f'"{key}"' in line for line in lines):
-        return
-    text, decoder, end = "\n".join(lines), json.JSONDecoder(), 0
-    for match in re.finditer(r"^[ \t]*{", text, re.MULTILINE):
-        begin = match.end() - 1
-        if begin < end or f'"{key}"' not in text[begin : begin + 4000]:
-            continue
-        try:
-            value, end = decoder.raw_decode(text, begin)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict) and key in value:
-            first, last = text.count("\n", 0, begin), text.count("\n", 0, end)
-            yield value, frozenset(range(first, last + 1))
-
-
-def _read_json(lines: Sequence[str]) -> Found | None:
+def _read_json(seen: TextScan) -> None:
     for tool in ("nvbandwidth", "sailbandwidth"):
-        for document, used in documents(lines, tool):
-            body = document[tool]
-            if isinstance(body, dict):
-                return _found(tool, body, used)
-    return None
+        for document in seen.documents(tool):
+            if isinstance(body := document[tool], dict) and not seen.logs:
+                _read_document(seen, tool, body)
 
 
-def _found(tool: str, body: Mapping[str, Any], used: frozenset[int]) -> Found:
-    seen = TextScan(())
-    seen.used |= used
+def _read_document(seen: TextScan, tool: str, body: Mapping[str, Any]) -> None:
     tests, listed, version = (body.get(key) for key in ("testcases", "GPU Device list", "version"))
     for test in tests if isinstance(tests, list) else ():
         if not isinstance(test, dict) or not isinstance(name := test.get("name"), str):
@@ -144,7 +116,7 @@ def _found(tool: str, body: Mapping[str, Any], used: frozenset[int]) -> Found:
         index, _, name = str(text).partition(": ")
         if (number := index_of(index)) is not None:
             seen.gpus[number] = gpu_of(name)
-    return seen.log(tool, version if isinstance(version, str) else None)
+    seen.log(tool, version if isinstance(version, str) else None, sure=True)
 
 
 def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
@@ -166,4 +138,4 @@ def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
         yield from _figures(name, figures, number if count > 1 and number < 2 else None)
 
 
-read = together(_read_text, _read_json)
+READERS = (_read_text, _read_json)

@@ -13,7 +13,8 @@ from linkgauge.model.hardware.pcie import SPEEDS
 
 from ..lines import DECIMAL, address_of, words_of
 from ..products import model_of
-from ..told import MIB, Facts, Found, TextScan, ToldGpu, ToldNode, copied, together
+from ..scan import TextScan
+from ..told import MIB, ToldGpu, ToldNode, copied
 from .host import count_of_list
 
 _CPUS = re.compile(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*")
@@ -40,10 +41,10 @@ _SCREEN = re.compile(
 )
 
 
-def _topology(lines: Sequence[str]) -> Found | None:
+def _topology(seen: TextScan) -> None:
     """Reads `topo -m`."""
-    seen, heads, rows = TextScan(lines), list[str](), dict[int, list[str]]()
-    for number, line in enumerate(lines):
+    heads, rows = list[str](), dict[int, list[str]]()
+    for number, line in enumerate(seen.lines):
         words = words_of(line)
         row = words[1 : len(heads) + 1]
         if not heads:
@@ -58,12 +59,10 @@ def _topology(lines: Sequence[str]) -> Found | None:
             seen.used.add(number)
         elif words and words[0].startswith("GPU") and words[0] not in ("GPU", "GPUs"):
             break
-    return _matrix(seen, heads, rows)
+    _matrix(seen, heads, rows)
 
 
-def _matrix(
-    seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[str]]
-) -> Found | None:
+def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[str]]) -> None:
     joins, nodes, nearest = dict[tuple[int, int], str](), dict[int, ToldNode](), dict[int, str]()
     gpus = {at: int(match[1]) for at, one in enumerate(heads) if (match := _GPU.fullmatch(one))}
     for own, words in rows.items():
@@ -81,20 +80,19 @@ def _matrix(
         if near := next((near for near in _NEAR if near in others), None):
             nearest[own] = near
     adapters = len(heads) - len(gpus) or None
-    return seen.facts(joins=joins, nodes=nodes, adapters=adapters, nearest=nearest)
+    seen.facts(joins=joins, nodes=nodes, adapters=adapters, nearest=nearest)
 
 
-def _peers(lines: Sequence[str]) -> Found | None:
+def _peers(seen: TextScan) -> None:
     """Reads `topo -p2p`: whether the driver lets GPUs copy to each other."""
-    rows = {n: words_of(line) for n, line in enumerate(lines) if _GPU.match(line.strip())}
+    rows = {n: words_of(line) for n, line in enumerate(seen.lines) if _GPU.match(line.strip())}
     known = {"X", "OK", "U", *_REFUSED}
     said = {n: {*row[1:]} for n, row in rows.items() if {"X"} < {*row[1:]} <= known}
     how = set().union(*said.values())
-    if not said:
-        return None
+    seen.used.update(said)
     warnings = {f"no peer access, {why}" for name, why in _REFUSED.items() if name in how}
     ways = frozenset(["peer access"] if how == {"X", "OK"} else [])
-    return Found(facts=Facts(ways=ways, warnings=frozenset(warnings)), lines=frozenset(said))
+    seen.facts(ways=ways, warnings=frozenset(warnings))
 
 
 def _node(rest: Sequence[str]) -> int | None:
@@ -104,9 +102,9 @@ def _node(rest: Sequence[str]) -> int | None:
     return int(match[1]) if match and int(match[1]) < 64 else None
 
 
-def _links(lines: Sequence[str]) -> Found | None:
+def _links(seen: TextScan) -> None:
     """Reads `nvlink -s` and `nvlink -L`."""
-    seen, own, down = TextScan(lines), None, Counter[int]()
+    own, down = None, Counter[int]()
     for _, match in seen.each(_LISTED, _LINK, _EMPTY):
         if match.re is _LISTED:
             own = int(match[1])
@@ -123,19 +121,18 @@ def _links(lines: Sequence[str]) -> Found | None:
         for n, count in down.items()
         if count and (active := seen.gpus[n].links)
     }
-    return seen.facts(warnings=frozenset(warnings))
+    seen.facts(warnings=frozenset(warnings))
 
 
-def _screens(lines: Sequence[str]) -> Found | None:
+def _screens(seen: TextScan) -> None:
     """Reads the first screen, which may cut off names, and
     `--query-gpu=index,name,pci.bus_id --format=csv`."""
-    seen = TextScan(lines)
-    is_screen = any("NVIDIA-SMI" in line for line in lines)
+    is_screen = any("NVIDIA-SMI" in line for line in seen.lines)
     for _, match in seen.each(_CSV, *((_SCREEN, _RULE) if is_screen else ())):
         if match.re is not _RULE:
             name = match[2].rstrip(".").strip()
             seen.gpus[int(match[1])] = ToldGpu(name, address_of(match[3]))
-    return seen.facts() if seen.gpus else None
+    seen.facts()
 
 
 # -q: fields by indentation.
@@ -144,20 +141,16 @@ _FIELD = re.compile(r"(\s*)(\S.{0,60}?)(?:\s+: (.{0,120}))?$")
 _OWN = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$")
 
 
-def _query(lines: Sequence[str]) -> Found | None:
+def _query(seen: TextScan) -> None:
+    lines, warnings = seen.lines, set[str]()
     starts = [n for n, line in enumerate(lines) if _OWN.match(line)]
-    if not starts:
-        return None
-    gpus, used = dict[int, ToldGpu](), set(range(max(starts[0] - 8, 0), starts[0]))
-    warnings = set[str]()
     for index, (start, end) in enumerate(pairwise([*starts, len(lines)])):
         fields, last = _fields(lines, start, end)
-        used |= set(range(start, last))
-        gpus[index] = _described(fields, lines[start])
+        seen.used.update(range(start if index else max(start - 8, 0), last))
+        seen.gpus[index] = _described(fields, lines[start])
         if (state := fields.get("Fabric/State", "N/A")) not in ("N/A", "Completed"):
             warnings.add(f"NVLink's fabric is {state}, not Completed: does the fabric manager run?")
-    facts = Facts(gpus=gpus, warnings=frozenset(warnings))
-    return Found(facts=facts, lines=frozenset(used))
+    seen.facts(warnings=frozenset(warnings))
 
 
 def _fields(lines: Sequence[str], start: int, end: int) -> tuple[dict[str, str], int]:
@@ -219,10 +212,10 @@ about peers with wrong data."""
 _IDS = re.compile(r'"([0-9a-f]{4})"')
 
 
-def _dcgm(lines: Sequence[str]) -> Found | None:
+def _dcgm(seen: TextScan) -> None:
     """Reads the diagnosis of DCGM (dcgmi diag -r 3, as text or JSON): the figures of its PCIe test,
     and the list of GPUs."""
-    seen, test, words = TextScan(lines), "", dict[str, str]()
+    lines, test, words = seen.lines, "", dict[str, str]()
     for number, line in enumerate(lines):
         for match in _RESULT.finditer(line):
             test = match[1] or match[2] or test
@@ -241,7 +234,8 @@ def _dcgm(lines: Sequence[str]) -> Found | None:
     for name, said in words.items() if is_one else ():
         # The figures are those of the PCIe test.
         seen.fail(said, name, 0 if name == "pcie" else len(seen.figures))
-    return seen.log("DCGM") if seen.figures or seen.failures else seen.facts()
+    seen.facts()
+    seen.log("DCGM")
 
 
 def _devices(lines: Sequence[str]) -> dict[int, ToldGpu]:
@@ -255,4 +249,4 @@ def _devices(lines: Sequence[str]) -> dict[int, ToldGpu]:
     return {}
 
 
-read = together(_topology, _peers, _links, _query, _screens, _dcgm)
+READERS = (_topology, _peers, _links, _query, _screens, _dcgm)

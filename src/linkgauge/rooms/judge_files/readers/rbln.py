@@ -4,12 +4,12 @@ from each row to each column, the host first."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from linkgauge.machine.tree import ADDRESS
 
 from ..lines import index_of, number_of
-from ..told import MIB, Bridge, Found, TextScan, ToldGpu, copied
+from ..scan import TextScan
+from ..told import MIB, Bridge, ToldGpu, copied
 
 _TOOL = "rblnBandwidthLatencyTest"
 _DEVICE = re.compile(
@@ -24,8 +24,8 @@ _BANNER = re.compile(r"\s*\[ +(Run|PASS|FAIL) +\] : (RBLN_\w{1,60})")
 _SIZE = re.compile(r"\s*\[Measure Buffer Size : 0x([0-9a-fA-F]{1,12})\]")
 
 
-def read(lines: Sequence[str]) -> Found | None:
-    seen, title, columns, first = TextScan(lines), "", list[int | None](), 0
+def _read(seen: TextScan) -> None:
+    title, columns, first = "", list[int | None](), 0
     bridges, above = dict[str, Bridge](), tuple[str, ...]()
     size = int(seen.first(_SIZE, "0"), 16) or 512 * MIB
     for _, match in seen.each(_BRIDGE, _DEVICE, _TITLE, _HEADS, _ROW, _BANNER):
@@ -50,5 +50,7 @@ def read(lines: Sequence[str]) -> Found | None:
                     # Reading, the column's device pulls from the row's.
                     figure = copied(row, column, rate, size, reads=title == "Read")
                     seen.figures.append(figure)
-    is_any = seen.gpus or seen.figures or seen.failures
-    return seen.log(_TOOL, space="rbln", bridges=bridges) if is_any else None
+    seen.log(_TOOL, space="rbln", sure=seen.gpus, bridges=bridges)
+
+
+READERS = (_read,)

@@ -9,7 +9,8 @@ from itertools import permutations
 from msgspec.structs import replace
 
 from ..lines import DECIMAL, Grid, number_of, words_of
-from ..told import MIB, Found, TextScan, ToldFigure, ToldGpu, copied, together
+from ..scan import TextScan
+from ..told import MIB, ToldFigure, ToldGpu, copied
 
 # rocm-bandwidth-test.
 
@@ -28,12 +29,11 @@ _CHECKED = re.compile(r"\s*(\d{1,3})((?:\s+(?:PASS|FAIL|N/A))+)\s*$")
 _DATA_PATH = "Data Path Validation"
 
 
-def _rocm_bandwidth_test(lines: Sequence[str]) -> Found | None:
+def _rocm_bandwidth_test(seen: TextScan) -> None:
     """Reads matrices over CPUs and GPUs, which are numbered together, the CPUs first. A
     bidirectional figure is the rate of both ways together. Figures within a device count the bytes
     read and written."""
-    seen, names, titles = TextScan(lines), dict[int, str](), dict[int, bool]()
-    wrong = set[tuple[int, int]]()
+    names, titles, wrong = dict[int, str](), dict[int, bool](), set[tuple[int, int]]()
     for number, match in seen.each(_VERSION, _TITLE, _DEVICE, _OTHER, _CHECKED):
         if match.re is _TITLE:
             titles[number] = match[1].startswith("B")
@@ -50,15 +50,14 @@ def _rocm_bandwidth_test(lines: Sequence[str]) -> Found | None:
             seen.grid(number + 1)
             seen.used.add(number)
     version = seen.first(_VERSION)
-    if not version and not titles and not wrong:
-        return None
     place = {index: at for at, index in enumerate(sorted(seen.gpus))}
     for number, both in titles.items():
         seen.figures += _figures(seen.grid(number + 1), place, both)
     _not_verified(seen, wrong, place)
     cpu = next((name for index, name in names.items() if index not in place), None)
     seen.gpus = {place[index]: gpu for index, gpu in seen.gpus.items()}
-    return seen.log("rocm-bandwidth-test", version, cpu_model=cpu)
+    sure = version or titles or wrong
+    seen.log("rocm-bandwidth-test", version, sure=sure, cpu_model=cpu)
 
 
 def _not_verified(
@@ -97,13 +96,12 @@ _SMI_NAME = re.compile(r"GPU\[(\d{1,3})\]\s*: Card (?:series|Series|model|Model)
 _SMI_KNOWN = re.compile(r"=+|\s*GPU\d+(?:\s+GPU\d+)*\s*$|GPU\[\d+\]|={3,} ")
 
 
-def _rocm_smi(lines: Sequence[str]) -> Found | None:
+def _rocm_smi(seen: TextScan) -> None:
     """Reads rocm-smi --showtopo (and amd-smi topology, which has the same tables): kinds of links,
     hops and NUMA nodes. Reads also the names of --showproductname."""
-    heads = _SMI_TABLE, _SMI_NODE, _SMI_NAME
-    if not any(one.match(line) for line in lines for one in heads):
-        return None
-    seen, joins, table = TextScan(lines), dict[tuple[int, int], str](), ""
+    if not seen.has(_SMI_TABLE, _SMI_NODE, _SMI_NAME):
+        return
+    joins, table = dict[tuple[int, int], str](), ""
     for _, match in seen.each(_SMI_TABLE, _SMI_NODE, _SMI_NAME, _SMI_ROW, _SMI_KNOWN):
         if match.re is _SMI_TABLE:
             table = match[1]
@@ -119,7 +117,7 @@ def _rocm_smi(lines: Sequence[str]) -> Found | None:
             for other, kind in enumerate(match[2].split()[:64]):
                 if other > index:
                     joins[index, other] = "XGMI" if kind == "XGMI" else "NODE"
-    return seen.facts(joins=joins)
+    seen.facts(joins=joins)
 
 
 # TransferBench.
@@ -144,12 +142,11 @@ _BENCH_ERROR = re.compile(r"\s*\[(?:ERROR|ERR_\w{1,40})\]\s+(.{1,200})")
 _KIND = {"GFX": "sm", "DMA": "ce"}
 
 
-def _transferbench(lines: Sequence[str]) -> Found | None:
+def _transferbench(seen: TextScan) -> None:
     """Reads the matrices of the presets p2p and a2a, and the tests of a file, line by line."""
-    heads = _BENCH_VERSION, _BENCH_TITLE, _BENCH_ALL
-    if not any(one.match(line) for line in lines for one in heads):
-        return None
-    seen, size = TextScan(lines), 256 * MIB
+    if not seen.has(_BENCH_VERSION, _BENCH_TITLE, _BENCH_ALL):
+        return
+    lines, size = seen.lines, 256 * MIB
     for number, line in enumerate(lines):
         if match := _BENCH_SIZE.search(line):
             size = int(match[1] or match[2])
@@ -171,7 +168,7 @@ def _transferbench(lines: Sequence[str]) -> Found | None:
         elif match := _BENCH_ERROR.match(line):
             seen.fail(match[1])
             seen.used.add(number)
-    return seen.log("TransferBench", seen.first(_BENCH_VERSION))
+    seen.log("TransferBench", seen.first(_BENCH_VERSION), sure=True)
 
 
 def _matrix(seen: TextScan, start: int, kind: str, size: int, both: bool) -> Iterator[ToldFigure]:
@@ -237,4 +234,4 @@ def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
         yield copied(source, destination, float(match[1]), size, kind, reads=reads)
 
 
-read = together(_rocm_bandwidth_test, _rocm_smi, _transferbench)
+READERS = (_rocm_bandwidth_test, _rocm_smi, _transferbench)

@@ -10,14 +10,12 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from linkgauge.judge.doctor.busy import check_steal
-from linkgauge.judge.findings import Check, Evidence, Finding, Severity, checks_in
+from linkgauge.judge.findings import SEVERITIES, Check, Evidence, Finding, checks_in
 from linkgauge.rooms.vm.domain import Role
 
 from . import described, guest, host_cpus, host_devices, host_memory
 from .comparison import DomainEvidence
 from .planner import PLACEMENT, Suited, applied, cost, suited
-
-_ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 
 
 def _steal(case: DomainEvidence) -> Iterator[Finding]:
@@ -45,7 +43,7 @@ class DomainFindings(msgspec.Struct, frozen=True):
 
 def judge(case: DomainEvidence, role: Role) -> DomainFindings:
     findings = _sorted(found_in(case, role))
-    wrong = {one.check for one in findings if one.severity in ("fail", "warn")}
+    wrong = {one.check for one in findings if one.is_grave}
     if role == "guest" or PLACEMENT.isdisjoint(wrong):
         return DomainFindings(findings)
     placement = suited(case, wrong)
@@ -69,4 +67,4 @@ def judge_alone(evidence: Evidence) -> DomainFindings:
 
 
 def _sorted(found: Iterable[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(found, key=lambda one: _ORDER.index(one.severity)))
+    return tuple(sorted(found, key=lambda one: SEVERITIES.index(one.severity)))

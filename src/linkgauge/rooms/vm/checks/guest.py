@@ -213,7 +213,7 @@ def _own_links(
 ) -> Iterator[Finding]:
     """Yields the faults that the doctor's checks of PCI Express find in a guest."""
     for check in checks:
-        yield from (one for one in check(evidence) if one.severity in ("fail", "warn"))
+        yield from (one for one in check(evidence) if one.is_grave)
 
 
 ALONE = (

@@ -79,7 +79,7 @@ def check_links(case: DomainEvidence) -> Iterator[Finding]:
     for finding in (one for check in _OF_LINKS for one in check(case.evidence)):
         if mine.isdisjoint(finding.ends):
             continue
-        if finding.severity in ("fail", "warn"):
+        if finding.is_grave:
             yield finding
         elif finding.check == "link-speed" and not finding.ends.isdisjoint(addresses):
             yield _resting(case, finding)

@@ -1,0 +1,111 @@
+"""Operations that are transfers, and that a backend's primitives carry out as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from linkgauge.backends.iterations import iterated, single_iterations
+from linkgauge.backends.offering import Offering
+from linkgauge.backends.protocol import Copy, Group
+from linkgauge.backends.rules import check_alone, check_copy_engine, check_flags, lacking
+from linkgauge.backends.threaded import ThreadedGroup
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.operations.operation import Operation
+
+
+def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
+    """Returns a group of copies that run at the same time. A transfer may also only read or only
+    write, unless a kernel copies by the GPU's bulk copy unit."""
+    for transfer in (copy.transfer for copy in copies if does.name == "bulk-copy"):
+        if transfer.engine.kind != "sm" or transfer.both_ways or len(transfer.memories) < 2:
+            raise Unsupported(f"{transfer}: kernels make bulk copies, from one memory to another")
+    return on.moving(copies, does)
+
+
+def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
+    """Returns a group of single copies by a copy engine, timed by the device."""
+    check_alone(copies)
+    group = on.moving([check_copy_engine(copies[0])], does)
+    if not isinstance(group, ThreadedGroup):  # whose copies the host times, many at once
+        group.pace = single_iterations(1)
+    return group
+
+
+def copy_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
+    """Returns a group of round trips of the first copy: a copy engine copies there and back, and
+    the host waits for each copy. All other copies load the link."""
+    first, *loads = copies
+    return on.beside(on.returning(check_copy_engine(first)), loads)
+
+
+def flag_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
+    """Returns a group in which flags bounce between the ends of the first copy. The source's side
+    writes a value and waits. The destination's side polls until it sees the value, and writes it
+    back. All other copies load the link."""
+    first, *loads = copies
+    check_flags(first)
+    return on.beside(on.bouncing(first), loads)
+
+
+def ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
+    """Returns a group in which a cache line bounces between two CPUs."""
+    check_alone(copies)
+    return on.exchanging(copies[0])
+
+
+def enqueue(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
+    """Returns a group that measures how long the host takes to enqueue copies. The copies wait at a
+    gate (start signal) meanwhile."""
+    check_alone(copies)
+    return on.enqueuing(copies[0])
+
+
+def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
+    """Returns a group that repeats the calls of one operation on a queue: latencies of giving work
+    to a device. A loop is one latency, from before the first call until the host knows that the
+    work is done. The device is that of the first copy. All other copies load the link."""
+    first, *loads = copies
+    with ExitStack() as made:
+        queue = on.queue(first.transfer.engine.owner, made)
+        named = list(getattr(queue, str(does.name).replace("-", "_"))())
+        group = iterated(queue, named, 1, made.pop_all())
+    return on.beside(group, loads)
+
+
+def chase(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
+    """Returns a group for a pointer chase: one thread follows pointers through the whole source
+    buffer. All other copies run until the chase has ended."""
+    chase = copies[0].transfer
+    if chase.source.is_null or not chase.destination.is_null:
+        how = f"write MEMORY -> null by {chase.engine}"
+        raise Unsupported(f"{chase}: a chase only reads: {how}")
+    return on.chasing(copies, does)
+
+
+def arrays(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
+    """Returns a group of STREAM's operations on arrays. Raises Unsupported if the transfers do not
+    have the arrays that the operation needs."""
+    for copy in copies:
+        if on.has_own_arrays:
+            _check_own(on.name, copy, does)
+        _check(copy, does)
+    return on.moving(copies, does)
+
+
+def _check(copy: Copy, does: Operation) -> None:
+    work, transfer = does.array, copy.transfer
+    ends = transfer.source, transfer.destination
+    if work and [end.is_null for end in ends] != [not work.read, not work.written]:
+        raise Unsupported(f"{transfer}: {does.name} is another operation ({work.formula})")
+    if copy.source and copy.source.size < copy.size * does.source_arrays:
+        raise Unsupported(f"{transfer}: the source of {does.name} holds two arrays")
+
+
+def _check_own(name: str, copy: Copy, does: Operation) -> None:
+    """Raises Unsupported if an array is not in the memory of the device that uses it."""
+    transfer = copy.transfer
+    if transfer.engine.kind != "sm":
+        raise lacking(name, does.name)
+    if any(memory != transfer.engine.owner for memory in transfer.memories):
+        raise Unsupported(f"{transfer}: a kernel's arrays are in its own device's memory")

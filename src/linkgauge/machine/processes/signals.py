@@ -1,0 +1,46 @@
+"""Signals that end a run: Ctrl-C, SIGTERM (`kill`, a batch system's limit) and SIGHUP (the terminal
+is gone)."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Self
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a run."""
+AGAIN_SECONDS = 0.3
+"""Signals that come closer together count as one: a terminal and a launcher may both send it."""
+Handler = Callable[[int, FrameType | None], object]
+
+
+def ignore_ending() -> None:
+    """Leaves the signals that end a run to another process."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
+class Signals:
+    """Handles the signals that end a run by `_interrupt` while this context is open. Signals that
+    are ignored, or that end the process without a handler, are left as they are."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, Handler] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():  # which alone gets signals
+            for number in ENDING:
+                before = signal.getsignal(number)
+                if callable(before):
+                    self._before[number] = before
+                    signal.signal(number, self._interrupt)
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        raise NotImplementedError

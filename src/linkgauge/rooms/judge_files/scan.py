@@ -1,0 +1,132 @@
+"""The scan of a text: what a reader asks of its lines, and what it notes of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from .failures import MOST_WORDS, meaning_of
+from .lines import Grid, documents_in, grid_at, xml_in
+from .told import Facts, Failure, Log, ToldFigure, ToldGpu
+
+
+@cache
+def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
+    return re.compile("|".join(one.pattern for one in patterns))
+
+
+class TextScan:
+    """The lines of a text, the numbers of those that a reader understood so far, and the figures,
+    failures and accelerators that it found there. What the reader makes of them are `logs` and
+    `told`; without either, the text is not its tool's."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines, self.used = lines, set[int]()
+        self.logs, self.told = list[Log](), list[Facts]()
+        self.figures, self.gpus = list[ToldFigure](), dict[int, ToldGpu]()
+        self.failures, self.remarks = list[Failure](), list[str]()
+
+    def each(self, *patterns: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
+        """Yields the lines that begin as a pattern says, each by its number and with the first
+        pattern that matches. They count as understood."""
+        is_one = _any_of(patterns).match
+        for number, line in enumerate(self.lines):
+            if is_one(line):
+                self.used.add(number)
+                yield number, next(filter(None, (one.match(line) for one in patterns)))
+
+    def has(self, *patterns: re.Pattern[str]) -> bool:
+        """Whether any line begins as a pattern says."""
+        return any(map(_any_of(patterns).match, self.lines))
+
+    def first(self, pattern: re.Pattern[str], default: str = "") -> str:
+        """Returns the first group of the first line that begins as the pattern says."""
+        return next((match[1] for match in map(pattern.match, self.lines) if match), default)
+
+    def grid(self, start: int) -> Grid:
+        """Returns the figures of the matrix that begins at this line. Its lines count as
+        understood. Without a matrix, the heading above does not."""
+        figures, lines = grid_at(self.lines, start)
+        self.used |= lines
+        if not figures:
+            self.used.discard(start - 1)
+        return figures
+
+    def fail(self, said: str, test: str = "", since: int | None = None) -> None:
+        """Notes a failure in the tool's words. It is of the figures of a test, or of all figures
+        without a name, wherever they stand. With `since`, it is of the figures from this number on
+        alone. If there are none, it is a failure of the test."""
+        said = " ".join(said.split())[:MOST_WORDS]
+        own = self.figures[since:] if since is not None else []
+        if own and since is not None:
+            self.figures[since:] = [one._replace(failure=one.failure or said) for one in own]
+        else:
+            self.failures.append(Failure(test, said))
+
+    def _strike(self) -> None:
+        """Assigns each failure to its figures. A failed call of no named test broke the output off,
+        so the figures before it count. What was waived has no figures."""
+        rest = list[Failure]()
+        for failed in self.failures:
+            status = meaning_of(failed.said).status
+            strikes = status == "fail" or (status == "error" and failed.test)
+            own = [n for n, one in enumerate(self.figures) if failed.test in ("", one.benchmark)]
+            for number in own if strikes else ():
+                one = self.figures[number]
+                self.figures[number] = one._replace(failure=one.failure or failed.said)
+            if not own:
+                rest.append(failed)
+            elif not strikes and status != "skip":
+                self.remarks.append(": ".join(filter(None, failed)))
+        self.failures = rest
+
+    def documents(self, key: str) -> Iterator[dict[str, Any]]:
+        """Yields the JSON objects in the text with this key near their beginning. Their lines count
+        as understood."""
+        for document, lines in documents_in(self.lines, key):
+            self.used.update(lines)
+            yield document
+
+    def xml(self, tag: str) -> Element | None:
+        """Returns the first whole XML element of this name. Its lines count as understood."""
+        element, lines = xml_in(self.lines, tag)
+        self.used.update(lines)
+        return element
+
+    def facts(self, **facts: Any) -> None:
+        """Notes these facts and the accelerators, if there are any."""
+        told = Facts(gpus=self.gpus, **facts)
+        self.told += [told] if told != Facts() else []
+
+    def log(
+        self,
+        tool: str,
+        version: str | None = None,
+        hosts: tuple[str, ...] = (),
+        space: str = "",
+        *,
+        sure: object = False,
+        **facts: Any,
+    ) -> None:
+        """Notes the output of a tool, with the accelerators and these facts. Without figures or
+        failures, there is such output only if it is `sure`."""
+        if not sure and not self.figures and not self.failures:
+            return
+        self._strike()
+        failures = (Failure(test or tool, f"{tool} says: {said}") for test, said in self.failures)
+        figures = (
+            one._replace(failure=f"{tool} says: {one.failure}") if one.failure else one
+            for one in self.figures
+        )
+        self.logs.append(Log(
+            tool, tuple(figures), version or None, hosts,
+            tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(self.remarks)), space,
+        ))  # fmt: skip
+        self.facts(**facts)
+
+
+Reader = Callable[[TextScan], None]
+"""Reads the output of a tool, and notes in the scan what it says."""
