@@ -53,6 +53,10 @@ showproductname showtopo shpchp siw smi snd stat status tap tcp team tg tools to
 training triton tun txt ucx uio umad uname up usb uverbs uvm veth vfio virbr virtio vlan vmxnet
 vvv vxlan wl wlan wlp
 """
+_TOOLS = """
+bandwidth bandwidthtest benchmarks imb iperf micro mlc nvbandwidth osu pbandwidthlatencytest perftest
+rccl rocm sysbench test tests transferbench
+"""
 _STATES = """
 a accelerators access after aligned all allocating allreduce an and any appear applications as at
 attention avg b backward below bfloat bisection blocking blocks boost bound brake buffers bulk
@@ -125,5 +129,5 @@ textfile tokens trace types untuned url utilization verbose verdict verify yaml 
 @cache
 def hardware_words() -> frozenset[str]:
     """Returns the words of products, systems, drivers and settings."""
-    groups = (_PRODUCTS, _SYSTEM, _DRIVERS, _STATES, _VARIABLES, _KERNEL, _CALLS, _OPTIONS)
+    groups = (_PRODUCTS, _SYSTEM, _DRIVERS, _TOOLS, _STATES, _VARIABLES, _KERNEL, _CALLS, _OPTIONS)
     return frozenset(word for group in groups for word in group.split())

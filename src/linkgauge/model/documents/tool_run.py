@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from linkgauge.model.shareable import (
@@ -16,6 +18,9 @@ from linkgauge.model.shareable import (
     Version,
     Word,
 )
+
+HostVerdict = Literal["", "ok", "low", "fail", "error", "not judged"]
+"""What is said of one of several hosts; empty before it is judged."""
 
 
 class HostFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +41,7 @@ class HostFigures(msgspec.Struct, frozen=True, kw_only=True):
     low: int = 0
     worst: Title = ""
     share: float | None = None
-    verdict: OwnName = ""
+    verdict: HostVerdict = ""
 
     @property
     def has_failed(self) -> bool:

@@ -17,7 +17,7 @@ from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, Result, Run, exit_code
-from linkgauge.model.documents.tool_run import HostFigures, ToolRun
+from linkgauge.model.documents.tool_run import HostFigures, HostVerdict, ToolRun
 from linkgauge.model.errors import InputError, worst_code
 from linkgauge.model.names import and_all
 from linkgauge.model.settings import Settings
@@ -204,10 +204,13 @@ def judged_hosts(
     return found, worst_code(codes.values()) or 0
 
 
-def _verdict(run: Run, code: int) -> str:
+def _verdict(run: Run, code: int) -> HostVerdict:
     """Returns what the figures of a host alone say of it. `code` is their exit code."""
-    if failed := {3: "error", 1: "fail"}.get(exit_code(run)):
-        return failed
+    match exit_code(run):
+        case 3:
+            return "error"
+        case 1:
+            return "fail"
     if code:
         return "low"
     is_any = any(cell.verdict == "ok" for result in run.results for cell in result.cells)
