@@ -54,8 +54,8 @@ training triton tun txt ucx uio umad uname up usb uverbs uvm veth vfio virbr vir
 vvv vxlan wl wlan wlp
 """
 _TOOLS = """
-bandwidth bandwidthtest benchmarks imb iperf micro mlc nvbandwidth osu pbandwidthlatencytest perftest
-rccl rocm sysbench test tests transferbench
+bandwidth bandwidthtest benchmarks imb iperf micro mlc nvbandwidth osu pbandwidthlatencytest
+perftest rccl rocm sysbench test tests transferbench
 """
 _STATES = """
 a accelerators access after aligned all allocating allreduce an and any appear applications as at
