@@ -115,15 +115,19 @@ class PeerRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How collectives move bytes. `algorithm` is used where possible, and rings elsewhere. `rings`
-    is the number of rings at once. `efficiency` is the share of the links' rate that is reached."""
+    """How collectives move bytes. The fastest way is taken: one ring, as many rings as have
+    separate links, and with the algorithm `nvls` reductions in the fabric's switches. `rings` sets
+    the number of rings, and the algorithm `tree` takes trees. `efficiency` is the share of the
+    links' rate that is reached, and `reductions` that of reductions in a switch (null: the
+    same)."""
 
     algorithm: Algorithm = "ring"
-    rings: Count = 1
+    rings: Count | None = None
     efficiency: Fraction = Fraction(1.0)
+    reductions: Fraction | None = None
 
     def __post_init__(self) -> None:
-        if not self.efficiency:
+        if not self.efficiency or self.reductions == 0:
             raise ValueError("an efficiency of 0 moves nothing")
 
 
