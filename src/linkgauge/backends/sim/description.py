@@ -134,15 +134,17 @@ class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of an engine.
 
-    `read` and `write` are the highest rates over links. `peer_read` is the highest rate of one copy
-    that reads from another device, and `local` that of a copy within the device. Null means that
-    there is no limit. `startup` is the time before a copy moves bytes. `peer_startup` is this time
+    `read` and `write` are the highest rates over links. `peer_read` is the highest rate at which
+    engines of other devices read the device's memory, all together, and `peer_write` that at which
+    they write it. `local` is the highest rate of a copy within the device. Null means that there is
+    no limit. `startup` is the time before a copy moves bytes. `peer_startup` is this time
     between two devices, and `write_startup` for copies that only write. If null, `startup`
     counts."""
 
     read: Rate | None = None
     write: Rate | None = None
     peer_read: Rate | None = None
+    peer_write: Rate | None = None
     local: Rate | None = None
     startup: Seconds = Seconds(3e-6)
     write_startup: Seconds | None = None
@@ -154,12 +156,13 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     If there is no `rate`, a PCIe link's rate follows from `speed` (GT/s per lane) and `width`
     (lanes). An idle link reports `idle_speed`. `both` limits both directions together. `both_each`
-    limits reads and writes while both occur. A payload uses payload ÷ `efficiency` of the link's
-    rate. Requests and acknowledgements use payload × `reverse` in the opposite direction. For
-    kernels, `sm_efficiency` and `sm_reverse` count instead. `latency` is the round-trip time that
-    the link adds to an access. `jitter` is the relative standard deviation that it adds to a
-    figure. `rate_told` says that the vendor's library reports the rate, and `state_told` that it
-    reports errors and active links. `assumed` says that nobody states the rate."""
+    limits reads and writes while both occur, and `sm_both_each` those of kernels (null: the same).
+    A payload uses payload ÷ `efficiency` of the link's rate. Requests and acknowledgements use
+    payload × `reverse` in the opposite direction. For kernels, `sm_efficiency` and `sm_reverse`
+    count instead. `latency` is the round-trip time that the link adds to an access. `jitter` is the
+    relative standard deviation that it adds to a figure. `rate_told` says that the vendor's library
+    reports the rate, and `state_told` that it reports errors and active links. `assumed` says that
+    nobody states the rate."""
 
     kind: LinkType
     rate: Rate | None = None
@@ -169,6 +172,7 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     count: Count = 1
     both: Rate | None = None
     both_each: EachWay = EachWay()
+    sm_both_each: EachWay | None = None
     efficiency: Efficiency = Efficiency()
     sm_efficiency: Efficiency | None = None
     reverse: Reverse = Reverse()

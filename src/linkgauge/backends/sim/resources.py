@@ -18,7 +18,7 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.operations.operation import ProductType
 from linkgauge.model.transfer import Access, Engine, EngineKind, Transfer
 
-from .description import Caps
+from .description import Caps, LinkKind
 from .hardware import Hardware, SimLink
 from .topology import Route, SimTopology
 
@@ -27,7 +27,8 @@ _THREAD_STARTUP = 1e-6
 _STAGED = 2.0
 """The bytes of additional traffic in a node's memory for each byte that is copied through it."""
 
-_ENGINES: tuple[tuple[str, str], ...] = tuple(product(("ce", "sm"), ("read", "write")))
+_LIMITS = ("read", "write", "peer_read", "peer_write")
+_ENGINES: tuple[tuple[str, str], ...] = tuple(product(("ce", "sm"), _LIMITS))
 _BOTH = (False, True)
 _OPPOSITE = {("read",): "write", ("write",): "read"}
 """Opposite directions over a link. The key is a resource's name without the link's number."""
@@ -57,7 +58,7 @@ class Resources:
     """The shared resources of a machine: memories, engines and links. `capacity` is the limit of
     each resource in bytes/s. `names` are the names of its part, by which faults choose it.
 
-    There is one resource for each memory, and for each engine of a device and direction. A link has
+    There is one resource for each memory, and for each limit of a device's engines. A link has
     a resource for each direction, one for both directions together, and one each for reads and
     writes while both occur. A node has one for traffic between devices. On the links of a node with
     `turns`, threads and devices share the time. Each pair of their directions is a resource with
@@ -90,9 +91,9 @@ class Resources:
         for device in hardware.devices:
             group = device.group
             self._add(device.name, group.memory_rate, devices[device.name])
-            for kind, access in _ENGINES:
-                rate = getattr(getattr(group, kind), access)
-                self._add((device.name, kind, access), rate, devices[device.name])
+            for kind, limit in _ENGINES:
+                rate = getattr(getattr(group, kind), limit)
+                self._add((device.name, kind, limit), rate, devices[device.name])
         for node in hardware.nodes:
             self._add(node.name, node.group.rate, {node.name})
             self._add((node.name, "peers"), hardware.peers, {node.name})
@@ -138,6 +139,9 @@ class Resources:
                 touched.add(staged)
             if not is_cpu:
                 usage[str(engine.owner), engine.kind, access] += part
+                peer = source if access == "read" else target
+                if peer.is_device and peer != engine.owner:
+                    usage[str(peer), engine.kind, f"peer_{access}"] += part
         always, opposed = self._bounded(usage)
         return Demand(
             Flow(always, cap if is_cpu else min(cap, self._cap(transfer))),
@@ -152,7 +156,7 @@ class Resources:
         """Splits the use of resources into two parts. The first always counts, and the second only
         while other transfers go the opposite way. Unlimited resources are left out. Equal uses are
         one value, because thousands of transfers make the same use of a link."""
-        known = [self._shared(one) for one in usage.items() if one[0] in self.capacity]
+        known = [self._shared(one) for one in usage.items() if one[1] and one[0] in self.capacity]
         return (
             tuple(one for one in known if one[0][1:] not in _OPPOSITE),
             tuple(one for one in known if one[0][1:] in _OPPOSITE),
@@ -264,7 +268,7 @@ class Resources:
                 usage[turn] += ahead / link.rate
             usage[crossing.number, crossing.forward] += ahead
             usage[crossing.number, "both"] += ahead + back
-            usage[crossing.number, access] += part * crossing.share
+            usage[crossing.number, access] += part * crossing.share * _beside(kind, engine, access)
             if back:
                 usage[crossing.number, not crossing.forward] += back
         for node in route.through:
@@ -282,11 +286,9 @@ class Resources:
 
     def _cap(self, transfer: Transfer) -> float:
         """Returns the highest rate of one copy by a device's engine."""
-        caps, owner = self._caps(transfer.engine), transfer.engine.owner
-        if transfer.memories == (owner, owner):
-            return caps.local or math.inf
-        reads = (access == "read" and begin.is_device for begin, _, access, _ in transfer.legs())
-        return (caps.peer_read if any(reads) else None) or math.inf
+        owner = transfer.engine.owner
+        is_within = transfer.memories == (owner, owner)
+        return (self._caps(transfer.engine).local if is_within else None) or math.inf
 
     def _caps(self, engine: Engine) -> Caps:
         group = self._hardware.devices[engine.owner.index or 0].group
@@ -301,6 +303,16 @@ class Resources:
         elif {access for _, _, access, _ in transfer.legs()} == {"write"}:
             own = caps.write_startup
         return caps.startup if own is None else own
+
+
+def _beside(kind: LinkKind, engine: EngineKind, access: Access) -> float:
+    """Returns how much of a link's limit for this access, beside the opposite access, a byte
+    takes. Kernels may have another limit, or none."""
+    limit = getattr(kind.both_each, access)
+    if limit is None or engine != "sm" or kind.sm_both_each is None:
+        return 1.0
+    own = getattr(kind.sm_both_each, access)
+    return float(limit / own) if own is not None else 0.0
 
 
 def _opposite(resource: Resource) -> Resource:
