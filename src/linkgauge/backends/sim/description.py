@@ -188,11 +188,35 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     max_read_request: int = 512
 
 
+class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How host threads and a device share the links of a node while both use them. A device that
+    reads there gets the part `read` of the time, and one that writes `write`; the threads get the
+    rest. Both together reach `reads` of what they reach alone if both read, `writes` if both write,
+    and else `mixed`."""
+
+    read: Fraction = Fraction(0.5)
+    write: Fraction = Fraction(0.5)
+    reads: Fraction = Fraction(1.0)
+    writes: Fraction = Fraction(1.0)
+    mixed: Fraction = Fraction(1.0)
+
+    def __post_init__(self) -> None:
+        if not (0 < self.read < 1 and 0 < self.write < 1 and self.reads * self.writes * self.mixed):
+            raise ValueError("each side gets a part of the time: give parts between 0 and 1")
+
+    def shares(self, *, device: bool, threads: bool) -> tuple[float, float]:
+        """Returns the parts of a device and of the threads. The arguments say who writes."""
+        both = self.mixed if device != threads else self.writes if device else self.reads
+        part = self.write if device else self.read
+        return both * part, both * (1 - part)
+
+
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A number of identical NUMA nodes. `cpus` and `memory` are those of each node. `rate` is the
     rate of its DRAM, counting reads and writes, and `latency` the time of one access. `cache` is
     the size of the last-level cache. With `turns`, threads and devices take turns in using the
-    node's links. `kind` is the reported kind of memory. `assumed` are fields that nobody states."""
+    node's links, by default evenly. `kind` is the reported kind of memory. `assumed` are fields
+    that nobody states."""
 
     count: Count = 1
     cpus: Annotated[int, msgspec.Meta(ge=0, le=4096)]
@@ -200,7 +224,7 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     rate: Rate = Rate(300e9)
     latency: Seconds = Seconds(100e-9)
     cache: Size = Size(32 << 20)
-    turns: bool = False
+    turns: bool | Turns = False
     kind: MemoryKind = "DRAM"
     assumed: tuple[Literal["cpus", "memory", "rate", "latency"], ...] = ()
 

@@ -18,8 +18,8 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.operations.operation import ProductType
 from linkgauge.model.transfer import Access, Engine, EngineKind, Transfer
 
-from .description import Caps, LinkKind
-from .hardware import Hardware, SimLink
+from .description import Caps, LinkKind, Turns
+from .hardware import Hardware, NodeUnit, SimLink
 from .topology import Route, SimTopology
 
 _THREAD_STARTUP = 1e-6
@@ -30,8 +30,8 @@ _STAGED = 2.0
 _LIMITS = ("read", "write", "peer_read", "peer_write")
 _ENGINES: tuple[tuple[str, str], ...] = tuple(product(("ce", "sm"), _LIMITS))
 _BOTH = (False, True)
-_OPPOSITE = {("read",): "write", ("write",): "read"}
-"""Opposite directions over a link. The key is a resource's name without the link's number."""
+_OPPOSITE = {"read": "write", "write": "read", "device": "threads", "threads": "device"}
+"""Resources of a link that limit transfers only while others use the opposite resource."""
 
 
 _Usage = tuple[tuple[Resource, float], ...]
@@ -61,8 +61,8 @@ class Resources:
     There is one resource for each memory, and for each limit of a device's engines. A link has
     a resource for each direction, one for both directions together, and one each for reads and
     writes while both occur. A node has one for traffic between devices. On the links of a node with
-    `turns`, threads and devices share the time. Each pair of their directions is a resource with
-    capacity 1."""
+    `turns`, threads and devices share the time. Each pair of their directions has a resource for
+    each side, with the part of the time that each side gets."""
 
     def __init__(self, hardware: Hardware, topology: SimTopology) -> None:
         self._hardware = hardware
@@ -75,6 +75,9 @@ class Resources:
             for node in hardware.nodes
             if node.group.turns
         }
+        for node in hardware.nodes:
+            if node.group.turns:
+                self._add_turns(node)
         devices = {device.name: device.names for device in hardware.devices}
         for number, link in enumerate(hardware.links):
             ends = (devices.get(end, frozenset((end,))) for end in (link.a, link.b))
@@ -85,9 +88,6 @@ class Resources:
                 ("read", each.read), ("write", each.write),
             ):  # fmt: skip
                 self._add((number, which), rate, names)
-            for turn in product(_BOTH, _BOTH) if self._turns.keys() & {link.a, link.b} else ():
-                # No names: a fault of this link must not stop traffic on others.
-                self._add((number, *turn), 1.0, frozenset())
         for device in hardware.devices:
             group = device.group
             self._add(device.name, group.memory_rate, devices[device.name])
@@ -105,6 +105,14 @@ class Resources:
         if rate is not None:
             self.capacity[resource] = rate
             self.names[resource] = frozenset(names)
+
+    def _add_turns(self, node: NodeUnit) -> None:
+        turns = node.group.turns if isinstance(node.group.turns, Turns) else Turns()
+        for number, (device, threads) in product(self._turns[node.name], product(_BOTH, _BOTH)):
+            parts = turns.shares(device=device, threads=threads)
+            for side, part in zip(("device", "threads"), parts, strict=True):
+                # No names: a fault of this link must not stop traffic on others.
+                self._add((number, side, device, threads), part, frozenset())
 
     def demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
         """Returns what a transfer demands of the machine. It has `threads` host threads, each with
@@ -158,13 +166,13 @@ class Resources:
         one value, because thousands of transfers make the same use of a link."""
         known = [self._shared(one) for one in usage.items() if one[1] and one[0] in self.capacity]
         return (
-            tuple(one for one in known if one[0][1:] not in _OPPOSITE),
-            tuple(one for one in known if one[0][1:] in _OPPOSITE),
+            tuple(one for one in known if one[0][1] not in _OPPOSITE),
+            tuple(one for one in known if one[0][1] in _OPPOSITE),
         )
 
     def facing(self, demands: Sequence[Demand]) -> list[Demand]:
-        """Returns the demands of transfers that run together. On a link with both reads and writes,
-        the limits for this case are added."""
+        """Returns the demands of transfers that run together. Limits that count only beside
+        opposite transfers are added where there are such."""
         used = {resource for demand in demands for resource, _ in demand.opposed}
         if not used:
             return list(demands)
@@ -282,7 +290,10 @@ class Resources:
             for number in self._turns.get(end, ()):
                 if by_threads == (number != crossing.number):
                     for other in _BOTH:
-                        yield (number, inward, other) if by_threads else (number, other, inward)
+                        if by_threads:
+                            yield number, "threads", other, inward
+                        else:
+                            yield number, "device", inward, other
 
     def _cap(self, transfer: Transfer) -> float:
         """Returns the highest rate of one copy by a device's engine."""
@@ -316,7 +327,8 @@ def _beside(kind: LinkKind, engine: EngineKind, access: Access) -> float:
 
 
 def _opposite(resource: Resource) -> Resource:
-    return resource[0], _OPPOSITE[resource[1:]]
+    number, side, *rest = resource
+    return number, _OPPOSITE[side], *rest
 
 
 def names_of(link: SimLink) -> frozenset[str]:
