@@ -45,10 +45,16 @@ class ExchangeStage(msgspec.Struct, frozen=True):
     steps: int
     sent: tuple[SentBytes, ...]
 
-    def moving(self, capacity: Mapping[Resource, float]) -> float:
-        """Returns the seconds until all bytes have moved, if no other group sends any."""
+    @property
+    def starts(self) -> float:
+        """Returns the seconds that its steps take to start."""
+        return max(sent.demand.startup for sent in self.sent) * self.steps
+
+    def alone(self, capacity: Mapping[Resource, float]) -> float:
+        """Returns the seconds that it takes if no other group sends anything."""
         rates = share([sent.demand.flow for sent in self.sent], capacity)
-        return max(sent.bytes / rate for sent, rate in zip(self.sent, rates, strict=True))
+        moving = max(sent.bytes / rate for sent, rate in zip(self.sent, rates, strict=True))
+        return self.starts + moving
 
 
 class Exchanging:
@@ -89,7 +95,7 @@ class Exchanging:
             for way in self._ways(group)
         ]
         capacity = self._resources.capacity
-        return min(found, key=lambda one: sum(stage.moving(capacity) for stage in one))
+        return min(found, key=lambda one: sum(stage.alone(capacity) for stage in one))
 
     def _ways(self, group: Sequence[int]) -> Iterator[Way]:
         """Yields the ways that the description allows."""
@@ -163,9 +169,8 @@ class Exchanging:
             for number, stage in enumerate(stages):
                 if stage is None:
                     continue
-                starts = max(sent.demand.startup for sent in stage.sent) * stage.steps
                 moving = max(sent.bytes / next(rates) for sent in stage.sent)
-                taken[number] += starts + moving * self._work.aggregated
+                taken[number] += stage.starts + moving * self._work.aggregated
         found = [0.0] * len(self._places)
         for group, seconds in zip(self.groups, taken, strict=True):
             for rank in group:
