@@ -127,7 +127,7 @@ class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reductions: Fraction | None = None
 
     def __post_init__(self) -> None:
-        if not self.efficiency or self.reductions == 0:
+        if 0.0 in (self.efficiency, self.reductions):
             raise ValueError("an efficiency of 0 moves nothing")
 
 
