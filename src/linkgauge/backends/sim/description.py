@@ -29,7 +29,7 @@ and links."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -44,39 +44,18 @@ from linkgauge.model.hardware.machine import MemoryKind
 from linkgauge.model.hardware.map import Routing
 from linkgauge.model.names import hint
 from linkgauge.model.operations.exchanges import Algorithm
-from linkgauge.model.units import parse_size
+from linkgauge.model.operations.operation import Operation
+from linkgauge.model.transfer import Transfer
 from linkgauge.registry import sources_of_machines
+
+from .noise import Noise, PathKind, kind_of
+from .quantities import Fraction, Rate, Seconds, Size, WorkRate, quantity
 
 LinkType = Literal["pcie", "fabric", "socket", "network", "internal"]
 SwitchType = Literal["pcie", "root", "fabric", "network"]
 Translation = Literal["passthrough", "translating"]
 Count = Annotated[int, msgspec.Meta(ge=1, le=16_384)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
-
-_NUMBER = r"\s*([0-9]+(?:\.[0-9]+)?)\s*"
-_RATES = {"B/s": 1.0, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
-_WORK_RATES = {"GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15}
-_TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-
-
-class Size(int):
-    """A size in bytes. Prefixes are powers of two: `64G` is 64 × 2^30."""
-
-
-class Rate(float):
-    """A rate in bytes/s: `50 GB/s` is 50 × 10^9."""
-
-
-class WorkRate(float):
-    """A rate of floating-point operations per second: `67 TFLOP/s` is 67 × 10^12."""
-
-
-class Seconds(float):
-    """A time in seconds, written with a unit: `415 ns`."""
-
-
-class Fraction(float):
-    """A fraction, 0 or more: `0.5` or `50%`."""
 
 
 class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -326,9 +305,10 @@ class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The description of a machine. `noise` is the relative standard deviation of all figures,
-    drawn from `seed`. `noise_buffers` and `noise_moments` are additional noise, which varies only
-    between rounds of samples. `faults` are written as for `--fault`. `routing` says how traffic
-    uses equally short routes, and `collectives` how collectives move bytes."""
+    drawn from `seed`, and `noises` that of kinds of paths, in place of it. `noise_buffers` and
+    `noise_moments` are additional noise, which varies only between rounds of samples. `faults` are
+    written as for `--fault`. `routing` says how traffic uses equally short routes, and
+    `collectives` how collectives move bytes."""
 
     source: str
     host: HostDescription
@@ -339,10 +319,16 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     routing: Routing = "spread"
     collectives: Exchanges = Exchanges()
     noise: Fraction = Fraction(0.001)
+    noises: dict[PathKind, Noise] = {}
     noise_buffers: Fraction = Fraction(0)
     noise_moments: Fraction = Fraction(0)
     seed: int = 1
     faults: tuple[str, ...] = ()
+
+    def noise_of(self, transfers: Sequence[Transfer], does: Operation | None = None) -> Noise:
+        """Returns the noise of a cell with these transfers: of an operation, or a collective."""
+        own = self.noises.get(kind_of(transfers, does)) if self.noises else None
+        return own or Noise(self.noise)
 
 
 @lru_cache(maxsize=32)
@@ -350,7 +336,7 @@ def parse_description(text: str) -> Description:
     """Reads a description from YAML text. Raises InputError with the place of the error."""
     try:
         tree = encodable(yaml.safe_load(text))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
         raise InputError(f"not YAML: {where}{yaml_problem(error)}") from error
@@ -362,38 +348,9 @@ def description_of(tree: object) -> Description:
     if not isinstance(tree, dict):
         raise InputError("a machine description is a mapping with the fields host, devices, …")
     try:
-        return msgspec.convert(tree, Description, dec_hook=_quantity)
+        return msgspec.convert(tree, Description, dec_hook=quantity)
     except msgspec.ValidationError as error:
         raise InputError(f"machine description: {error}") from error
-
-
-def _quantity(kind: type, value: object) -> object:
-    """Reads a quantity with its unit. Raises ValueError."""
-    text = str(value)
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"{kind.__name__.lower()} expected, found {text[:40]!r}")  # noqa: TRY004
-    if kind is Size:
-        try:
-            return Size(parse_size(text))
-        except InputError as error:
-            raise ValueError(str(error)) from error
-    if kind is Rate:
-        rate = Rate(_scaled(text, _RATES, "a rate such as 50 GB/s"))
-        if rate <= 0:
-            raise ValueError("a rate of 0 moves nothing")
-        return rate
-    if kind is WorkRate:
-        return WorkRate(_scaled(text, _WORK_RATES, "a rate such as 67 TFLOP/s"))
-    if kind is Seconds:
-        return Seconds(_scaled(text, _TIMES, "a time such as 415 ns"))
-    return Fraction(_scaled(text, {"": 1.0, "%": 0.01}, "a share such as 0.5 or 50%"))
-
-
-def _scaled(text: str, units: dict[str, float], expected: str) -> float:
-    match = re.fullmatch(_NUMBER + f"({'|'.join(units)})", text, re.ASCII)
-    if not match or len(text) > 40:
-        raise ValueError(f"{expected} expected, found {text[:40]!r}")
-    return float(match[1]) * units[match[2]]
 
 
 def shipped() -> tuple[str, ...]:
