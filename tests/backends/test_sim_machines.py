@@ -191,7 +191,11 @@ def test_riscv_2gpu_has_the_latencies_that_its_page_prints():
     assert 4e-6 <= one_way <= 6e-6
     text = load("riscv-2gpu")[1]
     (result,) = run_of(
-        "spiky", text, "latency_copy_pingpong", size=64, samples=200,
+        "spiky",
+        text,
+        "latency_copy_pingpong",
+        size=64,
+        samples=200,
         faults=("stall * every=50 for=0.00003",),
     ).results
     assert result.cells[0].summary.p99 == within(0.2, 20e-6)

@@ -50,8 +50,8 @@ def test_every_product_is_tried():
 
 
 def collectives(name):
-    """The busbw of each collective by 2, 4 and all devices, what is expected of it, and the share of
-    it that is enough."""
+    """The busbw of each collective by 2, 4 and all devices, what is expected of it, and the share
+    of it that is enough."""
     backend = simulate(described(name), EngineSettings())
     devices = [Memory("sim", number) for number in range(len(backend.devices()))]
     machine = Machine(
