@@ -164,7 +164,7 @@ class Resources:
         """Splits the use of resources into two parts. The first always counts, and the second only
         while other transfers go the opposite way. Unlimited resources are left out. Equal uses are
         one value, because thousands of transfers make the same use of a link."""
-        known = [self._shared(one) for one in usage.items() if one[1] and one[0] in self.capacity]
+        known = [self._shared(one) for one in usage.items() if one[0] in self.capacity]
         return (
             tuple(one for one in known if one[0][1] not in _OPPOSITE),
             tuple(one for one in known if one[0][1] in _OPPOSITE),
@@ -178,7 +178,7 @@ class Resources:
             return list(demands)
         return [
             replace(demand, flow=replace(demand.flow, usage=(*demand.flow.usage, *met)))
-            if (met := tuple(one for one in demand.opposed if _opposite(one[0]) in used))
+            if (met := tuple(one for one in demand.opposed if one[1] and _opposite(one[0]) in used))
             else demand
             for demand in demands
         ]
