@@ -80,7 +80,8 @@ def measured(machine, collective, size=SIZE, ranks=4, **settings):
 @pytest.mark.parametrize("name", ["all_reduce", "all_gather", "reduce_scatter", "sendrecv"])
 def test_a_ring_carries_its_bus_bytes_over_each_link(name):
     collective = work(name)
-    assert seconds(prepared(backend(), collective)) == pytest.approx(
+    one = backend({"collectives": {"rings": 1}})
+    assert seconds(prepared(one, collective)) == pytest.approx(
         [SIZE * bus_factor(name, 4) / RATE] * 4
     )
 
@@ -128,29 +129,33 @@ def test_where_no_link_is_the_route_over_the_host_is_taken():
 
 def test_rings_trees_and_switches_carry_what_they_should():
     """Of four, two rings take half of the bytes each; in two trees none sends more than 3 halves;
-    a switch is given all bytes and a share."""
+    a switch is given all bytes and a share. Unless the description says how many rings there are,
+    the fastest way is taken."""
 
     def takes(machine, name):
         return [one * RATE / SIZE for one in seconds(prepared(machine, work(name)))]
 
-    ring = takes(backend(), "all_reduce")[0]
-    for rings in (2, 9):
-        assert takes(backend({"collectives": {"rings": rings}}), "all_reduce") == about([ring / 2])
+    ring = takes(backend({"collectives": {"rings": 1}}), "all_reduce")[0]
+    for how in ({"rings": 2}, {"rings": 9}, {}):
+        assert takes(backend({"collectives": how}), "all_reduce") == about([ring / 2])
     for name in ("broadcast", "reduce"):
-        assert takes(backend({"collectives": {"rings": 2}}), name) == about([1 / 2])
+        assert takes(backend(), name) == about([1 / 2])
     switched = {"switches": [{"name": "root0..1"}, {"name": "nvswitch", "kind": "fabric"}],
                 "links.0": {"kind": "mesh", "each": "sim:0..3", "to": "nvswitch"}}  # fmt: skip
     tree, nvls = (switched | {"collectives": {"algorithm": how}} for how in ("tree", "nvls"))
     assert takes(backend(tree), "all_reduce") == about([3 / 2])
     assert takes(backend(nvls), "all_reduce") == about([5 / 4])
-    assert (
-        takes(backend(nvls), "all_gather") == takes(backend(nvls), "reduce_scatter") == about([1])
-    )
+    for name in ("all_gather", "reduce_scatter"):  # in a ring: reductions in a switch send more
+        assert takes(backend(nvls), name) == about([3 / 4])
     two = seconds(prepared(backend(nvls), work("all_reduce"), ranks=2))
     assert two == pytest.approx([SIZE / RATE] * 2)  # the ring, as NCCL takes it
     half = nvls | {"collectives": {"algorithm": "nvls", "efficiency": "50%"}}
     assert takes(backend(half), "all_reduce") == about([5 / 2])
-    assert takes(backend({"collectives": {"algorithm": "nvls"}}), "all_reduce") == about([ring])
+    reduced = nvls | {"collectives": {"algorithm": "nvls", "reductions": "90%"}}
+    assert takes(backend(reduced), "all_reduce") == about([5 / 4 / 0.9])
+    reduced["collectives"]["reductions"] = "50%"  # the ring is faster
+    assert takes(backend(reduced), "all_reduce") == about([ring])
+    assert takes(backend({"collectives": {"algorithm": "nvls"}}), "all_reduce") == about([ring / 2])
 
 
 @pytest.mark.parametrize(

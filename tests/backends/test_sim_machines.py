@@ -182,6 +182,31 @@ def test_riscv_2gpu_reaches_the_share_of_nvlink_that_its_page_prints():
     assert (backend.host().architecture, backend.host().hostname) == ("riscv64", "sifive-rv64-01")
 
 
+def test_riscv_2gpu_has_the_latencies_that_its_page_prints():
+    """Of 64 bytes 4 to 6 us one way; its p99 of 20 us comes with a fault."""
+    backend = machine("riscv-2gpu")
+    (copy,) = parse_transfers("sim:0 -> sim:1 by ce")
+    group = backend.returning(Copy(copy, None, None, 64, 1))
+    one_way = run(group, 1).seconds[0] / group.pace.steps
+    assert 4e-6 <= one_way <= 6e-6
+    text = load("riscv-2gpu")[1]
+    (result,) = run_of(
+        "spiky",
+        text,
+        "latency_copy_pingpong",
+        size=64,
+        samples=200,
+        faults=("stall * every=50 for=0.00003",),
+    ).results
+    assert result.cells[0].summary.p99 == within(0.2, 20e-6)
+
+
+def test_vm_degraded_reaches_what_gen_1_carries():
+    """About 4 GB/s: what packets leave of it."""
+    for text in ("host:0 -> sim:0 by ce", "sim:0 -> host:0 by ce"):
+        assert 0.85 * 4e9 <= rate(machine("vm-degraded"), text) <= 4e9
+
+
 PRINTED = Path(__file__).parents[1] / "data" / "sailbandwidth-sm.txt"
 TOLERANCE = 0.03
 
@@ -224,8 +249,8 @@ def test_the_cells_that_do_not_follow_are_the_documented_ones(deviations):
     far = Counter(name for (name, _), by in deviations.items() if abs(by) > TOLERANCE)
     # As docs/simulation-checked.md lists them, each with the reason.
     assert far == {
-        "all_to_one_write_sm": 7,
-        "one_to_all_read_sm": 7,
+        "all_to_one_write_sm": 5,
+        "one_to_all_read_sm": 5,
         "all_to_one_read_sm": 1,
         "one_to_all_write_sm": 3,
         "host_device_latency_sm": 3,

@@ -152,6 +152,39 @@ def test_a_copy_may_read_from_another_device_no_faster_than_so():
         assert rates(machine, other) == about([40])
 
 
+def test_a_device_gives_and_takes_no_more_than_so_of_all_others_together():
+    readers = "sim:0 -> sim:1 by sim:1.ce & sim:0 -> sim:2 by sim:2.ce"
+    assert rates(backend({"devices.0.ce.peer_read": "10 GB/s"}), readers) == about([5, 5])
+    writers = "sim:1 -> sim:0 by sim:1.sm & sim:2 -> sim:0 by sim:2.sm"
+    machine = backend({"devices.0.sm.peer_write": "30 GB/s"})
+    assert rates(machine, writers) == about([15, 15])
+    assert rates(machine, writers.replace("sm", "ce")) == about([40, 40])
+
+
+def test_kernels_may_have_a_bound_of_their_own_while_both_ways_are_used():
+    both = {"read": "6 GB/s", "write": "12 GB/s"}
+    of_kernels = {"link_kinds.pcie.both_each": both, "link_kinds.pcie.sm_both_each": {}}
+    kernel = "host:0 <-> sim:0 by sm"
+    (free,) = rates(backend(), kernel)
+    assert rates(backend(of_kernels), kernel) == about([free])
+    narrow = of_kernels | {"link_kinds.pcie.sm_both_each": {"read": "3 GB/s"}}
+    assert rates(backend(narrow), kernel) == about([6])
+    pair = "sim:0 -> host:0 by ce & host:0 -> sim:0 by ce"
+    assert rates(backend(narrow), pair) == about([12, 6])
+
+
+def test_turns_may_be_uneven_and_both_together_reach_more_or_less():
+    turns = {"read": 0.4, "write": 0.7, "reads": 1.1, "writes": 0.9, "mixed": 1.2}
+    machine = backend({"host.nodes.0.turns": turns})
+    writes, reads = "sim:0 -> host:0 by ce", "host:0 -> sim:0 by ce"
+    threads = "host:0 -> null by host:1.cpu", "null -> host:0 by host:1.cpu"
+    # Of the 30 GB/s of the links there; the device's own PCIe carries less.
+    assert rates(machine, f"{writes} & {threads[0]}") == about([PCIE, 30 * 1.2 * 0.3])
+    assert rates(machine, f"{writes} & {threads[1]}") == about([PCIE, 30 * 0.9 * 0.3])
+    assert rates(machine, f"{reads} & {threads[0]}") == about([30 * 1.1 * 0.4, 30 * 1.1 * 0.6])
+    assert rates(machine, f"{reads} & {threads[1]}") == about([30 * 1.2 * 0.4, 30 * 1.2 * 0.6])
+
+
 def test_a_thread_stages_copies_of_pageable_memory():
     up, down = "host:0/pageable -> sim:0 by ce", "sim:0 -> host:0/pageable by ce"
     assert rates(backend(), f"{up} & {down}") == about([12, 12])

@@ -56,7 +56,8 @@ def _read(file: BinaryIO, most: int, chunk: int) -> bytes:
 
 def encodable(tree: object) -> object:
     """Checks that a YAML document can be written again, and returns it. Raises UnicodeEncodeError
-    for half of a surrogate pair, and RecursionError if the document contains itself."""
+    for half of a surrogate pair, RecursionError if the document contains itself, and TypeError for
+    a key that is no text."""
     msgspec.json.encode(tree)
     return tree
 
@@ -65,6 +66,8 @@ def yaml_problem(error: Exception) -> str:
     """Returns a short explanation why a YAML text could not be read."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
+    if isinstance(error, TypeError):
+        return "a key is no text: quote on, off, yes and no"
     if isinstance(error, UnicodeEncodeError):
         return "it has half of a character"
     return getattr(error, "problem", None) or "it has a control character"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache, cached_property
@@ -42,6 +41,7 @@ from .group import SimGroup
 from .likeness import Likeness, Way, likeness_of, way_of
 from .machine import Built, SimMachine, built, read
 from .memory import MemoryBudget, SimBuffer
+from .noise import Noise
 from .resources import Demand
 from .run_position import RunPosition
 from .schedule import Schedule
@@ -51,7 +51,7 @@ from .trouble import Trouble
 
 STRIDE = 128
 """The distance of pointers in a chase in bytes, as in nvbandwidth."""
-_Motion = tuple[tuple[Movement, ...], list[float]]
+_Motion = tuple[tuple[Movement, ...], list[Noise]]
 """The movement and the relative noise of each copy."""
 
 
@@ -285,31 +285,31 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         down."""
         _, sigmas = self._demands([copy], does)
         if does.by_host_alone:
-            sigmas = [self._description.noise]
+            sigmas = [self._description.noise_of([copy.transfer], does)]
         moving = [steady(seconds * pace.steps)]
         return SimGroup([copy], moving, sigmas, self._course, self._stall, pace)
 
     def _demands(
         self, copies: Sequence[Copy], does: Operation
-    ) -> tuple[Sequence[Demand], list[float]]:
+    ) -> tuple[Sequence[Demand], list[Noise]]:
         """Returns two values for each copy: its demand on the machine, with the effects of faults,
-        and its relative noise."""
+        and its noise."""
         demands = self._healthy([copy.transfer for copy in copies], does)
         demands = self._trouble.begin(copies, demands)
-        return demands, self._sigmas(demands)
+        return demands, self._sigmas(demands, copies, does)
 
-    def _sigmas(self, demands: Sequence[Demand]) -> list[float]:
-        """Returns the relative noise of each copy."""
-        return [
-            math.hypot(self._description.noise, demand.jitter, self._trouble.sigma(place))
-            for place, demand in enumerate(demands)
-        ]
+    def _sigmas(
+        self, demands: Sequence[Demand], copies: Sequence[Copy], does: Operation | None = None
+    ) -> list[Noise]:
+        """Returns the noise of each copy: that of its kind of path, its links and faults."""
+        own = self._description.noise_of([copy.transfer for copy in copies], does)
+        return [own.beside(d.jitter, self._trouble.sigma(at)) for at, d in enumerate(demands)]
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> SimCollective:
         exchanging = self._exchanging(copies, work)
         self._trouble.begin(copies, exchanging.ranks)
         seconds = exchanging.seconds(self._trouble.capacity(exchanging.demands))
-        sigmas = self._sigmas(exchanging.ranks)
+        sigmas = self._sigmas(exchanging.ranks, copies)
         flip = self._trouble.flip
         return SimCollective(copies, work, seconds, sigmas, self._course, self._stall, flip)
 
@@ -354,7 +354,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         """Returns the likeness of a cell. Returns None for a cell that a fault may affect, and for
         cells whose likeness is not looked for."""
         does, transfers = cell.does, cell.transfers
-        if does.collective is not None or cell.workload is not None:
+        if does.collective is not None or cell.workload is not None or self._description.noises:
             return None
         if any(self.refusal(one) is not None for one in transfers):
             return None

@@ -18,6 +18,7 @@ from linkgauge.model.operations.collective import Collective
 
 from .group import StallSeconds
 from .memory import WINDOW, SimBuffer
+from .noise import Noise
 from .run_position import RunPosition
 
 _MOST_RANKS = 1 << 12
@@ -27,7 +28,7 @@ _MOST_RANKS = 1 << 12
 class SimCollective(CollectiveGroup):
     """A collective on a simulated machine.
 
-    `seconds` is the time of an iteration for each rank, and `sigmas` the relative noise.
+    `seconds` is the time of an iteration for each rank, and `sigmas` the noise.
     `stall` returns the delay of a rank, for which all ranks of its group wait.
     `flip` flips bits in received data, as faults require."""
 
@@ -36,7 +37,7 @@ class SimCollective(CollectiveGroup):
         copies: Sequence[Copy],
         work: Collective,
         seconds: Sequence[float],
-        sigmas: Sequence[float],
+        sigmas: Sequence[Noise],
         course: RunPosition,
         stall: StallSeconds | None,
         flip: Callable[[], None],

@@ -29,7 +29,7 @@ and links."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -44,39 +44,18 @@ from linkgauge.model.hardware.machine import MemoryKind
 from linkgauge.model.hardware.map import Routing
 from linkgauge.model.names import hint
 from linkgauge.model.operations.exchanges import Algorithm
-from linkgauge.model.units import parse_size
+from linkgauge.model.operations.operation import Operation
+from linkgauge.model.transfer import Transfer
 from linkgauge.registry import sources_of_machines
+
+from .noise import Noise, PathKind, kind_of
+from .quantities import Fraction, Rate, Seconds, Size, WorkRate, quantity
 
 LinkType = Literal["pcie", "fabric", "socket", "network", "internal"]
 SwitchType = Literal["pcie", "root", "fabric", "network"]
 Translation = Literal["passthrough", "translating"]
 Count = Annotated[int, msgspec.Meta(ge=1, le=16_384)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
-
-_NUMBER = r"\s*([0-9]+(?:\.[0-9]+)?)\s*"
-_RATES = {"B/s": 1.0, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
-_WORK_RATES = {"GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15}
-_TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-
-
-class Size(int):
-    """A size in bytes. Prefixes are powers of two: `64G` is 64 × 2^30."""
-
-
-class Rate(float):
-    """A rate in bytes/s: `50 GB/s` is 50 × 10^9."""
-
-
-class WorkRate(float):
-    """A rate of floating-point operations per second: `67 TFLOP/s` is 67 × 10^12."""
-
-
-class Seconds(float):
-    """A time in seconds, written with a unit: `415 ns`."""
-
-
-class Fraction(float):
-    """A fraction, 0 or more: `0.5` or `50%`."""
 
 
 class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -115,30 +94,36 @@ class PeerRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How collectives move bytes. `algorithm` is used where possible, and rings elsewhere. `rings`
-    is the number of rings at once. `efficiency` is the share of the links' rate that is reached."""
+    """How collectives move bytes. The fastest way is taken: one ring, as many rings as have
+    separate links, and with the algorithm `nvls` reductions in the fabric's switches. `rings` sets
+    the number of rings, and the algorithm `tree` takes trees. `efficiency` is the share of the
+    links' rate that is reached, and `reductions` that of reductions in a switch (null: the
+    same)."""
 
     algorithm: Algorithm = "ring"
-    rings: Count = 1
+    rings: Count | None = None
     efficiency: Fraction = Fraction(1.0)
+    reductions: Fraction | None = None
 
     def __post_init__(self) -> None:
-        if not self.efficiency:
+        if 0.0 in (self.efficiency, self.reductions):
             raise ValueError("an efficiency of 0 moves nothing")
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of an engine.
 
-    `read` and `write` are the highest rates over links. `peer_read` is the highest rate of one copy
-    that reads from another device, and `local` that of a copy within the device. Null means that
-    there is no limit. `startup` is the time before a copy moves bytes. `peer_startup` is this time
+    `read` and `write` are the highest rates over links. `peer_read` is the highest rate at which
+    engines of other devices read the device's memory, all together, and `peer_write` that at which
+    they write it. `local` is the highest rate of a copy within the device. Null means that there is
+    no limit. `startup` is the time before a copy moves bytes. `peer_startup` is this time
     between two devices, and `write_startup` for copies that only write. If null, `startup`
     counts."""
 
     read: Rate | None = None
     write: Rate | None = None
     peer_read: Rate | None = None
+    peer_write: Rate | None = None
     local: Rate | None = None
     startup: Seconds = Seconds(3e-6)
     write_startup: Seconds | None = None
@@ -150,12 +135,13 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     If there is no `rate`, a PCIe link's rate follows from `speed` (GT/s per lane) and `width`
     (lanes). An idle link reports `idle_speed`. `both` limits both directions together. `both_each`
-    limits reads and writes while both occur. A payload uses payload ÷ `efficiency` of the link's
-    rate. Requests and acknowledgements use payload × `reverse` in the opposite direction. For
-    kernels, `sm_efficiency` and `sm_reverse` count instead. `latency` is the round-trip time that
-    the link adds to an access. `jitter` is the relative standard deviation that it adds to a
-    figure. `rate_told` says that the vendor's library reports the rate, and `state_told` that it
-    reports errors and active links. `assumed` says that nobody states the rate."""
+    limits reads and writes while both occur, and `sm_both_each` those of kernels (null: the same).
+    A payload uses payload ÷ `efficiency` of the link's rate. Requests and acknowledgements use
+    payload × `reverse` in the opposite direction. For kernels, `sm_efficiency` and `sm_reverse`
+    count instead. `latency` is the round-trip time that the link adds to an access. `jitter` is the
+    relative standard deviation that it adds to a figure. `rate_told` says that the vendor's library
+    reports the rate, and `state_told` that it reports errors and active links. `assumed` says that
+    nobody states the rate."""
 
     kind: LinkType
     rate: Rate | None = None
@@ -165,6 +151,7 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     count: Count = 1
     both: Rate | None = None
     both_each: EachWay = EachWay()
+    sm_both_each: EachWay | None = None
     efficiency: Efficiency = Efficiency()
     sm_efficiency: Efficiency | None = None
     reverse: Reverse = Reverse()
@@ -180,11 +167,35 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     max_read_request: int = 512
 
 
+class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How host threads and a device share the links of a node while both use them. A device that
+    reads there gets the part `read` of the time, and one that writes `write`; the threads get the
+    rest. Both together reach `reads` of what they reach alone if both read, `writes` if both write,
+    and else `mixed`."""
+
+    read: Fraction = Fraction(0.5)
+    write: Fraction = Fraction(0.5)
+    reads: Fraction = Fraction(1.0)
+    writes: Fraction = Fraction(1.0)
+    mixed: Fraction = Fraction(1.0)
+
+    def __post_init__(self) -> None:
+        if not (0 < self.read < 1 and 0 < self.write < 1 and self.reads * self.writes * self.mixed):
+            raise ValueError("each side gets a part of the time: give parts between 0 and 1")
+
+    def shares(self, *, device: bool, threads: bool) -> tuple[float, float]:
+        """Returns the parts of a device and of the threads. The arguments say who writes."""
+        both = self.mixed if device != threads else self.writes if device else self.reads
+        part = self.write if device else self.read
+        return both * part, both * (1 - part)
+
+
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A number of identical NUMA nodes. `cpus` and `memory` are those of each node. `rate` is the
     rate of its DRAM, counting reads and writes, and `latency` the time of one access. `cache` is
     the size of the last-level cache. With `turns`, threads and devices take turns in using the
-    node's links. `kind` is the reported kind of memory. `assumed` are fields that nobody states."""
+    node's links, by default evenly. `kind` is the reported kind of memory. `assumed` are fields
+    that nobody states."""
 
     count: Count = 1
     cpus: Annotated[int, msgspec.Meta(ge=0, le=4096)]
@@ -192,7 +203,7 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     rate: Rate = Rate(300e9)
     latency: Seconds = Seconds(100e-9)
     cache: Size = Size(32 << 20)
-    turns: bool = False
+    turns: bool | Turns = False
     kind: MemoryKind = "DRAM"
     assumed: tuple[Literal["cpus", "memory", "rate", "latency"], ...] = ()
 
@@ -294,9 +305,10 @@ class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The description of a machine. `noise` is the relative standard deviation of all figures,
-    drawn from `seed`. `noise_buffers` and `noise_moments` are additional noise, which varies only
-    between rounds of samples. `faults` are written as for `--fault`. `routing` says how traffic
-    uses equally short routes, and `collectives` how collectives move bytes."""
+    drawn from `seed`, and `noises` that of kinds of paths, in place of it. `noise_buffers` and
+    `noise_moments` are additional noise, which varies only between rounds of samples. `faults` are
+    written as for `--fault`. `routing` says how traffic uses equally short routes, and
+    `collectives` how collectives move bytes."""
 
     source: str
     host: HostDescription
@@ -307,10 +319,16 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     routing: Routing = "spread"
     collectives: Exchanges = Exchanges()
     noise: Fraction = Fraction(0.001)
+    noises: dict[PathKind, Noise] = {}
     noise_buffers: Fraction = Fraction(0)
     noise_moments: Fraction = Fraction(0)
     seed: int = 1
     faults: tuple[str, ...] = ()
+
+    def noise_of(self, transfers: Sequence[Transfer], does: Operation | None = None) -> Noise:
+        """Returns the noise of a cell with these transfers: of an operation, or a collective."""
+        own = self.noises.get(kind_of(transfers, does)) if self.noises else None
+        return own or Noise(self.noise)
 
 
 @lru_cache(maxsize=32)
@@ -318,7 +336,7 @@ def parse_description(text: str) -> Description:
     """Reads a description from YAML text. Raises InputError with the place of the error."""
     try:
         tree = encodable(yaml.safe_load(text))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
         raise InputError(f"not YAML: {where}{yaml_problem(error)}") from error
@@ -330,38 +348,9 @@ def description_of(tree: object) -> Description:
     if not isinstance(tree, dict):
         raise InputError("a machine description is a mapping with the fields host, devices, …")
     try:
-        return msgspec.convert(tree, Description, dec_hook=_quantity)
+        return msgspec.convert(tree, Description, dec_hook=quantity)
     except msgspec.ValidationError as error:
         raise InputError(f"machine description: {error}") from error
-
-
-def _quantity(kind: type, value: object) -> object:
-    """Reads a quantity with its unit. Raises ValueError."""
-    text = str(value)
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"{kind.__name__.lower()} expected, found {text[:40]!r}")  # noqa: TRY004
-    if kind is Size:
-        try:
-            return Size(parse_size(text))
-        except InputError as error:
-            raise ValueError(str(error)) from error
-    if kind is Rate:
-        rate = Rate(_scaled(text, _RATES, "a rate such as 50 GB/s"))
-        if rate <= 0:
-            raise ValueError("a rate of 0 moves nothing")
-        return rate
-    if kind is WorkRate:
-        return WorkRate(_scaled(text, _WORK_RATES, "a rate such as 67 TFLOP/s"))
-    if kind is Seconds:
-        return Seconds(_scaled(text, _TIMES, "a time such as 415 ns"))
-    return Fraction(_scaled(text, {"": 1.0, "%": 0.01}, "a share such as 0.5 or 50%"))
-
-
-def _scaled(text: str, units: dict[str, float], expected: str) -> float:
-    match = re.fullmatch(_NUMBER + f"({'|'.join(units)})", text, re.ASCII)
-    if not match or len(text) > 40:
-        raise ValueError(f"{expected} expected, found {text[:40]!r}")
-    return float(match[1]) * units[match[2]]
 
 
 def shipped() -> tuple[str, ...]:

@@ -13,7 +13,15 @@ from linkgauge.model.errors import Unsupported
 from linkgauge.model.hardware.map import Resource, share
 from linkgauge.model.memory import Memory
 from linkgauge.model.operations.collective import Collective
-from linkgauge.model.operations.exchanges import SWITCH, Algorithm, Phase, phases
+from linkgauge.model.operations.exchanges import (
+    SWITCH,
+    Algorithm,
+    Phase,
+    Way,
+    phases,
+    ring_orders,
+    ways,
+)
 from linkgauge.model.transfer import Engine, Transfer
 
 from .description import Exchanges
@@ -37,6 +45,17 @@ class ExchangeStage(msgspec.Struct, frozen=True):
     steps: int
     sent: tuple[SentBytes, ...]
 
+    @property
+    def starts(self) -> float:
+        """Returns the seconds that its steps take to start."""
+        return max(sent.demand.startup for sent in self.sent) * self.steps
+
+    def alone(self, capacity: Mapping[Resource, float]) -> float:
+        """Returns the seconds that it takes if no other group sends anything."""
+        rates = share([sent.demand.flow for sent in self.sent], capacity)
+        moving = max(sent.bytes / rate for sent, rate in zip(self.sent, rates, strict=True))
+        return self.starts + moving
+
 
 class Exchanging:
     """The exchanges of a collective on a simulated machine. `copies` has one transfer for each
@@ -58,42 +77,58 @@ class Exchanging:
         self._work = work
         self._exchanges = exchanges
         self.groups = work.groups(len(copies))
-        algorithm: Algorithm = exchanges.algorithm
-        switched = all(topology.to_switches(str(p)) for p in self._places)
-        if algorithm == "nvls" and not (switched and len(copies) > 2):  # as NCCL: not of two ranks
-            algorithm = "ring"
+        self._size = copies[0].size
         try:
-            self._stages = [
-                [
-                    self._stage(phase, group)
-                    for phase in phases(
-                        work, copies[0].size, len(group), algorithm, exchanges.rings
-                    )
-                ]
-                for group in self.groups
-            ]
+            self._stages = list(map(self._fastest, self.groups))
         except ValueError as error:
             raise Unsupported(str(error)) from error
-        self._size = copies[0].size
         self.ranks = tuple(map(self._rank, range(len(copies))))
 
-    def _stage(self, phase: Phase, group: Sequence[int]) -> ExchangeStage:
+    def _fastest(self, group: Sequence[int]) -> list[ExchangeStage]:
+        """Returns the stages of the way that is fastest on healthy links, as libraries choose it
+        before they know of faults."""
+        found = [
+            [
+                self._stage(phase, group, way.algorithm)
+                for phase in phases(self._work, self._size, len(group), way)
+            ]
+            for way in self._ways(group)
+        ]
+        capacity = self._resources.capacity
+        return min(found, key=lambda one: sum(stage.alone(capacity) for stage in one))
+
+    def _ways(self, group: Sequence[int]) -> Iterator[Way]:
+        """Yields the ways that the description allows."""
+        how = self._exchanges
+        if how.rings is not None or how.algorithm == "tree":
+            yield Way(how.algorithm, ring_orders(len(group), how.rings or 1))
+            return
+        places = [str(self._places[rank]) for rank in group]
+        yield from ways(
+            self._work,
+            len(group),
+            lambda one, other: self._topology.links(places[one], places[other]),
+            lambda: how.algorithm == "nvls" and all(map(self._topology.to_switches, places)),
+        )
+
+    def _stage(self, phase: Phase, group: Sequence[int], algorithm: Algorithm) -> ExchangeStage:
+        how = self._exchanges
+        part = (how.reductions if algorithm == "nvls" else None) or how.efficiency
         sent = []
         for each in phase.exchanges:
             source, target = (SWITCH if end == SWITCH else group[end]
                               for end in (each.source, each.target))  # fmt: skip
-            sent.append(SentBytes(source, target, each.bytes, self._between(source, target)))
+            sent.append(SentBytes(source, target, each.bytes, self._between(source, target, part)))
         return ExchangeStage(phase.steps, tuple(sent))
 
-    def _between(self, source: int, target: int) -> Demand:
-        """Returns what one exchange demands of the machine. The lower the efficiency, the more of
-        each link it needs."""
+    def _between(self, source: int, target: int, part: float) -> Demand:
+        """Returns what one exchange demands of the machine. It reaches this part of the links'
+        rates: the lower it is, the more of each link it needs."""
         if SWITCH in (source, target):
             rank = self._places[source if target == SWITCH else target]
             demand = self._resources.in_switch(rank, inward=target == SWITCH)
         else:
             demand = self._demand(self._places[source], self._places[target])
-        part = float(self._exchanges.efficiency)
         usage = tuple((name, weight / part) for name, weight in demand.flow.usage)
         flow = msgspec.structs.replace(demand.flow, usage=usage)
         return msgspec.structs.replace(demand, flow=flow)
@@ -134,9 +169,8 @@ class Exchanging:
             for number, stage in enumerate(stages):
                 if stage is None:
                     continue
-                starts = max(sent.demand.startup for sent in stage.sent) * stage.steps
                 moving = max(sent.bytes / next(rates) for sent in stage.sent)
-                taken[number] += starts + moving * self._work.aggregated
+                taken[number] += stage.starts + moving * self._work.aggregated
         found = [0.0] * len(self._places)
         for group, seconds in zip(self.groups, taken, strict=True):
             for rank in group:

@@ -8,6 +8,7 @@ from linkgauge.backends.protocol import Copy, Gated, Pace, Pattern, Timing
 from linkgauge.model.hardware.motion import Movement
 
 from .memory import SimBuffer, compute, exchange, move
+from .noise import Noise
 from .run_position import RunPosition
 
 StallSeconds = Callable[[int, int], float]
@@ -16,15 +17,15 @@ the sample's number."""
 
 
 class SimGroup(Gated):
-    """Copies on a simulated machine. `movements` and `sigmas` have the progress and the relative
-    noise of each copy. `stall` returns the delay of a copy in a sample. `makes` is the pattern that
+    """Copies on a simulated machine. `movements` and `sigmas` have the progress and the noise of
+    each copy. `stall` returns the delay of a copy in a sample. `makes` is the pattern that
     an operation on numbers writes."""
 
     def __init__(
         self,
         copies: Sequence[Copy],
         movements: Sequence[Movement],
-        sigmas: Sequence[float],
+        sigmas: Sequence[Noise],
         course: RunPosition,
         stall: StallSeconds | None = None,
         pace: Pace = Pace(),  # noqa: B008

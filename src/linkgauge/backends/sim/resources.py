@@ -18,8 +18,8 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.operations.operation import ProductType
 from linkgauge.model.transfer import Access, Engine, EngineKind, Transfer
 
-from .description import Caps
-from .hardware import Hardware, SimLink
+from .description import Caps, LinkKind, Turns
+from .hardware import Hardware, NodeUnit, SimLink
 from .topology import Route, SimTopology
 
 _THREAD_STARTUP = 1e-6
@@ -27,10 +27,11 @@ _THREAD_STARTUP = 1e-6
 _STAGED = 2.0
 """The bytes of additional traffic in a node's memory for each byte that is copied through it."""
 
-_ENGINES: tuple[tuple[str, str], ...] = tuple(product(("ce", "sm"), ("read", "write")))
+_LIMITS = ("read", "write", "peer_read", "peer_write")
+_ENGINES: tuple[tuple[str, str], ...] = tuple(product(("ce", "sm"), _LIMITS))
 _BOTH = (False, True)
-_OPPOSITE = {("read",): "write", ("write",): "read"}
-"""Opposite directions over a link. The key is a resource's name without the link's number."""
+_OPPOSITE = {"read": "write", "write": "read", "device": "threads", "threads": "device"}
+"""Resources of a link that limit transfers only while others use the opposite resource."""
 
 
 _Usage = tuple[tuple[Resource, float], ...]
@@ -57,11 +58,11 @@ class Resources:
     """The shared resources of a machine: memories, engines and links. `capacity` is the limit of
     each resource in bytes/s. `names` are the names of its part, by which faults choose it.
 
-    There is one resource for each memory, and for each engine of a device and direction. A link has
+    There is one resource for each memory, and for each limit of a device's engines. A link has
     a resource for each direction, one for both directions together, and one each for reads and
     writes while both occur. A node has one for traffic between devices. On the links of a node with
-    `turns`, threads and devices share the time. Each pair of their directions is a resource with
-    capacity 1."""
+    `turns`, threads and devices share the time. Each pair of their directions has a resource for
+    each side, with the part of the time that each side gets."""
 
     def __init__(self, hardware: Hardware, topology: SimTopology) -> None:
         self._hardware = hardware
@@ -74,6 +75,9 @@ class Resources:
             for node in hardware.nodes
             if node.group.turns
         }
+        for node in hardware.nodes:
+            if node.group.turns:
+                self._add_turns(node)
         devices = {device.name: device.names for device in hardware.devices}
         for number, link in enumerate(hardware.links):
             ends = (devices.get(end, frozenset((end,))) for end in (link.a, link.b))
@@ -84,15 +88,12 @@ class Resources:
                 ("read", each.read), ("write", each.write),
             ):  # fmt: skip
                 self._add((number, which), rate, names)
-            for turn in product(_BOTH, _BOTH) if self._turns.keys() & {link.a, link.b} else ():
-                # No names: a fault of this link must not stop traffic on others.
-                self._add((number, *turn), 1.0, frozenset())
         for device in hardware.devices:
             group = device.group
             self._add(device.name, group.memory_rate, devices[device.name])
-            for kind, access in _ENGINES:
-                rate = getattr(getattr(group, kind), access)
-                self._add((device.name, kind, access), rate, devices[device.name])
+            for kind, limit in _ENGINES:
+                rate = getattr(getattr(group, kind), limit)
+                self._add((device.name, kind, limit), rate, devices[device.name])
         for node in hardware.nodes:
             self._add(node.name, node.group.rate, {node.name})
             self._add((node.name, "peers"), hardware.peers, {node.name})
@@ -104,6 +105,14 @@ class Resources:
         if rate is not None:
             self.capacity[resource] = rate
             self.names[resource] = frozenset(names)
+
+    def _add_turns(self, node: NodeUnit) -> None:
+        turns = node.group.turns if isinstance(node.group.turns, Turns) else Turns()
+        for number, (device, threads) in product(self._turns[node.name], product(_BOTH, _BOTH)):
+            parts = turns.shares(device=device, threads=threads)
+            for side, part in zip(("device", "threads"), parts, strict=True):
+                # No names: a fault of this link must not stop traffic on others.
+                self._add((number, side, device, threads), part, frozenset())
 
     def demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
         """Returns what a transfer demands of the machine. It has `threads` host threads, each with
@@ -138,6 +147,9 @@ class Resources:
                 touched.add(staged)
             if not is_cpu:
                 usage[str(engine.owner), engine.kind, access] += part
+                peer = source if access == "read" else target
+                if peer.is_device and peer != engine.owner:
+                    usage[str(peer), engine.kind, f"peer_{access}"] += part
         always, opposed = self._bounded(usage)
         return Demand(
             Flow(always, cap if is_cpu else min(cap, self._cap(transfer))),
@@ -154,19 +166,19 @@ class Resources:
         one value, because thousands of transfers make the same use of a link."""
         known = [self._shared(one) for one in usage.items() if one[0] in self.capacity]
         return (
-            tuple(one for one in known if one[0][1:] not in _OPPOSITE),
-            tuple(one for one in known if one[0][1:] in _OPPOSITE),
+            tuple(one for one in known if one[0][1] not in _OPPOSITE),
+            tuple(one for one in known if one[0][1] in _OPPOSITE),
         )
 
     def facing(self, demands: Sequence[Demand]) -> list[Demand]:
-        """Returns the demands of transfers that run together. On a link with both reads and writes,
-        the limits for this case are added."""
+        """Returns the demands of transfers that run together. Limits that count only beside
+        opposite transfers are added where there are such."""
         used = {resource for demand in demands for resource, _ in demand.opposed}
         if not used:
             return list(demands)
         return [
             replace(demand, flow=replace(demand.flow, usage=(*demand.flow.usage, *met)))
-            if (met := tuple(one for one in demand.opposed if _opposite(one[0]) in used))
+            if (met := tuple(one for one in demand.opposed if one[1] and _opposite(one[0]) in used))
             else demand
             for demand in demands
         ]
@@ -264,7 +276,7 @@ class Resources:
                 usage[turn] += ahead / link.rate
             usage[crossing.number, crossing.forward] += ahead
             usage[crossing.number, "both"] += ahead + back
-            usage[crossing.number, access] += part * crossing.share
+            usage[crossing.number, access] += part * crossing.share * _beside(kind, engine, access)
             if back:
                 usage[crossing.number, not crossing.forward] += back
         for node in route.through:
@@ -278,15 +290,16 @@ class Resources:
             for number in self._turns.get(end, ()):
                 if by_threads == (number != crossing.number):
                     for other in _BOTH:
-                        yield (number, inward, other) if by_threads else (number, other, inward)
+                        if by_threads:
+                            yield number, "threads", other, inward
+                        else:
+                            yield number, "device", inward, other
 
     def _cap(self, transfer: Transfer) -> float:
         """Returns the highest rate of one copy by a device's engine."""
-        caps, owner = self._caps(transfer.engine), transfer.engine.owner
-        if transfer.memories == (owner, owner):
-            return caps.local or math.inf
-        reads = (access == "read" and begin.is_device for begin, _, access, _ in transfer.legs())
-        return (caps.peer_read if any(reads) else None) or math.inf
+        owner = transfer.engine.owner
+        is_within = transfer.memories == (owner, owner)
+        return (self._caps(transfer.engine).local if is_within else None) or math.inf
 
     def _caps(self, engine: Engine) -> Caps:
         group = self._hardware.devices[engine.owner.index or 0].group
@@ -303,8 +316,19 @@ class Resources:
         return caps.startup if own is None else own
 
 
+def _beside(kind: LinkKind, engine: EngineKind, access: Access) -> float:
+    """Returns how much of a link's limit for this access, beside the opposite access, a byte
+    takes. Kernels may have another limit, or none."""
+    limit = getattr(kind.both_each, access)
+    if limit is None or engine != "sm" or kind.sm_both_each is None:
+        return 1.0
+    own = getattr(kind.sm_both_each, access)
+    return float(limit / own) if own is not None else 0.0
+
+
 def _opposite(resource: Resource) -> Resource:
-    return resource[0], _OPPOSITE[resource[1:]]
+    number, side, *rest = resource
+    return number, _OPPOSITE[side], *rest
 
 
 def names_of(link: SimLink) -> frozenset[str]:

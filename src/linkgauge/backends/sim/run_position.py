@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from linkgauge.model.errors import Phase
 
+from .noise import Noise
+
 _MASK = (1 << 64) - 1
 _HALF = 1 << 32
 _TURN = 2 * math.pi
@@ -23,6 +25,7 @@ class RunPosition:
     def __init__(self, seed: int, between: Sequence[float] = (), draw: int = 0) -> None:
         self._seed = _mix(seed) if not draw else _mix(_mix(seed) ^ draw)
         self._between = tuple(sigma for sigma in between if sigma > 0)
+        self._factors: dict[Noise, float] = {}
         self.now = 0.0
         self._at: tuple[int, int] | None = None
         self.enter(0, "plan", 0, 0)
@@ -36,6 +39,7 @@ class RunPosition:
         if self._at == (cell, visit):
             return  # another phase of the same visit: the draws stay
         self._at = cell, visit
+        self._factors = {}
         self._drawn = _mix(self._seed ^ cell)
         drawn = _mix(self._drawn ^ visit + 1 << 40)
         self._visit = math.prod(
@@ -48,13 +52,26 @@ class RunPosition:
         self.now += seconds
         self.sample += 1
 
-    def noise(self, number: int, sigma: float) -> float:
-        """Returns a random factor near 1 for a transfer of this sample (log-normal). `number` is
-        the transfer's index, and `sigma` the relative standard deviation."""
-        if sigma == 0:
-            return self._visit
+    def noise(self, number: int, noise: Noise) -> float:
+        """Returns a random factor near 1 for the time of a transfer of this sample (log-normal).
+        `number` is the transfer's index."""
+        factor = self._factors.get(noise)
+        if factor is None:
+            factor = self._factors[noise] = self._visit * self._of_kind(noise)
+        if not noise.samples:
+            return factor
         bits = _mix(self._drawn ^ (self.sample << 20 | number))
-        return self._visit * math.exp(sigma * _normal(bits))
+        return factor * math.exp(noise.samples * _normal(bits))
+
+    def _of_kind(self, noise: Noise) -> float:
+        """Returns the factor of this visit and of this cell in the whole run."""
+        visit, run, far = (
+            _mix(self._drawn ^ tag << 48) for tag in ((self._at or (0, 0))[1] + 3, 1, 2)
+        )
+        factor = math.exp(noise.repetitions * _normal(visit) + noise.runs * _normal(run))
+        if (far % _HALF) < noise.far * _HALF:
+            factor *= 1 - noise.by * math.log(((far >> 32) + 0.5) / _HALF)
+        return factor
 
 
 def _normal(bits: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
@@ -41,6 +42,9 @@ class SimTopology:
         self._fabrics = [s.name for s in hardware.switches if s.group.kind == "fabric"]
         roots = (s.name for s in hardware.switches if s.group.kind == "root")
         self._roots = {*roots, *(node.name for node in hardware.nodes)}
+        self._direct = Counter[tuple[str, str]]()
+        for link in hardware.links:
+            self._direct[link.a, link.b] += link.common.count
         self._map = Map(places, hardware.links, hardware.routing)
         self.route = cache(self._route)
 
@@ -114,6 +118,10 @@ class SimTopology:
         kind = self._links[found[0].number].common
         each = (crossing._replace(share=1 / len(found)) for crossing in found)
         return Route(tuple(each), kind.latency, kind.jitter)
+
+    def links(self, one: str, other: str) -> int:
+        """Returns the number of links that lead directly from one device to another."""
+        return self._direct[one, other] + self._direct[other, one]
 
     def reaches(self, owner: str, other: str) -> bool:
         """Whether one device may access another device's memory."""

@@ -14,16 +14,8 @@ from linkgauge.model.hardware.map import share
 from linkgauge.model.hardware.wiring import LinkBundle, Wire
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.notes import Note, Remark
-from linkgauge.model.operations.collective import Collective, CollectiveName, no_hypercube
-from linkgauge.model.operations.exchanges import (
-    Algorithm,
-    Order,
-    Phase,
-    pairs_of,
-    phases,
-    ring_orders,
-    rings_over,
-)
+from linkgauge.model.operations.collective import Collective, no_hypercube
+from linkgauge.model.operations.exchanges import Phase, Way, pairs_of, phases, ways
 from linkgauge.model.transfer import Engine, Transfer
 
 from .fabric_rates import fabric_path
@@ -53,22 +45,9 @@ generation of NVLink; this value applies from the fifth generation on. Source: N
 (`nvlsEfficiency`, src/graph/tuning.cc)."""
 SWITCHES = "switch"
 """The name that stands for the switches in pairs of devices."""
-_RINGS: tuple[CollectiveName, ...] = (
-    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"
-)  # fmt: skip
-"""The collectives that libraries carry out in several rings at once."""
 SWITCHED_OFF = Remark("NCCL_NVLS_ENABLE=0")
 _LIBRARIES = ("NCCL ", "RCCL ")
 Pair = tuple[str, str]
-
-
-class _CollectiveWay(NamedTuple):
-    """A way to carry out a collective: the algorithm, and the order of the ranks in each ring.
-    `name` is put in front of the arithmetic."""
-
-    algorithm: Algorithm
-    orders: tuple[Order, ...]
-    name: str = ""
 
 
 class _Slowest(NamedTuple):
@@ -88,7 +67,10 @@ class ExchangeRates:
         self._work = work
         self._paths = paths
         self._reduces = SWITCHED_OFF not in notes
-        self._is_known = any(isinstance(n, Remark) and n.text.startswith(_LIBRARIES) for n in notes)
+        # A simulated machine takes the fastest way, as these libraries do.
+        self._is_known = paths.machine.simulated is not None or any(
+            isinstance(note, Remark) and note.text.startswith(_LIBRARIES) for note in notes
+        )
         self._path = cache(self._find_path)
         self.bound = cache(self._bound)
 
@@ -108,29 +90,18 @@ class ExchangeRates:
         """Returns the number of successive steps of a call."""
         return sum(phase.steps for phase in phases(self._work, SIZE, ranks))
 
-    def _phases(
-        self, devices: Sequence[str], way: _CollectiveWay
-    ) -> Iterator[tuple[Phase, list[Pair]]]:
+    def _phases(self, devices: Sequence[str], way: Way) -> Iterator[tuple[Phase, list[Pair]]]:
         named = (*devices, SWITCHES)  # the last is the SWITCH, -1
-        for phase in phases(self._work, SIZE, len(devices), way.algorithm, way.orders):
+        for phase in phases(self._work, SIZE, len(devices), way):
             yield phase, [(named[one.source], named[one.target]) for one in phase.exchanges]
 
-    def _ways(self, devices: Sequence[str]) -> Iterator[_CollectiveWay]:
-        """Yields the ways to carry out the collective. These are one ring in the order of the
-        devices, as many rings as direct links allow, and reductions in a switch."""
-        yield _CollectiveWay("ring", ring_orders(len(devices), 1))
-        if self._work.collective in _RINGS and (orders := rings_over(self._joined(devices))):
-            yield _CollectiveWay("ring", orders, f"{len(orders)} rings, ")
-        if self._work.collective == "all_reduce" and self.reducing(devices):
-            yield _CollectiveWay("nvls", (), "reduced in the switch (NVLS), ")
+    def _ways(self, devices: Sequence[str]) -> Iterator[Way]:
+        def links(one: int, other: int) -> int:
+            ends = devices[one], devices[other]
+            bundle = self._paths.machine.wiring.bundles(*ends).get(ends)
+            return bundle.count if bundle is not None else 0
 
-    def _joined(self, devices: Sequence[str]) -> tuple[Order, ...]:
-        """Returns, for each device, the number of links that lead directly to each other device."""
-        bundles = self._paths.machine.wiring.bundles
-        return tuple(
-            tuple(0 if a == b else getattr(bundles(a, b).get((a, b)), "count", 0) for b in devices)
-            for a in devices
-        )
+        return ways(self._work, len(devices), links, lambda: bool(self.reducing(devices)))
 
     def reducing(self, devices: Sequence[str]) -> set[str]:
         """Returns the switches that join all of these devices and can reduce. The result is empty
@@ -167,7 +138,9 @@ class ExchangeRates:
         except ValueError:
             return BusbwBound(because="unknown: no rate on their way is known")
         narrow = max(self._path(best.pairs[0]).uses, key=lambda use: use.cost / use.rate)
-        because = f"{way.name}{' -> '.join(best.pairs[0])}: {narrow.shown} = {figure(narrow.rate)}"
+        because = (
+            f"{_named(way)}{' -> '.join(best.pairs[0])}: {narrow.shown} = {figure(narrow.rate)}"
+        )
         doubts = self._doubts(devices, way)
         because += f"; achievable unknown: {'; '.join(doubts)}" if doubts else f"; {narrow.why}"
         most = max(rings, key=lambda one: one[1].bus)
@@ -183,7 +156,7 @@ class ExchangeRates:
             reduced if reduced > most[1].bus else None,
         )
 
-    def _doubts(self, devices: Sequence[str], way: _CollectiveWay) -> list[str]:
+    def _doubts(self, devices: Sequence[str], way: Way) -> list[str]:
         """Returns the reasons why the achievable rate is unknown, each with the first pair that it
         concerns."""
         found: dict[str, str] = {}
@@ -193,9 +166,7 @@ class ExchangeRates:
                     found.setdefault(doubt, f"{' -> '.join(pair)}: {doubt}")
         return list(found.values())
 
-    def _slowest(
-        self, devices: Sequence[str], way: _CollectiveWay, *, cost: bool
-    ) -> _Slowest | None:
+    def _slowest(self, devices: Sequence[str], way: Way, *, cost: bool) -> _Slowest | None:
         """Returns the busbw of a call of the collective, and the pairs that limit its longest
         phase. Returns None if nothing limits it. Raises Unknown if a path is unknown."""
         taken = longest_phase = 0.0
@@ -263,10 +234,7 @@ class ExchangeRates:
         kind of link. Returns None if the map shows neither."""
         here, there = devices[:now], devices[:before]
         try:
-            slow, fast = (
-                self._slowest(some, _CollectiveWay("ring", ring_orders(len(some), 1)), cost=False)
-                for some in (here, there)
-            )
+            slow, fast = (self._slowest(some, Way(), cost=False) for some in (here, there))
         except Unknown:
             slow = fast = None
         if slow is not None and fast is not None and slow.bus < LESS * fast.bus:
@@ -289,6 +257,13 @@ class ExchangeRates:
         joints = sorted({wire.name for wire in wires if wire.kind == "socket"})
         where = f" ({', '.join(joints)})" if joints else ""
         return f"{_listed(named)}, over {_listed(shown)}{where}"
+
+
+def _named(way: Way) -> str:
+    """Returns the words in front of a way's arithmetic."""
+    if way.algorithm == "nvls":
+        return "reduced in the switch (NVLS), "
+    return f"{len(way.orders)} rings, " if way.orders else ""
 
 
 _MOST = 4

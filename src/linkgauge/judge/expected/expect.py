@@ -34,6 +34,7 @@ from linkgauge.model.units import BANDWIDTH
 
 from .computing_rates import product_bound, roof_of
 from .dram import Ceilings
+from .fabric_rates import doubts_of_reads
 from .link_rates import ExpectedPath, Trained, Unknown, Use, capacity, figure, under_load
 from .link_sharing import LinkSharing
 from .routes import Paths
@@ -42,9 +43,8 @@ if TYPE_CHECKING:
     from .exchange_rates import ExchangeRates
 
 START = 100e-6
-"""The seconds that the start of a copy may take: 84 us on the slowest known engines (RBLN-CA25
-between two NPUs, manual page of rblnBandwidthLatencyTest), about 3 us on GPUs. A transfer that
-takes no longer says nothing about a link."""
+"""The seconds that the start of a copy may take: 84 us on the slowest known engines (RBLN-CA25, by
+rblnBandwidthLatencyTest's page), about 3 on GPUs. A shorter transfer says nothing about a link."""
 
 
 class Expectation(msgspec.Struct, frozen=True):
@@ -127,7 +127,7 @@ class Expectations:
         if key not in self._known:
             paths = [shape.path for shape in shapes]
             doubts = list(dict.fromkeys(doubt for path in paths for doubt in path.doubts))
-            doubts += self._crowded(transfers, paths)
+            doubts += self._crowded(transfers, paths) + doubts_of_reads(transfers, paths)
             doubts += self._behind_writes(paths) if cell.report.is_first else []
             sharing = _Sharing(transfers, paths, cell.report, definition, size)
             self._known[key] = sharing.estimate(doubts)

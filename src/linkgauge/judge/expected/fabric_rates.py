@@ -3,10 +3,12 @@ and engine, NVLink-C2C and xGMI. docs/expect-formulas.md has the sources."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from linkgauge.model.hardware.wiring import LinkBundle, coding
-from linkgauge.model.transfer import Access
+from linkgauge.model.transfer import Access, Transfer
 
 from .link_rates import ExpectedPath, Unknown, Use, figure
 
@@ -52,6 +54,20 @@ def fabric_path(
     ))  # fmt: skip
     uses = (forth, back) if packets.back else (forth,)
     return ExpectedPath(uses, packets.doubts, packets.loose)
+
+
+def doubts_of_reads(transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
+    """Returns the reasons why copy engines that read one device together may get less than its
+    links carry. On fabrics whose protocol is published they get all of it; eight Zhenwu 810E give
+    all readers together what they give one."""
+    sources = Counter(
+        transfer.source.place
+        for transfer, path in zip(transfers, paths, strict=True)
+        if path.loose and transfer.engine.kind == "ce" and transfer.source.is_device
+        if transfer.source.place != transfer.engine.owner
+    )
+    several = max(sources.values(), default=0) > 1
+    return ["how much a device gives several copy engines at once is unknown"] if several else []
 
 
 def _packets(bundle: LinkBundle, access: Access, *, kernel: bool) -> _PacketCost:

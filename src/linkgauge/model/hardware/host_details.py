@@ -111,6 +111,22 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
             if distance == UNREACHABLE
         )
 
+    @property
+    def within(self) -> dict[tuple[int, int], str]:
+        """How sockets show that pairs of nodes are joined, where each socket has several nodes and
+        all distances are the same, as in a guest that is told none. Nodes are numbered socket by
+        socket. Those with the same place in two sockets may have a link of their own."""
+        nodes = sorted(self.distances)
+        each, rest = divmod(len(nodes), self.sockets or len(nodes) or 1)
+        if each < 2 or rest or len({far for row in self.distances.values() for far in row}) > 2:
+            return {}
+        ways = {0: "within", each: "between the same places of"}
+        return {
+            (a, b): ways.get(abs(at - to) if at // each != to // each else 0, "across")
+            for at, a in enumerate(nodes)
+            for to, b in enumerate(nodes)
+        }
+
 
 def stolen(before: HostDetails, after: HostDetails) -> float | None:
     """Returns the share of all CPUs' time that was stolen between two readings."""

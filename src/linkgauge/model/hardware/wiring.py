@@ -191,8 +191,10 @@ class Wiring:
             if not any(wire.kind == "internal" for wire in links):
                 yield from self._pcie(memory, host)
         yield from self._between_switches()
+        within = self._machine.known.host.within
         for one, other in combinations(self._nodes, 2):
-            grade = f"socket {self.distance(one, other)}"
+            ends = int(one.rpartition(":")[2]), int(other.rpartition(":")[2])
+            grade = f"socket {within.get(ends, self.distance(one, other))}"
             yield _wire(Part.link(one, other), one, other, "socket", grade=grade)
 
     def distance(self, one: str, other: str) -> int | None:

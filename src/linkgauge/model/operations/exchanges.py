@@ -1,4 +1,5 @@
-"""The flows of data between ranks that the algorithm of a collective causes, in phases.
+"""The ways to carry out a collective, and the flows of data between ranks that each way causes, in
+phases. Simulated machines and expectations both use them.
 
 The default algorithms are the simplest that move as few bytes as possible. They are a ring in the
 order of the ranks (P. Patarasu and X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of
@@ -15,14 +16,14 @@ architecture for accelerating shared-memory multiprocessor collectives, ISCA 202
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from .collective import Collective, no_hypercube
+from .collective import Collective, CollectiveName, no_hypercube
 
 Algorithm = Literal["ring", "tree", "nvls"]
 """An algorithm of a collective: rings, two trees, or reductions and multicasts in a switch (NVLink
@@ -31,6 +32,10 @@ Order = tuple[int, ...]
 """The order of ranks in a ring. Each rank sends to the next rank."""
 SWITCH = -1
 """The rank number that stands for the switch that joins all ranks."""
+_RINGS: tuple[CollectiveName, ...] = (
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"
+)  # fmt: skip
+"""The collectives that libraries carry out in several rings at once."""
 _SEARCHED = 16
 """The most ranks for which rings with separate links are searched."""
 _STEPS = 100_000
@@ -55,26 +60,48 @@ class Phase(msgspec.Struct, frozen=True):
     exchanges: tuple[Exchange, ...]
 
 
-def phases(
+class Way(NamedTuple):
+    """A way to carry out a collective. `orders` are the orders of the ranks in rings that run at
+    once; without any, there is one ring in the order of the ranks."""
+
+    algorithm: Algorithm = "ring"
+    orders: tuple[Order, ...] = ()
+
+
+def ways(
     work: Collective,
-    size: int,
     ranks: int,
-    algorithm: Algorithm = "ring",
-    rings: int | Sequence[Order] = 1,
-) -> tuple[Phase, ...]:
-    """Returns the phases of one call of `size` bytes, one after another; none for a single rank. If
-    the collective cannot run by `algorithm`, `rings` rings are used. Raises ValueError for a
+    links: Callable[[int, int], int],
+    reduces: Callable[[], bool],
+) -> Iterator[Way]:
+    """Yields the ways from which libraries choose the fastest: one ring, as many rings as have
+    separate links, and reductions in a switch. `links` returns the number of links that lead
+    directly from one rank to another. `reduces` says whether a switch joins all ranks and
+    reduces."""
+    yield Way()
+    if work.collective in _RINGS and ranks <= _SEARCHED:
+        numbers = range(ranks)
+        joined = tuple(tuple(links(a, b) if a != b else 0 for b in numbers) for a in numbers)
+        if orders := rings_over(joined):
+            yield Way("ring", orders)
+    if work.collective == "all_reduce" and reduces():
+        yield Way("nvls")
+
+
+def phases(work: Collective, size: int, ranks: int, way: Way = Way()) -> tuple[Phase, ...]:  # noqa: B008
+    """Returns the phases of one call of `size` bytes, one after another; none for a single rank. A
+    collective that cannot run by the way's algorithm takes its rings. Raises ValueError for a
     hypercube if the number of ranks is no power of two."""
     if ranks < 2:
         return ()
-    orders = ring_orders(ranks, rings) if isinstance(rings, int) else rings
+    orders = way.orders or ring_orders(ranks, 1)
     share = work.counts(size, ranks).count * work.number.bytes
     root = work.root or 0
-    match work.collective, algorithm:
+    match work.collective, way.algorithm:
         case "all_reduce", "tree":
             return (_two_trees(ranks, share),)
-        case (("all_reduce" | "all_gather" | "reduce_scatter"), "nvls"):
-            return (_in_switch(work, size, ranks),)
+        case "all_reduce", "nvls":
+            return (_in_switch(ranks, share),)
         case (("all_reduce" | "all_gather" | "reduce_scatter"), _):
             steps = ranks - 1 if work.collective != "all_reduce" else 2 * (ranks - 1)
             return (_rings(steps, orders, work.bytes_on_bus(size, ranks)),)
@@ -125,11 +152,8 @@ def ring_orders(ranks: int, rings: int) -> tuple[Order, ...]:
 @lru_cache(maxsize=64)
 def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order, ...]:
     """Returns as many rings as are found that use separate links, at most `most`. `links[a][b]` is
-    the number of links from rank a to rank b. The result is empty if no ring joins all ranks, or if
-    there are too many ranks."""
-    ranks, limit = len(links), min(map(sum, (*links, *zip(*links, strict=True))))
-    if ranks > _SEARCHED:
-        return ()
+    the number of links from rank a to rank b. The result is empty if no ring joins all ranks."""
+    limit = min(map(sum, (*links, *zip(*links, strict=True))))
     tried = (_apart(links, many) for many in range(min(limit, most or limit), 0, -1))
     return tuple(next((found for found in tried if found), ()))
 
@@ -211,15 +235,12 @@ def _root(low: int, high: int) -> int:
     return middle if middle % 2 or middle == low else middle - 1
 
 
-def _in_switch(work: Collective, size: int, ranks: int) -> Phase:
-    """Returns a phase in the switch. To reduce, the switch reads each share from all ranks and
-    gives the result to the share's rank. To spread, it sends each rank's data to all ranks."""
-    size = work.bytes_counted(size, ranks)
-    reduces, spreads = work.collective != "all_gather", work.collective != "reduce_scatter"
-    out = size * reduces + size / ranks * spreads
-    into = size * spreads + size / ranks * reduces
-    sent = [Exchange(rank, SWITCH, out) for rank in range(ranks)]
-    return Phase(reduces + spreads, (*sent, *(Exchange(SWITCH, n, into) for n in range(ranks))))
+def _in_switch(ranks: int, size: float) -> Phase:
+    """Returns a phase in the switch. It reads each share from all ranks, and gives the sum to all
+    ranks. A rank sends its data and its share of the sum, and receives as much."""
+    moved = size + size / ranks
+    sent = [Exchange(rank, SWITCH, moved) for rank in range(ranks)]
+    return Phase(2, (*sent, *(Exchange(SWITCH, rank, moved) for rank in range(ranks))))
 
 
 def _by_bits(ranks: int, share: float) -> Iterator[Phase]:

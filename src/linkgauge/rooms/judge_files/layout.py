@@ -10,6 +10,8 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any
 
+from msgspec.structs import replace
+
 from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.hardware.machine import UNNAMED
 from linkgauge.model.hardware.pcie import link_rate
@@ -37,9 +39,24 @@ class MachineLayout:
         self._unnamed = UNNAMED[0 if facts.joins else 1]  # those texts are of GPUs
         self._products = [product_of(gpu.model) for gpu in self._gpus]
         self._product = next(filter(None, self._products), None)
+        self._own_host = self._host_of_product()
         self._kinds: dict[str, Any] = {}
         self._links: list[dict[str, Any]] = []
         self._switches: list[dict[str, Any]] = []
+        self._has_switch = False
+
+    def _host_of_product(self) -> dict[str, Any]:
+        """Returns the properties of the CPU that a product comes with. Its accelerators then lie at
+        the nodes of these CPUs. Returns nothing if texts describe the host."""
+        product, facts = self._product, self._facts
+        if product is None or product.host is None or facts.nodes or facts.cpu_model:
+            return {}
+        each, cpus, memory, rate = product.host
+        if all(gpu.node is None for gpu in self._gpus):
+            self._gpus = tuple(replace(o, node=n // each) for n, o in enumerate(self._gpus))
+        self._by_sheet(product, f"host memory of {rate:g} GB/s")
+        node = {"cpus": cpus, "memory": str(memory * GIB), "rate": f"{rate} GB/s"}
+        return node | {"assumed": ["latency"]}
 
     def description(self) -> dict[str, Any]:
         named = [gpu.node for gpu in self._gpus if gpu.node is not None]
@@ -52,6 +69,8 @@ class MachineLayout:
             self._kinds["socket"] = {"kind": "socket", "rate": "60 GB/s", "assumed": True}
             pairs = [[f"host:{a}", f"host:{b}"] for a, b in combinations(range(nodes), 2)]
             self._links.append({"kind": "socket", "pairs": pairs})
+        reduces = self._product.nvls if self._product and self._has_switch else None
+        nvls = {"algorithm": "nvls", "reductions": reduces}
         return {
             "source": "; ".join(["texts", *dict.fromkeys(self._assumed)]),
             "host": self._host(nodes),
@@ -59,13 +78,13 @@ class MachineLayout:
             "switches": self._switches,
             "devices": [*map(self._device, self._gpus, self._products)],
             "links": self._links,
-        }
+        } | ({"collectives": nvls} if reduces else {})
 
     def _host(self, nodes: int) -> dict[str, Any]:
         known = self._facts
         each = [known.nodes.get(index, ToldNode()) for index in range(nodes)]
         host: dict[str, Any] = {
-            "nodes": [*map(_node, each)],
+            "nodes": [self._own_host or _node(one) for one in each],
             "cpu_model": known.cpu_model or "not told",
             "hostname": known.hostname or "unknown",
         }
@@ -219,6 +238,7 @@ class MachineLayout:
         most = self._link[2]
         if max(own.values()) > most or (usual == {"switch"} and {*counts.values()} == {most}):
             count = max(counts.values())
+            self._has_switch = True
             self._switches.append({"name": "nvswitch", "kind": "fabric", "model": "NVSwitch"})
             named = self._fabric(count)
             for place in sorted(own):

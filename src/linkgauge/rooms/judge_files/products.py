@@ -42,6 +42,8 @@ class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     c2c: float | None = None
     copies: float | None = None
     usual: str = ""
+    host: tuple[int, int, int, float] | None = None
+    nvls: float | None = None
     peers: str = "all"
     reach: tuple[float, float] = (1.0, 1.0)
     amd: bool = False

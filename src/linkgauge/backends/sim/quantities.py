@@ -1,0 +1,62 @@
+"""The quantities of a description: numbers with their units."""
+
+from __future__ import annotations
+
+import re
+
+from linkgauge.model.errors import InputError
+from linkgauge.model.units import parse_size
+
+_NUMBER = r"\s*([0-9]+(?:\.[0-9]+)?)\s*"
+_RATES = {"B/s": 1.0, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
+_WORK_RATES = {"GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15}
+_TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+class Size(int):
+    """A size in bytes. Prefixes are powers of two: `64G` is 64 × 2^30."""
+
+
+class Rate(float):
+    """A rate in bytes/s: `50 GB/s` is 50 × 10^9."""
+
+
+class WorkRate(float):
+    """A rate of floating-point operations per second: `67 TFLOP/s` is 67 × 10^12."""
+
+
+class Seconds(float):
+    """A time in seconds, written with a unit: `415 ns`."""
+
+
+class Fraction(float):
+    """A fraction, 0 or more: `0.5` or `50%`."""
+
+
+def quantity(kind: type, value: object) -> object:
+    """Reads a quantity with its unit. Raises ValueError."""
+    text = str(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"{kind.__name__.lower()} expected, found {text[:40]!r}")  # noqa: TRY004
+    if kind is Size:
+        try:
+            return Size(parse_size(text))
+        except InputError as error:
+            raise ValueError(str(error)) from error
+    if kind is Rate:
+        rate = Rate(_scaled(text, _RATES, "a rate such as 50 GB/s"))
+        if rate <= 0:
+            raise ValueError("a rate of 0 moves nothing")
+        return rate
+    if kind is WorkRate:
+        return WorkRate(_scaled(text, _WORK_RATES, "a rate such as 67 TFLOP/s"))
+    if kind is Seconds:
+        return Seconds(_scaled(text, _TIMES, "a time such as 415 ns"))
+    return Fraction(_scaled(text, {"": 1.0, "%": 0.01}, "a share such as 0.5 or 50%"))
+
+
+def _scaled(text: str, units: dict[str, float], expected: str) -> float:
+    match = re.fullmatch(_NUMBER + f"({'|'.join(units)})", text, re.ASCII)
+    if not match or len(text) > 40:
+        raise ValueError(f"{expected} expected, found {text[:40]!r}")
+    return float(match[1]) * units[match[2]]
