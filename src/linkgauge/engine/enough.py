@@ -31,9 +31,7 @@ def is_done(cell: CellResult, least: int, settings: Settings) -> bool:
     """Whether a merged cell needs no more visits. It may be precise enough, out of time, skipped or
     failed, or too noisy to become precise. `settings` are those of its class."""
     used, error = spent(cell), relative_error(cell.summary)
-    if cell.status != "pass" or settings.samples is not None or used >= settings.max_time:
-        return True
-    if any(isinstance(note, NotRevisited) for note in cell.notes):
+    if cell.status != "pass" or used >= settings.max_time or _is_complete(cell, least, settings):
         return True
     if len(cell.visits) < least or error is None or settings.precision == 0:
         return False
@@ -45,15 +43,21 @@ def is_done(cell: CellResult, least: int, settings: Settings) -> bool:
     return error <= settings.precision or (shows and needed > settings.max_time)
 
 
-def is_enough(cell: CellResult, settings: Settings) -> bool:
+def _is_complete(cell: CellResult, least: int, settings: Settings) -> bool:
+    """Whether a cell cannot be visited again, or has its fixed number of samples in its fixed
+    number of visits."""
+    if any(isinstance(note, NotRevisited) for note in cell.notes):
+        return True
+    return settings.samples is not None and len(cell.visits) >= least
+
+
+def is_enough(cell: CellResult, least: int, settings: Settings) -> bool:
     """Whether a merged cell needs no more visits although there is time: it failed, cannot be
     visited again, or is as precise as asked. `max_time` counts only for a cell without a
     precision."""
-    if cell.status != "pass" or settings.samples is not None:
+    if cell.status != "pass" or _is_complete(cell, least, settings):
         return True
-    if any(isinstance(note, NotRevisited) for note in cell.notes):
-        return True
-    if len(cell.visits) < VISITS:
+    if len(cell.visits) < least:
         return False
     if settings.precision == 0:
         return spent(cell) >= settings.max_time

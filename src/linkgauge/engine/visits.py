@@ -67,6 +67,8 @@ class Visits:
         self._members: defaultdict[Hashable, list[int]] = defaultdict(list)
         self._settings_of: dict[Hashable, Settings] = {}
         """The settings of the cells of each class."""
+        self._visits_of: dict[Hashable, int] = {}
+        """The visits of the cells of each class, if their number of samples is fixed."""
         self._keys = _keys_of(plan)
         self._class_of: list[Hashable] = [None] * sum(map(len, self._keys))
         self._taken: list[tuple[CellResult, ...]] = [()] * len(self._class_of)
@@ -75,10 +77,13 @@ class Visits:
         for number, sheet in enumerate(plan):
             for cell in sheet.cells:
                 key = self._keys[number][cell.place]
-                self._class_of[key] = kind = shared(class_of(sheet, cell))
+                self._class_of[key] = kind = shared(
+                    (class_of(sheet, cell), cell.reason is None)
+                )
                 self._members[kind].append(key)
                 if kind not in self._settings_of:
                     self._settings_of[kind] = settings.of(cell)
+                    self._visits_of[kind] = cell.repetitions
                 if cell.round is not None:
                     self._rounds[number, cell.round].append(key)
         self._spending = None if budget is None or not budget.order else self._ordered(budget)
@@ -333,10 +338,12 @@ class Visits:
         return replace(merged, stopped="budget", notes=notes)
 
     def _least(self, kind: Hashable) -> int:
-        """Returns the least number of visits of each picked cell of a class. If its number of
-        samples is fixed, one visit takes all samples."""
-        if self._settings_of[kind].samples is not None:
+        """Returns the least number of visits of each picked cell of a class. If the user fixed the
+        number of samples, one visit takes all samples."""
+        if self._settings.samples is not None:
             return 1
+        if self._settings_of[kind].samples is not None:
+            return self._visits_of[kind]
         return least_visits(len(self._members[kind])) if self._spending is None else VISITS
 
     def _merge(self, kind: Hashable) -> dict[int, CellResult]:
@@ -375,7 +382,11 @@ class Visits:
         found: set[int] = set()
         for kind in {self._class_of[key] for key, visits in enumerate(self._taken) if visits}:
             settings = self._settings_of[kind]
-            done = {key for key, one in self._merge(kind).items() if is_enough(one, settings)}
+            done = {
+                key
+                for key, one in self._merge(kind).items()
+                if is_enough(one, self._least_of(key), settings)
+            }
             found |= self._together(kind, done)
         return found
 

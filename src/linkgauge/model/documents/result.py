@@ -127,16 +127,15 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
 
 
 class Interval(msgspec.Struct, frozen=True, gc=False):
-    """How the interval `ci95` of a cell was computed. With the basis `visits`, it comes from the
-    variation between visits (rounds of samples), pooled over similar cells. Another run's figure
-    then falls into the interval with the probability `coverage`. With the basis `samples`, it comes
-    from a fixed number of samples alone, and describes these samples, but no other runs.
+    """The range `ci95` of a cell, into which another run's figure falls with the probability
+    `coverage`. It comes from the variation between repetitions (visits), pooled over similar cells,
+    and from what only a new process changes.
 
-    basis: The data that the interval was computed from.
-    coverage: The share of other runs' figures that fall into the interval, as measured for cells of
-        this kind; null if not measured.
-    degrees: Degrees of freedom; null for an interval from samples.
-    alike: The number of cells that were pooled; null for an interval from samples."""
+    basis: The data of the range. In files of earlier versions also `samples`, for an interval that
+        says nothing of other runs.
+    coverage: The share of other runs' figures that fall into the range.
+    degrees: The degrees of freedom of the variation between repetitions.
+    alike: The number of cells that were pooled."""
 
     basis: Literal["visits", "samples"]
     coverage: float | None = None
@@ -162,7 +161,8 @@ class CellResult(Cell, frozen=True, gc=False):
     visits: For each visit (round of samples), the number of samples after each start signal.
     seconds: Total time of sampling in seconds; null if it was not measured.
     summary: Statistics of the samples; null without samples.
-    interval: How the interval of the summary was computed; null without samples.
+    interval: How the range `ci95` of the summary was computed; null if neither this cell nor a
+        similar one was repeated.
     modes: The two groups that the samples fall into, the larger first; empty for one group.
     parts: The separate figures of concurrent transfers; empty for a single one.
     expected: The performance that the hardware should reach; null if unknown or not judged yet.
@@ -346,7 +346,9 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     lost: The rank whose loss ended the run; null for every other run.
     soak: The results over time of a soak (a repeated run), whose cells keep only some samples.
     earlier: The comparison with earlier runs of the machine; left out if there are no earlier runs.
-    tool: The other program that measured the run; left out if linkgauge measured it."""
+    tool: The other program that measured the run; left out if linkgauge measured it.
+    ranges: `anew` if its file has other ranges, of an earlier rule, and these were formed from its
+        samples by today's; left out if the file has the same."""
 
     schema: Literal["linkgauge.run/2"] = SCHEMA
     id: str
@@ -368,6 +370,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     soak: Soak | None = None
     earlier: Earlier | msgspec.UnsetType = msgspec.UNSET
     tool: ToolRun | msgspec.UnsetType = msgspec.UNSET
+    ranges: Literal["anew"] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def is_profiled(self) -> bool:

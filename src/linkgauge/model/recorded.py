@@ -1,0 +1,66 @@
+"""What recorded runs of healthy machines show of each kind of path: how much a new process changes,
+and how far off a single figure may be.
+
+The numbers are those of the runs in docs/recordings.md, which `tools/recordings` makes. They stand
+in for the machine's own runs, until there are enough of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from .transfer import Cell
+
+PathKind = Literal[
+    "latency", "host latency", "collectives", "products", "host memory", "host and device",
+    "between devices", "within a device",
+]  # fmt: skip
+"""A `host latency` is timed or begun by the host; any other latency by a device alone."""
+
+
+class RecordedKind(msgspec.Struct, frozen=True):
+    """What recorded runs show of a kind of path.
+
+    process: The relative standard deviation of what only a new process changes: of runs, less what
+        their repetitions explain. The median over the figures of the kind.
+    furthest: How far the furthest figure of a healthy run was from the median of its set, as a
+        fraction."""
+
+    process: float
+    furthest: float
+
+
+RECORDED: Mapping[PathKind, RecordedKind] = {
+    "latency": RecordedKind(0.0012, 0.01),
+    "host latency": RecordedKind(0.021, 0.16),
+    "collectives": RecordedKind(0.002, 0.36),
+    "products": RecordedKind(0.005, 0.02),
+    "host memory": RecordedKind(0.001, 0.01),
+    "host and device": RecordedKind(0.0002, 0.21),
+    "between devices": RecordedKind(0.0001, 0.001),
+    "within a device": RecordedKind(0.0007, 0.007),
+}
+
+
+def path_kind(cell: Cell) -> PathKind:
+    """Returns the kind of path of a cell."""
+    does = cell.does
+    if does.collective is not None:
+        return "collectives"
+    if cell.report.is_latency:
+        return "latency" if does.follows_pointers else "host latency"
+    if does.product is not None or not does.in_memory:
+        return "products"
+    places = {memory.place for each in cell.transfers for memory in each.memories}
+    devices = sum(place.is_device for place in places)
+    if not devices:
+        return "host memory"
+    if any(place.is_host for place in places):
+        return "host and device"
+    return "between devices" if devices > 1 else "within a device"
+
+
+def recorded_kind(cell: Cell) -> RecordedKind:
+    return RECORDED[path_kind(cell)]
