@@ -23,14 +23,16 @@ from statistics import fmean, median
 import msgspec
 
 from .student import critical
-from .summary import percentile
+from .summary import percentile, robust_deviation
 
 Repetitions = Sequence[Sequence[float]]
 """The samples of a cell, repetition by repetition. No repetition is empty."""
 COVERAGE = 0.95
-_UNLIKE, _NOISY = 2.0, 0.75
-"""A cell that varies this many times as much as the third quartile of similar cells is unlike them.
-From 1.5 to 3, and for the median, ranges hold about as many figures of recorded runs."""
+_UNLIKE, _NOISY = 3.0, 0.75
+"""A cell whose typical repetition is off by this many times the third quartile of similar cells is
+unlike them. For factors from 2 to 5, ranges hold as many figures of recorded runs."""
+_LEAST_TO_BE_UNLIKE = 3
+"""Of two repetitions, either may be the one that is far off."""
 _MEAN_ABSOLUTE = math.sqrt(math.pi / 2)
 """The standard deviation of normal values, by their mean absolute deviation."""
 _MEDIAN = math.pi / 2
@@ -57,16 +59,10 @@ def estimates(cells: Sequence[Repetitions], process: float = 0.0) -> list[Estima
     standard deviation of what only a new process changes."""
     medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
     known = [medians_of(tuple(map(tuple, cell))) for cell in cells]
-    deviations = [deviation_of(own) if len(own) > 1 else None for own in known]
-    pool = _pooled(
-        [(one, len(own) - 1) for one, own in zip(deviations, known, strict=True) if one is not None]
-    )
+    pool = _pooled([own for own in known if len(own) > 1])
     if pool is None:
         return [None] * len(cells)
-    return [
-        _estimate(len(own), one, pool, process) if own else None
-        for one, own in zip(deviations, known, strict=True)
-    ]
+    return [_estimate(own, pool, process) if own else None for own in known]
 
 
 class _Pool(msgspec.Struct, frozen=True):
@@ -78,24 +74,36 @@ class _Pool(msgspec.Struct, frozen=True):
     alike: int
 
 
-def _pooled(cells: Sequence[tuple[float, int]]) -> _Pool | None:
-    """Returns the pooled deviation of cells, given by deviation and degrees of freedom. One that
-    varies much more than the others makes it no larger than it would at the limit."""
+def _pooled(cells: Sequence[Sequence[float]]) -> _Pool | None:
+    """Returns the pooled deviation of cells that are like most others."""
     if not cells:
         return None
-    limit = _UNLIKE * percentile(sorted(one for one, _ in cells), _NOISY)
-    degrees = sum(count for _, count in cells)
-    deviation = sum(min(one, limit) * count for one, count in cells) / degrees
-    like = [count for one, count in cells if one <= limit]
-    return _Pool(deviation, limit, sum(like), len(like))
+    deviations = list(map(deviation_of, cells))
+    limit = _UNLIKE * percentile(sorted(deviations), _NOISY)
+    like = [
+        (one, len(cell) - 1)
+        for one, cell in zip(deviations, cells, strict=True)
+        if not _is_unlike(cell, limit)
+    ]
+    degrees = sum(count for _, count in like)
+    return _Pool(sum(one * count for one, count in like) / degrees, limit, degrees, len(like))
 
 
-def _estimate(count: int, own: float | None, pool: _Pool, process: float) -> Estimate:
-    is_unlike = own is not None and own > pool.limit
-    deviation, degrees = (own, count - 1) if is_unlike and own else (pool.deviation, pool.degrees)
-    error = math.hypot(deviation * math.sqrt(median_factor(count)), process)
-    reach = critical(1 - COVERAGE, degrees) * math.sqrt(2) * error
-    return Estimate(reach, degrees, 1 if is_unlike else pool.alike)
+def _is_unlike(cell: Sequence[float], limit: float) -> bool:
+    """Whether a cell always varies much. A single repetition that is far off is the tail of what
+    all similar cells show."""
+    if len(cell) < _LEAST_TO_BE_UNLIKE:
+        return False
+    middle = median(cell)
+    return robust_deviation(abs(one - middle) for one in cell) > limit
+
+
+def _estimate(cell: Sequence[float], pool: _Pool, process: float) -> Estimate:
+    deviation, degrees, alike = pool.deviation, pool.degrees, pool.alike
+    if _is_unlike(cell, pool.limit):
+        deviation, degrees, alike = deviation_of(cell), len(cell) - 1, 1
+    error = math.hypot(deviation * math.sqrt(median_factor(len(cell))), process)
+    return Estimate(critical(1 - COVERAGE, degrees) * math.sqrt(2) * error, degrees, alike)
 
 
 def _medians(cell: Repetitions) -> tuple[float, ...]:
