@@ -102,8 +102,11 @@ def _estimate(cell: Sequence[float], pool: _Pool, process: float) -> Estimate:
     deviation, degrees, alike = pool.deviation, pool.degrees, pool.alike
     if _is_unlike(cell, pool.limit):
         deviation, degrees, alike = deviation_of(cell), len(cell) - 1, 1
-    error = math.hypot(deviation * math.sqrt(median_factor(len(cell))), process)
-    return Estimate(critical(1 - COVERAGE, degrees) * math.sqrt(2) * error, degrees, alike)
+    part = math.sqrt(median_factor(len(cell)))
+    reach = critical(1 - COVERAGE, degrees) * math.sqrt(2) * math.hypot(deviation * part, process)
+    # However quiet similar cells are, a range is not below the cell's own standard error.
+    own = deviation_of(cell) * part if len(cell) > 1 else 0.0
+    return Estimate(max(reach, own), degrees, alike)
 
 
 def _medians(cell: Repetitions) -> tuple[float, ...]:
