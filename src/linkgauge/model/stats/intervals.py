@@ -102,11 +102,12 @@ def _estimate(cell: Sequence[float], pool: _Pool, process: float) -> Estimate:
     deviation, degrees, alike = pool.deviation, pool.degrees, pool.alike
     if _is_unlike(cell, pool.limit):
         deviation, degrees, alike = deviation_of(cell), len(cell) - 1, 1
-    part = math.sqrt(median_factor(len(cell)))
-    reach = critical(1 - COVERAGE, degrees) * math.sqrt(2) * math.hypot(deviation * part, process)
-    # However quiet similar cells are, a range is not below the cell's own standard error.
+    part = math.sqrt(2 * median_factor(len(cell)))
+    error = math.hypot(deviation * part, math.sqrt(2) * process)
+    # However quiet similar cells are, a range is not below what the cell's own repetitions show to
+    # be the standard error of the difference of two runs.
     own = deviation_of(cell) * part if len(cell) > 1 else 0.0
-    return Estimate(max(reach, own), degrees, alike)
+    return Estimate(max(critical(1 - COVERAGE, degrees) * error, own), degrees, alike)
 
 
 def _medians(cell: Repetitions) -> tuple[float, ...]:
