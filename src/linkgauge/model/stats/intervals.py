@@ -35,6 +35,8 @@ _LEAST_TO_BE_UNLIKE = 3
 """Of two repetitions, either may be the one that is far off."""
 _MEAN_ABSOLUTE = math.sqrt(math.pi / 2)
 """The standard deviation of normal values, by their mean absolute deviation."""
+_EFFICIENCY = 1 / (math.pi - 2)
+"""The part of the degrees of freedom that the mean absolute deviation uses, of normal values."""
 _MEDIAN = math.pi / 2
 """The variance of a normal sample's median for many samples, as a multiple of the variance of its
 mean."""
@@ -107,7 +109,11 @@ def _estimate(cell: Sequence[float], pool: _Pool, process: float) -> Estimate:
     # However quiet similar cells are, a range is not below what the cell's own repetitions show to
     # be the standard error of the difference of two runs.
     own = deviation_of(cell) * part if len(cell) > 1 else 0.0
-    return Estimate(max(critical(1 - COVERAGE, degrees) * error, own), degrees, alike)
+    return Estimate(max(_critical(degrees) * error, own), degrees, alike)
+
+
+def _critical(degrees: int) -> float:
+    return critical(1 - COVERAGE, _EFFICIENCY * degrees if degrees > 1 else degrees)
 
 
 def _medians(cell: Repetitions) -> tuple[float, ...]:
