@@ -20,6 +20,7 @@ from linkgauge.model.errors import NOT_TRIED
 from linkgauge.model.hardware.host_use import HostUse, host_use
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.load import Load
+from linkgauge.model.recorded import RECORDED, PathKind, path_kind
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import within
 from linkgauge.model.stats.spread import Spread
@@ -34,7 +35,7 @@ from .machine_state import ABSENT, Fact, facts_of, options_apart
 
 _LEAST_COVERAGE = 0.5
 _FEW = 6
-"""The degrees of freedom of an interval that does not report them."""
+"""The degrees of freedom of a variance that does not report them."""
 
 
 class CellFigure(CellId, frozen=True, kw_only=True):
@@ -43,8 +44,8 @@ class CellFigure(CellId, frozen=True, kw_only=True):
     figure. Another run's figure falls into the interval with the probability `coverage`; without
     `coverage`, the interval says nothing of other runs. `degrees` are the degrees of freedom of the
     interval. `slow_p95` and `slow_p99` are percentiles of the slow side. `devices` take part in the
-    cell. `host` is the part of the host on which the figure depends (null in older files). `bytes`
-    is the size that the figure is of, which several cells of a table may have of their own; null
+    cell. `host` is the part of the host on which the figure depends, and `path` the kind of its
+    path (null in older files, and of figures from the history). `bytes` is the size that the figure is of, which several cells of a table may have of their own; null
     for work without memory, and in older files. `tried` is false if the run ended before the
     cell's turn."""
 
@@ -64,15 +65,17 @@ class CellFigure(CellId, frozen=True, kw_only=True):
     load: Load | None = None
     devices: tuple[str, ...] = ()
     host: HostUse = "cpus"
+    path: PathKind | None = None
     tried: bool = True
 
     @property
     def within(self) -> Spread | None:
-        """Returns the variance of the figure between runs, from the figure's interval. Returns None
-        if the interval says nothing of other runs."""
+        """Returns the variance of the figure between runs, from the figure's range. A figure
+        without a range is assumed to vary as much as any figure of its kind in recorded runs.
+        Returns None if its kind is unknown, too."""
         low, high = self.low, self.high
         if low is None or high is None or self.coverage is None or not 0 < low <= high:
-            return None
+            return None if self.path is None else Spread(RECORDED[self.path].runs ** 2, _FEW)
         coverage = max(self.coverage, _LEAST_COVERAGE)
         return within(low, high, coverage, self.degrees or _FEW)
 
@@ -141,6 +144,7 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
         load=cell.load,
         devices=tuple(str(place) for place in cell.places if place.is_device),
         host=host_use(cell, machine),
+        path=None if machine.simulated else path_kind(cell),  # nobody disturbs a simulated host
         tried=cell.kind not in NOT_TRIED,
     )
 

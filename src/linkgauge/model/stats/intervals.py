@@ -33,6 +33,9 @@ _UNLIKE, _NOISY = 3.0, 0.75
 unlike them. For factors from 2 to 5, ranges hold as many figures of recorded runs."""
 _LEAST_TO_BE_UNLIKE = 3
 """Of two repetitions, either may be the one that is far off."""
+_MANY, _FAR = 6, 3.0
+"""The fewest repetitions whose median one of them hardly moves, and the deviations from which on it
+is far off."""
 _MEAN_ABSOLUTE = math.sqrt(math.pi / 2)
 """The standard deviation of normal values, by their mean absolute deviation."""
 _EFFICIENCY = 1 / (math.pi - 2)
@@ -117,10 +120,21 @@ def _critical(degrees: int) -> float:
 
 
 def _medians(cell: Repetitions) -> tuple[float, ...]:
-    """Returns the logarithms of the medians of repetitions; none if a sample is not positive."""
+    """Returns the logarithms of the medians of repetitions; none if a sample is not positive. Of
+    many repetitions, a single one that is far off moves the median as far as the next one would,
+    and counts as that."""
     if not cell or min(map(min, cell)) <= 0:
         return ()
-    return tuple(math.log(median(samples)) for samples in cell)
+    logs = [math.log(median(samples)) for samples in cell]
+    if len(logs) < _MANY:
+        return tuple(logs)
+    middle = median(logs)
+    *_, next_farthest, farthest = sorted(abs(one - middle) for one in logs)
+    most = _FAR * robust_deviation(abs(one - middle) for one in logs)
+    if not next_farthest <= most < farthest:
+        return tuple(logs)
+    low, high = middle - next_farthest, middle + next_farthest
+    return tuple(min(max(one, low), high) for one in logs)
 
 
 def deviation_of(values: Sequence[float]) -> float:
