@@ -23,7 +23,7 @@ from linkgauge.model.load import joined as joined_loads
 from linkgauge.model.notes import Imprecise, NotRevisited
 from linkgauge.model.settings import VISIT_SECONDS, Settings
 from linkgauge.model.recorded import recorded_kind
-from linkgauge.model.stats.intervals import COVERAGE, Estimate, Repetitions, estimates
+from linkgauge.model.stats.intervals import COVERAGE, Estimate, Repetitions, estimates, may_lead
 from linkgauge.model.stats.modes import cut, groups, split
 from linkgauge.model.stats.summary import Summary, relative_error, summarize
 from linkgauge.model.transfer import Report
@@ -195,9 +195,12 @@ def with_ranges(cells: Sequence[CellResult], settings: Settings) -> list[CellRes
 
 def _ranges(cell: CellResult, found: _Estimates) -> dict[str, Any]:
     """Returns the fields of a cell that say where another run's figure lies. If samples fall into
-    two groups, another run may show either."""
+    two groups, another run may show either, unless one is rare."""
     known, parts = found
-    levels = [mode.median for mode in cell.modes]
+    gates = sum(mode.gates for mode in cell.modes)
+    levels = [
+        mode.median for mode in cell.modes if may_lead(mode.gates / gates, len(cell.visits))
+    ]
     return {
         "summary": _ranged(cell.summary, known, levels),
         "interval": None if known is None else Interval("visits", COVERAGE, known.degrees, known.alike),

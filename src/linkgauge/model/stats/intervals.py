@@ -137,6 +137,14 @@ def _medians(cell: Repetitions) -> tuple[float, ...]:
     return tuple(min(max(one, low), high) for one in logs)
 
 
+def may_lead(share: float, repetitions: int) -> bool:
+    """Whether the smaller of two groups of samples, of this share, may be the larger in another run.
+    Each repetition shows either group, so their numbers are binomial."""
+    n = repetitions
+    ways = (math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n // 2 + 1, n + 1))
+    return sum(ways) > (1 - COVERAGE) / 2
+
+
 def deviation_of(values: Sequence[float]) -> float:
     """Returns the standard deviation of two or more values, by their mean absolute deviation."""
     mean, count = fmean(values), len(values)
