@@ -77,9 +77,7 @@ class Visits:
         for number, sheet in enumerate(plan):
             for cell in sheet.cells:
                 key = self._keys[number][cell.place]
-                self._class_of[key] = kind = shared(
-                    (class_of(sheet, cell), cell.reason is None)
-                )
+                self._class_of[key] = kind = shared((class_of(sheet, cell), cell.reason is None))
                 self._members[kind].append(key)
                 if kind not in self._settings_of:
                     self._settings_of[kind] = settings.of(cell)

@@ -21,8 +21,8 @@ from linkgauge.model.documents.result import (
 )
 from linkgauge.model.load import joined as joined_loads
 from linkgauge.model.notes import Imprecise, NotRevisited
-from linkgauge.model.settings import VISIT_SECONDS, Settings
 from linkgauge.model.recorded import recorded_kind
+from linkgauge.model.settings import VISIT_SECONDS, Settings
 from linkgauge.model.stats.intervals import COVERAGE, Estimate, Repetitions, estimates, may_lead
 from linkgauge.model.stats.modes import cut, groups, split
 from linkgauge.model.stats.summary import Summary, relative_error, summarize
@@ -198,12 +198,10 @@ def _ranges(cell: CellResult, found: _Estimates) -> dict[str, Any]:
     two groups, another run may show either, unless one is rare."""
     known, parts = found
     gates = sum(mode.gates for mode in cell.modes)
-    levels = [
-        mode.median for mode in cell.modes if may_lead(mode.gates / gates, len(cell.visits))
-    ]
+    levels = [mode.median for mode in cell.modes if may_lead(mode.gates / gates, len(cell.visits))]
     return {
         "summary": _ranged(cell.summary, known, levels),
-        "interval": None if known is None else Interval("visits", COVERAGE, known.degrees, known.alike),
+        "interval": known and Interval("visits", COVERAGE, known.degrees, known.alike),
         "parts": tuple(
             replace(part, summary=_ranged(part.summary, one, ()))
             for part, one in zip(cell.parts, parts, strict=False)

@@ -38,6 +38,9 @@ Verdict = Literal[
 FAILURES: tuple[Verdict, ...] = ("regression", "missing", "worse status")
 _UNSEEN = 0.05
 """The probability that a large loss is missed, from which on a comparison is blind."""
+UNDECIDED: tuple[Verdict, ...] = (
+    "inconclusive", "measure again", "blind", "far off", "not enough", "not compared",
+)  # fmt: skip
 SUSPECT = 0.05
 """A cell is measured again if its loss has a one-sided p below this, unadjusted."""
 

@@ -45,9 +45,9 @@ class CellFigure(CellId, frozen=True, kw_only=True):
     `coverage`, the interval says nothing of other runs. `degrees` are the degrees of freedom of the
     interval. `slow_p95` and `slow_p99` are percentiles of the slow side. `devices` take part in the
     cell. `host` is the part of the host on which the figure depends, and `path` the kind of its
-    path (null in older files, and of figures from the history). `bytes` is the size that the figure is of, which several cells of a table may have of their own; null
-    for work without memory, and in older files. `tried` is false if the run ended before the
-    cell's turn."""
+    path (null in older files, and of figures from the history). `bytes` is the size that the figure
+    is of, which several cells of a table may have of their own; null for work without memory, and
+    in older files. `tried` is false if the run ended before the cell's turn."""
 
     unit: str
     better: Better
@@ -84,7 +84,7 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     """A run in the form that comparisons use. `again` means that the run measured only cells that
     another run left in doubt. `facts` are facts about its machine, as texts by name. `busy` has the
     ids of other processes that were seen to use each accelerator. `ended` is false if the run was
-    interrupted."""
+    interrupted. `anew` is whether its ranges are not those of its file."""
 
     id: str
     label: str
@@ -97,6 +97,7 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     again: bool = False
     busy: dict[str, tuple[int, ...]] = {}
     ended: bool = True
+    anew: bool = False
 
     @property
     def name(self) -> str:
@@ -117,6 +118,7 @@ def figures_of(run: Run, *, again: bool = False) -> RunFigures:
         again=again,
         busy=at_work(run.machine.inventory, run.after, run.results),
         ended=run.finished is not None,
+        anew=run.ranges == "anew",
     )
 
 

@@ -158,7 +158,9 @@ class RunComparison(BriefRepr, msgspec.Struct, frozen=True):
     history: The number of other runs that showed how much runs vary.
     compared: The number of cells with figures on both sides, for each side but the first.
     simulated: Whether any of the runs was measured on a simulated machine.
-    changed: The groups of cells that changed, at most ten for each side, the largest first."""
+    changed: The groups of cells that changed, at most ten for each side, the largest first.
+    anew: The number of runs whose ranges were formed anew from their samples, because their files
+        have others."""
 
     sides: tuple[SideName, ...]
     cells: tuple[RunCell, ...]
@@ -169,6 +171,7 @@ class RunComparison(BriefRepr, msgspec.Struct, frozen=True):
     compared: tuple[int, ...]
     simulated: bool = False
     changed: tuple[Changed, ...] = ()
+    anew: int = 0
 
 
 def compare_runs(given: Sides, aim: Aim) -> RunComparison:
@@ -211,6 +214,7 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
         compared=tuple(known["figure"].counts),
         simulated=any(run.simulated for side in given.runs for run in side),
         changed=tuple(_changed(given.names, cells, list(table.values()))),
+        anew=sum(run.anew for side in given.runs for run in side),
     )
 
 

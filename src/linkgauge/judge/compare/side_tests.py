@@ -139,8 +139,8 @@ def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Test
 
 
 class CellLogs(NamedTuple):
-    """One statistic of a cell in all runs, by side and by set of the history. `within` has, for each side, the variance of a run that
-    the ranges of its runs imply; None if it is unknown."""
+    """One statistic of a cell in all runs, by side and by set of the history. `within` has, for
+    each side, the variance of a run that the ranges of its runs imply; None if it is unknown."""
 
     kind: SheetId
     within: Sequence[Spread | None]

@@ -34,6 +34,9 @@ _MORE = "show -v"
 _NUMBER = re.compile(r"[0-9]+")
 
 
+ANEW = "formed anew from the samples, by today's rule: the file has others"
+
+
 class Noted(NamedTuple):
     """A sentence of a note, and the number of cells with the note. The number is None for a note on
     the machine or the request."""
@@ -88,6 +91,8 @@ def _shared(run: Run) -> Iterator[Noted]:
     if (crowd := run.machine.crowd) is not None:
         cpus = "1 CPU" if crowd.cpus == 1 else f"{crowd.cpus} CPUs"
         yield Noted(f"{crowd.ranks} ranks share {cpus} of {crowd.host}: they wait for each other")
+    if run.ranges == "anew":
+        yield Noted(f"ranges are {ANEW}")
 
 
 def _subject(note: Note) -> Note:
