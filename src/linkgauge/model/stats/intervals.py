@@ -138,7 +138,8 @@ def _medians(cell: Repetitions) -> tuple[float, ...]:
 
 
 def may_lead(share: float, repetitions: int) -> bool:
-    """Whether a group with this share of the samples may be the larger one in another run. Each repetition shows either group, so their numbers are binomial."""
+    """Whether a group with this share of the samples may be the larger one in another run. Each
+    repetition shows either group, so their numbers are binomial."""
     n = repetitions
     ways = (math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n // 2 + 1, n + 1))
     return sum(ways) > (1 - COVERAGE) / 2

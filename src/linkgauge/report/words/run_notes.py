@@ -91,8 +91,6 @@ def _shared(run: Run) -> Iterator[Noted]:
     if (crowd := run.machine.crowd) is not None:
         cpus = "1 CPU" if crowd.cpus == 1 else f"{crowd.cpus} CPUs"
         yield Noted(f"{crowd.ranks} ranks share {cpus} of {crowd.host}: they wait for each other")
-    if run.ranges == "anew":
-        yield Noted(f"ranges are {ANEW}")
 
 
 def _subject(note: Note) -> Note:
@@ -108,8 +106,10 @@ def _sentence_of_all(notes: Sequence[Note]) -> str:
 
 
 def deciding_lines(run: Run) -> Iterator[Line]:
-    """Yields the notes on a simulated machine that decide what its figures say: what is assumed of
-    it, and each fault that had no effect."""
+    """Yields the notes that decide what figures say: that their ranges are not those of the file,
+    and of a simulated machine what is assumed of it, and each fault that had no effect."""
+    if run.ranges == "anew":
+        yield Noted(f"ranges are {ANEW}").line()
     if not run.simulated:
         return
     if assumed := run.machine.known.assumed:

@@ -45,10 +45,8 @@ def why(one: GateCell) -> str:
             return f"{_lost(one)}; the machine was not the same: {_disturbed(one.disturbance)}"
         case "measure again" | "far off":
             return f"{_lost(one)}; {_single(one)}"
-        case "blind" if one.largest is not None:
-            return f"{_lost(one)}; {may_have_lost(one.largest, one.cell.better)}"
         case "blind":
-            return "one run on each side does not show how much runs vary: give several"
+            return _blind(one)
         case "not enough":
             return f"{_lost(one)}; {lacking(one.cell.changes[0], one.cell.better)}"
     return _lost(one)
@@ -62,6 +60,12 @@ def _lost(one: GateCell) -> str:
     figures = f"{_digits(one.baseline.figure, one)} → {_figure(one.current.figure, one)}"
     moved = difference(change.ratio, one.cell.better)
     return f"{moved}: {figures} (p {p_value(change.holm)})"
+
+
+def _blind(one: GateCell) -> str:
+    if one.largest is None:
+        return "one run on each side does not show how much runs vary: give several"
+    return f"{_lost(one)}; {may_have_lost(one.largest, one.cell.better)}"
 
 
 def _single(one: GateCell) -> str:
@@ -214,7 +218,8 @@ def gate_junit(gate: GateDocument) -> str:
 def gate_annotations(gate: GateDocument) -> Iterator[str]:
     """Yields a gate's verdict as GitHub's workflow commands. Each failure is an error, each cell
     that is inconclusive, to be measured again or far off a warning. All blind cells share one
-    warning. Source: docs.github.com, Workflow commands for GitHub Actions, setting an error message."""
+    warning. Source: docs.github.com, Workflow commands for GitHub Actions, setting an error
+    message."""
     for one in gate.of(*FAILURES, "inconclusive", "measure again", "far off"):
         level = "error" if one.verdict in FAILURES else "warning"
         yield _annotation(level, one.verdict, f"{one.cell.name}: {why(one)}")
