@@ -163,7 +163,11 @@ _Estimates = tuple[Estimate | None, Sequence[Estimate | None]]
 
 def _estimated(cells: Sequence[CellResult], settings: Settings) -> Iterator[_Estimates]:
     """Yields the estimates for similar cells. Each part is pooled with the same part of the other
-    cells. A simulated machine has no processes that differ."""
+    cells. A simulated machine has no processes that differ. If the user fixed the number of
+    samples, only those cells are repeated that look low, and say nothing of the others."""
+    if settings.samples is not None and any(len(cell.visits) == 1 for cell in cells):
+        yield from ((None, [None] * len(cell.parts)) for cell in cells)
+        return
     process = 0.0
     if cells and settings.simulation is None:
         process = recorded_kind(cells[0]).process
