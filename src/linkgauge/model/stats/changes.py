@@ -30,8 +30,8 @@ Basis = Literal["runs", "within"]
 """The basis on which a difference is judged: the variation between runs, or the intervals of single
 runs."""
 POWER = 0.9
-"""The probability with which a loss is found. A proven loss counts if its interval reaches the least
-loss, which that of a true loss of this size does in 97.5 of 100 cases."""
+"""The probability with which a loss is found. A proven loss counts if its interval reaches the
+least loss, which that of a true loss of this size does in 97.5 of 100 cases."""
 MOST_RUNS = 100
 """The most runs that a comparison asks for, because the machine drifts during more."""
 FEW = 2
