@@ -8,7 +8,7 @@ The model: log figure = level + process + the median of k repetitions. The varia
 is pooled over similar cells, because a cell has few. What only a new process, new buffers of it or
 another day changes is the same in all repetitions of a run, so that no run can show it; it is given
 (`recorded`). Two runs differ by twice the variance of one. Student's t accounts for the few
-repetitions. docs/variation.md derives this, and has the evidence.
+repetitions. docs/intervals.md derives this, and has the evidence.
 
 Repetitions have heavy tails. The pooled deviation is therefore a mean of absolute deviations (R.
 Geary, Biometrika 27, 1935), and a cell that varies much more than similar ones counts by itself."""
