@@ -292,12 +292,9 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
 BEST_OF = 5
 """Samples of a cell that reports the best."""
 OVERLAP_SAMPLES = 11
-"""The samples of a cell that reports a hidden share: a share near 0 has no relative precision that
-more samples could reach."""
+"""The samples of a cell that reports a hidden share, which near 0 has no relative precision."""
 PRODUCT_SAMPLES, HOST_PRODUCT_SAMPLES = 17, 7
 """The samples of a repetition of products on a device (two products each), and on the host."""
-PRODUCT_REPETITIONS = 3
-"""The repetitions of products, which show how products vary between moments."""
 
 
 class Cell(Placed, frozen=True, gc=False, kw_only=True):
@@ -331,11 +328,6 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
             return None
         on_device = any(transfer.engine.owner.is_device for transfer in self.transfers)
         return PRODUCT_SAMPLES if on_device else HOST_PRODUCT_SAMPLES
-
-    @property
-    def repetitions(self) -> int:
-        """The number of repetitions of a cell that fixes the number of samples."""
-        return 1 if self.does.product is None else PRODUCT_REPETITIONS
 
     def counted(self, size: int) -> list[int]:
         """Returns the bytes of one loop that count for the figures, for each transfer. Payload

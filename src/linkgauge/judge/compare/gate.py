@@ -19,7 +19,7 @@ from linkgauge.model.stats.student import critical
 from linkgauge.model.units import Better, count_of, percent
 
 from .disturbance import Disturbance, undisturbed
-from .likeness import Runs
+from .likeness import Runs, as_recorded
 from .run_comparison import (
     RANK,
     CellChange,
@@ -121,7 +121,8 @@ def hold(
     if not force:
         baseline, current, disturbed = undisturbed(baseline, current)
     names = ["baseline", "current"]
-    comparison = compare_runs(Sides(names, [baseline, current], history), aim)
+    sides = [list(map(as_recorded, side)) for side in (baseline, current)]
+    comparison = compare_runs(Sides(names, sides, history), aim)
     asked = _Asked(baseline, current)
     cells = tuple(
         _judged(cell, disturbed.get(cell.key), aim, asked)

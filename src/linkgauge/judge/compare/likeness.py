@@ -5,6 +5,7 @@ Drivers, firmware and kernels may differ, because a comparison is to find their 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -23,7 +24,9 @@ from linkgauge.model.load import Load
 from linkgauge.model.recorded import RECORDED, PathKind, path_kind
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import within
+from linkgauge.model.stats.intervals import COVERAGE
 from linkgauge.model.stats.spread import Spread
+from linkgauge.model.stats.student import critical
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.units import Better, format_size
 
@@ -70,14 +73,27 @@ class CellFigure(CellId, frozen=True, kw_only=True):
 
     @property
     def within(self) -> Spread | None:
-        """Returns the variance of the figure between runs, from the figure's range. A figure
-        without a range is assumed to vary as much as any figure of its kind in recorded runs.
-        Returns None if its kind is unknown, too."""
+        """Returns the variance of the figure between runs, from the figure's range. Returns None if
+        the range says nothing of other runs."""
         low, high = self.low, self.high
         if low is None or high is None or self.coverage is None or not 0 < low <= high:
-            return None if self.path is None else Spread(RECORDED[self.path].runs ** 2, _FEW)
+            return None
         coverage = max(self.coverage, _LEAST_COVERAGE)
         return within(low, high, coverage, self.degrees or _FEW)
+
+
+def as_recorded(run: RunFigures) -> RunFigures:
+    """Returns the run with ranges for figures without one. Such a figure is assumed to vary as much
+    as any figure of its kind of path in recorded runs."""
+    return replace(run, cells=tuple(map(_as_recorded, run.cells)))
+
+
+def _as_recorded(cell: CellFigure) -> CellFigure:
+    if cell.path is None or cell.figure is None or cell.within is not None:
+        return cell
+    reach = critical(1 - COVERAGE, _FEW) * math.sqrt(2) * RECORDED[cell.path].runs
+    low, high = cell.figure * math.exp(-reach), cell.figure * math.exp(reach)
+    return replace(cell, low=low, high=high, coverage=COVERAGE, degrees=_FEW)
 
 
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):

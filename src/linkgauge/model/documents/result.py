@@ -127,9 +127,8 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
 
 
 class Interval(msgspec.Struct, frozen=True, gc=False):
-    """The range `ci95` of a cell, into which another run's figure falls with the probability
-    `coverage`. It comes from the variation between repetitions (visits), pooled over similar cells,
-    and from what only a new process changes.
+    """The range `ci95` of a cell, from the variation between repetitions (visits), pooled over
+    similar cells, and from what only a new process changes.
 
     basis: The data of the range. In files of earlier versions also `samples`, for an interval that
         says nothing of other runs.
@@ -161,8 +160,7 @@ class CellResult(Cell, frozen=True, gc=False):
     visits: For each visit (round of samples), the number of samples after each start signal.
     seconds: Total time of sampling in seconds; null if it was not measured.
     summary: Statistics of the samples; null without samples.
-    interval: How the range `ci95` of the summary was computed; null if neither this cell nor a
-        similar one was repeated.
+    interval: How `ci95` of the summary was computed; null if no similar cell was repeated.
     modes: The two groups that the samples fall into, the larger first; empty for one group.
     parts: The separate figures of concurrent transfers; empty for a single one.
     expected: The performance that the hardware should reach; null if unknown or not judged yet.
@@ -347,8 +345,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     soak: The results over time of a soak (a repeated run), whose cells keep only some samples.
     earlier: The comparison with earlier runs of the machine; left out if there are no earlier runs.
     tool: The other program that measured the run; left out if linkgauge measured it.
-    ranges: `anew` if its file has other ranges, of an earlier rule, and these were formed from its
-        samples by today's; left out if the file has the same."""
+    ranges: `anew` if its file has other ranges, of an earlier rule; else left out."""
 
     schema: Literal["linkgauge.run/2"] = SCHEMA
     id: str
