@@ -114,7 +114,9 @@ def test_left_is_what_has_no_record():
     assert columns(MeasuredVisit(0, cell("1", "error", "lost"))) == [["0"], []]
     second = [["0"], []]  # the other was skipped, and is not visited again
     assert columns(*RECORDS[1:]) == second
-    assert columns(*RECORDS[1:], *[RECORDS[1]] * 5) == [[], []]
+    # Copies by host threads vary from process to process by more than the precision: after seven
+    # visits, more would not help.
+    assert columns(*RECORDS[1:], *[RECORDS[1]] * 6) == [[], []]
 
 
 def test_a_journal_never_overwrites(path):

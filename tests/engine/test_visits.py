@@ -127,7 +127,22 @@ def test_a_cell_whose_samples_are_counted_is_visited_once_whatever_the_others_ta
                 visits.add(number, replace(visited(cell, *samples), report=cell.report))
     assert order.count("1") == 1 < order.count("2")
     (done,) = visits.cells(0)
-    assert (done.stopped, done.headline, done.interval.basis) == ("samples", 2.0, "samples")
+    assert (done.stopped, done.headline, done.interval) == ("samples", 2.0, None)
+
+
+def test_products_are_measured_in_three_repetitions():
+    """So their range counts what varies between moments."""
+    product = replace(planned("1"), operation="matmul-fp32", report=Report.RATE)
+    visits = Visits((sheet(product),), SETTINGS)
+    while any(left := visits.left()):
+        for cell in left[0]:
+            visits.add(0, replace(visited(cell, 1.0, 1.1), operation=cell.operation))
+    (done,) = visits.cells(0)
+    assert (done.stopped, len(done.visits), done.interval.degrees) == ("samples", 3, 2)
+    fixed = Visits((sheet(product),), replace(SETTINGS, samples=5))
+    (cell,) = fixed.left()[0]
+    fixed.add(0, visited(cell, *[1.0] * 5))
+    assert not any(fixed.left())
 
 
 @pytest.mark.parametrize(("status", "visits"), [("pass", 3), ("error", 1)])

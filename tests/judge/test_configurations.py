@@ -75,7 +75,8 @@ def test_without_intervals_nothing_is_proven(compare):
     def bare(run):
         (sheet,) = run.results
         summary = msgspec.structs.replace(sheet.cells[0].summary, ci95=None)
-        cells = (msgspec.structs.replace(sheet.cells[0], summary=summary),)
+        # Of a file that records no repetitions.
+        cells = (msgspec.structs.replace(sheet.cells[0], summary=summary, visits=()),)
         return msgspec.structs.replace(run, results=(msgspec.structs.replace(sheet, cells=cells),))
 
     found = compare(*map(bare, triads(1.0)), *map(bare, triads(0.5, label="b", seed=1)))
@@ -90,7 +91,9 @@ def test_without_intervals_nothing_is_proven(compare):
         ((1.0, 1.05, 0.95), (1.02, 0.97), False),
         ((1.0, 1.01, 0.99), (0.7, 0.71), True),
         # One degree of freedom would make every interval nine deviations wide.
-        ((1.0, 1.004), (0.9,), True),
+        # By host threads, runs vary by 7 % more than their repetitions show.
+        ((1.0, 1.004), (0.7,), True),
+        ((1.0, 1.004), (0.9,), False),
     ],
 )
 def test_runs_that_vary_widen_the_interval_of_all_alike_labels(first, second, proven, compare):

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from configurations_kit import cell, result
 from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.history import EarlierRun, Figure, SeriesId
+from linkgauge.model.notation import parse_transfers
 from linkgauge.rooms.watch.degradation import Degradation, WatchedCell
 from linkgauge.rooms.watch.events import Degraded, Recovered
 
@@ -97,3 +98,30 @@ def test_the_history_tells_what_is_usual_at_its_best(history, now):
     follow.learn(earlier(*history), BETTER)
     event = follow.observe(seen(now, now), 0.0, "now")
     assert event.usual == pytest.approx(100.2, rel=0.01)
+
+
+def probed(text, loss, seed, probes=8):
+    """Whether a loss is reported within so many probes, at noise of 0.3 %, after as many."""
+    dice, follow = random.Random(seed), Degradation()
+    transfers = parse_transfers(text)
+    events = [
+        follow.observe(
+            seen(100.0 * (1 - loss * (n >= probes)) * (1 + dice.gauss(0, 0.003)),
+                 transfers=transfers), float(n), "now",
+        )
+        for n in range(2 * probes)
+    ]  # fmt: skip
+    return [n for n, event in enumerate(events) if event is not None]
+
+
+BETWEEN, TO_HOST = "cuda:0 -> cuda:1 by ce", "cuda:0 -> host:0 by ce"
+
+
+def test_five_percent_between_devices_are_found_within_eight_probes():
+    assert all(probed(BETWEEN, 0.05, seed) for seed in range(50))
+    assert not any(probed(BETWEEN, 0.0, seed, 100) for seed in range(50))
+
+
+def test_where_healthy_figures_are_far_off_a_loss_is_larger():
+    assert not any(probed(TO_HOST, 0.05, seed) for seed in range(20))
+    assert all(probed(TO_HOST, 0.15, seed) for seed in range(20))

@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from gate_kit import AIM
-from linkgauge.judge.compare.gate import hold
+from linkgauge.judge.compare.gate import hold, suspects
 from linkgauge.judge.compare.likeness import figures_of
 from linkgauge.model.stats.summary import summarize
-from recorded_kit import HEALTHY, recorded_run
+from recorded_kit import HEALTHY, OF_ONE, recorded_of_one, recorded_run
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 LOST = "device_to_device_memcpy_read_ce", "0", "1"
@@ -73,3 +73,63 @@ def test_a_copy_from_the_host_at_half_its_bandwidth_never_passes():
         hold([figures(a)], [scaled(b, 0.5, place)], [], AIM).code for a, b in pairwise(HEALTHY)
     ]
     assert set(codes) <= {1, 3}
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 9])
+def test_no_healthy_run_fails_however_many_runs_the_baseline_has(count):
+    for last in range(len(HEALTHY))[:: 1 if FULL else 3]:
+        order = [*HEALTHY[last:], *HEALTHY[:last]]
+        gate = hold([figures(name) for name in order[1 : count + 1]], [figures(order[0])], [], AIM)
+        assert gate.code == 0, (order[0], gate.of("regression", "measure again", "blind"))
+
+
+@cache
+def of_one(name):
+    return figures_of(recorded_of_one(name))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_nor_does_one_whose_latencies_vary_much(count):
+    for last in range(len(OF_ONE)):
+        order = [*OF_ONE[last:], *OF_ONE[:last]]
+        gate = hold([of_one(name) for name in order[1 : count + 1]], [of_one(order[0])], [], AIM)
+        assert gate.code != 1, (order[0], gate.of("regression"))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+def test_more_runs_of_a_baseline_find_no_less(count):
+    baseline = [figures(name) for name in HEALTHY[:count]]
+    (lost,) = hold(baseline, [scaled(HEALTHY[8], 0.95)], [], AIM).of("regression")
+    assert (lost.cell.benchmark, lost.cell.row, lost.cell.column) == LOST
+
+
+def test_a_figure_of_a_single_run_that_is_far_off_must_come_again():
+    """Copies that cross to the host are, in healthy runs, up to a fifth off."""
+    place = "host_to_device_memcpy_ce", "0", "0"
+    baseline = [of_one(name) for name in OF_ONE[:3]]
+
+    def one_at(factor, name):
+        run = of_one(name)
+        cells = tuple(
+            replace(cell, **{of: factor * getattr(cell, of) for of in ("figure", "low", "high")})
+            if (cell.benchmark, cell.row, cell.column) == place
+            else cell
+            for cell in run.cells
+        )
+        return replace(run, cells=cells)
+
+    def verdict(*current):
+        gate = hold(baseline, current, [], AIM)
+        (one,) = (
+            one
+            for one in gate.cells
+            if (one.cell.benchmark, one.cell.row, one.cell.column) == place
+        )
+        return one.verdict, gate.code, one.cell.id in suspects(gate)
+
+    assert verdict(one_at(0.9, OF_ONE[3])) == ("far off", 0, True)
+    assert verdict(one_at(0.6, OF_ONE[3])) == ("measure again", 3, True)
+    again = [replace(of_one(name), again=True) for name in OF_ONE[4:]]
+    assert verdict(one_at(0.6, OF_ONE[3]), *again)[1] == 0
+    lost = [replace(one_at(0.9, name), again=True) for name in OF_ONE[4:]]
+    assert verdict(one_at(0.9, OF_ONE[3]), *lost)[:2] == ("regression", 1)

@@ -43,8 +43,8 @@ def test_three_matrices_lie_in_the_memory_of_the_engine_and_no_bytes_are_moved()
 @pytest.mark.parametrize(
     ("text", "operation", "report", "samples"),
     [
-        ("null -> null by cuda:0.sm", "matmul-tf32", Report.RATE, 50),
-        ("null -> null by host:0.cpu", "matmul-fp32", Report.RATE, 20),
+        ("null -> null by cuda:0.sm", "matmul-tf32", Report.RATE, 17),
+        ("null -> null by host:0.cpu", "matmul-fp32", Report.RATE, 7),
         ("null -> null by host:0.cpu", "primes", Report.RATE, None),
         ("host:0 -> cuda:0 by ce", "copy", Report.BEST, 5),
         ("host:0 -> cuda:0 by ce", "copy", Report.FIRST, None),

@@ -38,7 +38,7 @@ def test_one_cell_alone_has_students_t_with_its_pooled_variance():
     a, b = [math.log(x) for x in (100, 102, 101)], [math.log(x) for x in (95, 96)]
     own = spread_of(a, b)
     assert own.degrees == 3
-    one = compare_sides(Side(tuple(a)), Side(tuple(b)), own, 3)
+    one = compare_sides(Side(tuple(a)), Side(tuple(b)), own)
     # scipy.stats.ttest_ind of the logarithms
     assert one.log / one.error == pytest.approx(-6.705008460795227)
     assert one.p == pytest.approx(0.0067688, rel=1e-4)
@@ -57,7 +57,7 @@ def test_one_cell_alone_has_students_t_with_its_pooled_variance():
 )  # fmt: skip
 def test_the_probability_is_students(t, degrees, p):
     spread = Spread(0.5 * 1e-4, degrees)  # of the difference of two runs: a variance of 1e-4
-    one = compare_sides(Side((0.0,)), Side((t * 1e-2,)), spread, 2)
+    one = compare_sides(Side((0.0,)), Side((t * 1e-2,)), spread)
     assert one.p == pytest.approx(p, rel=1e-3 if t < 8 or t == 12.706 else 1e-6)
 
 
@@ -113,18 +113,32 @@ def test_a_quiet_cell_may_be_one_of_the_much_noisier_cells_of_its_kind():
 def test_single_runs_are_compared_by_their_intervals_as_far_as_these_were_shown_to_hold():
     sure, doubtful = within(99.0, 101.0, 0.95, 20), within(99.0, 101.0, 0.71, 20)
     assert doubtful.deviation > 1.7 * sure.deviation
-    one = compare_sides(side(100.0, of=sure), side(94.0, of=sure), None, 0)
+    one = compare_sides(side(100.0, of=sure), side(94.0, of=sure), None)
     assert (one.basis, one.p < 0.01) == ("within", True)
-    other = compare_sides(side(100.0, of=doubtful), side(94.0, of=doubtful), None, 0)
+    other = compare_sides(side(100.0, of=doubtful), side(94.0, of=doubtful), None)
     assert other.p > one.p
-    assert compare_sides(side(100.0), side(94.0), None, 0) is None
+    assert compare_sides(side(100.0), side(94.0), None) is None
 
 
-def test_with_one_run_on_a_side_the_more_doubtful_of_both_ways_counts():
+def test_what_ranges_say_is_never_less_because_alike_cells_are_quiet():
     quiet, noisy = Spread(1e-8, 50.0), within(90.0, 110.0, 0.95, 6)
-    found = compare_sides(side(100.0, of=noisy), side(97.0, of=noisy), quiet, 1)
-    assert found.basis == "within"
-    assert compare_sides(side(100.0, of=noisy), side(97.0, of=noisy), quiet, 2).basis == "runs"
+    found = compare_sides(side(100.0, of=noisy), side(97.0, of=noisy), quiet)
+    alone = compare_sides(side(100.0, of=noisy), side(97.0, of=noisy), None)
+    assert (found.error, found.degrees) == (alone.error, alone.degrees)
+    varies = Spread(1e-4, 50.0)
+    steady = within(99.99, 100.01, 0.95, 6)
+    found = compare_sides(side(100.0, of=steady), side(97.0, of=steady), varies)
+    assert found.error == pytest.approx(math.sqrt(2e-4))
+
+
+def test_a_few_runs_add_to_what_ranges_say_and_do_not_replace_it():
+    """Two runs alone, with one degree of freedom, find nothing."""
+    steady = within(99.9, 100.1, 0.95, 20)
+    own = Spread(2e-7, 1.0)
+    spread = Spread(1e-7, 3.0, own)
+    found = compare_sides(side(100.0, 100.05, of=steady), side(95.0, of=steady), spread)
+    assert found.degrees > 20
+    assert found.p < 1e-8
 
 
 def test_holms_p_is_that_of_the_paper():

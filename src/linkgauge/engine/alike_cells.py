@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from linkgauge.model.documents.result import PlannedCell, PlannedTable
+from linkgauge.model.documents.result import BenchmarkTable
 from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import Cell
 
 
-def class_of(sheet: PlannedTable, cell: PlannedCell) -> Hashable:
+def class_of(sheet: BenchmarkTable, cell: Cell) -> Hashable:
     """Returns a key that is equal for similar cells. Such cells have the same figure, and transfers
     by the same kinds of engines between the same kinds of memories. Devices and direction may
     differ."""
@@ -26,7 +27,7 @@ def class_of(sheet: PlannedTable, cell: PlannedCell) -> Hashable:
         ]
     )
     figure = sheet.unit, cell.report, cell.operation, cell.workload
-    return sheet.backend, sheet.size, *figure, cell.reason is None, shapes
+    return sheet.backend, sheet.size, *figure, shapes
 
 
 def _kind(memory: Memory) -> tuple[str, str]:

@@ -32,11 +32,9 @@ def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -
     failed, or too noisy to become precise. `settings` are those of its class. A cell that passes
     gets `always` so many visits, whatever time they take."""
     used, error = spent(cell), relative_error(cell.summary)
-    if cell.status != "pass" or settings.samples is not None:
-        return True
     if used >= settings.max_time:
-        return len(cell.visits) >= always
-    if any(isinstance(note, NotRevisited) for note in cell.notes):
+        return cell.status != "pass" or len(cell.visits) >= always
+    if cell.status != "pass" or _is_complete(cell, least, settings):
         return True
     if len(cell.visits) < least or error is None or settings.precision == 0:
         return False
@@ -48,15 +46,21 @@ def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -
     return error <= settings.precision or (shows and needed > settings.max_time)
 
 
-def is_enough(cell: CellResult, settings: Settings) -> bool:
+def _is_complete(cell: CellResult, least: int, settings: Settings) -> bool:
+    """Whether a cell cannot be visited again, or has its fixed number of samples in its fixed
+    number of visits."""
+    if any(isinstance(note, NotRevisited) for note in cell.notes):
+        return True
+    return settings.samples is not None and len(cell.visits) >= least
+
+
+def is_enough(cell: CellResult, least: int, settings: Settings) -> bool:
     """Whether a merged cell needs no more visits although there is time: it failed, cannot be
     visited again, or is as precise as asked. `max_time` counts only for a cell without a
     precision."""
-    if cell.status != "pass" or settings.samples is not None:
+    if cell.status != "pass" or _is_complete(cell, least, settings):
         return True
-    if any(isinstance(note, NotRevisited) for note in cell.notes):
-        return True
-    if len(cell.visits) < VISITS:
+    if len(cell.visits) < least:
         return False
     if settings.precision == 0:
         return spent(cell) >= settings.max_time

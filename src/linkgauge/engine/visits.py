@@ -75,6 +75,7 @@ class Visits:
         self._members: defaultdict[Hashable, list[int]] = defaultdict(list)
         self._settings_of: dict[Hashable, Settings] = {}
         """The settings of the cells of each class."""
+        self._repetitions: dict[Hashable, int] = {}
         self._keys = _keys_of(plan)
         self._class_of: list[Hashable] = [None] * sum(map(len, self._keys))
         self._taken: list[tuple[CellResult, ...]] = [()] * len(self._class_of)
@@ -83,10 +84,11 @@ class Visits:
         for number, sheet in enumerate(plan):
             for cell in sheet.cells:
                 key = self._keys[number][cell.place]
-                self._class_of[key] = kind = shared(class_of(sheet, cell))
+                self._class_of[key] = kind = shared((class_of(sheet, cell), cell.reason is None))
                 self._members[kind].append(key)
                 if kind not in self._settings_of:
                     self._settings_of[kind] = settings.of(cell)
+                    self._repetitions[kind] = VISITS if cell.does.product else 1
                 if cell.round is not None:
                     self._rounds[number, cell.round].append(key)
         self._spending = None if budget is None or not budget.order else self._ordered(budget)
@@ -124,8 +126,7 @@ class Visits:
 
     def _spent_on(self, spending: Spending) -> dict[int, None]:
         """Returns the cells of the next pass of a run with a budget that the user gave: cells that
-        are reached for the first time, else those that lack visits, else the least precise. Alike
-        cells may have shown since that a cell is less precise than it seemed."""
+        are reached for the first time, else those that lack visits, else the least precise."""
         done = self._enough()
         reached = [key for key, visits in enumerate(self._taken) if visits and key not in done]
         lacking = {key: lack for key in reached if (lack := self._lack(key)) > 0}
@@ -138,7 +139,6 @@ class Visits:
         return self._affordable(reached, seconds)
 
     def _lack(self, key: int) -> int:
-        """Returns how many of its first visits a cell still lacks."""
         return self._least_of(key) - len(self._taken[key])
 
     def order(self) -> Sequence[int]:
@@ -150,9 +150,8 @@ class Visits:
         return self._spending.tables[:: -1 if is_second else 1]
 
     def _affordable(self, keys: Collection[int], seconds: float) -> dict[int, None]:
-        """Returns those of these cells for which there is time, if they take as long as before.
-        The least precise cells come first. Cells that are measured at the same time stay
-        together."""
+        """Returns those of these cells for which there is time, the least precise first. Cells that
+        are measured at the same time stay together."""
         merged = {key: self._merge(self._class_of[key])[key] for key in keys}
         lack = {key: relative_error(cell.summary) or math.inf for key, cell in merged.items()}
         together = {key: keys for keys in self._rounds.values() for key in keys}
@@ -188,8 +187,7 @@ class Visits:
                     yield number, cell
 
     def _is_due(self, key: int) -> bool:
-        """Whether this pass visits a cell. The first passes visit a cell until it has its least
-        number of visits. Later passes visit every cell that has not ended."""
+        """Whether this pass visits a cell: until its least number of visits, or its end."""
         return self.turn < self._least_of(key) or self.turn >= self._least(self._class_of[key])
 
     def _pick(self) -> Iterator[int]:
@@ -253,8 +251,7 @@ class Visits:
 
     @property
     def has_time_left(self) -> bool:
-        """Whether a budget that the user gave has time left for cells that ended without their
-        precision."""
+        """Whether a budget of the user has time left for cells that lack their precision."""
         return self._spending is not None and bool(self._cut) and not self.is_over
 
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
@@ -316,10 +313,11 @@ class Visits:
         return replace(merged, stopped="budget", notes=notes)
 
     def _least(self, kind: Hashable) -> int:
-        """Returns the least number of visits of each picked cell of a class. If its number of
-        samples is fixed, one visit takes all samples."""
-        if self._settings_of[kind].samples is not None:
+        """Returns the least number of visits of each picked cell of a class."""
+        if self._settings.samples is not None:
             return 1
+        if self._settings_of[kind].samples is not None:
+            return self._repetitions[kind]
         if self._spending is not None:
             return VISITS
         return max(least_visits(len(self._members[kind])), self._always)
@@ -348,8 +346,7 @@ class Visits:
         self._ended |= self._together(kind, done)
 
     def _together(self, kind: Hashable, done: set[int]) -> set[int]:
-        """Returns these cells of a class without those that are measured at the same time as
-        another cell that is not among them. Such cells end together."""
+        """Returns these cells without those measured together with one that is not among them."""
         for keys in self._rounds_of(kind):
             if not done.issuperset(keys):
                 done.difference_update(keys)
@@ -360,13 +357,16 @@ class Visits:
         found: set[int] = set()
         for kind in {self._class_of[key] for key, visits in enumerate(self._taken) if visits}:
             settings = self._settings_of[kind]
-            done = {key for key, one in self._merge(kind).items() if is_enough(one, settings)}
+            done = {
+                key
+                for key, one in self._merge(kind).items()
+                if is_enough(one, self._least_of(key), settings)
+            }
             found |= self._together(kind, done)
         return found
 
     def _may_end(self, key: int) -> bool:
-        """Whether a cell may end before its least number of visits, because its time is over or a
-        visit failed."""
+        """Whether a cell may end early, because its time is over or a visit failed."""
         visits = self._taken[key]
         longest = self._settings_of[self._class_of[key]].max_time
         return spent(*visits) >= longest or any(v.status != "pass" for v in visits)

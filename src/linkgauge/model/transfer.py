@@ -294,10 +294,9 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
 BEST_OF = 5
 """Samples of a cell that reports the best."""
 OVERLAP_SAMPLES = 11
-"""The samples of a cell that reports a hidden share: a share near 0 has no relative precision that
-more samples could reach."""
-PRODUCT_SAMPLES, HOST_PRODUCT_SAMPLES = 50, 20
-"""The samples of products on a device (two products each), and on the host."""
+"""The samples of a cell that reports a hidden share, which near 0 has no relative precision."""
+PRODUCT_SAMPLES, HOST_PRODUCT_SAMPLES = 17, 7
+"""The samples of a repetition of products on a device (two products each), and on the host."""
 
 
 class Cell(Placed, frozen=True, gc=False, kw_only=True):
@@ -320,7 +319,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
     @property
     def runs(self) -> int | None:
-        """The number of samples, if the report fixes the number; else None."""
+        """The number of samples of a repetition, if the cell fixes the number; else None."""
         if self.report is Report.BEST:
             return BEST_OF
         if self.report is Report.HIDDEN:

@@ -28,6 +28,7 @@ from .journal import JOURNAL_FILE, RUN_FILE, records_of
 from .no_run import kept_beside, why_no_run
 from .outline import outline_of
 from .packed import MOST_SAMPLES, SAMPLES_BIN, PackedSeries
+from .ranges import with_todays_ranges
 from .run_state import state_of
 from .stored import Once, ResultReader, current, spread_texts
 
@@ -234,14 +235,14 @@ def run_of(data: bytes, path: Path, beside: Mapping[str, bytes] | None = None) -
         raise InputError(f"{path} has more than {MOST_VALUES} values: it is not a run")
     if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
         try:
-            return state_of(records_of(data)).run()
+            return with_todays_ranges(state_of(records_of(data)).run())
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
     try:
         run = _decoded(data, path, beside)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise why_no_run(path, data, error) from error
-    return _checked(run, path)
+    return with_todays_ranges(_checked(run, path))
 
 
 class _Outline(StoredRun, frozen=True, kw_only=True):

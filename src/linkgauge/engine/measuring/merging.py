@@ -1,9 +1,9 @@
-"""Merges the visits of a cell into one result: all samples, the headline figure, and the interval
-for the figure of another run."""
+"""Merges the visits of a cell into one result: all samples, the headline figure, and the range of
+another run's figure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -17,54 +17,13 @@ from linkgauge.model.documents.result import (
 )
 from linkgauge.model.joining import Known, joined
 from linkgauge.model.notes import Imprecise, NotRevisited
+from linkgauge.model.recorded import recorded_kind
 from linkgauge.model.settings import VISIT_SECONDS, Settings
-from linkgauge.model.stats.intervals import COVERAGE, Estimate, estimates
+from linkgauge.model.stats.intervals import COVERAGE, Estimate, Repetitions, estimates, may_lead
 from linkgauge.model.stats.modes import cut, groups, split
-from linkgauge.model.stats.summary import (
-    Interval,
-    Summary,
-    median_interval,
-    relative_error,
-    summarize,
-)
-from linkgauge.model.transfer import Report, Transfer
+from linkgauge.model.stats.summary import Interval, Summary, relative_error, summarize
+from linkgauge.model.transfer import Report
 from linkgauge.model.units import Better
-
-# How often intervals were shown to contain the figure of another run.
-#
-# Intervals are formed to contain it 95 times in 100. Where fresh processes confirmed that, this is
-# what an interval states; where they did not, because a busy host varies more between runs than
-# within one, it states the coverage they showed (bench/interval_coverage.py; tables in
-# docs/intervals.md).
-
-_HOST_THREADS = 51 / 72
-_OPENCL = 64 / 72
-_HOST_LATENCY = 26 / 48
-_HOST_BY_DEVICES = 34 / 48
-_DEVICE_LATENCY = 61 / 84
-"""The share of intervals that held: 24 runs or more of each cell, on the machine with the lowest
-coverage."""
-
-
-def proven_coverage(transfers: Sequence[Transfer], report: Report, *, simulated: bool) -> float:
-    """Returns the share of other runs' figures that this kind of cell's intervals were shown to
-    contain. For a simulated machine it is `COVERAGE`."""
-    if simulated:
-        return COVERAGE
-    owners = {transfer.engine.owner.backend for transfer in transfers}
-    kinds = {transfer.engine.kind for transfer in transfers}
-    crosses = any(memory.is_host for transfer in transfers for memory in transfer.memories)
-    found = [COVERAGE]
-    if "cpu" in kinds:
-        found.append(_HOST_THREADS)
-    if "opencl" in owners:
-        found.append(_OPENCL)
-    elif crosses and kinds != {"cpu"}:
-        found.append(_HOST_LATENCY if report.is_latency else _HOST_BY_DEVICES)
-    elif report.is_latency:
-        found.append(_DEVICE_LATENCY)
-    return round(min(found), 2)
-
 
 Summed = Callable[[tuple[float, ...], Better], Summary | None]
 """A function that returns the statistics of samples, each time the same value for equal samples."""
@@ -87,17 +46,11 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
         of: split(cell.samples, _gates(cell), tuple(map(sum, cell.visits)))
         for of, cell in unlike.items()
     }
-    counted = {of: _counted(cell, borders[of]) for of, cell in unlike.items()}
-    # A fixed number of samples means one visit, which shows nothing about variation between visits.
-    varies = settings.samples is None
-    known = estimates([counted[of] for of in shown]) if varies else [None] * len(whole)
-    parts: Sequence[Sequence[Estimate | None]]
-    parts = _part_estimates(whole) if varies else [[None] * len(cell.parts) for cell in whole]
-    estimated = dict(zip(shown, zip(known, parts, strict=True), strict=True))
+    estimated = dict(zip(shown, _estimated(whole, settings), strict=True))
     # The parts of alike cells may come in another order, and have the same samples.
     summed = cache(summarize)
     figures = {
-        of: _figures(cell, borders[of], counted[of], *estimated[of], settings, summed)
+        of: _figures(cell, borders[of], estimated[of], settings, summed)
         for of, cell in unlike.items()
         if cell.samples
     }
@@ -145,66 +98,96 @@ def _join(visits: Sequence[CellResult], known: Known) -> CellResult:
     return replace(found, status=wrong.status, reason=wrong.reason, kind=wrong.kind, notes=notes)
 
 
-def _counted(cell: CellResult, border: float | None) -> list[Sequence[float]]:
-    """Returns the samples that count for the headline, by visit. If samples fall into two groups,
-    only the larger group counts."""
-    by_visit = list(cut(cell.samples, map(sum, cell.visits)))
-    if border is None:
-        return by_visit
-    larger, _ = groups(cell.samples, _gates(cell), border)
-    is_high = larger.median > border
-    kept = ([s for s in visit if (s > border) is is_high] for visit in by_visit)
-    return [visit for visit in kept if visit]
+_Estimates = tuple[Estimate | None, Sequence[Estimate | None]]
+"""The estimate for a cell's figure, and those for its parts."""
 
 
-def _part_estimates(cells: Sequence[CellResult]) -> list[list[Estimate | None]]:
-    """Returns the estimates for the parts of each cell. Each part is pooled with the same part of
-    the other cells."""
+def _estimated(cells: Sequence[CellResult], settings: Settings) -> Iterator[_Estimates]:
+    """Yields the estimates for similar cells. Each part is pooled with the same part of the other
+    cells. A simulated machine has no processes that differ. If the user fixed the number of
+    samples, only those cells are repeated that look low, and say nothing of the others."""
+    if settings.samples is not None and any(len(cell.visits) == 1 for cell in cells):
+        yield from ((None, [None] * len(cell.parts)) for cell in cells)
+        return
+    process = 0.0
+    if cells and settings.simulation is None:
+        process = recorded_kind(cells[0]).process
     count = max((len(cell.parts) for cell in cells), default=0)
-    columns = [
+    parts = [
         estimates(
-            [
-                list(cut(cell.parts[at].samples, map(sum, cell.visits))) if cell.parts else []
-                for cell in cells
-            ]
+            [_repetitions(cell, cell.parts[at].samples) if cell.parts else [] for cell in cells],
+            process,
         )
         for at in range(count)
     ]
-    return [list(row) for row in zip(*columns, strict=True)] or [[] for _ in cells]
+    known = estimates([_repetitions(cell, cell.samples) for cell in cells], process)
+    yield from ((one, [column[at] for column in parts]) for at, one in enumerate(known))
+
+
+def _repetitions(cell: CellResult, samples: Sequence[float]) -> Repetitions:
+    return [visit for visit in cut(samples, map(sum, cell.visits)) if visit]
+
+
+def with_ranges(cells: Sequence[CellResult], settings: Settings) -> list[CellResult]:
+    """Returns measured similar cells with the ranges that their samples show."""
+    shown = list(map(_shown, cells))
+    known = {
+        of: _ranges(cell, found)
+        for of, cell, found in zip(shown, cells, _estimated(cells, settings), strict=True)
+    }
+    return [replace(cell, **known[of]) for of, cell in zip(shown, cells, strict=True)]
+
+
+def _ranges(cell: CellResult, found: _Estimates) -> dict[str, Any]:
+    """Returns the fields of a cell that say where another run's figure lies. If samples fall into
+    two groups, another run may show either, unless one is rare."""
+    known, parts = found
+    gates = sum(mode.gates for mode in cell.modes)
+    levels = [mode.median for mode in cell.modes if may_lead(mode.gates / gates, len(cell.visits))]
+    return {
+        "summary": _ranged(cell.summary, known, levels),
+        "interval": known and Interval("visits", COVERAGE, known.degrees, known.alike),
+        "parts": tuple(
+            replace(part, summary=_ranged(part.summary, one, ()))
+            for part, one in zip(cell.parts, parts, strict=False)
+        ),
+    }
+
+
+def _ranged(
+    summary: Summary | None, known: Estimate | None, levels: Iterable[float]
+) -> Summary | None:
+    if summary is None:
+        return None
+    return replace(summary, ci95=known and known.interval(summary.median, *levels))
 
 
 def _figures(
     cell: CellResult,
     border: float | None,
-    counted: Sequence[Sequence[float]],
-    known: Estimate | None,
-    parts: Sequence[Estimate | None],
+    known: _Estimates,
     settings: Settings,
     summed: Summed,
 ) -> dict[str, Any]:
     """Returns the fields of a cell that are computed from its samples."""
     found = () if border is None else groups(cell.samples, _gates(cell), border)
-    summary = _summary(summed(cell.samples, _better(cell)), known, counted)
+    summary = summed(cell.samples, _better(cell))
     if found and summary is not None:
         summary = replace(summary, median=found[0].median)
-    error = relative_error(summary)
+    parts = tuple(
+        replace(part, summary=summed(part.samples, _better(cell, part))) for part in cell.parts
+    )
+    ranges = _ranges(replace(cell, summary=summary, modes=found, parts=parts), known)
+    error = relative_error(ranges["summary"])
     stopped = _stopped(cell, error, settings)
     missed = stopped in ("max-time", "noise") and settings.precision > 0
     notes = (Imprecise(settings.precision, error, len(cell.samples)),) if missed else ()
     others = (note for note in cell.notes if not isinstance(note, Imprecise))  # of fewer samples
     return {
-        "summary": summary,
-        "interval": _interval(cell, known, settings),
+        **ranges,
         "modes": found,
         "stopped": stopped,
         "notes": (*others, *notes),
-        "parts": tuple(
-            replace(
-                part,
-                summary=_summary(summed(part.samples, _better(cell, part)), one, [part.samples]),
-            )
-            for part, one in zip(cell.parts, parts, strict=True)
-        ),
         "iterations": tuple(
             replace(times, summary=summarize(times.samples, "lower")) for times in cell.iterations
         ),
@@ -217,26 +200,6 @@ def _better(cell: CellResult, part: TransferFigure | None = None) -> Better:
         return "higher" if part is None else "lower"
     is_rate = part is not None and part.transfer > 0
     return "lower" if cell.report.is_latency and not is_rate else "higher"
-
-
-def _summary(
-    summary: Summary | None, known: Estimate | None, counted: Sequence[Sequence[float]]
-) -> Summary | None:
-    """Returns the statistics with the interval from the `known` estimate or, without one, from the
-    `counted` samples."""
-    if summary is None:
-        return None
-    if known is not None:
-        return replace(summary, ci95=known.interval())
-    return replace(summary, ci95=median_interval(sorted(s for visit in counted for s in visit)))
-
-
-def _interval(cell: CellResult, known: Estimate | None, settings: Settings) -> Interval:
-    if known is None:
-        return Interval("samples")
-    simulated = settings.simulation is not None
-    coverage = proven_coverage(cell.transfers, cell.report, simulated=simulated)
-    return Interval("visits", coverage, known.degrees, known.alike)
 
 
 def _stopped(cell: CellResult, error: float | None, settings: Settings) -> Stopped | None:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.history import EarlierMedians, EarlierRun, PastCell
 from linkgauge.model.earlier import Earlier, EarlierLoss
-from linkgauge.model.hardware.host_use import HostUse
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import Aim, detectable, proven
 from linkgauge.model.units import Better
@@ -189,9 +188,7 @@ def _tested(table: _Table, later: int) -> Tests:
     for key, own in table.items():
         known = _sides(own.cells, later) if has_intervals else ({}, {})
         within = [within_of(side) for side in known]
-        # A cell that the run lacks is not tested, whatever its host.
-        host: HostUse = next(iter(own.cells.values())).host if own.cells else "cpus"
-        cells.append(CellLogs(key[0].sheet, host, within, _sides(own.logs, later)))
+        cells.append(CellLogs(key[0].sheet, within, _sides(own.logs, later)))
     return side_tests(cells, 2)
 
 

@@ -4,18 +4,22 @@ compared, because nothing follows from it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
+from statistics import median
 from typing import Literal
 
 import msgspec
 
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.printable import BriefRepr
-from linkgauge.model.stats.changes import Aim, largest_loss, loss
-from linkgauge.model.units import count_of, percent
+from linkgauge.model.recorded import RECORDED
+from linkgauge.model.stats.changes import Aim, RunChange, largest_loss, log_of_loss, loss
+from linkgauge.model.stats.student import critical
+from linkgauge.model.units import Better, count_of, percent
 
 from .disturbance import Disturbance, undisturbed
-from .likeness import Runs
+from .likeness import Runs, as_recorded
 from .run_comparison import (
     RANK,
     CellChange,
@@ -28,10 +32,15 @@ from .side_tests import Sides, key_of
 
 SCHEMA: Literal["linkgauge.gate/1"] = "linkgauge.gate/1"
 Verdict = Literal[
-    "regression", "missing", "worse status", "inconclusive", "blind", "not enough", "not compared",
-    "ok",
+    "regression", "missing", "worse status", "inconclusive", "measure again", "blind", "far off",
+    "not enough", "not compared", "ok",
 ]  # fmt: skip
 FAILURES: tuple[Verdict, ...] = ("regression", "missing", "worse status")
+_UNSEEN = 0.05
+"""The probability that a large loss is missed, from which on a comparison is blind."""
+UNDECIDED: tuple[Verdict, ...] = (
+    "inconclusive", "measure again", "blind", "far off", "not enough", "not compared",
+)  # fmt: skip
 SUSPECT = 0.05
 """A cell is measured again if its loss has a one-sided p below this, unadjusted."""
 
@@ -41,7 +50,9 @@ class GateCell(msgspec.Struct, frozen=True):
 
     cell: The cell, and its figures on both sides.
     verdict: The gate's verdict: `regression`, `missing` and `worse status` fail; `inconclusive` if
-        the machine's load differed; `blind` if a large loss may go unnoticed; `not enough` if there
+        the machine's load differed; `measure again` if the loss is larger than in single runs of
+        healthy machines, and no second run shows it; `far off` if it is as large as in such runs;
+        `blind` if a large loss may go unnoticed; `not enough` if there
         are too few runs to find the loss that the aim names; `not compared` if one side did not try
         the cell.
     loss: The fraction of the baseline's figure that is lost, negative for a gain; null if unknown.
@@ -110,7 +121,8 @@ def hold(
     if not force:
         baseline, current, disturbed = undisturbed(baseline, current)
     names = ["baseline", "current"]
-    comparison = compare_runs(Sides(names, [baseline, current], history), aim)
+    sides = [list(map(as_recorded, side)) for side in (baseline, current)]
+    comparison = compare_runs(Sides(names, sides, history), aim)
     asked = _Asked(baseline, current)
     cells = tuple(
         _judged(cell, disturbed.get(cell.key), aim, asked)
@@ -136,7 +148,8 @@ def _code(cells: Sequence[GateCell], *, allow_blind: bool) -> int:
         return 1
     if all(cell.loss is None for cell in cells):
         return 4
-    return 3 if "inconclusive" in found or ("blind" in found and not allow_blind) else 0
+    unsure = {"inconclusive", "measure again"} | (set() if allow_blind else {"blind"})
+    return 3 if found & unsure else 0
 
 
 def _unseen(cells: Sequence[GateCell], aim: Aim, *, allow_blind: bool) -> str | None:
@@ -192,17 +205,40 @@ def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim, asked: _As
     lost, largest = loss(one.change.ratio, cell.better), largest_loss(one.change, cell.better)
     if disturbance is not None and largest >= aim.least:
         return GateCell(cell, "inconclusive", lost, largest, disturbance)
-    return GateCell(cell, _verdict(one, lost, largest, aim), lost, largest)
+    return GateCell(cell, _verdict(cell, one, largest, aim), lost, largest)
 
 
-def _verdict(one: CellChange, lost: float, largest: float, aim: Aim) -> Verdict:
-    """Returns the verdict on a cell with figures on both sides."""
+def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdict:
+    """Returns the verdict on a cell with figures on both sides. A proven loss counts if it may be
+    as large as the least loss."""
     assert one.change is not None  # noqa: S101
-    if lost >= aim.least and one.change.holm < aim.significance:
-        return "regression"
-    if largest >= aim.exclude:
+    if largest >= aim.least and one.direction == "worse":
+        return _of_proven(cell, one, aim)
+    # A time that doubles is a rate that halves.
+    if _is_blind(one.change, aim, cell.better):
         return "blind"
     return "not enough" if one.direction == "unknown" else "ok"
+
+
+def _is_blind(change: RunChange, aim: Aim, better: Better) -> bool:
+    """Whether a figure may have got worse by the factor that a comparison must exclude, with a
+    probability of 5 %. A time that doubles is a rate that halves."""
+    log, reach = math.log(change.ratio), math.log(change.high / change.low) / 2
+    reach *= critical(2 * _UNSEEN, change.degrees) / critical(_UNSEEN, change.degrees)
+    worse = -log if better == "higher" else log
+    return worse + reach >= log_of_loss(aim.exclude, "higher")
+
+
+def _of_proven(cell: RunCell, one: CellChange, aim: Aim) -> Verdict:
+    """Returns the verdict on a proven loss. Single figures of some kinds of paths are far off in
+    healthy runs, so that such a loss must come again."""
+    furthest = 0.0 if cell.path is None else RECORDED[cell.path].furthest
+    if furthest < aim.least:
+        return "regression"
+    lost = sum(each >= aim.least for each in one.losses)
+    if lost > max(1, len(one.losses) / 2):
+        return "regression"
+    return "measure again" if median(one.losses) > furthest else "far off"
 
 
 def suspects(gate: GateDocument) -> Collection[CellId]:
@@ -212,7 +248,7 @@ def suspects(gate: GateDocument) -> Collection[CellId]:
 
 
 def _is_suspect(one: GateCell) -> bool:
-    if one.verdict in ("inconclusive", "blind"):
+    if one.verdict in ("inconclusive", "measure again", "blind", "far off"):
         return True
     change = one.cell.changes[0].change
     if change is None or one.loss is None or one.loss <= 0:

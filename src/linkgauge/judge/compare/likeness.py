@@ -5,6 +5,7 @@ Drivers, firmware and kernels may differ, because a comparison is to find their 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -21,9 +22,12 @@ from linkgauge.model.errors import NOT_TRIED
 from linkgauge.model.hardware.host_use import HostUse, host_use
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.load import Load
+from linkgauge.model.recorded import RECORDED, PathKind, path_kind
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import within
+from linkgauge.model.stats.intervals import COVERAGE
 from linkgauge.model.stats.spread import Spread
+from linkgauge.model.stats.student import critical
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.units import format_size
 
@@ -35,7 +39,7 @@ from .machine_state import ABSENT, Fact, facts_of, options_apart
 
 _LEAST_COVERAGE = 0.5
 _FEW = 6
-"""The degrees of freedom of an interval that does not report them."""
+"""The degrees of freedom of a variance that does not report them."""
 
 
 class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
@@ -43,9 +47,10 @@ class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
     samples; null if there is none, or if it is not positive. Another run's figure falls into the
     interval with the probability `coverage`; without `coverage`, the interval says nothing of other
     runs. `degrees` are the degrees of freedom of the interval. `devices` take part in the cell.
-    `host` is the part of the host on which the figure depends (null in older files). `bytes` is the
-    size that the figure is of, which several cells of a table may have of their own; null for work
-    without memory, and in older files. `tried` is false if the run ended before the cell's turn."""
+    `host` is the part of the host on which the figure depends, and `path` the kind of its path
+    (null in older files, and of figures from the history). `bytes` is the size that the figure is
+    of, which several cells of a table may have of their own; null for work without memory, and in
+    older files. `tried` is false if the run ended before the cell's turn."""
 
     bytes: int | None = None
     coverage: float | None = None
@@ -54,12 +59,13 @@ class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
     load: Load | None = None
     devices: tuple[str, ...] = ()
     host: HostUse = "cpus"
+    path: PathKind | None = None
     tried: bool = True
 
     @property
     def within(self) -> Spread | None:
-        """Returns the variance of the figure between runs, from the figure's interval. Returns None
-        if the interval says nothing of other runs."""
+        """Returns the variance of the figure between runs, from the figure's range. Returns None if
+        the range says nothing of other runs."""
         low, high = self.low, self.high
         if low is None or high is None or self.coverage is None or not 0 < low <= high:
             return None
@@ -67,11 +73,25 @@ class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
         return within(low, high, coverage, self.degrees or _FEW)
 
 
+def as_recorded(run: RunFigures) -> RunFigures:
+    """Returns the run with ranges for figures without one. Such a figure is assumed to vary as much
+    as any figure of its kind of path in recorded runs."""
+    return replace(run, cells=tuple(map(_as_recorded, run.cells)))
+
+
+def _as_recorded(cell: CellFigure) -> CellFigure:
+    if cell.path is None or cell.figure is None or cell.within is not None:
+        return cell
+    reach = critical(1 - COVERAGE, _FEW) * math.sqrt(2) * RECORDED[cell.path].runs
+    low, high = cell.figure * math.exp(-reach), cell.figure * math.exp(reach)
+    return replace(cell, low=low, high=high, coverage=COVERAGE, degrees=_FEW)
+
+
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     """A run in the form that comparisons use. `again` means that the run measured only cells that
     another run left in doubt. `facts` are facts about its machine, as texts by name. `busy` has the
     ids of other processes that were seen to use each accelerator. `ended` is false if the run was
-    interrupted."""
+    interrupted. `anew` is whether its ranges are not those of its file."""
 
     id: str
     label: str
@@ -84,6 +104,7 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     again: bool = False
     busy: dict[str, tuple[int, ...]] = {}
     ended: bool = True
+    anew: bool = False
 
     @property
     def name(self) -> str:
@@ -100,6 +121,7 @@ def figures_of(run: Run, *, again: bool = False) -> RunFigures:
         again=again,
         busy=at_work(run.machine.inventory, run.after, run.results),
         ended=run.finished is not None,
+        anew=run.ranges == "anew",
     )
 
 
@@ -122,6 +144,7 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
         coverage=interval.coverage if interval is not None and by_visits else None,
         devices=tuple(str(place) for place in cell.places if place.is_device),
         host=host_use(cell, machine),
+        path=None if machine.simulated else path_kind(cell),  # nobody disturbs a simulated host
         tried=cell.kind not in NOT_TRIED,
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.documents.result import Definition, Status
 from linkgauge.model.printable import BriefRepr
+from linkgauge.model.recorded import PathKind
 from linkgauge.model.stats.changes import (
     FEW,
     Aim,
@@ -24,6 +25,7 @@ from linkgauge.model.stats.changes import (
     Needed,
     RunChange,
     Side,
+    loss,
     needed,
     proven,
 )
@@ -77,6 +79,8 @@ class CellChange(msgspec.Struct, frozen=True):
     change: The change; null without figures on both sides, or if the variation of runs is unknown.
     needed: The loss that these runs can find, and how many more runs are needed; null if `change`
         is null.
+    losses: The loss of each of the side's runs, as a fraction of the first side's median figure,
+        the largest first; negative for a gain.
     rank_sum: The p of Mann and Whitney's test over the runs, for information only; null for single
         runs.
     slow_p95: The change of the slow 95th percentile; null if unknown.
@@ -85,6 +89,7 @@ class CellChange(msgspec.Struct, frozen=True):
     direction: Direction
     change: RunChange | None = None
     needed: Needed | None = None
+    losses: tuple[float, ...] = ()
     rank_sum: float | None = None
     slow_p95: RunChange | None = None
     slow_p99: RunChange | None = None
@@ -106,7 +111,8 @@ class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
     sides: Its figures on each side; null where a side has none.
     changes: The change of each side but the first.
     definition: How a total is computed; null for other figures, and for totals of earlier
-        versions."""
+        versions.
+    path: The kind of the path that it measures; null if unknown."""
 
     bytes: int | None
     unit: str
@@ -114,6 +120,7 @@ class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
     sides: tuple[SideFigure | None, ...]
     changes: tuple[CellChange, ...]
     definition: Definition | None = None
+    path: PathKind | None = None
 
     @property
     def key(self) -> Key:
@@ -151,7 +158,9 @@ class RunComparison(BriefRepr, msgspec.Struct, frozen=True):
     history: The number of other runs that showed how much runs vary.
     compared: The number of cells with figures on both sides, for each side but the first.
     simulated: Whether any of the runs was measured on a simulated machine.
-    changed: The groups of cells that changed, at most ten for each side, the largest first."""
+    changed: The groups of cells that changed, at most ten for each side, the largest first.
+    anew: The number of runs whose ranges were formed anew from their samples, because their files
+        have others."""
 
     sides: tuple[SideName, ...]
     cells: tuple[RunCell, ...]
@@ -162,6 +171,7 @@ class RunComparison(BriefRepr, msgspec.Struct, frozen=True):
     compared: tuple[int, ...]
     simulated: bool = False
     changed: tuple[Changed, ...] = ()
+    anew: int = 0
 
 
 def compare_runs(given: Sides, aim: Aim) -> RunComparison:
@@ -187,6 +197,7 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
                 sides=figures,
                 changes=tuple(every),
                 definition=definition,
+                path=found.path,
             )
         )
     return RunComparison(
@@ -202,6 +213,7 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
         compared=tuple(known["figure"].counts),
         simulated=any(run.simulated for side in given.runs for run in side),
         changed=tuple(_changed(given.names, cells, list(table.values()))),
+        anew=sum(run.anew for side in given.runs for run in side),
     )
 
 
@@ -239,9 +251,15 @@ def _change(
         direction=_direction(change, lacking, aim, better),
         change=change,
         needed=lacking,
+        losses=_losses(first, other, better),
         rank_sum=rank_sum_p(list(first.logs), list(other.logs)) if min(counts) > 1 else None,
         **{name: known[name].changes[number - 1][at] for name in _SLOW},
     )
+
+
+def _losses(first: Side, other: Side, better: Better) -> tuple[float, ...]:
+    middle = median(first.logs)
+    return tuple(sorted((loss(math.exp(one - middle), better) for one in other.logs), reverse=True))
 
 
 def _direction(change: RunChange, lacking: Needed, aim: Aim, better: Better) -> Direction:

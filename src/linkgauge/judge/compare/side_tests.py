@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -12,17 +13,15 @@ import msgspec
 from linkgauge.model.cell_id import CellId, SheetId
 from linkgauge.model.documents.history import PastCell
 from linkgauge.model.documents.result import Definition
-from linkgauge.model.hardware.host_use import HostUse
+from linkgauge.model.recorded import PathKind
 from linkgauge.model.stats.changes import (
-    FEW,
     RunChange,
     Side,
     SideTest,
     changes,
     compare_sides,
-    errors_apart,
 )
-from linkgauge.model.stats.single_runs import MovedCell, Single, doubted, stretches
+from linkgauge.model.stats.single_runs import Single, doubted
 from linkgauge.model.stats.spread import Spread, spreads, varied
 
 from .likeness import CellFigure, RunFigures, Runs, is_alike
@@ -74,6 +73,12 @@ class SideFigures(msgspec.Struct):
         """Returns the bytes that the cell's figures are of. Figures of the history do not have
         them, nor do those of older files."""
         return known_bytes(self.any, (cell for side in self.sides for cell in side.values()))
+
+    @property
+    def path(self) -> PathKind | None:
+        """Returns the kind of the cell's path. Figures from the history do not have it."""
+        every = (cell.path for side in self.sides for cell in side.values())
+        return next(filter(None, every), None)
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -133,12 +138,10 @@ def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Test
 
 
 class CellLogs(NamedTuple):
-    """One statistic of a cell in all runs, by side and by set of the history. `host` is the part of
-    the host on which the figures depend. `within` has, for each side with a single run, the
-    variance that the interval of this run implies; None if it is unknown."""
+    """One statistic of a cell in all runs, by side and by set of the history. `within` has, for
+    each side, the variance of a run that the ranges of its runs imply; None if it is unknown."""
 
     kind: SheetId
-    host: HostUse
     within: Sequence[Spread | None]
     sides: Sequence[Logs]
     history: Sequence[Logs] = ()
@@ -147,12 +150,17 @@ class CellLogs(NamedTuple):
 def _runs_of(key: Key, found: SideFigures, name: Statistic) -> CellLogs:
     sides, history = ([logs_of(own, name) for own in each] for each in (found.sides, found.history))
     within = [within_of(own) if name == "figure" else None for own in found.sides]
-    return CellLogs(key[0].sheet, found.any.host, within, sides, history)
+    return CellLogs(key[0].sheet, within, sides, history)
 
 
 def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
-    """Returns the variance that the interval of a side's only run implies, if it is known."""
-    return next(iter(cells.values())).within if len(cells) == 1 else None
+    """Returns the variance of a single run that the ranges of a side's runs imply; None if a run
+    has no range."""
+    known = [cell.within for cell in cells.values() if cell.figure]
+    ranges = [one for one in known if one is not None]
+    if not ranges or len(ranges) < len(known):
+        return None
+    return Spread(fmean(one.variance for one in ranges), min(one.degrees for one in ranges))
 
 
 def side_tests(
@@ -168,9 +176,12 @@ def side_tests(
         chosen = chosen if any(one.degrees for one in chosen) else whole
     known = spreads(chosen, None if chosen is whole else whole)
     first, *others = (_on_side(cells, number) for number in range(sides))
-    degrees = [cell.degrees for cell in whole]
     tests = [
-        _tests(cells, list(zip(first, other, strict=True)), known, degrees) for other in others
+        [
+            None if one is None or two is None else compare_sides(one, two, spread)
+            for one, two, spread in zip(first, other, known, strict=True)
+        ]
+        for other in others
     ]
     counts = [sum(one is not None for one in own) for own in tests]
     return Tests(known, [first, *others], tests, [changes(own) for own in tests], counts)
@@ -214,29 +225,4 @@ def _on_side(cells: Sequence[CellLogs], number: int) -> list[Side | None]:
     return [
         Side(tuple(own.values()), spread) if (own := cell.sides[number]) else None
         for cell, spread in zip(cells, within, strict=True)
-    ]
-
-
-def _tests(
-    cells: Sequence[CellLogs],
-    pairs: Sequence[tuple[Side | None, Side | None]],
-    known: Sequence[Spread | None],
-    degrees: Sequence[int],
-) -> list[SideTest | None]:
-    """Returns the test of each cell for two sides, or None for a cell that a side lacks. If only
-    the intervals of single runs are known, they are widened if other cells moved farther than their
-    intervals suggest."""
-    moved = {
-        at: MovedCell(cell.kind, cell.host, apart)
-        for at, (cell, (first, other), own) in enumerate(zip(cells, pairs, degrees, strict=True))
-        if first is not None and other is not None and own < FEW
-        for apart in (errors_apart(first, other),)
-        if apart is not None
-    }
-    stretched = dict(zip(moved, stretches(list(moved.values())), strict=True))
-    return [
-        None
-        if first is None or other is None
-        else compare_sides(first, other, spread, own, stretched.get(at, 1.0))
-        for at, ((first, other), spread, own) in enumerate(zip(pairs, known, degrees, strict=True))
     ]

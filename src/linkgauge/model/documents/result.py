@@ -146,7 +146,7 @@ class CellResult(Cell, frozen=True, gc=False):
     visits: For each visit (round of samples), the number of samples after each start signal.
     seconds: Total time of sampling in seconds; null if it was not measured.
     summary: Statistics of the samples; null without samples.
-    interval: How the interval of the summary was computed; null without samples.
+    interval: How `ci95` of the summary was computed; null if no similar cell was repeated.
     modes: The two groups that the samples fall into, the larger first; empty for one group.
     parts: The separate figures of concurrent transfers; empty for a single one.
     expected: The performance that the hardware should reach; null if unknown or not judged yet.
@@ -345,7 +345,8 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     lost: The rank whose loss ended the run; null for every other run.
     soak: The results over time of a soak (a repeated run), whose cells keep only some samples.
     earlier: The comparison with earlier runs of the machine; left out if there are no earlier runs.
-    tool: The other program that measured the run; left out if linkgauge measured it."""
+    tool: The other program that measured the run; left out if linkgauge measured it.
+    ranges: `anew` if its file has other ranges, of an earlier rule; else left out."""
 
     schema: Literal["linkgauge.run/2"] = SCHEMA
     id: shareable.OwnName
@@ -367,6 +368,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     soak: Soak | None = None
     earlier: Earlier | msgspec.UnsetType = msgspec.UNSET
     tool: ToolRun | msgspec.UnsetType = msgspec.UNSET
+    ranges: Literal["anew"] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def is_profiled(self) -> bool:

@@ -30,16 +30,12 @@ Basis = Literal["runs", "within"]
 """The basis on which a difference is judged: the variation between runs, or the intervals of single
 runs."""
 POWER = 0.9
-_EACH = 0.95
-"""The probability of each of two conditions: a loss is significant, and it is at least the least
-loss. A loss is found if both hold, with at least the probability `POWER`, however the conditions
-depend on each other."""
-_Z_EACH = 1.6448536
+"""The probability with which a loss is found. A proven loss counts if its interval reaches the
+least loss, which that of a true loss of this size does in 97.5 of 100 cases."""
 MOST_RUNS = 100
 """The most runs that a comparison asks for, because the machine drifts during more."""
 FEW = 2
-"""If a cell's own runs have fewer degrees of freedom, the intervals of single runs count as
-well."""
+"""With fewer degrees of freedom, a mean has no interval."""
 
 
 class RunChange(msgspec.Struct, frozen=True):
@@ -91,8 +87,8 @@ class SideTest(msgspec.Struct, frozen=True):
 
 class Side(msgspec.Struct, frozen=True):
     """The runs of a cell on one side of a comparison. `logs` are the logarithms of their figures.
-    `within` is the variance of a single run, from the interval of that run. It is null if the
-    interval says nothing of other runs."""
+    `within` is the variance of a single run, from the ranges of the runs. It is null if a run has
+    no range."""
 
     logs: tuple[float, ...]
     within: Spread | None = None
@@ -103,26 +99,35 @@ class Side(msgspec.Struct, frozen=True):
 
 
 def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
-    """Returns the variance between runs that a single run's interval implies. With this variance,
-    the interval covers the share `coverage` of other runs."""
+    """Returns the variance of runs that a single run's range implies. With this variance, the range
+    holds the share `coverage` of the figures of other runs, which differ by twice the variance."""
     half = (math.log(high) - math.log(low)) / 2
-    deviation = max(half / critical(1 - coverage, degrees), LEAST)
+    deviation = max(half / critical(1 - coverage, degrees) / math.sqrt(2), LEAST)
     return Spread(deviation * deviation, degrees)
 
 
-def compare_sides(
-    first: Side, second: Side, spread: Spread | None, own_degrees: int, stretched: float = 1.0
-) -> SideTest | None:
+def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest | None:
     """Tests the difference between two sides, each with at least one run. Returns None if the
-    variation of runs is unknown. `own_degrees` are the degrees of freedom of the cell's own runs,
-    including the history. If there are fewer than two, the intervals of single runs are tested as
-    well, and the larger p counts. The errors of these intervals are multiplied by `stretched`."""
+    variation of runs is unknown. Few runs say little of it. With ranges, the cell's own runs
+    therefore add to what each range says of other runs; what the runs of all cells show counts if
+    it is more."""
     log = second.mean - first.mean
-    by_runs = None if spread is None else _by_runs(log, first, second, spread)
-    alone = _by_intervals(log, first, second, stretched) if own_degrees < FEW else None
-    if by_runs is None or alone is None:
-        return by_runs or alone
-    return max(by_runs, alone, key=lambda one: one.p)
+    if first.within is None or second.within is None:
+        return None if spread is None else _by_runs(log, first, second, spread)
+    known = (first.within, second.within)
+    if spread is None:
+        return _by_ranges(log, known, first, second)
+    both = (_with_runs(known[0], spread), _with_runs(known[1], spread))
+    return msgspec.structs.replace(_by_ranges(log, both, first, second), basis="runs")
+
+
+def _with_runs(own: Spread, runs: Spread) -> Spread:
+    """Returns the variance that a side's ranges and the runs show together."""
+    degrees, variance = own.degrees, own.variance
+    if (alone := runs.alone) is not None:
+        degrees += alone.degrees
+        variance = (own.variance * own.degrees + alone.variance * alone.degrees) / degrees
+    return Spread(max(variance, runs.variance), degrees, own.alone, own.doubted)
 
 
 def _by_runs(log: float, first: Side, second: Side, spread: Spread) -> SideTest:
@@ -142,25 +147,17 @@ def _test(
     return SideTest(log, error, degrees, p, basis, deviation, doubt)
 
 
-def errors_apart(first: Side, second: Side) -> float | None:
-    """Returns the difference of the sides in standard errors, by the intervals of single runs."""
-    one = _by_intervals(second.mean - first.mean, first, second, 1.0)
-    return None if one is None else one.log / one.error
-
-
-def _by_intervals(log: float, first: Side, second: Side, stretched: float) -> SideTest | None:
-    """Tests two sides by the intervals of single runs (B. Welch, Biometrika 34, 1947)."""
-    one, other = first.within, second.within
-    if one is None or other is None:
-        return None
+def _by_ranges(log: float, known: tuple[Spread, Spread], first: Side, second: Side) -> SideTest:
+    """Tests two sides by a variance of each (B. Welch, Biometrika 34, 1947)."""
+    one, other = known
     counts = len(first.logs), len(second.logs)
-    error, degrees = _welch((one, other), counts)
+    error, degrees = _welch(known, counts)
     doubt, part = None, max(one.doubted, other.doubted)
     if part:
         wide = _welch((one.alone or one, other.alone or other), counts)
-        doubt = Doubt(stretched * wide[0], wide[1], part)
-    deviation = stretched * math.sqrt(max(one.variance, other.variance))
-    return _test(log, stretched * error, degrees, "within", deviation, doubt)
+        doubt = Doubt(wide[0], wide[1], part)
+    deviation = math.sqrt(max(one.variance, other.variance))
+    return _test(log, error, degrees, "within", deviation, doubt)
 
 
 def _welch(spreads: tuple[Spread, Spread], counts: tuple[int, int]) -> tuple[float, float]:
@@ -287,9 +284,8 @@ def _found(error: float, degrees: float, aim: Aim, cells: float, better: Better)
     compared."""
     whole = max(1, min(int(degrees), 100_000))
     level = float(f"{min(0.5, aim.significance / cells):.3g}")
-    clear = shift_found(level, _rounded(whole), _EACH) * error
-    large = log_of_loss(aim.least, better) + _Z_EACH * error
-    return loss_of_log(max(clear, large), better)
+    clear = shift_found(level, _rounded(whole), POWER) * error
+    return loss_of_log(max(clear, log_of_loss(aim.least, better)), better)
 
 
 def _rounded(degrees: int) -> int:

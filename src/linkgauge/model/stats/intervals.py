@@ -1,304 +1,158 @@
-"""Computes intervals into which the median of another run falls.
+"""Computes the range into which the figure of another run falls.
 
-A cell is measured in visits. Each visit (round of samples) has its own buffers, start signals and
-moment, like another run, and figures vary with all of these. Intervals are therefore computed from
-visits, not samples. Samples taken back to back share buffers and moment: intervals from their
-scatter alone covered only 79 % of what they should.
+A cell is measured in repetitions. Each has its own buffers, start signals and moment, like another
+run. A repetition counts as one value, the logarithm of the median of its samples: samples taken
+back to back share buffers and moment, and say nothing of another run.
 
-An interval has two parts. Variation between visits is assumed to be normal. Its variance is the
-variance of the visits' means, less the part due to the scatter of samples. This variance is pooled
-over similar cells, because a cell has few visits, and Student's t is narrow only if many visits
-determine the variance (G. Snedecor, W. Cochran, Statistical Methods, 8th ed., 6.9, 12.3 and 13).
-Variation between samples is seldom normal: copies take one of two or three durations, or stall now
-and then. That part is therefore computed from the order of the samples alone (T. Hettmansperger, S.
-Sheather, Statistics & Probability Letters 4, 1986). Each part has separate halves below and above
-the median. The halves of both parts are combined by root sum of squares (G. Zou, A. Donner,
-Statistics in Medicine 27, 2008).
+The model: log figure = level + process + the median of k repetitions. The variance of repetitions
+is pooled over similar cells, because a cell has few. What only a new process, new buffers of it or
+another day changes is the same in all repetitions of a run, so that no run can show it; it is given
+(`recorded`). Two runs differ by twice the variance of one. Student's t accounts for the few
+repetitions. docs/intervals.md derives this, and has the evidence.
 
-All computations use logarithms, so intervals are relative."""
+Repetitions have heavy tails. The pooled deviation is therefore a mean of absolute deviations (R.
+Geary, Biometrika 27, 1935), and a cell that varies much more than similar ones counts by itself."""
 
 from __future__ import annotations
 
 import math
-import statistics
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
-from itertools import accumulate, chain
+from statistics import fmean, median
 
 import msgspec
 
-from .student import critical, exceeds, ratio_exceeded
-from .summary import deviation
+from .student import critical
+from .summary import percentile, robust_deviation
 
-VisitSamples = Sequence[Sequence[float]]
-"""The samples of a cell, visit by visit. No visit is empty."""
+Repetitions = Sequence[Sequence[float]]
+"""The samples of a cell, repetition by repetition. No repetition is empty."""
 COVERAGE = 0.95
-_F = (math.inf, 99.0, 9.28, 6.39, 5.05, 4.28, 3.79, 3.44, 3.18, 2.98)
-"""Quantiles of F with 1, 2 … degrees of freedom each: the 95 % quantile from 3 on, and the 99 %
-quantile for 2. There is none for 1, because the variance can then take any value by chance."""
-_F_STRICT = (math.inf, 999.0, 141.1, 53.4, 29.8, 20.0, 15.0, 12.0, 10.1, 8.75)
-"""The 99.9 % quantiles of F. A noisy cell whose few visits agree by chance must not count as
-quiet."""
-_SAME = 1 + 1e-9
-"""Tolerance, so that rounding does not exclude a cell from its own pool."""
-_CERTAIN = 0.01
-"""If noise as large as a cell's has a lower probability, given the variance of the other cells, the
-cell is not like the others."""
-_NEAR = 1e-5
-"""A ratio so near to a limit is looked at more closely, because limits are rounded."""
+_UNLIKE, _NOISY = 3.0, 0.75
+"""A cell whose typical repetition is off by this many times the third quartile of similar cells is
+unlike them. For factors from 2 to 5, ranges hold as many figures of recorded runs."""
+_LEAST_TO_BE_UNLIKE = 3
+"""Of two repetitions, either may be the one that is far off."""
+_MANY, _FAR = 6, 3.0
+"""The fewest repetitions whose median one of them hardly moves, and the deviations from which on it
+is far off."""
+_MEAN_ABSOLUTE = math.sqrt(math.pi / 2)
+"""The standard deviation of normal values, by their mean absolute deviation."""
+_EFFICIENCY = 1 / (math.pi - 2)
+"""The part of the degrees of freedom that the mean absolute deviation uses, of normal values."""
 _MEDIAN = math.pi / 2
 """The variance of a normal sample's median for many samples, as a multiple of the variance of its
 mean."""
-_CHANCE = 4
-"""By chance, the variance of visits may be this multiple of the part that the scatter of samples
-causes: F's 95 % quantile for about 6 degrees of freedom and those of the samples."""
-_BIAS = 1.25
-"""A correction factor. The difference of two variances, clipped at zero, is too large on average.
-With six degrees of freedom and a true difference of zero, it is too large by 0.22 of the samples'
-part."""
-_LEAST_TO_TAME = 8
-_FAR = 3
-_GAP = 2
-"""A bound is interpolated between two samples only if their distance is at most this multiple of
-the distance from the median to the inner one. A bound would otherwise lie between two modes, where
-no sample lies."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A cell's headline figure, with its interval from `low` to `high` as logarithms. The variation
-    between visits has `degrees` degrees of freedom and comes from `alike` cells."""
+    """How far another run's figure may be from this one's. `reach` is the half-width of the range,
+    in logarithms. The variance has `degrees` degrees of freedom and comes from `alike` cells."""
 
-    figure: float
-    low: float
-    high: float
+    reach: float
     degrees: int
     alike: int
 
-    @property
-    def log(self) -> float:
-        return math.log(self.figure)
-
-    def interval(self) -> tuple[float, float]:
-        """Returns the interval into which another run's median falls with the probability
-        `COVERAGE`. The interval is in the samples' unit and always contains the figure."""
-        return min(math.exp(self.low), self.figure), max(math.exp(self.high), self.figure)
+    def interval(self, *figures: float) -> tuple[float, float]:
+        """Returns the range about a figure, or about all levels between which it may change."""
+        return min(figures) * math.exp(-self.reach), max(figures) * math.exp(self.reach)
 
 
-class _Spread(msgspec.Struct, frozen=True):
-    """The variation of a cell's figures. `between` is the variance between the means of visits
-    (rounds of samples); None for one visit. `degrees` is its degrees of freedom. `scatter` is the
-    variance of a single sample within a visit; None if no visit has two samples. `share` is the
-    fraction of `scatter` that remains in a visit's mean."""
-
-    between: float | None
-    degrees: int
-    scatter: float | None
-    share: float
-
-    @property
-    def error(self) -> float:
-        """The square of the figure's standard error. It comes from the cell's visits or, for one
-        visit, from the samples."""
-        if self.between is not None:
-            return self.between * _median_factor(self.degrees + 1)
-        return (self.scatter or 0.0) * self.share
-
-
-class _Pooled(msgspec.Struct, frozen=True):
-    """The variation of several similar cells together. `between` is the variance between the means
-    of visits, with `degrees` degrees of freedom. `within` is the part of `between` that comes from
-    samples within visits. `scatter` is the variance of a single sample; None if no visit has two
-    samples. `alike` is the number of cells."""
-
-    between: float
-    within: float
-    scatter: float | None
-    degrees: int
-    alike: int
-
-
-def estimates(cells: Sequence[VisitSamples]) -> list[Estimate | None]:
+def estimates(cells: Sequence[Repetitions], process: float = 0.0) -> list[Estimate | None]:
     """Returns the estimate for each of several similar cells. An estimate is None if a figure of
-    the cell is not positive. All estimates are None if no cell has two visits."""
-    # Equal cells of a simulated machine have the same samples, which are worked out once.
-    unlike: dict[tuple[tuple[float, ...], ...], int] = {}
-    numbers = [unlike.setdefault(tuple(map(tuple, cell)), len(unlike)) for cell in cells]
-    known = [(cell, logs, _spread(logs)) if (logs := _logs(cell)) else None for cell in unlike]
-    pools = _Pools([of[-1] for number in numbers if (of := known[number]) is not None])
-    found = [None if of is None else _estimate(*of, pools.of(of[-1])) for of in known]
-    return [found[number] for number in numbers]
+    the cell is not positive. All are None if no cell has two repetitions. `process` is the relative
+    standard deviation of what only a new process changes."""
+    medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
+    known = [medians_of(tuple(map(tuple, cell))) for cell in cells]
+    pool = _pooled([own for own in known if len(own) > 1])
+    if pool is None:
+        return [None] * len(cells)
+    return [_estimate(own, pool, process) if own else None for own in known]
 
 
-def _estimate(
-    cell: VisitSamples, visits: VisitSamples, own: _Spread, pooled: _Pooled | None
-) -> Estimate | None:
-    """Returns the estimate for a cell. `visits` has the logarithms of its samples."""
-    if pooled is None:
+class _Pool(msgspec.Struct, frozen=True):
+    """The deviation of similar cells. A cell beyond `limit` is unlike them."""
+
+    deviation: float
+    limit: float
+    degrees: int
+    alike: int
+
+
+def _pooled(cells: Sequence[Sequence[float]]) -> _Pool | None:
+    """Returns the pooled deviation of cells that are like most others."""
+    if not cells:
         return None
-    figure = statistics.median([sample for visit in cell for sample in visit])
-    middle = math.log(figure)
-    excess = max(0.0, pooled.between - _BIAS * pooled.within)
-    t = critical(1 - COVERAGE, pooled.degrees)
-    between = t * math.sqrt(_median_factor(len(visits)) * excess)
-    # Samples are compared with the differences between visits removed, except the part of them that
-    # the scatter of samples alone may cause.
-    apart = max(0.0, 1 - _CHANCE * pooled.within / pooled.between) if pooled.between else 0.0
-    # Where no visit has two samples, the variance between visits includes that of samples.
-    single = own.scatter if pooled.scatter is None else pooled.scatter
-    scatter = t * math.sqrt((single or 0.0) * _median_factor(sum(map(len, visits))))
-    ordered = _of_samples(chain.from_iterable(visits))
-    nearer = _of_samples(_nearer(visits, middle, apart)) if apart else ordered
-    below, above = nearer or (scatter, scatter)
-    # Visits that fall into two groups are not normal: the order of all samples sets a lower bound;
-    # of too few for that, their standard error, however quiet the alike cells are.
-    least = ordered or (math.sqrt(own.error),) * 2
-    low, high = max(math.hypot(below, between), least[0]), max(math.hypot(above, between), least[1])
-    return Estimate(figure, middle - low, middle + high, pooled.degrees, pooled.alike)
+    deviations = list(map(deviation_of, cells))
+    limit = _UNLIKE * percentile(sorted(deviations), _NOISY)
+    like = [
+        (one, len(cell) - 1)
+        for one, cell in zip(deviations, cells, strict=True)
+        if not _is_unlike(cell, limit)
+    ]
+    degrees = sum(count for _, count in like)
+    return _Pool(sum(one * count for one, count in like) / degrees, limit, degrees, len(like))
 
 
-class _Pools:
-    """The variations of cells, sorted by variance so that similar cells can be pooled. A cell with
-    one visit says nothing about the variance between visits. A cell with one sample per visit says
-    nothing about the variance within visits."""
-
-    def __init__(self, spread: Sequence[_Spread]) -> None:
-        known = [(each.between, each) for each in spread if each.between is not None]
-        known.sort(key=lambda one: one[0])
-        self._variances = [between for between, _ in known]
-        self._between = _sums(between * each.degrees for between, each in known)
-        self._shares = _sums(each.share * each.degrees for _, each in known)
-        self._degrees = _sums(each.degrees for _, each in known)
-        scatters = [(each.scatter, each.degrees) for _, each in known]
-        self._scatter = _sums((scatter or 0.0) * degrees for scatter, degrees in scatters)
-        self._sampled = _sums(0 if scatter is None else degrees for scatter, degrees in scatters)
-
-    def of(self, own: _Spread) -> _Pooled | None:
-        """Returns the pooled variation of the cells that vary like this cell. If this cell has no
-        variance, all cells are pooled. Returns None if no variance is known."""
-        low, high = 0, len(self._variances)
-        if own.between is not None:
-            at = min(own.degrees, len(_F)) - 1
-            if _F[at] < math.inf:
-                low = bisect_left(self._variances, own.between / (_F[at] * _SAME))
-                high = bisect_right(self._variances, own.between * _F_STRICT[at] * _SAME)
-            low = self._without_quieter(own.between, own.degrees, low, high)
-        degrees = self._degrees[high] - self._degrees[low]
-        if not degrees:
-            return None
-        between, shares, scatter, sampled = (
-            max(0.0, sums[high] - sums[low])
-            for sums in (self._between, self._shares, self._scatter, self._sampled)
-        )
-        single = scatter / sampled if sampled else None
-        within = (single or 0.0) * shares / degrees
-        return _Pooled(between / degrees, within, single, int(degrees), high - low)
-
-    def _without_quieter(self, own: float, degrees: int, low: int, high: int) -> int:
-        """Returns the index of the first cell to pool. Quieter cells before this index are left
-        out, so that the pooled cells are as noisy as this cell."""
-
-        def is_like(first: int) -> bool:
-            rest = self._degrees[high] - self._degrees[first] - degrees
-            between = self._between[high] - self._between[first] - own * degrees
-            if rest <= 0 or own * rest <= between:
-                return True
-            ratio = own * rest / between if between > 0 else math.inf
-            return _is_chance(ratio, degrees, int(rest))
-
-        return bisect_left(range(high), True, low, bisect_left(self._variances, own), key=is_like)
+def _is_unlike(cell: Sequence[float], limit: float) -> bool:
+    """Whether a cell always varies much. A single repetition that is far off is the tail of what
+    all similar cells show."""
+    if len(cell) < _LEAST_TO_BE_UNLIKE:
+        return False
+    middle = median(cell)
+    return robust_deviation(abs(one - middle) for one in cell) > limit
 
 
-def _is_chance(ratio: float, degrees: int, others: int) -> bool:
-    """Whether two estimates of the same variance may have this ratio by chance. Most ratios are
-    outside of the limits of the next powers of 2, which are known."""
-    fewer = 1 << others.bit_length() - 1
-    least, most = (ratio_exceeded(_CERTAIN, degrees, n) for n in (2 * fewer, fewer))
-    if not least * (1 - _NEAR) < ratio < most * (1 + _NEAR):
-        return ratio < most
-    return exceeds(ratio, degrees, others) >= _CERTAIN
+def _estimate(cell: Sequence[float], pool: _Pool, process: float) -> Estimate:
+    deviation, degrees, alike = pool.deviation, pool.degrees, pool.alike
+    if _is_unlike(cell, pool.limit):
+        deviation, degrees, alike = deviation_of(cell), len(cell) - 1, 1
+    part = math.sqrt(2 * median_factor(len(cell)))
+    error = math.hypot(deviation * part, math.sqrt(2) * process)
+    # However quiet similar cells are, a range is not below what the cell's own repetitions show to
+    # be the standard error of the difference of two runs.
+    own = deviation_of(cell) * part if len(cell) > 1 else 0.0
+    return Estimate(max(_critical(degrees) * error, own), degrees, alike)
 
 
-def _sums(values: Iterable[float]) -> list[float]:
-    """Returns the sums of the first 0, 1, 2 … values."""
-    return [0.0, *accumulate(values)]
+def _critical(degrees: int) -> float:
+    return critical(1 - COVERAGE, _EFFICIENCY * degrees if degrees > 1 else degrees)
 
 
-def _logs(samples: VisitSamples) -> VisitSamples | None:
-    if not samples or min(map(min, samples)) <= 0:
-        return None
-    return [list(map(math.log, visit)) for visit in samples]
+def _medians(cell: Repetitions) -> tuple[float, ...]:
+    """Returns the logarithms of the medians of repetitions; none if a sample is not positive. Of
+    many repetitions, a single one that is far off moves the median as far as the next one would,
+    and counts as that."""
+    if not cell or min(map(min, cell)) <= 0:
+        return ()
+    logs = [math.log(median(samples)) for samples in cell]
+    if len(logs) < _MANY:
+        return tuple(logs)
+    middle = median(logs)
+    *_, next_farthest, farthest = sorted(abs(one - middle) for one in logs)
+    most = _FAR * robust_deviation(abs(one - middle) for one in logs)
+    if not next_farthest <= most < farthest:
+        return tuple(logs)
+    low, high = middle - next_farthest, middle + next_farthest
+    return tuple(min(max(one, low), high) for one in logs)
 
 
-def _spread(visits: VisitSamples) -> _Spread:
-    tamed = _tamed(visits)
-    means = [statistics.fmean(visit) for visit in tamed]
-    between = deviation(means) ** 2 if len(means) > 1 else None
-    several = [visit for visit in tamed if len(visit) > 1]
-    degrees = sum(len(visit) - 1 for visit in several)
-    squares = sum(deviation(visit) ** 2 * (len(visit) - 1) for visit in several)
-    share = statistics.fmean(1 / len(visit) for visit in tamed)
-    return _Spread(between, len(means) - 1, squares / degrees if degrees else None, share)
+def may_lead(share: float, repetitions: int) -> bool:
+    """Whether a group with this share of the samples may be the larger one in another run. Each
+    repetition shows either group, so their numbers are binomial."""
+    n = repetitions
+    ways = (math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n // 2 + 1, n + 1))
+    return sum(ways) > (1 - COVERAGE) / 2
 
 
-def _tamed(visits: VisitSamples) -> VisitSamples:
-    """Returns the samples with stalls clipped. Samples outside three times the interquartile range
-    (J. Tukey, Exploratory Data Analysis, 1977) become equal to the farthest sample inside."""
-    ordered = sorted(chain.from_iterable(visits))
-    if len(ordered) < _LEAST_TO_TAME:
-        return visits
-    lower, _, upper = statistics.quantiles(ordered)
-    reach = _FAR * (upper - lower)
-    if lower - reach <= ordered[0] and ordered[-1] <= upper + reach:
-        return visits
-    kept = [sample for sample in ordered if lower - reach <= sample <= upper + reach]
-    return [[min(max(sample, kept[0]), kept[-1]) for sample in visit] for visit in visits]
+def deviation_of(values: Sequence[float]) -> float:
+    """Returns the standard deviation of two or more values, by their mean absolute deviation."""
+    mean, count = fmean(values), len(values)
+    apart = fmean(abs(one - mean) for one in values)
+    return _MEAN_ABSOLUTE * apart * math.sqrt(count / (count - 1))
 
 
-def _nearer(visits: VisitSamples, middle: float, apart: float) -> list[float]:
-    """Returns the samples without the fraction `apart` of the differences between visits."""
-    offsets = [apart * (statistics.median(visit) - middle) for visit in visits]
-    return [one - offset for visit, offset in zip(visits, offsets, strict=True) for one in visit]
-
-
-def _of_samples(samples: Iterable[float]) -> tuple[float, float] | None:
-    """Returns how far the median's interval reaches below and above the median of the samples.
-    Returns None for too few samples."""
-    ordered = sorted(samples)
-    place = _place(len(ordered))
-    if place is None:
-        return None
-    rank, share = place
-    centre = statistics.median(ordered)
-    return (
-        centre - _bound(ordered[rank - 1], ordered[rank], share, centre),
-        _bound(ordered[-rank], ordered[-rank - 1], share, centre) - centre,
-    )
-
-
-def _bound(outer: float, inner: float, share: float, centre: float) -> float:
-    if abs(outer - inner) > _GAP * abs(inner - centre):
-        return outer
-    return outer + share * (inner - outer)
-
-
-@cache
-def _place(count: int) -> tuple[int, float] | None:
-    """Returns the sample at which an interval of the median with `COVERAGE` begins. The first
-    number is the sample's rank from either end. The second is the fraction of the distance to the
-    next sample. Returns None for too few samples."""
-    ranks = range(1, count // 2 + 1)
-    covered = list(accumulate((math.comb(count, k - 1) for k in ranks), initial=0))
-    shares = [1 - 2 * below / 2**count for below in covered]
-    reached = [rank for rank in ranks if rank < count / 2 and shares[rank] >= COVERAGE]
-    if not reached:
-        return None
-    rank = reached[-1]
-    part = (shares[rank] - COVERAGE) / (shares[rank] - shares[rank + 1])
-    return rank, (count - rank) * part / (rank + (count - 2 * rank) * part)
-
-
-def _median_factor(count: int) -> float:
+def median_factor(count: int) -> float:
     """Returns the variance of the median of `count` normal values of variance 1, within 1 % of the
     exact value. For an even count the median is the mean of the middle two values."""
     if count <= 2:

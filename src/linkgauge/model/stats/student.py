@@ -29,24 +29,6 @@ def two_sided(t: float, degrees: float) -> float:
     return _beta(degrees / 2, 0.5, degrees / (degrees + t * t))
 
 
-def exceeds(ratio: float, degrees: int, others: int) -> float:
-    """Returns the probability that two estimates of the same variance have at least this ratio,
-    which is the upper tail of F. `degrees` and `others` are the degrees of freedom of the estimates
-    (Abramowitz and Stegun, 26.6.2)."""
-    return _beta(others / 2, degrees / 2, others / (others + degrees * ratio))
-
-
-@lru_cache(maxsize=4096)
-def ratio_exceeded(p: float, degrees: int, others: int) -> float:
-    """Returns the ratio that `exceeds` gives the probability p, which is a quantile of F. It is
-    right to one part in a million, and falls as `others` grows."""
-    low, high = 1e-6, 1e12
-    while high > low * (1 + 1e-6):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if exceeds(middle, degrees, others) > p else (low, middle)
-    return low
-
-
 @lru_cache(maxsize=4096)
 def critical(p: float, degrees: float) -> float:
     """Returns the t that |T| exceeds with the probability p, below 1.

@@ -52,16 +52,14 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 
 
 class Interval(msgspec.Struct, frozen=True, gc=False):
-    """How the interval `ci95` of a cell was computed. With the basis `visits`, it comes from the
-    variation between visits (rounds of samples), pooled over similar cells. Another run's figure
-    then falls into the interval with the probability `coverage`. With the basis `samples`, it comes
-    from a fixed number of samples alone, and describes these samples, but no other runs.
+    """The range `ci95` of a cell, from the variation between repetitions (visits), pooled over
+    similar cells, and from what only a new process changes.
 
-    basis: The data that the interval was computed from.
-    coverage: The share of other runs' figures that fall into the interval, as measured for cells of
-        this kind; null if not measured.
-    degrees: Degrees of freedom; null for an interval from samples.
-    alike: The number of cells that were pooled; null for an interval from samples."""
+    basis: The data of the range. In files of earlier versions also `samples`, for an interval that
+        says nothing of other runs.
+    coverage: The share of other runs' figures that fall into the range.
+    degrees: The degrees of freedom of the variation between repetitions.
+    alike: The number of cells that were pooled."""
 
     basis: Literal["visits", "samples"]
     coverage: float | None = None

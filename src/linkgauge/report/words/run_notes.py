@@ -34,6 +34,9 @@ _MORE = "show -v"
 _NUMBER = re.compile(r"[0-9]+")
 
 
+ANEW = "formed anew from the samples, by today's rule: the file has others"
+
+
 class Noted(NamedTuple):
     """A sentence of a note, and the number of cells with the note. The number is None for a note on
     the machine or the request."""
@@ -102,8 +105,10 @@ def _sentence_of_all(notes: Sequence[Note]) -> str:
 
 
 def deciding_lines(run: Run) -> Iterator[Line]:
-    """Yields the notes on a simulated machine that decide what its figures say: what is assumed of
-    it, and each fault that had no effect."""
+    """Yields the notes that decide what figures say: that their ranges are not those of the file,
+    and of a simulated machine what is assumed of it, and each fault that had no effect."""
+    if run.ranges == "anew":
+        yield Noted(f"ranges are {ANEW}").line()
     if not run.simulated:
         return
     if assumed := run.machine.known.assumed:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from linkgauge.judge.compare.baseline import Baseline
-from linkgauge.judge.compare.gate import FAILURES, GateDocument, Verdict
+from linkgauge.judge.compare.gate import FAILURES, UNDECIDED, GateDocument, Verdict
 from linkgauge.judge.compare.run_comparison import CellChange, RunCell, RunComparison, SideFigure
 from linkgauge.model.stats.changes import Direction, RunChange
 from linkgauge.model.units import Better, count_of, format_size, percent, unit_of
@@ -29,6 +29,7 @@ from linkgauge.report.blocks import (
 )
 from linkgauge.report.results import SIMULATED_TILE, ends_of_sizes, mark
 from linkgauge.report.words.figures import SAME, TONES, said_of, signed, with_reach
+from linkgauge.report.words.run_notes import ANEW
 
 from .words import lacking, more_runs, p_value, why
 
@@ -48,7 +49,6 @@ _CODES: dict[int, tuple[str, Tone]] = {
     3: ("inconclusive", "warn"),
     4: ("nothing could be compared", "warn"),
 }
-_UNKNOWN: tuple[Verdict, ...] = ("inconclusive", "blind", "not enough", "not compared")
 
 
 def few_cells(one: RunComparison) -> Iterator[Block]:
@@ -148,6 +148,8 @@ def _basis(one: RunComparison) -> Iterator[Line]:
     if single := bases["within"]:
         few = f"{count_of(single)} have one run on a side, which does not show how much runs vary"
         yield plain(f"{few}: to be sure, measure both sides once more", "warn")
+    if one.anew:
+        yield plain(f"ranges of {count_of(one.anew, 'run')} are {ANEW}", "dim")
 
 
 def _table(one: RunComparison, cells: Sequence[RunCell], number: int) -> Table:
@@ -226,7 +228,7 @@ def gate(one: GateDocument) -> Iterator[Block]:
     """Yields the blocks of a gate: the verdict, the first failures, and what could not be
     decided."""
     word, tone = _CODES[one.code]
-    verdicts: tuple[Verdict, ...] = (*FAILURES, *_UNKNOWN, "ok")
+    verdicts: tuple[Verdict, ...] = (*FAILURES, *UNDECIDED, "ok")
     found = [f"{len(cells)} {each}" for each in verdicts if (cells := one.of(each))]
     said = plain(", ".join(found) or "no cell")
     yield Problem(word, tone, "", said, tuple(_behind(one)), first=True)

@@ -11,11 +11,12 @@ import msgspec
 
 from linkgauge.judge.compare.baseline import Baseline, BaselineCell
 from linkgauge.judge.compare.disturbance import Disturbance
-from linkgauge.judge.compare.gate import FAILURES, GateCell, GateDocument, Verdict
+from linkgauge.judge.compare.gate import FAILURES, UNDECIDED, GateCell, GateDocument
 from linkgauge.judge.compare.run_comparison import CellChange, RunCell, RunComparison
 from linkgauge.model.printable import escaped, printable
+from linkgauge.model.recorded import RECORDED
 from linkgauge.model.stats.changes import log_of_loss
-from linkgauge.model.units import UNITS, Better, unit_of
+from linkgauge.model.units import UNITS, Better, percent, unit_of
 from linkgauge.report.csv_text import csv_text
 from linkgauge.report.files import json_document
 from linkgauge.report.results import ends_of_sizes
@@ -42,10 +43,10 @@ def why(one: GateCell) -> str:
             return f"{current.status}, was {one.baseline.status}{reason}"
         case "inconclusive" if one.disturbance is not None:
             return f"{_lost(one)}; the machine was not the same: {_disturbed(one.disturbance)}"
-        case "blind" if one.largest is not None:
-            return f"{_lost(one)}; {may_have_lost(one.largest, one.cell.better)}"
+        case "measure again" | "far off":
+            return f"{_lost(one)}; {_single(one)}"
         case "blind":
-            return "one run on each side does not show how much runs vary: give several"
+            return _blind(one)
         case "not enough":
             return f"{_lost(one)}; {lacking(one.cell.changes[0], one.cell.better)}"
     return _lost(one)
@@ -59,6 +60,24 @@ def _lost(one: GateCell) -> str:
     figures = f"{_digits(one.baseline.figure, one)} → {_figure(one.current.figure, one)}"
     moved = difference(change.ratio, one.cell.better)
     return f"{moved}: {figures} (p {p_value(change.holm)})"
+
+
+def _blind(one: GateCell) -> str:
+    if one.largest is None:
+        return "one run on each side does not show how much runs vary: give several"
+    return f"{_lost(one)}; {may_have_lost(one.largest, one.cell.better)}"
+
+
+def _single(one: GateCell) -> str:
+    """Says how far off single figures of healthy runs are, and what follows."""
+    path = one.cell.path
+    assert path is not None  # noqa: S101  # else the loss is a regression
+    far = percent(RECORDED[path].furthest)
+    if one.verdict == "measure again":
+        return f"more than single figures of healthy runs ({path}: {far}): try --rerun 2"
+    return (
+        f"single figures of healthy runs are up to {far} off ({path}): it fails if it comes again"
+    )
 
 
 def _figure(figure: float | None, one: GateCell) -> str:
@@ -118,7 +137,6 @@ _GATE = (
     "benchmark", "backend", "size", "row", "column", "verdict", "unit", "baseline", "current",
     "loss", "largest_loss", "p_holm", "detectable", "why",
 )  # fmt: skip
-_SKIPPED: tuple[Verdict, ...] = ("inconclusive", "blind", "not enough", "not compared")
 _LIMITS = "# Made of a baseline by linkgauge: medians of runs, and room for what they vary by."
 _FAR = 3.0
 """The least deviations of runs from their median that a limit allows."""
@@ -190,7 +208,7 @@ def gate_junit(gate: GateDocument) -> str:
             case = case_of(suite, f"linkgauge.{backend}.{benchmark}", one.cell.name)
             if one.verdict in FAILURES:
                 fail(case, one.verdict.replace(" ", "-"), why(one), why(one))
-            elif one.verdict in _SKIPPED:
+            elif one.verdict in UNDECIDED:
                 SubElement(case, "skipped", message=f"{one.verdict}: {why(one)}")
             elif one.loss is not None:
                 SubElement(case, "system-out").text = why(one)
@@ -198,11 +216,12 @@ def gate_junit(gate: GateDocument) -> str:
 
 
 def gate_annotations(gate: GateDocument) -> Iterator[str]:
-    """Yields a gate's verdict as GitHub's workflow commands. Each failure is an error, each
-    inconclusive cell a warning. All blind cells share one warning. Source: docs.github.com,
-    Workflow commands for GitHub Actions, setting an error message."""
-    for one in gate.of(*FAILURES, "inconclusive"):
-        level = "warning" if one.verdict == "inconclusive" else "error"
+    """Yields a gate's verdict as GitHub's workflow commands. Each failure is an error, each cell
+    that is inconclusive, to be measured again or far off a warning. All blind cells share one
+    warning. Source: docs.github.com, Workflow commands for GitHub Actions, setting an error
+    message."""
+    for one in gate.of(*FAILURES, "inconclusive", "measure again", "far off"):
+        level = "error" if one.verdict in FAILURES else "warning"
         yield _annotation(level, one.verdict, f"{one.cell.name}: {why(one)}")
     if gate.unseen is not None:
         yield _annotation("warning", "blind", gate.unseen)

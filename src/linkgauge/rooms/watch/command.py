@@ -36,8 +36,11 @@ class WatchOptions(Options):
         WHEN, "End after this long: 8h, 30d. Default: never.", "TIME", "--for"
     )
     probes: Count | None = option(WHEN, "End after N probes.", "N")
-    least: str = option(
-        OUTPUT, "Report a cell that is slower than usual by this much.", "P", default="10%"
+    least: str | None = option(
+        OUTPUT,
+        "Report a cell that is slower than usual by this much. Default: 3%; 10% where single "
+        "figures of healthy machines are far off.",
+        "P",
     )
     label: str = option(
         OUTPUT,
@@ -78,7 +81,7 @@ def watch(asked: WatchOptions) -> int:
         request=request,
         every=asked.every,
         budget=parse_fraction(asked.budget, "--budget"),
-        least=parse_fraction(asked.least, "--least"),
+        least=None if asked.least is None else parse_fraction(asked.least, "--least"),
         seconds=asked.duration,
         probes=asked.probes,
     )

@@ -14,6 +14,7 @@ from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import SheetId, bytes_of
 from linkgauge.model.documents.history import EarlierRun, SeriesId
 from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.recorded import recorded_kind
 from linkgauge.model.stats.change_points import change_points
 from linkgauge.model.stats.modes import cut
 from linkgauge.model.stats.summary import robust_deviation
@@ -28,6 +29,9 @@ LEAST = 5
 MOST = 60
 """The number of the latest earlier figures that count."""
 IN_A_ROW = 2
+STEADY, UNSTEADY = 0.03, 0.1
+"""The least losses that count by default. `UNSTEADY` is for paths of which single figures of
+healthy machines are far off: in recorded runs, no two in a row are off by more."""
 _FAR = 5.0
 """A figure this many deviations from the usual figure is not slow by chance."""
 _FEW = 4.0
@@ -56,11 +60,13 @@ class _State:
 
 class Degradation:
     """Finds degraded cells. A figure is slow if it is worse than the usual figure by more than
-    `least`, and by more than earlier figures vary. A figure that is low compared with the
+    `least` (by default what the kind of path allows), and by more than earlier figures vary. A
+    figure that is low compared with the
     expectation is slow, too."""
 
-    def __init__(self, least: float) -> None:
-        self._least = least
+    def __init__(self, least: float | None = None) -> None:
+        self._asked = least
+        self._least = STEADY if least is None else least
         self._cells: dict[SeriesId, _State] = {}
 
     def learn(self, runs: Iterable[EarlierRun], better: Mapping[SheetId, Better]) -> None:
@@ -158,6 +164,12 @@ class Degradation:
             **more,
         )  # fmt: skip
 
+    def _least_of(self, seen: WatchedCell) -> float:
+        """Returns the least loss that counts. Where single figures of healthy runs are farther off
+        than the least loss of a steady path, two in a row may be, too."""
+        is_steady = seen.result.simulated or recorded_kind(seen.found).furthest < STEADY
+        return self._least if self._asked is not None or is_steady else UNSTEADY
+
     def _slow(self, seen: WatchedCell, figure: float) -> Why | None:
         if seen.found.verdict == "low":
             return "expected"
@@ -166,7 +178,7 @@ class Degradation:
             return None
         usual = statistics.median(state.usual)
         scatter = robust_deviation(abs(one - usual) for one in state.usual) / usual
-        bound = max(self._least, _FAR * scatter * (1 + _FEW / len(state.usual)))
+        bound = max(self._least_of(seen), _FAR * scatter * (1 + _FEW / len(state.usual)))
         speed = figure / usual if seen.result.better == "higher" else usual / figure
         return "history" if speed < 1 - bound else None
 

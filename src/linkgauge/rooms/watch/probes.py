@@ -69,7 +69,7 @@ class Asked(msgspec.Struct, frozen=True):
     request: RunRequest
     every: float
     budget: float
-    least: float
+    least: float | None
     seconds: float | None = None
     probes: int | None = None
 

@@ -1,0 +1,47 @@
+"""Forms the ranges of a kept run anew, so that runs of all versions are read by one rule."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from msgspec.structs import replace
+
+from linkgauge.engine.alike_cells import class_of
+from linkgauge.engine.measuring.merging import with_ranges
+from linkgauge.model.documents.result import CellResult, Run
+from linkgauge.model.grouped import grouped
+
+_Position = tuple[int, int]
+
+
+def with_todays_ranges(run: Run) -> Run:
+    """Returns the run with the ranges that its samples and repetitions show by today's rule. Says
+    so if the file has others. A figure of a file that records no repetitions keeps its range."""
+    alike = grouped(_cells(run))
+    anew: dict[_Position, CellResult] = {}
+    for some in alike.values():
+        places, cells = zip(*some, strict=True)
+        anew.update(zip(places, with_ranges(cells, run.settings), strict=True))
+    if not anew:
+        return run
+    results = tuple(
+        replace(
+            result,
+            cells=tuple(anew.get((number, at), cell) for at, cell in enumerate(result.cells)),
+        )
+        for number, result in enumerate(run.results)
+    )
+    found = replace(run, results=results)
+    return found if _ranges(found) == _ranges(run) else replace(found, ranges="anew")
+
+
+def _cells(run: Run) -> Iterator[tuple[Hashable, tuple[_Position, CellResult]]]:
+    for number, result in enumerate(run.results):
+        for at, cell in enumerate(result.cells):
+            if cell.samples and cell.visits and cell.summary is not None:
+                yield class_of(result, cell), ((number, at), cell)
+
+
+def _ranges(run: Run) -> list[tuple[float, float] | None]:
+    cells = (cell for result in run.results for cell in result.cells)
+    return [cell.summary.ci95 for cell in cells if cell.summary is not None]

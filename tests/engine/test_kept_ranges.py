@@ -1,0 +1,69 @@
+"""A kept run is read with today's rule, and ranges hold what other recorded runs found."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from linkgauge.engine.kept.ranges import with_todays_ranges
+from linkgauge.engine.kept.runs import run_of
+from linkgauge.model.notation import encode_hook
+from linkgauge.report.words.run_notes import note_lines
+from recorded_kit import HEALTHY, OF_ONE, recorded_of_one, recorded_run
+
+SETS = {"2 × H100": (HEALTHY, recorded_run), "1 × H200": (OF_ONE, recorded_of_one)}
+
+
+def figures(run):
+    return {
+        (result.benchmark, cell.row, cell.column, cell.bytes): cell.summary
+        for result in run.results
+        for cell in result.cells
+        if cell.status == "pass" and cell.summary is not None
+    }
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_ranges_hold_the_figures_of_other_recorded_runs(name):
+    names, read = SETS[name]
+    runs = [figures(read(one)) for one in names]
+    pairs = [
+        (one[key].ci95, other[key].median)
+        for one in runs
+        for other in runs
+        if other is not one
+        for key in one
+        if one[key].ci95 is not None
+    ]
+    held = sum(low <= figure <= high for (low, high), figure in pairs)
+    assert len(pairs) > 1000
+    assert 0.93 <= held / len(pairs) <= 0.98
+
+
+def changed(run, ci95):
+    result = run.results[0]
+    cells = tuple(replace(cell, summary=replace(cell.summary, ci95=ci95)) for cell in result.cells)
+    return replace(run, results=(replace(result, cells=cells), *run.results[1:]))
+
+
+def said(run):
+    return [str(line) for line in note_lines(run) if "formed anew" in str(line)]
+
+
+def test_a_kept_run_has_todays_ranges_whatever_its_file_says():
+    run = recorded_run("01")
+    assert run.ranges == "anew"
+    old = msgspec.json.encode(
+        replace(changed(run, (1.0, 2.0)), ranges=msgspec.UNSET), enc_hook=encode_hook
+    )
+    read = run_of(old, Path("run.json"))
+    assert figures(read) == figures(run)
+    assert read.ranges == "anew"
+    assert len(said(read)) == 1
+
+
+def test_a_file_with_todays_ranges_is_read_as_it_is():
+    run = replace(recorded_run("01"), ranges=msgspec.UNSET)
+    assert with_todays_ranges(run) == run
+    assert not said(run)
