@@ -37,7 +37,7 @@ def kept(tmp_path, monkeypatch):
 
 
 def test_unlike_runs_are_refused_and_named_unless_forced(kept):
-    kept("smaller", 0.9, 0.9, settings=Settings((1 << 20,), profile="vm"))
+    kept("smaller", 0.8, 0.8, settings=Settings((1 << 20,), profile="vm"))
     sides = ("--baseline", "results/card/before", "--current", "results/card/smaller")
     refused = linkgauge("gate", *sides)
     assert refused.returncode == 2
@@ -63,14 +63,10 @@ def test_a_benchmark_that_no_run_has_is_refused(command, pattern, near, kept):
 
 def test_cells_in_doubt_are_measured_again_and_kept_apart(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    of = ("--machine", "full-8", "--size", "64M", "--samples", "6")
+    of = ("--machine", "full-8", "--size", "64M")
     names = ("device_local_copy", "device_to_device_memcpy_read_ce")
     for label, fault in (("good", ()), ("bad", ("--fault", "slow sim:0-sim:1 rate=50%"))):
         assert linkgauge("run", *names, *of, "--label", label, *fault).returncode in (0, 1)
-    for label in ("good", "bad"):  # with an interval that tells of other runs
-        (path,) = tmp_path.glob(f"results/*/{label}/*/run.json")
-        text = path.read_text().replace('"basis":"samples"', '"basis":"visits"')
-        path.write_text(text.replace('"coverage":null', '"coverage":0.95'))
     done = linkgauge("gate", "--baseline", "good", "--current", "bad", "--rerun", "1", "--json")
     assert done.returncode == 1
     document = json.loads(done.stdout)

@@ -181,7 +181,7 @@ class HelpCommand(click.Command):
             except InputError as error:
                 from .mistakes import meant_by_words
 
-                if (meant := meant_by_words(ctx)) is None:
+                if (meant := meant_by_words(ctx, error)) is None:
                     raise
                 raise InputError(f"{error}; {meant}") from error
             except KeyboardInterrupt:  # for which click would print an empty line

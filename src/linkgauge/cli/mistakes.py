@@ -10,6 +10,7 @@ from shlex import quote
 import click
 from click.core import ParameterSource
 
+from linkgauge.model.errors import InputError
 from linkgauge.model.names import UnknownName, hint
 
 from .help_text import HelpArgument, HelpOption, Offering, examples
@@ -151,13 +152,14 @@ def meant_by(context: click.Context, error: UnknownName) -> str:
     return str(error) if meant is None else f"{str(error).rstrip('?')}; or did you mean {meant}?"
 
 
-def meant_by_words(context: click.Context) -> str | None:
-    """Returns what was meant by an argument that is no file: an option, or a sentence. None if it
-    is unknown."""
+def meant_by_words(context: click.Context, error: InputError) -> str | None:
+    """Returns what was meant by an argument that is no file and that the error names: an option, or
+    a sentence. None if it is unknown."""
     values = [context.params.get(one.name or "") for one in _arguments(context.command)]
     each = (one for value in values for one in (value if isinstance(value, tuple) else (value,)))
     for word in (str(one) for one in each if one is not None):
-        if "/" in word or Path(word).exists():
+        is_named = re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", str(error))
+        if "/" in word or not is_named or Path(word).exists():
             continue
         if option := _option_for(context, word):
             return f"or did you mean {option}?"
