@@ -25,15 +25,18 @@ def recorded_of_four(name):
 
 
 RECORDED = DATA / "recorded"
-OF_ONE = tuple(
-    f"{one.parent.name}/{one.name.removesuffix('.json.gz')}"
-    for one in sorted(RECORDED.glob("1xh200*/[0-9]*.json.gz"))
-)
-"""Runs on one healthy H200, one after another, of two days and hosts."""
-BESIDE_A_LOAD = tuple(
-    f"{one.parent.name}/{one.name.removesuffix('.json.gz')}"
-    for one in sorted(RECORDED.glob("1xh200*/busy-*.json.gz"))
-)
+
+
+def _of(pattern):
+    return tuple(
+        f"{one.parent.name}/{one.name.removesuffix('.json.gz')}"
+        for one in sorted(RECORDED.glob(f"{pattern}.json.gz"))
+    )
+
+
+OF_ONE, OF_ANOTHER = _of("1xh200/[0-9]*"), _of("1xh200-b/[0-9]*")
+"""Runs on one healthy H200, one after another, and on another of another day and host."""
+BESIDE_A_LOAD = _of("1xh200*/busy-*")
 """Runs beside a process that copies to the H200, multiplies on it, or copies in host memory."""
 
 
