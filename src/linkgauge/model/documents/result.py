@@ -238,7 +238,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def headline(self) -> float | None:
-        """The cell's figure: the median of its samples, or the best; a hidden share is at most 1."""
+        """The cell's figure: the median of its samples, or the best. A hidden share ends at 1."""
         if self.summary is None:
             return None
         if self.report is _HIDDEN:
