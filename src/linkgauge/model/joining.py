@@ -41,7 +41,8 @@ def _rules(
 ) -> tuple[Sequence[tuple[str, _Rule]], Callable[[Any], tuple[Any, ...]]]:
     """Returns the fields that have a rule, each with the rule, and a function that returns them."""
     hints = ((one.name, getattr(one.type, "__metadata__", ())) for one in fields(kind))
-    rules = [(name, rule[0]) for name, rule in hints if rule]
+    # What else is noted at a field, as the kind of a text, is no function.
+    rules = [(name, rule) for name, noted in hints for rule in filter(callable, noted)]
     names = [name for name, _ in rules]
     return rules, attrgetter(*names, names[0])  # of one name it were no tuple
 
