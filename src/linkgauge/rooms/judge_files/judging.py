@@ -124,14 +124,27 @@ def _described(
         own, text = load(machine)
         known, clashes = merged(facts)
         return Described(own, parse_description(text), (), clashes, known)
+    ranks = max((one.ranks for one in told), default=0)
     is_known = any(one.joins or any(gpu.model for gpu in one.gpus.values()) for one in facts)
     if is_known or all(one.host is not None for one in told):
-        return describe(name, facts, told)
-    places = (int(one.column) for one in told if one.column.isdecimal() and one.work is None)
-    count = min(max([1, *places, *(one.ranks - 1 for one in told)]) + 1, 64)
+        # A text may list fewer accelerators than another one has figures of.
+        listed = {n for one in facts for n in one.gpus}
+        more = range(_places(told) if listed and is_known else 0)
+        return describe(name, [*facts, Facts(gpus={n: ToldGpu() for n in more})], told)
+    count = max(_places(told), ranks if ranks <= _MOST_IN_A_HOST else _USUAL_IN_A_HOST, 2)
     found = describe(name, [Facts(gpus={n: ToldGpu() for n in range(count)}), *facts], told)
     return found._replace(assumed=(*found.assumed, _NAMELESS))
 
+
+def _places(told: Sequence[ToldFigure]) -> int:
+    """Returns the number of accelerators that figures of their own places name."""
+    own = (one for one in told if one.work is None and one.host is None)
+    places = (int(place) for one in own for place in one.place if place.isdecimal())
+    return min(max(places, default=-1) + 1, 64)
+
+
+_MOST_IN_A_HOST, _USUAL_IN_A_HOST = 16, 8
+"""More ranks than the first are assumed to be of several hosts, with as many as the second each."""
 
 _NAMELESS = (
     'no text tells which accelerators these are: --machine "8 x H100 SXM" names them, or a text '

@@ -17,7 +17,7 @@ _DEVICE = re.compile(
     r"([^,(]{2,40}).*?NUMA: (\d{1,2})"
 )
 _BRIDGE = re.compile(r"\s*(?:\S{6,14}/)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) PCI bridge:")
-_TITLE = re.compile(r"\s*Device (Write|Read) bandwidth \(GB/s\)")
+_TITLE = re.compile(r"\s*Device (?:(Write|Read) bandwidth \(GB/s\)|\S.*\(us\))")
 _HEADS = re.compile(r"\s*S\s.*?((?:(?:HOST|rbln\S{0,9})(?:\s+|$))+)")
 _ROW = re.compile(r"\s*(HOST|rbln\S{0,9})\s+(.*)")
 _BANNER = re.compile(r"\s*\[ +(Run|PASS|FAIL) +\] : (RBLN_\w{1,60})")
@@ -40,10 +40,10 @@ def _read(seen: TextScan) -> None:
                 seen.fail(f"{match[2]}: FAIL", match[2], first)
             first = len(seen.figures)
         elif match.re is _TITLE:
-            title, columns = match[1], []
+            title, columns = match[1] or "", []
         elif match.re is _HEADS:
             columns = [index_of(name.removeprefix("rbln")) for name in match[1].split()]
-        else:
+        elif columns:
             row = index_of(match[1].removeprefix("rbln"))
             for column, word in zip(columns, match[2].split(), strict=False):
                 if column != row and (rate := number_of(word)):
