@@ -97,14 +97,17 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
     logs = [log for text in texts for log in text.logs]
     failed = next((one for log in logs for one in (*log.remarks, *_said(log))), None)
     if failed is not None:
-        said = f"no figure, as the tool says itself: {failed}"
+        said = f"no figure: {failed}"
     elif logs:
         tools = ", ".join(dict.fromkeys(log.tool for log in logs))
         said = f"{tools} shows no figure there that is judged here"
     elif any(text.facts and text.understood for text in texts):
         said = "no tool's figures, only what tells of a machine: give its output, too"
     else:
-        said = "no output of a tool that is known (linkgauge judge --help lists them)"
+        said = (
+            "no output of a tool that is known: paste all of nvbandwidth, nccl-tests, "
+            "p2pBandwidthLatencyTest or another tool that linkgauge judge --help lists"
+        )
     return InputError(f"{and_all(text.name for text in texts)}: {said}")
 
 

@@ -83,6 +83,14 @@ class TextScan:
                 self.remarks.append(": ".join(filter(None, failed)))
         self.failures = rest
 
+    def _leave_out_impossible(self) -> None:
+        """Leaves out what no hardware has: a unit or a column was mistaken, by the tool or here."""
+        odd = [one for one in self.figures if not one.is_possible]
+        self.figures = [one for one in self.figures if one.is_possible]
+        if odd:
+            several = f"{len(odd)} impossible figure{'s' if len(odd) > 1 else ''} left out"
+            self.remarks.append(f"{several}, more than any hardware has: {odd[0].benchmark}")
+
     def documents(self, key: str) -> Iterator[dict[str, Any]]:
         """Yields the JSON objects in the text with this key near their beginning. Their lines count
         as understood."""
@@ -116,6 +124,7 @@ class TextScan:
         if not sure and not self.figures and not self.failures:
             return
         self._strike()
+        self._leave_out_impossible()
         failures = (Failure(test or tool, f"{tool} says: {said}") for test, said in self.failures)
         figures = (
             one._replace(failure=f"{tool} says: {one.failure}") if one.failure else one

@@ -1,5 +1,5 @@
 """Reads the output of tools on a host: lscpu, numactl -H and lstopo (XML) describe its CPUs and
-nodes; STREAM, Intel's Memory Latency Checker and sysbench cpu measure its memory and CPUs."""
+nodes; STREAM, Intel's Memory Latency Checker and sysbench measure its memory and CPUs."""
 
 from __future__ import annotations
 
@@ -207,4 +207,43 @@ def _sysbench(seen: TextScan) -> None:
     seen.log("sysbench cpu")
 
 
-READERS = (_lscpu, _numactl, _lstopo, _hypervisor, _adapters, _stream, _mlc, _sysbench)
+_MOVED = re.compile(rf"\s*{DECIMAL} MiB transferred \(({DECIMAL}) MiB/sec\)")
+_BLOCK = re.compile(r"\s*block size: (\d{1,9})(KiB|MiB|GiB)")
+_WAY = re.compile(r"\s*operation: (read|write)")
+_BLOCKS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_CACHED = 64 << 20
+"""The largest block in bytes that the caches of a CPU may hold."""
+
+
+def _sysbench_memory(seen: TextScan) -> None:
+    found = [match for _, match in seen.each(_MOVED)]
+    block = next((match for _, match in seen.each(_BLOCK)), None)
+    if not found or block is None:
+        return
+    size, is_read = int(block[1]) * _BLOCKS[block[2]], seen.first(_WAY) == "read"
+    name, work = "sysbench_memory_write", "null -> host:0 by host:0.cpu"
+    if is_read:
+        name, work = "sysbench_memory_read", "host:0 -> null by host:0.cpu"
+    threads = seen.first(_THREADS, "1")
+    for match in found:
+        rate = float(match[1]) * (1 << 20)
+        seen.figures.append(ToldFigure(name, "all", threads, rate, size, host=HostFigure(work)))
+    if size <= _CACHED:
+        seen.remarks.append(
+            f"blocks of {block[1]} {block[2]} stay in the cache: the figure is none of memory "
+            "(--memory-block-size=1G measures that)"
+        )
+    seen.log("sysbench memory")
+
+
+READERS = (
+    _lscpu,
+    _numactl,
+    _lstopo,
+    _hypervisor,
+    _adapters,
+    _stream,
+    _mlc,
+    _sysbench,
+    _sysbench_memory,
+)

@@ -68,8 +68,8 @@ _WARNS = re.compile(r"NCCL WARN (\S.{10,160})")
 
 class TableRow(NamedTuple):
     """A line of a table. `seconds` are out of place and in place, and so are `wrong`, the numbers
-    of wrong elements as the tool prints them; empty without any. `speeds` are algbw and busbw of the
-    faster side. `agrees` says whether time and algbw give the size."""
+    of wrong elements as the tool prints them; empty without any. `speeds` are algbw and busbw of
+    the faster side. `agrees` says whether time and algbw give the size."""
 
     size: int
     type: NumberName
@@ -155,7 +155,7 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
                 f"give its size: {odd.size}"
             )
         if columns is None and agree:
-            seen.remarks.append("the table has no head: read as nccl-tests prints it by default")
+            seen.remarks.append("a table without its head is read in the usual form")
         rows = agree
         name = _name(lines, head, before, [row for _, row in rows])
         # Without ranks between the previous table and this one, those of the whole text count.
@@ -222,7 +222,8 @@ def _columns(lines: Sequence[str]) -> _Columns | None:
     names = tuple(known.get(n, n) for n in head[1].split() if "timestamp" not in n)
     units = (re.search(r"#.*\((us|ms|s)\)", line) for line in lines[1:])
     unit = next((_UNITS[match[1]] for match in units if match), 1e-6)
-    return _Columns(names, unit) if set(_SIDE) <= {*names} else None
+    last = names[len(names) - names[::-1].index("time") :] if "time" in names else ()
+    return _Columns(names, unit) if last[:2] == _SIDE[1:] else None  # else it is cut
 
 
 def _usual(words: Sequence[str]) -> tuple[str, ...]:
@@ -364,7 +365,7 @@ def _read_json(seen: TextScan) -> None:
             seen.figures += _called(name, row, count)
         if rows:
             version = str(document.get("nccl_version"))[:40]
-            seen.log("nccl-tests", f"library {version}", hosts, hostname=hosts[0] if hosts else None)
+            seen.log("nccl-tests", f"library {version}", hosts, hostname=next(iter(hosts), None))
             return
 
 

@@ -4,12 +4,13 @@ from each row to each column, the host first."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from linkgauge.machine.tree import ADDRESS
 
 from ..lines import index_of, number_of
 from ..scan import TextScan
-from ..told import MIB, Bridge, ToldGpu, copied
+from ..told import MIB, Bridge, ToldFigure, ToldGpu, copied
 
 _TOOL = "rblnBandwidthLatencyTest"
 _DEVICE = re.compile(
@@ -44,13 +45,19 @@ def _read(seen: TextScan) -> None:
         elif match.re is _HEADS:
             columns = [index_of(name.removeprefix("rbln")) for name in match[1].split()]
         elif columns:
-            row = index_of(match[1].removeprefix("rbln"))
-            for column, word in zip(columns, match[2].split(), strict=False):
-                if column != row and (rate := number_of(word)):
-                    # Reading, the column's device pulls from the row's.
-                    figure = copied(row, column, rate, size, reads=title == "Read")
-                    seen.figures.append(figure)
+            reads = title == "Read"
+            seen.figures += _figures(match[1], columns, match[2].split(), size, reads=reads)
     seen.log(_TOOL, space="rbln", sure=seen.gpus, bridges=bridges)
+
+
+def _figures(
+    name: str, columns: Sequence[int | None], words: Sequence[str], size: int, *, reads: bool
+) -> Iterator[ToldFigure]:
+    """Yields the figures of a row. Reading, the column's device pulls from the row's."""
+    row = index_of(name.removeprefix("rbln"))
+    for column, word in zip(columns, words, strict=False):
+        if column != row and (rate := number_of(word)):
+            yield copied(row, column, rate, size, reads=reads)
 
 
 READERS = (_read,)
