@@ -62,7 +62,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     described = _described(texts, told, machine)
     space = next((log.space for log in logs if log.space), "cuda")
     products = (product_of(gpu.model) for gpu in described.facts.gpus.values())
-    backend = "opencl" if any(one and one.amd for one in products) else space
+    backend = "opencl" if any(one and one.vendor == "amd" for one in products) else space
     about = _about(texts, logs, described)
     known = machine_of(described, backend)
     ranks, own = max((one.ranks for one in told), default=0), len(known.all_devices)

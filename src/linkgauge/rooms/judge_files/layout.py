@@ -24,6 +24,9 @@ _LINKS = re.compile(r"NV(\d{1,3})|XGMI")
 _MOST_LINKS = 18
 _OLDER = 0.55
 """The share of a data sheet's link that no copy exceeds whose slot is of an older generation."""
+_VENDORS = {
+    "nvidia": 0x10DE, "amd": 0x1002, "intel": 0x8086, "habana": 0x1DA3, "amazon": 0x1D0F,
+}  # fmt: skip
 _ALIKE = 0.85
 """The share of the best accelerator's copies that all others then reach, too."""
 _OVER = 1.03
@@ -78,7 +81,7 @@ class MachineLayout:
         device: dict[str, Any] = {
             "model": gpu.model or self._unnamed,
             "memory": str(gpu.memory or (product.memory if product else 16) * GIB),
-            "vendor_id": 0x1002 if product and product.amd else 0x10DE,
+            "vendor_id": _VENDORS[product.vendor if product else "nvidia"],
             "stages": True,
             "assumed": ["memory_latency"],
         }
@@ -245,6 +248,8 @@ class MachineLayout:
         told = next((gpu.link_rate for gpu in self._gpus if gpu.link_rate), None)
         product = self._product
         if product is None or product.links is None:
+            if "XGMI" in self._facts.joins.values():
+                return "XGMI", 32, 7, (0.75, 0.69), True
             if told is None:
                 return "nvlink", 25, _MOST_LINKS, (0.88, 0.83), True
             return "nvlink", told / 1e9, _MOST_LINKS, (0.88, 0.83), False

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib import resources
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 import yaml
@@ -25,7 +25,7 @@ def shipped(name: str, kind: type[_T]) -> _T:
 _COUNTED = re.compile(r"\s*(?:(\d{1,3})\s*[x×*]?\s*)?(\S.{0,60}?)\s*")
 _COUNTED_AFTER = re.compile(r"\s*(\S.{0,60}?)\s*[x×*]\s*(\d{1,3})\s*")
 _BESIDE_A_NAME = re.compile(
-    r"(?i)(?:\b(?:NVIDIA|AMD|Instinct|Tesla|GeForce|GPUs?|SXM\d?|PCIe|OAM|NVL|HBM\d?e?"
+    r"(?i)(?:\b(?:NVIDIA|AMD|Radeon|PRO|AI|XT|XTX|Intel|Arc|Data Center|Habana|AWS|SUPER|Ada|Generation|Instinct|Tesla|GeForce|GPUs?|SXM\d?|PCIe|OAM|NVL|HBM\d?e?"
     r"|\d{2,3} ?Gi?B?|Tensor Core|Ti)\b|[\s_-])*"
 )
 
@@ -44,7 +44,7 @@ class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     usual: str = ""
     peers: str = "all"
     reach: tuple[float, float] = (1.0, 1.0)
-    amd: bool = False
+    vendor: Literal["nvidia", "amd", "intel", "habana", "amazon"] = "nvidia"
     ids: Mapping[str, str] = {}
 
 

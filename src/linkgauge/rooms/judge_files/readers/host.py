@@ -163,16 +163,20 @@ def _stream(seen: TextScan) -> None:
 
 def _mlc(seen: TextScan) -> None:
     version = seen.first(_MLC)
+    nodes = 1
     for number, match in seen.each(_MLC_GRID, _MLC_RATE, _MLC_ERROR) if version else ():
         if match.re is _MLC_ERROR:
             if not seen.failures:  # else the first line tells the cause
                 seen.fail(match[1])
         elif match.re is _MLC_GRID:
             grids = (seen.grid(at) for at in range(number + 1, number + 6))
-            seen.figures += _of_nodes(next(filter(None, grids), {}), "latencies" in match[0])
+            grid = next(filter(None, grids), {})
+            nodes = max([nodes, *(cpus + 1 for cpus, _ in grid if cpus < 64)])
+            seen.figures += _of_nodes(grid, "latencies" in match[0])
         elif match[1] == "ALL Reads":
             place, rate = ("memory_reads", "all", "all"), float(match[2]) * 1e6
-            cell = HostFigure("host:0 -> null by cpu")
+            work = " & ".join(f"host:{n} -> null by host:{n}.cpu" for n in range(nodes))
+            cell = HostFigure(work, report=Report.SUM if nodes > 1 else Report.FIRST)
             seen.figures.append(ToldFigure(*place, rate, 1 << 30, host=cell))
     seen.log("Intel MLC", version)
 

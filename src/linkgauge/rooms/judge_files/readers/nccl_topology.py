@@ -1,4 +1,5 @@
-"""Reads the XML of NCCL's topology (NCCL_TOPO_DUMP_FILE, or a file that a cloud ships)."""
+"""Reads the XML of NCCL's topology: NCCL_TOPO_DUMP_FILE, or a file that a cloud ships, which names
+PCI classes alone."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ _SPEED = re.compile(rf"({DECIMAL}) GT/s")
 _LINK_RATE = {"60": 18, "61": 18, "70": 25, "80": 25, "86": 14.0625, "90": 25, "100": 50}
 """The rate of an NVLink one way in GB/s, by the number of the architecture."""
 _SWITCH = "0x068000"
+_GPUS, _ADAPTERS, _BARE = ("0x0300", "0x0302", "0x1200"), ("0x0200", "0x0207"), Element("gpu")
 _DEEPEST = 32
 
 
@@ -27,15 +29,20 @@ def _topology(seen: TextScan) -> None:
         return
     cpus = [(index_of(cpu.get("numaid", "0")), cpu) for cpu in root.iter("cpu")]
     links, bridges = dict[int, list[tuple[str, int]]](), dict[str, Bridge]()
+    adapters, bare = 0, next(root.iter("gpu"), None) is None
     for node, cpu in cpus:
         for pci, above in _below(cpu, ()):
             bridges |= {address: Bridge(is_switch=True) for address in above}
-            for gpu in pci.findall("gpu"):
-                if (index := index_of(gpu.get("dev", ""))) is not None:
+            kind = (pci.get("class") or "")[:6]
+            adapters += kind in _ADAPTERS
+            cards = [_BARE] if bare and kind in _GPUS else pci.findall("gpu")
+            for gpu in cards:
+                index = len(seen.gpus) if bare else index_of(gpu.get("dev", ""))
+                if index is not None:
                     seen.gpus[index] = _gpu(gpu, pci, node, above)
                     links[index] = [*map(_target, (*gpu.findall("nvlink"), *gpu.findall("xgmi")))]
     seen.facts(
-        joins=_joins(seen.gpus, links), bridges=bridges,
+        joins=_joins(seen.gpus, links), bridges=bridges, adapters=adapters or None,
         nodes={n: ToldNode(count_of_mask(cpu.get("affinity", "")))
                for n, cpu in cpus if n is not None},
         architecture=next(filter(None, (cpu.get("arch") for _, cpu in cpus)), None),
