@@ -141,7 +141,8 @@ class MachineLayout:
         about: dict[str, Any] = {"kind": "pcie", "efficiency": _shares(0.86, 0.86)}
         if speed and width:
             about |= {"speed": speed, "width": width} | ({"assumed": True} if refuted else {})
-            if gpu.max_speed and gpu.max_speed > speed:
+            is_best = product is not None and product.pcie and speed >= product.pcie[0]
+            if gpu.max_speed and gpu.max_speed > speed and not is_best:
                 about |= {"max_speed": gpu.max_speed}
             if gpu.max_width and gpu.max_width > width:
                 about |= {"max_width": gpu.max_width}
@@ -151,9 +152,17 @@ class MachineLayout:
     def _speed(self, place: int, gpu: ToldGpu) -> float | None:
         """Returns the speed of an accelerator's PCIe link. A speed below the maximum, which an idle
         link may have, counts only if no copy with the host was faster."""
+        product, width = self._products[place], gpu.width or gpu.max_width or 16
+        own = product.pcie[0] if product is not None and product.pcie else None
+        if (
+            own
+            and (gpu.max_speed or own) > own
+            and self._best(place) <= _OVER * link_rate(own, width)
+        ):
+            return own  # what it says is of the way to an adapter or a bridge beside it
         if not gpu.speed or not gpu.max_speed or gpu.speed >= gpu.max_speed:
             return gpu.max_speed or gpu.speed
-        carries = link_rate(gpu.speed, gpu.width or gpu.max_width or 16)
+        carries = link_rate(gpu.speed, width)
         return gpu.speed if self._best(place) <= _OVER * carries else gpu.max_speed
 
     def _best(self, place: int) -> float:

@@ -25,8 +25,9 @@ def shipped(name: str, kind: type[_T]) -> _T:
 _COUNTED = re.compile(r"\s*(?:(\d{1,3})\s*[x×*]?\s*)?(\S.{0,60}?)\s*")
 _COUNTED_AFTER = re.compile(r"\s*(\S.{0,60}?)\s*[x×*]\s*(\d{1,3})\s*")
 _BESIDE_A_NAME = re.compile(
-    r"(?i)(?:\b(?:NVIDIA|AMD|Radeon|PRO|AI|XT|XTX|Intel|Arc|Data Center|Habana|AWS|SUPER|Ada|Generation|Instinct|Tesla|GeForce|GPUs?|SXM\d?|PCIe|OAM|NVL|HBM\d?e?"
-    r"|\d{2,3} ?Gi?B?|Tensor Core|Ti)\b|[\s_-])*"
+    r"(?i)(?:\b(?:NVIDIA|AMD|Intel|Habana|AWS|Instinct|Radeon|Tesla|GeForce|Arc|Data Center|GPUs?"
+    r"|SXM\d?|PCIe|OAM|NVL|HBM\d?e?|\d{2,3} ?Gi?B?|Tensor Core|Ti|SUPER|XTX?|PRO|AI|Ada|Generation)"
+    r"\b|[\s_-])*"
 )
 
 

@@ -12,6 +12,9 @@ from .failures import MOST_WORDS, meaning_of
 from .lines import Grid, documents_in, grid_at, xml_in
 from .told import Facts, Failure, Log, ToldFigure, ToldGpu
 
+_LONGEST = 1 << 16
+"""The most characters of a line that patterns are tried on; longer ones are documents."""
+
 
 @cache
 def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
@@ -34,17 +37,19 @@ class TextScan:
         pattern that matches. They count as understood."""
         is_one = _any_of(patterns).match
         for number, line in enumerate(self.lines):
-            if is_one(line):
+            if len(line) <= _LONGEST and is_one(line):
                 self.used.add(number)
                 yield number, next(filter(None, (one.match(line) for one in patterns)))
 
     def has(self, *patterns: re.Pattern[str]) -> bool:
         """Whether any line begins as a pattern says."""
-        return any(map(_any_of(patterns).match, self.lines))
+        is_one = _any_of(patterns).match
+        return any(len(line) <= _LONGEST and is_one(line) for line in self.lines)
 
     def first(self, pattern: re.Pattern[str], default: str = "") -> str:
         """Returns the first group of the first line that begins as the pattern says."""
-        return next((match[1] for match in map(pattern.match, self.lines) if match), default)
+        lines = (line for line in self.lines if len(line) <= _LONGEST)
+        return next((match[1] for match in map(pattern.match, lines) if match), default)
 
     def grid(self, start: int) -> Grid:
         """Returns the figures of the matrix that begins at this line. Its lines count as

@@ -106,8 +106,34 @@ def _hypervisor(seen: TextScan) -> None:
         seen.facts(ways=frozenset({"virtual machine"}))
 
 
+_CARD = re.compile(r"\s*(?:CA|Infiniband device) '(\S{1,40})'")
+_STATE = re.compile(r"\s*[Ss]tate:\s+(?:\d: )?(\w{2,12})")
+_RATE_OF_PORT = re.compile(r"\s*[Rr]ate:\s+(\d{1,4})(?: Gb/sec.*)?$")
+_IBSTAT_MORE = re.compile(
+    r"\s*(?:CA type|Number of ports|Firmware version|Hardware version|Node GUID|System image GUID"
+    r"|Port \d{1,3}|Physical state|phys state|[Bb]ase lid|LMC|[Ss][Mm] lid|Capability mask"
+    r"|Port GUID|Link layer|link_layer|default gid):"
+)
+
+
+def _ibstat(seen: TextScan) -> None:
+    """Reads the adapters of ibstat and ibstatus. Those count whose port is active, at the most
+    frequent speed: others are of other networks."""
+    if not seen.has(_CARD):
+        return
+    speeds, name, is_up = dict[str, str](), "", True
+    for _, match in seen.each(_CARD, _STATE, _RATE_OF_PORT, _IBSTAT_MORE):
+        if match.re is _CARD:
+            name, is_up = match[1], True
+        elif match.re is _STATE:
+            is_up = match[1].lower() == "active"
+        elif match.re is _RATE_OF_PORT and is_up:
+            speeds[name] = match[1]
+    for speed, count in Counter(speeds.values()).most_common(1):
+        seen.facts(adapters=count, settings={"adapter Gb/s": speed})
+
+
 _SPEEDS = {
-    "ate:": (re.compile(r"^\s*[Rr]ate:\s+(\d{1,3})(?: Gb/sec.*)?$"), 1.0),
     "Speed:": (re.compile(r"^\s*Speed: (\d{4,6})Mb/s"), 1e-3),
     "<net": (re.compile(r'<net name=[^>]{1,60} speed="(\d{4,6})"'), 1e-3),
     "NET[": (re.compile(r"\bNET\[(\d{1,3}\.\d)\]"), 8.0),
@@ -116,8 +142,8 @@ _SPEEDS = {
 
 
 def _adapters(seen: TextScan) -> None:
-    """Reads the speed of network adapters, as ibstat, ibstatus, ethtool and NCCL's topology have
-    it. The most frequent speed counts."""
+    """Reads the speed of network adapters, as ethtool and NCCL's topology have it. The most
+    frequent speed counts."""
     found = {
         number: round(float(match[1]) * unit)
         for number, line in enumerate(seen.lines)
@@ -245,6 +271,7 @@ READERS = (
     _numactl,
     _lstopo,
     _hypervisor,
+    _ibstat,
     _adapters,
     _stream,
     _mlc,

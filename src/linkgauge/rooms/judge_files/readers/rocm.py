@@ -9,6 +9,7 @@ from itertools import permutations
 from msgspec.structs import replace
 
 from ..lines import DECIMAL, Grid, number_of, words_of
+from ..products import product_of
 from ..scan import TextScan
 from ..told import MIB, ToldFigure, ToldGpu, copied
 
@@ -43,6 +44,8 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
                 bus, device, own = (int(part or "0", 16) for part in match.groups()[2:])
                 pci = f"0000:{bus & 255:02x}:{device & 31:02x}.{own & 7}"
                 seen.gpus[int(match[1])] = ToldGpu(match[2].strip(), pci)
+            elif product_of(match[2]) is not None:  # the line is cut
+                seen.gpus[int(match[1])] = ToldGpu(match[2].strip())
         elif match.re is _CHECKED:
             words = enumerate(match[2].split())
             wrong |= {(int(match[1]), across) for across, word in words if word == "FAIL"}
