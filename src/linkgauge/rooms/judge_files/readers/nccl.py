@@ -161,12 +161,12 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
         # Without ranks between the previous table and this one, those of the whole text count.
         count = sum(before <= number < head for number in ranks) or len(ranks)
         # The list of ranks may be cut; busbw by algbw tells their number.
-        count = max(count, _ranks_by_speeds(name, [row.speeds for _, row in rows]))
+        count = max(count, ranks_by_speeds(name, [row.speeds for _, row in rows]))
         first = len(seen.figures)
         for number, row in rows:
             seen.used.add(number)
             since = len(seen.figures)
-            seen.figures += _called(name, row, count)
+            seen.figures += called(name, row, count)
             if any(row.wrong) and not any(one.failure for one in seen.figures[since:]):
                 seen.fail(_wrong(next(filter(None, row.wrong))), name, since)
         is_told = any(any(row.wrong) for _, row in rows)
@@ -180,7 +180,7 @@ def _wrong(count: str) -> str:
     return f"{count} wrong element{'' if count == '1' else 's'}"
 
 
-def _ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]]) -> int:
+def ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]]) -> int:
     """Returns the number of ranks from the ratio of busbw to algbw, or 0 if the ratio does not
     determine the number."""
     algorithm, bus = max(speeds, default=(0.0, 0.0))
@@ -287,7 +287,7 @@ def _seconds(side: Mapping[str, str], unit: float) -> float | None:
     return figures[0] * unit if None not in figures and figures[0] else None
 
 
-def _called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigure]:
+def called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigure]:
     """Yields the figures of a line of a table: out of place and in place."""
     reduction = row.reduction if reduces(name) else None
     root = max(row.root or 0, 0) if has_root(name) else None
@@ -337,7 +337,7 @@ def _read_report(seen: TextScan) -> None:
         wrong = "" if match[7] in ("0", "N/A") else match[7]
         line = TableRow(size, kind, _reduction_of(match[4]), 0, sides, (wrong, wrong))
         since = len(seen.figures)
-        seen.figures += _called(name, line, ranks)
+        seen.figures += called(name, line, ranks)
         if wrong and since == len(seen.figures):
             seen.fail(_wrong(wrong), name, since)
     seen.log("rccl-tests")
@@ -360,9 +360,9 @@ def _read_json(seen: TextScan) -> None:
                 seen.gpus.setdefault(index, ToldGpu(model, _address(str(one.get("device_hex")))))
         rows = [row for one in _dicts(document["results"]) if (row := _row_of(one))]
         name = _name([str(document.get("args"))], 0, 0, rows)
-        count = len(devices) or _ranks_by_speeds(name, [row.speeds for row in rows])
+        count = len(devices) or ranks_by_speeds(name, [row.speeds for row in rows])
         for row in rows:
-            seen.figures += _called(name, row, count)
+            seen.figures += called(name, row, count)
         if rows:
             version = str(document.get("nccl_version"))[:40]
             seen.log("nccl-tests", f"library {version}", hosts, hostname=next(iter(hosts), None))
