@@ -31,6 +31,10 @@ _BESIDE_A_NAME = re.compile(
 )
 
 
+_NO_VARIANT = r"(?! ?(?:Ti|SUPER|XTX?|GRE|Laptop|Mobile|Max-Q)\b)"
+"""What no name is followed by: such a word makes another product of it."""
+
+
 class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The entry of a product in products.yml."""
 
@@ -66,7 +70,7 @@ def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
     written = text, re.sub(r"[-_]", " ", text)
     for one in _products():
         for name in written:
-            match = re.search(rf"\b(?:{one.name})(?![0-9])", name, flags)
+            match = re.search(rf"\b(?:{one.name})(?![0-9]){_NO_VARIANT}", name, flags)
             if match is not None:
                 return one, f"{name[: match.start()]} {name[match.end() :]}"
     return None
