@@ -167,7 +167,6 @@ def test_a_generation_beyond_the_products_is_of_another_link():
         ("4 x RTX 4070 Ti SUPER", ("RTX 4070 Ti SUPER", 4)), ("GB10", ("GB10", 1)),
         ("2 x Intel Data Center GPU Max 1550", ("Intel Data Center GPU Max 1550", 2)),
         ("8 x Gaudi 2", ("Gaudi 2", 8)), ("2 x RX 7900 ZZZ", None), ("RTX 3070 Max-Q", None),
-        ("2 x RX 7900 ZZZ", None),
     ],
 )  # fmt: skip
 def test_products(text, found):
