@@ -200,7 +200,8 @@ def _imb(seen: TextScan) -> None:
 
 _UCX_HEAD = re.compile(r".*\|\s+bandwidth \(MB/s\)\s*\|\s*message rate")
 _UCX_ROW = re.compile(
-    rf"\s*(Final:|\[thread \d+\])?\s*(\d{{1,12}})((?:\s+{DECIMAL}){{5}})\s+(\d{{1,15}})\s+(\d{{1,15}})\s*$"
+    rf"\s*(Final:|\[thread \d+\])?\s*(\d{{1,12}})((?:\s+{DECIMAL}){{5}})"
+    r"\s+(\d{1,15})\s+(\d{1,15})\s*$"
 )
 _UCX_TEST = re.compile(r".*?\b(?:Test:\s+|-t )(\w{3,40})|[| ]*(\w*(?:tag|am|put|get)\w*_bw)\b")
 _UCX_SIZE = re.compile(r".*?(?:Message size:\s+| -s )(\d{1,14})\b")
