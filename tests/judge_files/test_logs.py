@@ -21,6 +21,8 @@ def _named(one, ranks):
         return f"{one.benchmark} {kind}{place}|{one.size}", moved / one.figure / 1e9
     is_time = one.host is not None and one.host.report.is_latency
     part = "" if one.part is None else f" part {one.part}"
+    if one.host is not None and "@" in one.host.work:  # between hosts, by size
+        part = f"|{one.size}"
     return f"{one.benchmark} {one.row} {one.column}{part}", one.figure * (1e9 if is_time else 1e-9)
 
 

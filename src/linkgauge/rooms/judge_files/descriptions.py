@@ -3,8 +3,11 @@ that could not be read; reports list these assumptions."""
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from gzip import GzipFile
+from io import BytesIO
 from itertools import combinations
 from pathlib import Path
 from statistics import median
@@ -98,9 +101,28 @@ def of_product(model: str, count: int) -> Facts:
 def read_file(path: Path) -> list[ReadText]:
     """Returns all figures and facts in a file. Raises InputError if the file cannot be read."""
     try:
-        return read_text(path.name, read_given(path, MOST_BYTES).decode("utf-8", "replace"))
+        return read_bytes(path.name, read_given(path, MOST_BYTES))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
+
+
+def read_bytes(name: str, data: bytes) -> list[ReadText]:
+    """Returns all figures and facts in the bytes of a text, which may be gzipped. Raises InputError
+    for damaged or too much content."""
+    if data[:2] == _GZIP:
+        try:
+            with GzipFile(fileobj=BytesIO(data)) as file:
+                data = file.read(MOST_BYTES + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"{name}: damaged gzip: {error}") from error
+        if len(data) > MOST_BYTES:
+            raise InputError(
+                f"{name} has more than {MOST_BYTES} bytes unpacked: give a smaller file"
+            )
+    return read_text(name, data.decode("utf-8", "replace"))
+
+
+_GZIP = b"\x1f\x8b"
 
 
 # The description.

@@ -4,6 +4,7 @@ to its cell, and compares each host with the others."""
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
@@ -19,15 +20,16 @@ from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, Result, Run, exit_code
 from linkgauge.model.documents.tool_run import HostFigures, HostVerdict, ToolRun
 from linkgauge.model.errors import InputError, worst_code
+from linkgauge.model.grouped import grouped
 from linkgauge.model.names import and_all
 from linkgauge.model.settings import Settings
 from linkgauge.report.files import write_run
 
 from .assemble import across, machine_of, results_of, results_without_figures
-from .descriptions import FORMS, MOST_BYTES, Described, describe, of_product, read_file
+from .descriptions import FORMS, MOST_BYTES, Described, describe, of_product, read_bytes, read_file
 from .failures import meaning_of
 from .products import product_of, split_product
-from .readers import ReadText, read_text
+from .readers import ReadText
 from .told import Facts, Log, ToldFigure, ToldGpu, merged
 
 _STDIN = "-"
@@ -47,7 +49,7 @@ def _from_stdin() -> list[ReadText]:
     data = sys.stdin.buffer.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise InputError(f"stdin has more than {MOST_BYTES} bytes: give less")
-    return read_text("stdin", data.decode("utf-8", "replace"))
+    return read_bytes("stdin", data)
 
 
 def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> Run:
@@ -62,7 +64,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     described = _described(texts, told, machine)
     space = next((log.space for log in logs if log.space), "cuda")
     products = (product_of(gpu.model) for gpu in described.facts.gpus.values())
-    backend = "opencl" if any(one and one.amd for one in products) else space
+    backend = "opencl" if any(one and one.vendor == "amd" for one in products) else space
     about = _about(texts, logs, described)
     known = machine_of(described, backend)
     ranks, own = max((one.ranks for one in told), default=0), len(known.all_devices)
@@ -97,14 +99,17 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
     logs = [log for text in texts for log in text.logs]
     failed = next((one for log in logs for one in (*log.remarks, *_said(log))), None)
     if failed is not None:
-        said = f"no figure, as the tool says itself: {failed}"
+        said = f"no figure: {failed}"
     elif logs:
         tools = ", ".join(dict.fromkeys(log.tool for log in logs))
         said = f"{tools} shows no figure there that is judged here"
     elif any(text.facts and text.understood for text in texts):
         said = "no tool's figures, only what tells of a machine: give its output, too"
     else:
-        said = "no output of a tool that is known (linkgauge judge --help lists them)"
+        said = (
+            "no output of a tool that is known: paste all of nvbandwidth, nccl-tests, "
+            "p2pBandwidthLatencyTest or another tool that linkgauge judge --help lists"
+        )
     return InputError(f"{and_all(text.name for text in texts)}: {said}")
 
 
@@ -124,14 +129,27 @@ def _described(
         own, text = load(machine)
         known, clashes = merged(facts)
         return Described(own, parse_description(text), (), clashes, known)
+    ranks = max((one.ranks for one in told), default=0)
     is_known = any(one.joins or any(gpu.model for gpu in one.gpus.values()) for one in facts)
     if is_known or all(one.host is not None for one in told):
-        return describe(name, facts, told)
-    places = (int(one.column) for one in told if one.column.isdecimal() and one.work is None)
-    count = min(max([1, *places, *(one.ranks - 1 for one in told)]) + 1, 64)
+        # A text may list fewer accelerators than another one has figures of.
+        listed = {n for one in facts for n in one.gpus}
+        more = range(_places(told) if listed and is_known else 0)
+        return describe(name, [*facts, Facts(gpus={n: ToldGpu() for n in more})], told)
+    count = max(_places(told), ranks if ranks <= _MOST_IN_A_HOST else _USUAL_IN_A_HOST, 2)
     found = describe(name, [Facts(gpus={n: ToldGpu() for n in range(count)}), *facts], told)
     return found._replace(assumed=(*found.assumed, _NAMELESS))
 
+
+def _places(told: Sequence[ToldFigure]) -> int:
+    """Returns the number of accelerators that figures of their own places name."""
+    own = (one for one in told if one.work is None and one.host is None)
+    places = (int(place) for one in own for place in one.place if place.isdecimal())
+    return min(max(places, default=-1) + 1, 64)
+
+
+_MOST_IN_A_HOST, _USUAL_IN_A_HOST = 16, 8
+"""More ranks than the first are assumed to be of several hosts, with as many as the second each."""
 
 _NAMELESS = (
     'no text tells which accelerators these are: --machine "8 x H100 SXM" names them, or a text '
@@ -197,7 +215,11 @@ def judged_hosts(
     runs = {host: judged(run_of_texts(some, machine, host)) for host, some in by_host.items()}
     codes = {host: outcome_of(run).code for host, run in runs.items()}
     figures = {host: dict(_figures(run)) for host, run in runs.items()}
-    peers = tuple(_compared(host, run, codes[host], figures) for host, run in runs.items())
+    every = grouped((key, one[2]) for own in figures.values() for key, one in own.items())
+    ranked = {key: sorted(some) for key, some in every.items()}
+    peers = tuple(
+        _compared(host, run, codes[host], figures[host], ranked) for host, run in runs.items()
+    )
     order = sorted(peers, key=lambda o: (not o.has_failed, -o.low, o.share or 1.0))
     worst = (runs[one.host] for one in order)
     found = [replace(run, tool=run.tool and replace(run.tool, peers=peers)) for run in worst]
@@ -249,21 +271,25 @@ def _hostname(text: ReadText) -> str:
 
 
 def _compared(
-    host: str, run: Run, code: int, figures: Mapping[str, Mapping[_Key, _Figure]]
-) -> HostFigures:
-    others = [other for name, other in figures.items() if name != host]
+    host: str, run: Run, code: int, own: Mapping[_Key, _Figure],
+    ranked: Mapping[_Key, Sequence[float]],
+) -> HostFigures:  # fmt: skip
+    """Compares a host with the median of the others. `ranked` are the figures of all hosts, in
+    order, so that the median needs no search."""
     shares = dict[str, float]()
-    for key, (result, cell, figure) in figures[host].items():
-        theirs = [other[key][2] for other in others if key in other]
-        if theirs:
-            share = figure / median(theirs)
+    for key, (result, cell, figure) in own.items():
+        every = ranked[key]
+        if (count := len(every) - 1) > 0:
+            at = bisect_left(every, figure)
+            low, high = (every[n + (n >= at)] for n in ((count - 1) // 2, count // 2))
+            share = figure / ((low + high) / 2)
             name = spoken(result, cell)
             shares[name] = share if result.better == "higher" else 1 / share
-    low = {name: share for name, share in shares.items() if share < _USUAL}
-    worst = min(low, key=lambda name: low[name], default="")
+    less = {name: share for name, share in shares.items() if share < _USUAL}
+    worst = min(less, key=lambda name: less[name], default="")
     return HostFigures(
-        host=host, medians=dict(_medians(run)), cells=len(shares), low=len(low),
-        worst=worst, share=low.get(worst), verdict=_verdict(run, code),
+        host=host, medians=dict(_medians(run)), cells=len(shares), low=len(less),
+        worst=worst, share=less.get(worst), verdict=_verdict(run, code),
     )  # fmt: skip
 
 

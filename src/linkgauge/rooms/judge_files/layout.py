@@ -26,6 +26,9 @@ _LINKS = re.compile(r"NV(\d{1,3})|XGMI")
 _MOST_LINKS = 18
 _OLDER = 0.55
 """The share of a data sheet's link that no copy exceeds whose slot is of an older generation."""
+_VENDORS = {
+    "nvidia": 0x10DE, "amd": 0x1002, "intel": 0x8086, "habana": 0x1DA3, "amazon": 0x1D0F,
+}  # fmt: skip
 _ALIKE = 0.85
 """The share of the best accelerator's copies that all others then reach, too."""
 _OVER = 1.03
@@ -97,7 +100,7 @@ class MachineLayout:
         device: dict[str, Any] = {
             "model": gpu.model or self._unnamed,
             "memory": str(gpu.memory or (product.memory if product else 16) * GIB),
-            "vendor_id": 0x1002 if product and product.amd else 0x10DE,
+            "vendor_id": _VENDORS[product.vendor if product else "nvidia"],
             "stages": True,
             "assumed": ["memory_latency"],
         }
@@ -157,7 +160,8 @@ class MachineLayout:
         about: dict[str, Any] = {"kind": "pcie", "efficiency": _shares(0.86, 0.86)}
         if speed and width:
             about |= {"speed": speed, "width": width} | ({"assumed": True} if refuted else {})
-            if gpu.max_speed and gpu.max_speed > speed:
+            is_best = product is not None and product.pcie and speed >= product.pcie[0]
+            if gpu.max_speed and gpu.max_speed > speed and not is_best:
                 about |= {"max_speed": gpu.max_speed}
             if gpu.max_width and gpu.max_width > width:
                 about |= {"max_width": gpu.max_width}
@@ -167,9 +171,17 @@ class MachineLayout:
     def _speed(self, place: int, gpu: ToldGpu) -> float | None:
         """Returns the speed of an accelerator's PCIe link. A speed below the maximum, which an idle
         link may have, counts only if no copy with the host was faster."""
+        product, width = self._products[place], gpu.width or gpu.max_width or 16
+        own = product.pcie[0] if product is not None and product.pcie else None
+        if (
+            own
+            and (gpu.max_speed or own) > own
+            and self._best(place) <= _OVER * link_rate(own, width)
+        ):
+            return own  # what it says is of the way to an adapter or a bridge beside it
         if not gpu.speed or not gpu.max_speed or gpu.speed >= gpu.max_speed:
             return gpu.max_speed or gpu.speed
-        carries = link_rate(gpu.speed, gpu.width or gpu.max_width or 16)
+        carries = link_rate(gpu.speed, width)
         return gpu.speed if self._best(place) <= _OVER * carries else gpu.max_speed
 
     def _best(self, place: int) -> float:
@@ -265,6 +277,8 @@ class MachineLayout:
         told = next((gpu.link_rate for gpu in self._gpus if gpu.link_rate), None)
         product = self._product
         if product is None or product.links is None:
+            if "XGMI" in self._facts.joins.values():
+                return "XGMI", 32, 7, (0.75, 0.69), True
             if told is None:
                 return "nvlink", 25, _MOST_LINKS, (0.88, 0.83), True
             return "nvlink", told / 1e9, _MOST_LINKS, (0.88, 0.83), False

@@ -23,6 +23,8 @@ _SURE = re.compile(
 _LABEL = re.compile(r"\s{0,6}(?:([A-Za-z0-9][\w.-]{0,80}):(?: |$)|(\[\d{1,5}\]) ?)")
 """The prefix of Slurm (a rank), pdsh (a host) or another launcher (`[0]`) before a line."""
 _MOST_LABELS = 4096
+_LONGEST = 1 << 16
+"""The most characters of a line, unless it is a document in JSON or XML."""
 _LEAST_SHARE = 0.6
 """The least share of lines with a label if labels are used; few other lines of a log begin like a
 label."""
@@ -37,6 +39,8 @@ def cleaned(text: str) -> dict[str, list[str]]:
 
 
 def _bare(line: str) -> str:
+    if len(line) > _LONGEST and line.lstrip()[:1] not in ("{", "[", "<"):
+        line = line[:_LONGEST]  # no tool prints such a line, other than a document
     while found := _SURE.match(line.lstrip()):
         line = line.lstrip()[found.end() :]
     return line.rstrip()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib import resources
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 import yaml
@@ -25,9 +25,14 @@ def shipped(name: str, kind: type[_T]) -> _T:
 _COUNTED = re.compile(r"\s*(?:(\d{1,3})\s*[x×*]?\s*)?(\S.{0,60}?)\s*")
 _COUNTED_AFTER = re.compile(r"\s*(\S.{0,60}?)\s*[x×*]\s*(\d{1,3})\s*")
 _BESIDE_A_NAME = re.compile(
-    r"(?i)(?:\b(?:NVIDIA|AMD|Instinct|Tesla|GeForce|GPUs?|SXM\d?|PCIe|OAM|NVL|HBM\d?e?"
-    r"|\d{2,3} ?Gi?B?|Tensor Core|Ti)\b|[\s_-])*"
+    r"(?i)(?:\b(?:NVIDIA|AMD|Intel|Habana|AWS|Instinct|Radeon|Tesla|GeForce|Arc|Data Center|GPUs?"
+    r"|SXM\d?|PCIe|OAM|NVL|HBM\d?e?|\d{2,3} ?Gi?B?|Tensor Core|Ti|SUPER|XTX?|PRO|AI|Ada|Generation)"
+    r"\b|[\s_-])*"
 )
+
+
+_NO_VARIANT = r"(?! ?(?:Ti|SUPER|XTX?|GRE|Laptop|Mobile|Max-Q)\b)"
+"""What no name is followed by: such a word makes another product of it."""
 
 
 class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,7 +51,7 @@ class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     nvls: float | None = None
     peers: str = "all"
     reach: tuple[float, float] = (1.0, 1.0)
-    amd: bool = False
+    vendor: Literal["nvidia", "amd", "intel", "habana", "amazon"] = "nvidia"
     ids: Mapping[str, str] = {}
 
 
@@ -67,7 +72,7 @@ def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
     written = text, re.sub(r"[-_]", " ", text)
     for one in _products():
         for name in written:
-            match = re.search(rf"\b(?:{one.name})(?![0-9])", name, flags)
+            match = re.search(rf"\b(?:{one.name})(?![0-9]){_NO_VARIANT}", name, flags)
             if match is not None:
                 return one, f"{name[: match.start()]} {name[match.end() :]}"
     return None

@@ -12,6 +12,9 @@ from .failures import MOST_WORDS, meaning_of
 from .lines import Grid, documents_in, grid_at, xml_in
 from .told import Facts, Failure, Log, ToldFigure, ToldGpu
 
+_LONGEST = 1 << 16
+"""The most characters of a line that patterns are tried on; longer ones are documents."""
+
 
 @cache
 def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
@@ -34,17 +37,19 @@ class TextScan:
         pattern that matches. They count as understood."""
         is_one = _any_of(patterns).match
         for number, line in enumerate(self.lines):
-            if is_one(line):
+            if len(line) <= _LONGEST and is_one(line):
                 self.used.add(number)
                 yield number, next(filter(None, (one.match(line) for one in patterns)))
 
     def has(self, *patterns: re.Pattern[str]) -> bool:
         """Whether any line begins as a pattern says."""
-        return any(map(_any_of(patterns).match, self.lines))
+        is_one = _any_of(patterns).match
+        return any(len(line) <= _LONGEST and is_one(line) for line in self.lines)
 
     def first(self, pattern: re.Pattern[str], default: str = "") -> str:
         """Returns the first group of the first line that begins as the pattern says."""
-        return next((match[1] for match in map(pattern.match, self.lines) if match), default)
+        lines = (line for line in self.lines if len(line) <= _LONGEST)
+        return next((match[1] for match in map(pattern.match, lines) if match), default)
 
     def grid(self, start: int) -> Grid:
         """Returns the figures of the matrix that begins at this line. Its lines count as
@@ -83,6 +88,14 @@ class TextScan:
                 self.remarks.append(": ".join(filter(None, failed)))
         self.failures = rest
 
+    def _leave_out_impossible(self) -> None:
+        """Leaves out what no hardware has: a unit or a column was mistaken, by the tool or here."""
+        odd = [one for one in self.figures if not one.is_possible]
+        self.figures = [one for one in self.figures if one.is_possible]
+        if odd:
+            several = f"{len(odd)} impossible figure{'s' if len(odd) > 1 else ''} left out"
+            self.remarks.append(f"{several}, more than any hardware has: {odd[0].benchmark}")
+
     def documents(self, key: str) -> Iterator[dict[str, Any]]:
         """Yields the JSON objects in the text with this key near their beginning. Their lines count
         as understood."""
@@ -116,6 +129,7 @@ class TextScan:
         if not sure and not self.figures and not self.failures:
             return
         self._strike()
+        self._leave_out_impossible()
         failures = (Failure(test or tool, f"{tool} says: {said}") for test, said in self.failures)
         figures = (
             one._replace(failure=f"{tool} says: {one.failure}") if one.failure else one

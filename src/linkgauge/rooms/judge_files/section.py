@@ -72,7 +72,7 @@ def _unsure(tool: ToolRun) -> Iterator[Line]:
     for one in tool.clashes:
         yield line(f"The texts contradict one another: {one}. The first one counts.")
     for one in tool.failed[:_MOST_REASONS]:
-        yield line(f"{tool.name} says itself: {one}")
+        yield line(f"{tool.name}: {one}")
     by_sheet = grouped(map(_on_sheet, tool.assumed))
     for product, some in by_sheet.items():
         source = f"By the data sheet of {product}" if product else "Assumed"

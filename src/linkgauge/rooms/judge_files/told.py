@@ -22,6 +22,9 @@ from .products import product_of
 MIB = 1 << 20
 _MOST = 1e18
 """The largest figure that is accepted in any unit."""
+_BEST_LINK, _BEST_MEMORY = 4e12, 1e14
+"""Bytes/s beyond those of any accelerator's links and memory, and of any host's caches, with room
+for what is to come: the fastest links of 2026 carry 1.8 TB/s each way."""
 
 
 class ToldGpu(msgspec.Struct, frozen=True):
@@ -142,6 +145,15 @@ class ToldFigure(NamedTuple):
     def is_measured(self) -> bool:
         """Whether there is a figure. Tools print 0 for what they could not measure."""
         return 0 < self.figure < _MOST
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether any hardware may have such a figure."""
+        if self.work is not None:
+            return not self.size or self.figure <= 0 or self.size / self.figure < _BEST_LINK
+        unit = self.host.unit if self.host is not None else BANDWIDTH.symbol
+        best = _BEST_LINK if "_to_" in self.benchmark else _BEST_MEMORY
+        return unit != BANDWIDTH.symbol or self.figure < best
 
     @property
     def place(self) -> tuple[str, str]:

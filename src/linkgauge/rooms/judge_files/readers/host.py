@@ -1,5 +1,5 @@
 """Reads the output of tools on a host: lscpu, numactl -H and lstopo (XML) describe its CPUs and
-nodes; STREAM, Intel's Memory Latency Checker and sysbench cpu measure its memory and CPUs."""
+nodes; STREAM, Intel's Memory Latency Checker and sysbench measure its memory and CPUs."""
 
 from __future__ import annotations
 
@@ -106,8 +106,34 @@ def _hypervisor(seen: TextScan) -> None:
         seen.facts(ways=frozenset({"virtual machine"}))
 
 
+_CARD = re.compile(r"\s*(?:CA|Infiniband device) '(\S{1,40})'")
+_STATE = re.compile(r"\s*[Ss]tate:\s+(?:\d: )?(\w{2,12})")
+_RATE_OF_PORT = re.compile(r"\s*[Rr]ate:\s+(\d{1,4})(?: Gb/sec.*)?$")
+_IBSTAT_MORE = re.compile(
+    r"\s*(?:CA type|Number of ports|Firmware version|Hardware version|Node GUID|System image GUID"
+    r"|Port \d{1,3}|Physical state|phys state|[Bb]ase lid|LMC|[Ss][Mm] lid|Capability mask"
+    r"|Port GUID|Link layer|link_layer|default gid):"
+)
+
+
+def _ibstat(seen: TextScan) -> None:
+    """Reads the adapters of ibstat and ibstatus. Those count whose port is active, at the most
+    frequent speed: others are of other networks."""
+    if not seen.has(_CARD):
+        return
+    speeds, name, is_up = dict[str, str](), "", True
+    for _, match in seen.each(_CARD, _STATE, _RATE_OF_PORT, _IBSTAT_MORE):
+        if match.re is _CARD:
+            name, is_up = match[1], True
+        elif match.re is _STATE:
+            is_up = match[1].lower() == "active"
+        elif match.re is _RATE_OF_PORT and is_up:
+            speeds[name] = match[1]
+    for speed, count in Counter(speeds.values()).most_common(1):
+        seen.facts(adapters=count, settings={"adapter Gb/s": speed})
+
+
 _SPEEDS = {
-    "ate:": (re.compile(r"^\s*[Rr]ate:\s+(\d{1,3})(?: Gb/sec.*)?$"), 1.0),
     "Speed:": (re.compile(r"^\s*Speed: (\d{4,6})Mb/s"), 1e-3),
     "<net": (re.compile(r'<net name=[^>]{1,60} speed="(\d{4,6})"'), 1e-3),
     "NET[": (re.compile(r"\bNET\[(\d{1,3}\.\d)\]"), 8.0),
@@ -116,8 +142,8 @@ _SPEEDS = {
 
 
 def _adapters(seen: TextScan) -> None:
-    """Reads the speed of network adapters, as ibstat, ibstatus, ethtool and NCCL's topology have
-    it. The most frequent speed counts."""
+    """Reads the speed of network adapters, as ethtool and NCCL's topology have it. The most
+    frequent speed counts."""
     found = {
         number: round(float(match[1]) * unit)
         for number, line in enumerate(seen.lines)
@@ -163,16 +189,20 @@ def _stream(seen: TextScan) -> None:
 
 def _mlc(seen: TextScan) -> None:
     version = seen.first(_MLC)
+    nodes = 1
     for number, match in seen.each(_MLC_GRID, _MLC_RATE, _MLC_ERROR) if version else ():
         if match.re is _MLC_ERROR:
             if not seen.failures:  # else the first line tells the cause
                 seen.fail(match[1])
         elif match.re is _MLC_GRID:
             grids = (seen.grid(at) for at in range(number + 1, number + 6))
-            seen.figures += _of_nodes(next(filter(None, grids), {}), "latencies" in match[0])
+            grid = next(filter(None, grids), {})
+            nodes = max([nodes, *(cpus + 1 for cpus, _ in grid if cpus < 64)])
+            seen.figures += _of_nodes(grid, "latencies" in match[0])
         elif match[1] == "ALL Reads":
             place, rate = ("memory_reads", "all", "all"), float(match[2]) * 1e6
-            cell = HostFigure("host:0 -> null by cpu")
+            work = " & ".join(f"host:{n} -> null by host:{n}.cpu" for n in range(nodes))
+            cell = HostFigure(work, report=Report.SUM if nodes > 1 else Report.FIRST)
             seen.figures.append(ToldFigure(*place, rate, 1 << 30, host=cell))
     seen.log("Intel MLC", version)
 
@@ -207,4 +237,44 @@ def _sysbench(seen: TextScan) -> None:
     seen.log("sysbench cpu")
 
 
-READERS = (_lscpu, _numactl, _lstopo, _hypervisor, _adapters, _stream, _mlc, _sysbench)
+_MOVED = re.compile(rf"\s*{DECIMAL} MiB transferred \(({DECIMAL}) MiB/sec\)")
+_BLOCK = re.compile(r"\s*block size: (\d{1,9})(KiB|MiB|GiB)")
+_WAY = re.compile(r"\s*operation: (read|write)")
+_BLOCKS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_CACHED = 64 << 20
+"""The largest block in bytes that the caches of a CPU may hold."""
+
+
+def _sysbench_memory(seen: TextScan) -> None:
+    found = [match for _, match in seen.each(_MOVED)]
+    block = next((match for _, match in seen.each(_BLOCK)), None)
+    if not found or block is None:
+        return
+    size, is_read = int(block[1]) * _BLOCKS[block[2]], seen.first(_WAY) == "read"
+    name, work = "sysbench_memory_write", "null -> host:0 by host:0.cpu"
+    if is_read:
+        name, work = "sysbench_memory_read", "host:0 -> null by host:0.cpu"
+    threads = seen.first(_THREADS, "1")
+    for match in found:
+        rate = float(match[1]) * (1 << 20)
+        seen.figures.append(ToldFigure(name, "all", threads, rate, size, host=HostFigure(work)))
+    if size <= _CACHED:
+        seen.remarks.append(
+            f"blocks of {block[1]} {block[2]} stay in the cache: the figure is none of memory "
+            "(--memory-block-size=1G measures that)"
+        )
+    seen.log("sysbench memory")
+
+
+READERS = (
+    _lscpu,
+    _numactl,
+    _lstopo,
+    _hypervisor,
+    _ibstat,
+    _adapters,
+    _stream,
+    _mlc,
+    _sysbench,
+    _sysbench_memory,
+)

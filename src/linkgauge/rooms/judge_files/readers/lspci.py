@@ -76,7 +76,7 @@ def _described(one: _Function, above: tuple[str, ...]) -> ToldGpu:
 
 
 def _model(name: str) -> str | None:
-    match = _MODEL.search(name)
+    match = _MODEL.search(name.partition(" (prog-if ")[0])
     return match[1] if match is not None else None
 
 

@@ -1,17 +1,17 @@
-"""Reads the output of NCCL, RCCL and their tests: the list of ranks, the table of sizes, the lines
-that NCCL_DEBUG adds, and the topology.
+"""Reads the output of NCCL, RCCL and their tests: the list of ranks, the table of sizes, and the
+lines that NCCL_DEBUG adds.
 
-A row of the table is size, count, type, then the reduction and the root if the program and its
-version have them, then time, algbw, busbw and errors, out of place and in place. The table's head
-may be missing."""
+The head of a table names its columns, which differ by version and options (-I, -S, -C), and their
+units. A table without a head is read as size, count, type, then the reduction and the root if the
+program and its version have them, then time, algbw, busbw and errors, out of place and in place.
+Either way, time and algbw of a line must agree on its size: a line that says otherwise is left out,
+and the reader says so."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
 from typing import Any, NamedTuple
-from xml.etree.ElementTree import Element
 
 from linkgauge.benchmarks.collectives import row_of
 from linkgauge.model.operations.collective import (
@@ -26,14 +26,12 @@ from linkgauge.model.operations.collective import (
     has_root,
     reduces,
 )
-from linkgauge.model.units import format_size
+from linkgauge.model.units import count_of, format_size
 
 from ..failures import meaning_of
-from ..lines import DECIMAL, address_of, index_of, number_of
-from ..products import model_of
+from ..lines import address_of, index_of, number_of
 from ..scan import TextScan
-from ..told import Bridge, ToldFigure, ToldGpu, ToldNode
-from .host import count_of_mask
+from ..told import ToldFigure, ToldGpu
 
 _RANK = re.compile(
     r".*?#\s+Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})\s+device\s+(\d{1,3})"
@@ -70,7 +68,8 @@ _WARNS = re.compile(r"NCCL WARN (\S.{10,160})")
 
 class TableRow(NamedTuple):
     """A line of a table. `seconds` are out of place and in place, and so are `wrong`, the numbers
-    of wrong elements as the tool prints them; empty without any."""
+    of wrong elements as the tool prints them; empty without any. `speeds` are algbw and busbw of
+    the faster side. `agrees` says whether time and algbw give the size."""
 
     size: int
     type: NumberName
@@ -79,13 +78,14 @@ class TableRow(NamedTuple):
     seconds: tuple[float | None, float | None]
     wrong: tuple[str, str] = ("", "")
     speeds: tuple[float, float] = (0.0, 0.0)
+    agrees: bool = True
 
 
 def _read_tables(seen: TextScan) -> None:
     lines, ranks, debug = seen.lines, dict[int, re.Match[str]](), list[re.Match[str]]()
     heads = [number for number, _ in seen.each(_HEAD)]
     if not heads:  # cut off: the table begins with its first row
-        heads = [n for n, line in enumerate(lines) if "float" in line and _row(line)][:1]
+        heads = [n for n, line in enumerate(lines) if "float" in line and _row(line, None)][:1]
     for number, match in seen.each(_DEBUG, _RANK):
         if match.re is _DEBUG:
             debug.append(match)
@@ -145,16 +145,28 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
     is of all its lines, unless the lines tell themselves which are wrong."""
     lines = seen.lines
     for before, head, end in zip([0, *heads], heads, [*heads[1:], len(lines)], strict=False):
-        rows = [(n, row) for n in range(head, end) if (row := _row(lines[n]))]
+        columns = _columns(lines[head : head + 3])
+        rows = [(n, row) for n in range(head, end) if (row := _row(lines[n], columns))]
+        agree = [(n, row) for n, row in rows if row.agrees]
+        if len(agree) < len(rows):
+            odd = next(row for _, row in rows if not row.agrees)
+            seen.remarks.append(
+                f"{count_of(len(rows) - len(agree), 'line')} left out, whose time and algbw do not "
+                f"give its size: {odd.size}"
+            )
+        if columns is None and agree:
+            seen.remarks.append("a table without its head is read in the usual form")
+        rows = agree
         name = _name(lines, head, before, [row for _, row in rows])
         # Without ranks between the previous table and this one, those of the whole text count.
         count = sum(before <= number < head for number in ranks) or len(ranks)
-        count = count or _ranks_by_speeds(name, [row.speeds for _, row in rows])
+        # The list of ranks may be cut; busbw by algbw tells their number.
+        count = max(count, ranks_by_speeds(name, [row.speeds for _, row in rows]))
         first = len(seen.figures)
         for number, row in rows:
             seen.used.add(number)
             since = len(seen.figures)
-            seen.figures += _called(name, row, count)
+            seen.figures += called(name, row, count)
             if any(row.wrong) and not any(one.failure for one in seen.figures[since:]):
                 seen.fail(_wrong(next(filter(None, row.wrong))), name, since)
         is_told = any(any(row.wrong) for _, row in rows)
@@ -168,7 +180,7 @@ def _wrong(count: str) -> str:
     return f"{count} wrong element{'' if count == '1' else 's'}"
 
 
-def _ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]]) -> int:
+def ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]]) -> int:
     """Returns the number of ranks from the ratio of busbw to algbw, or 0 if the ratio does not
     determine the number."""
     algorithm, bus = max(speeds, default=(0.0, 0.0))
@@ -191,40 +203,91 @@ def _name(lines: Sequence[str], head: int, before: int, rows: Sequence[TableRow]
 
 
 _TYPES = {"fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2"}
+_SIDE = ("time", "algbw", "busbw")
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
-def _row(line: str) -> TableRow | None:
+class _Columns(NamedTuple):
+    """The columns of a table: the names of those after the type, and the unit of its times in s."""
+
+    names: tuple[str, ...]
+    unit: float = 1e-6
+
+
+def _columns(lines: Sequence[str]) -> _Columns | None:
+    """Returns the columns that a table's head names, or None if there is no head."""
+    if (head := _HEAD.match(lines[0])) is None:
+        return None
+    known = {"#wrong": "wrong", "error": "wrong"}
+    names = tuple(known.get(n, n) for n in head[1].split() if "timestamp" not in n)
+    units = (re.search(r"#.*\((us|ms|s)\)", line) for line in lines[1:])
+    unit = next((_UNITS[match[1]] for match in units if match), 1e-6)
+    last = names[len(names) - names[::-1].index("time") :] if "time" in names else ()
+    return _Columns(names, unit) if last[:2] == _SIDE[1:] else None  # else it is cut
+
+
+def _usual(words: Sequence[str]) -> tuple[str, ...]:
+    """Returns the columns after the type in the usual form of a line without a head."""
+    names = ["redop"] if words and number_of(words[0]) is None else []
+    rest = len(words) - len(names)
+    # Each side is time, algbw, busbw and, unless it is left out, errors; -I adds four.
+    names += ["root"] if rest in (5, 7, 9, 17) else []
+    rest -= rest in (5, 7, 9, 17)
+    wide = 8 if rest == 16 else 4 if rest % 4 == 0 else 3
+    side = [*_SIDE, "wrong", *["iteration"] * 4][:wide]
+    return (*names, *side, *side)
+
+
+def _row(line: str, columns: _Columns | None) -> TableRow | None:
     words = _STAMP.sub("", line).split()
     if len(words) < 6 or not words[0].isdecimal() or not words[1].isdecimal():
         return None
-    kind = _number_type(words[2])
+    kind, rest = _number_type(words[2]), words[3:]
     if kind is None or len(words[0]) > 16:
         return None
-    rest = words[3:]
-    reduction = _reduction_of(rest.pop(0)) if number_of(rest[0]) is None else None
-    # Each side is time, algbw, busbw and, unless it is left out, errors.
-    root = rest.pop(0) if len(rest) in (5, 7, 9, 17) else None
-    wide = 8 if len(rest) == 16 else 4 if len(rest) % 4 == 0 else 3  # 8: with each iteration's
-    sides = [rest[at : at + wide] for at in (0, wide) if len(rest) >= at + 3]
-    seconds = [_seconds(side) for side in sides]
-    wrong = [side[3] if len(side) > 3 and number_of(side[3]) else "" for side in sides]
-    number = int(root) if root and root.lstrip("-").isdecimal() and len(root) < 6 else None
-    if not any(seconds):
+    names, unit = columns or _Columns(_usual(rest))
+    lead = names.index("time")
+    at = max(len(rest) - (len(names) - lead), 0)  # a column before may be empty
+    before, sides = rest[: min(at, lead)], list[dict[str, str]]()
+    for name, word in zip(names[lead:], rest[len(before) :], strict=False):
+        if name == "time":
+            sides.append({})
+        sides[-1][name] = word
+    if not any(times := [_seconds(side, unit) for side in sides[:2]]):
         return None
-    both = (seconds[0], seconds[1] if len(seconds) > 1 else None)
-    speeds = number_of(rest[1]) or 0.0, number_of(rest[2]) or 0.0
-    both_wrong = (wrong[0], wrong[1] if len(wrong) > 1 else "")
-    return TableRow(int(words[0]), kind, reduction, number, both, both_wrong, speeds)
+    wrong = [w if number_of(w := side.get("wrong", "")) else "" for side in sides[:2]]
+    best = max((side for side, time in zip(sides, times, strict=False) if time), key=_algbw)
+    reduction = _reduction_of(before[0]) if before else None
+    root = before[-1] if before else ""
+    return TableRow(
+        int(words[0]), kind, reduction,
+        int(root) if root.lstrip("-").isdecimal() and len(root) < 6 else None,
+        (times[0], times[1] if len(times) > 1 else None),
+        (wrong[0], wrong[1] if len(wrong) > 1 else ""),
+        (_algbw(best), number_of(best["busbw"]) or 0.0),
+        all(
+            _is_rate(_algbw(side), int(words[0]) / time / 1e9)
+            for side, time in zip(sides, times, strict=False) if time
+        ),
+    )  # fmt: skip
 
 
-def _seconds(side: Sequence[str]) -> float | None:
-    figures = [number_of(word) for word in side[:3]]
-    if None in figures or not figures[0]:
-        return None
-    return figures[0] / 1e6
+def _algbw(side: Mapping[str, str]) -> float:
+    return number_of(side["algbw"]) or 0.0
 
 
-def _called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigure]:
+def _is_rate(algbw: float, rate: float) -> bool:
+    """Whether algbw is the rate in GB/s of a size and a time, as far as two decimals and few digits
+    of time tell. hypercube's leaves out a rank's own share of the size, at most a half."""
+    return 0.9 * rate / 2 - 0.011 <= algbw <= 1.1 * rate + 0.011
+
+
+def _seconds(side: Mapping[str, str], unit: float) -> float | None:
+    figures = [number_of(side.get(name, "")) for name in _SIDE]
+    return figures[0] * unit if None not in figures and figures[0] else None
+
+
+def called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigure]:
     """Yields the figures of a line of a table: out of place and in place."""
     reduction = row.reduction if reduces(name) else None
     root = max(row.root or 0, 0) if has_root(name) else None
@@ -274,96 +337,53 @@ def _read_report(seen: TextScan) -> None:
         wrong = "" if match[7] in ("0", "N/A") else match[7]
         line = TableRow(size, kind, _reduction_of(match[4]), 0, sides, (wrong, wrong))
         since = len(seen.figures)
-        seen.figures += _called(name, line, ranks)
+        seen.figures += called(name, line, ranks)
         if wrong and since == len(seen.figures):
             seen.fail(_wrong(wrong), name, since)
     seen.log("rccl-tests")
 
 
-# The topology XML of NCCL.
-
-_SPEED = re.compile(rf"({DECIMAL}) GT/s")
-_LINK_RATE = {"60": 18, "61": 18, "70": 25, "80": 25, "86": 14.0625, "90": 25, "100": 50}
-"""The rate of an NVLink one way in GB/s, by the number of the architecture."""
-_SWITCH = "0x068000"
-_DEEPEST = 32
+# The file of nccl-tests.
 
 
-def _topology(seen: TextScan) -> None:
-    """Reads the XML of NCCL_TOPO_DUMP_FILE: CPUs, PCI bridges, GPUs and their links."""
-    root = seen.xml("system")
-    if root is None or root.get("version") is None:
-        return
-    cpus = [(index_of(cpu.get("numaid", "0")), cpu) for cpu in root.iter("cpu")]
-    links, bridges = dict[int, list[tuple[str, int]]](), dict[str, Bridge]()
-    for node, cpu in cpus:
-        for pci, above in _below(cpu, ()):
-            bridges |= {address: Bridge(is_switch=True) for address in above}
-            for gpu in pci.findall("gpu"):
-                if (index := index_of(gpu.get("dev", ""))) is not None:
-                    seen.gpus[index] = _gpu(gpu, pci, node, above)
-                    links[index] = [*map(_target, (*gpu.findall("nvlink"), *gpu.findall("xgmi")))]
-    seen.facts(
-        joins=_joins(seen.gpus, links), bridges=bridges,
-        nodes={n: ToldNode(count_of_mask(cpu.get("affinity", "")))
-               for n, cpu in cpus if n is not None},
-        architecture=next(filter(None, (cpu.get("arch") for _, cpu in cpus)), None),
-    )  # fmt: skip
+def _read_json(seen: TextScan) -> None:
+    """Reads the file that nccl-tests writes with -J."""
+    for document in seen.documents("results"):
+        config = document.get("config")
+        listed = config.get("devices") if isinstance(config, dict) else None
+        devices = [one for one in listed or () if isinstance(one, dict)]
+        hosts = tuple(dict.fromkeys(str(one.get("hostname")) for one in devices))
+        for one in devices:
+            index = index_of(str(one.get("device")))
+            if index is not None and str(one.get("hostname")) == hosts[0]:
+                model = str(one.get("device_info") or "").strip()[:100] or None
+                seen.gpus.setdefault(index, ToldGpu(model, _address(str(one.get("device_hex")))))
+        rows = [row for one in _dicts(document["results"]) if (row := _row_of(one))]
+        name = _name([str(document.get("args"))], 0, 0, rows)
+        count = len(devices) or ranks_by_speeds(name, [row.speeds for row in rows])
+        for row in rows:
+            seen.figures += called(name, row, count)
+        if rows:
+            version = str(document.get("nccl_version"))[:40]
+            seen.log("nccl-tests", f"library {version}", hosts, hostname=next(iter(hosts), None))
+            return
 
 
-def _below(one: Element, above: tuple[str, ...]) -> Iterator[tuple[Element, tuple[str, ...]]]:
-    """Yields the PCI functions below a CPU or a bridge, with the bridges above, the nearest
-    first."""
-    for pci in one.findall("pci") if len(above) <= _DEEPEST else ():
-        yield pci, above
-        yield from _below(pci, ((pci.get("busid") or "").lower(), *above))
+def _dicts(value: object) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def _joins(
-    gpus: Mapping[int, ToldGpu], links: Mapping[int, Sequence[tuple[str, int]]]
-) -> dict[tuple[int, int], str]:
-    at = {gpu.pci: index for index, gpu in gpus.items()}
-    counts = {index: sum(count for _, count in some) for index, some in links.items()}
-    through = [index for index, some in links.items() if any(to not in at for to, _ in some)]
-    joins = {
-        (index, at[to]): f"NV{count}"
-        for index, some in links.items()
-        for to, count in some
-        if at.get(to, -1) > index
-    }
-    joins |= {(a, b): f"NV{min(counts[a], counts[b])}" for a, b in combinations(through, 2)}
-    pairs = combinations(sorted(gpus), 2)
-    return joins or {(a, b): _way(gpus[a], gpus[b]) for a, b in pairs}
+def _row_of(one: Mapping[str, Any]) -> TableRow | None:
+    """Returns a line of the table from a result in JSON."""
+    keys = {"time": "time", "alg_bw": "algbw", "bus_bw": "busbw", "nwrong": "wrong"}
+    words = [str(one.get(key)) for key in ("size", "count", "type", "redop", "root")]
+    names = ["redop", "root"]
+    for place in ("out_of_place", "in_place"):
+        side = one.get(place)
+        if isinstance(side, dict):
+            words += ["".join(str(side.get(key)).split()) or "-" for key in keys]
+            names += keys.values()
+    return _row(" ".join("".join(word.split()) or "-" for word in words), _Columns(tuple(names)))
 
 
-def _way(one: ToldGpu, other: ToldGpu) -> str:
-    if set(one.above) & set(other.above):
-        return "PIX"
-    return "NODE" if one.node == other.node else "SYS"
-
-
-def _gpu(gpu: Element, pci: Element, node: int | None, above: tuple[str, ...]) -> ToldGpu:
-    speed, width = _link(pci)
-    rate = _LINK_RATE.get(gpu.get("sm", "")) if gpu.findall("nvlink") else None
-    return ToldGpu(
-        model=model_of(pci.get("device") or ""),
-        pci=address_of(pci.get("busid", "")),
-        node=node, max_speed=speed, width=width, above=above,
-        link_rate=rate * 1e9 if rate else None,
-    )  # fmt: skip
-
-
-def _link(pci: Element) -> tuple[float | None, int | None]:
-    speed = _SPEED.match(pci.get("link_speed", ""))
-    width = index_of(pci.get("link_width", ""))
-    return (float(speed[1]) if speed else None, width or None)
-
-
-def _target(link: Element) -> tuple[str, int]:
-    count = index_of(link.get("count", "1"))
-    is_switch = link.get("tclass") == _SWITCH
-    target = "switch" if is_switch else (link.get("target") or "").lower()
-    return target, 1 if count is None else min(count, 64)
-
-
-READERS = (_read_tables, _read_report, _topology)
+READERS = (_read_tables, _read_report, _read_json)

@@ -1,5 +1,6 @@
-"""Reads tools that measure a network between two hosts: perftest and iperf3 (text and JSON), and
-the OSU micro-benchmarks. Their output does not say what the network should reach."""
+"""Reads tools that measure a network between two hosts: perftest and iperf3 (text and JSON), the
+OSU and Intel MPI benchmarks, and ucx_perftest. Their output does not say what the network should
+reach."""
 
 from __future__ import annotations
 
@@ -48,10 +49,11 @@ _COMMENT = re.compile("#")
 def _figure(
     name: str, size: int, figure: float, engine: str = _RDMA, column: object = None
 ) -> ToldFigure:
-    """Returns a time in s, by the end of the name, or a rate in bytes/s."""
+    """Returns a time in s, by the end of the name, or a rate in bytes/s, from host 0 to host 1 or
+    with the setting of a column."""
     of = (LATENCY.symbol, Report.LATENCY) if name.endswith(("lat", "latency")) else ()
     cell = HostFigure(_BETWEEN.format(engine), *of)
-    return ToldFigure(name, "0", str(column or size), figure, max(size, 1), host=cell)
+    return ToldFigure(name, "0", str(column or 1), figure, max(size, 1), host=cell)
 
 
 def _names(test: str) -> str:
@@ -173,4 +175,53 @@ def _osu(seen: TextScan) -> None:
     seen.log("OSU micro-benchmarks", version, settings=settings)
 
 
-READERS = (_perftest, _perftest_json, _iperf3, _iperf3_text, _osu)
+_IMB = re.compile(r".*?Intel\(R\) MPI Benchmarks ([\w.]{1,12})")
+_IMB_TEST = re.compile(r"\s*#\s*Benchmarking (\w{1,30})")
+_IMB_HEAD = re.compile(r"\s*#bytes\s+#repetitions\s+(\S.*)")
+_IMB_ROW = re.compile(r"\s*(\d{1,12})\s+\d{1,9}((?:\s+\d{1,12}\.\d{1,9})+)\s*$")
+
+
+def _imb(seen: TextScan) -> None:
+    """Reads the tests of the Intel MPI Benchmarks that have a rate, in 10^6 bytes/s. Exchanges of
+    several messages at once count them all."""
+    test, names = "", list[str]()
+    for _, match in seen.each(_IMB, _IMB_TEST, _IMB_HEAD, _IMB_ROW, _COMMENT):
+        if match.re is _IMB_TEST:
+            test, names = match[1], []
+        elif match.re is _IMB_HEAD:
+            names = match[1].split()
+        elif match.re is _IMB_ROW and test and int(match[1]):
+            found = dict(zip(names, map(float, match[2].split()), strict=False))
+            if rate := found.get("Mbytes/sec"):
+                name = f"imb_{test.lower()}"
+                seen.figures.append(_figure(name, int(match[1]), rate * 1e6, _MESSAGES))
+    seen.log("Intel MPI Benchmarks", seen.first(_IMB))
+
+
+_UCX_HEAD = re.compile(r".*\|\s+bandwidth \(MB/s\)\s*\|\s*message rate")
+_UCX_ROW = re.compile(
+    rf"\s*(Final:|\[thread \d+\])?\s*(\d{{1,12}})((?:\s+{DECIMAL}){{5}})"
+    r"\s+(\d{1,15})\s+(\d{1,15})\s*$"
+)
+_UCX_TEST = re.compile(r".*?\b(?:Test:\s+|-t )(\w{3,40})|[| ]*(\w*(?:tag|am|put|get)\w*_bw)\b")
+_UCX_SIZE = re.compile(r".*?(?:Message size:\s+| -s )(\d{1,14})\b")
+_UCX_MORE = re.compile(r"[+|]|\[\d+\.\d+\] ")
+
+
+def _ucx(seen: TextScan) -> None:
+    """Reads ucx_perftest, whose MB are MiB. The last line of a test counts. A rate by the rate of
+    messages gives their size if no line does."""
+    if not seen.has(_UCX_HEAD):
+        return
+    test, last = seen.first(_UCX_TEST) or "bandwidth", None
+    size = int(seen.first(_UCX_SIZE, "0"))
+    for _, match in seen.each(_UCX_ROW, _UCX_HEAD, _UCX_TEST, _UCX_SIZE, _UCX_MORE):
+        last = match if match.re is _UCX_ROW else last
+    if last is not None:
+        rate, messages = float(last[3].split()[-1]) * (1 << 20), int(last[5])
+        size = size or (round(rate / messages) if messages else 1)
+        seen.figures.append(_figure(f"ucx_{test}", size, rate, _MESSAGES))
+    seen.log("ucx_perftest")
+
+
+READERS = (_perftest, _perftest_json, _iperf3, _iperf3_text, _osu, _imb, _ucx)

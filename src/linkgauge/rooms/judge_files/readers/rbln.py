@@ -4,12 +4,13 @@ from each row to each column, the host first."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from linkgauge.machine.tree import ADDRESS
 
 from ..lines import index_of, number_of
 from ..scan import TextScan
-from ..told import MIB, Bridge, ToldGpu, copied
+from ..told import MIB, Bridge, ToldFigure, ToldGpu, copied
 
 _TOOL = "rblnBandwidthLatencyTest"
 _DEVICE = re.compile(
@@ -17,7 +18,7 @@ _DEVICE = re.compile(
     r"([^,(]{2,40}).*?NUMA: (\d{1,2})"
 )
 _BRIDGE = re.compile(r"\s*(?:\S{6,14}/)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) PCI bridge:")
-_TITLE = re.compile(r"\s*Device (Write|Read) bandwidth \(GB/s\)")
+_TITLE = re.compile(r"\s*Device (?:(Write|Read) bandwidth \(GB/s\)|\S.*\(us\))")
 _HEADS = re.compile(r"\s*S\s.*?((?:(?:HOST|rbln\S{0,9})(?:\s+|$))+)")
 _ROW = re.compile(r"\s*(HOST|rbln\S{0,9})\s+(.*)")
 _BANNER = re.compile(r"\s*\[ +(Run|PASS|FAIL) +\] : (RBLN_\w{1,60})")
@@ -40,17 +41,23 @@ def _read(seen: TextScan) -> None:
                 seen.fail(f"{match[2]}: FAIL", match[2], first)
             first = len(seen.figures)
         elif match.re is _TITLE:
-            title, columns = match[1], []
+            title, columns = match[1] or "", []
         elif match.re is _HEADS:
             columns = [index_of(name.removeprefix("rbln")) for name in match[1].split()]
-        else:
-            row = index_of(match[1].removeprefix("rbln"))
-            for column, word in zip(columns, match[2].split(), strict=False):
-                if column != row and (rate := number_of(word)):
-                    # Reading, the column's device pulls from the row's.
-                    figure = copied(row, column, rate, size, reads=title == "Read")
-                    seen.figures.append(figure)
+        elif columns:
+            reads = title == "Read"
+            seen.figures += _figures(match[1], columns, match[2].split(), size, reads=reads)
     seen.log(_TOOL, space="rbln", sure=seen.gpus, bridges=bridges)
+
+
+def _figures(
+    name: str, columns: Sequence[int | None], words: Sequence[str], size: int, *, reads: bool
+) -> Iterator[ToldFigure]:
+    """Yields the figures of a row. Reading, the column's device pulls from the row's."""
+    row = index_of(name.removeprefix("rbln"))
+    for column, word in zip(columns, words, strict=False):
+        if column != row and (rate := number_of(word)):
+            yield copied(row, column, rate, size, reads=reads)
 
 
 READERS = (_read,)

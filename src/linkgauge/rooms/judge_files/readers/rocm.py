@@ -1,4 +1,4 @@
-"""Reads AMD's tools: rocm-bandwidth-test, rocm-smi and TransferBench."""
+"""Reads AMD's tools: rocm-bandwidth-test, rocm-smi, TransferBench and RVS."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from itertools import permutations
 from msgspec.structs import replace
 
 from ..lines import DECIMAL, Grid, number_of, words_of
+from ..products import product_of
 from ..scan import TextScan
 from ..told import MIB, ToldFigure, ToldGpu, copied
 
@@ -43,6 +44,8 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
                 bus, device, own = (int(part or "0", 16) for part in match.groups()[2:])
                 pci = f"0000:{bus & 255:02x}:{device & 31:02x}.{own & 7}"
                 seen.gpus[int(match[1])] = ToldGpu(match[2].strip(), pci)
+            elif product_of(match[2]) is not None:  # the line is cut
+                seen.gpus[int(match[1])] = ToldGpu(match[2].strip())
         elif match.re is _CHECKED:
             words = enumerate(match[2].split())
             wrong |= {(int(match[1]), across) for across, word in words if word == "FAIL"}
@@ -234,4 +237,27 @@ def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
         yield copied(source, destination, float(match[1]), size, kind, reads=reads)
 
 
-READERS = (_rocm_bandwidth_test, _rocm_smi, _transferbench)
+# RVS.
+
+_RVS = re.compile(
+    rf".*?\bp2p-bandwidth\s+\[\d+/\d+\] (?:\[GPU:: )?(\d{{1,8}})\S* +(?:\[GPU:: )?(\d{{1,8}})\S*"
+    rf"\s+bidirectional: (true|false)\s+({DECIMAL}) GBps"
+)
+_RVS_MORE = re.compile(r"\[(?:RESULT|INFO|ERROR) *\]")
+
+
+def _rvs(seen: TextScan) -> None:
+    """Reads the action PQT of the ROCm Validation Suite. It names GPUs by identifiers of the
+    driver, which are numbered here in their order."""
+    found = [match for _, match in seen.each(_RVS)]
+    order = sorted({int(match[side]) for match in found for side in (1, 2)})
+    for match in found:
+        source, destination = (order.index(int(match[side])) for side in (1, 2))
+        both = match[3] == "true"
+        seen.figures.append(copied(source, destination, float(match[4]), _SIZE, both=both))
+    if found:
+        seen.used.update(number for number, _ in seen.each(_RVS_MORE))
+    seen.log("RVS")
+
+
+READERS = (_rocm_bandwidth_test, _rocm_smi, _transferbench, _rvs)
