@@ -32,7 +32,7 @@ SITUATIONS = [
     ("dgx-h200-8", ("sim:0", "sim:1"), ("slow sim:1 rate=25%",), "fail"),
     ("dgx-h200-8", (), ("slow sim:3 rate=25%",), "fail"),
     ("dgx-h200-8", (), ("slow sim:2-nvswitch rate=50%",), "fail"),
-    ("dgx-h200-8", (), ("corrupt sim:3",), "fail"),
+    ("dgx-h200-8", (), ("jitter sim:3 sigma=9%",), None),
     ("riscv-2gpu", (), (), None),
     ("ppu-2x2", (), (), None),
     ("vm-degraded", (), (), "fail"),
@@ -95,7 +95,7 @@ def test_each_output_gives_a_figure_one_share_and_one_verdict(
     folder = tmp_path / "l" / "1"
     folder.mkdir(parents=True)
     assert not {"verdict", "findings"} & json.loads(write_run(folder, run).read_text()).keys()
-    shown = page(results=FromFolder(tmp_path, Which())).text(10.0).decode()
+    shown = page(source=FromFolder(tmp_path, Which())).text(10.0).decode()
     for metric, wanted in (
         ("linkgauge_cell_share_ratio", [share for share, _ in known]),
         ("linkgauge_cell_verdict", [VERDICTS.get(verdict) for _, verdict in known]),
