@@ -44,7 +44,7 @@ VM = "--machine vm-degraded"
         (f"run {FROM_HOST} {ON_DGX} --fault '{SLOW}'", 1, "fail slow  sim:1: ",
          "2 measured: 1 ok, 1 low, 1 fail finding, 1 warn finding SIMULATED"),
         (f"run {FROM_HOST} {VM} --profile quick", 1, "fail target-speed  sim:0",
-         " 1 slowed by links below their best, 0 low, 2 fail findings SIMULATED"),
+         " 1 degraded by links below their best, 0 low, 2 fail findings SIMULATED"),
         (f"copy '{COPY}' --machine dgx-h200-8 --fault '{SLOW}' --out kept", 1, "",
          "1 measured: 0 ok, 1 low, 1 fail finding"),
         (f"traffic {VM} --threads 1 --out kept", 1, "fail target-speed  sim:0",

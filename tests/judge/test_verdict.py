@@ -36,7 +36,9 @@ def test_a_healthy_simulated_machine_is_never_low(name, seed):
         few.append("sim:1")
     judged = judge(run_of(name, text, *(_ON_HOST + _ON_DEVICES), size=SIZE, devices=few))
     found = {cell.verdict for result in judged.results for cell in result.cells}
-    assert "ok" in found <= {"ok", "unknown"}
+    slowed = {"degraded"} if name == "vm-degraded" else set()
+    assert found <= {"ok", "unknown", *slowed}
+    assert found & {"ok", *slowed}
     all_devices = [f"sim:{n}" for n in range(DEVICES.get(name, 8))]
     judged = judge(run_of(name, text, *TOTALS, size=128 << 20, devices=all_devices))
     found = {cell.verdict for result in judged.results for cell in result.cells}
@@ -118,7 +120,8 @@ def test_only_cells_that_cross_a_degraded_link_have_a_nominal_figure():
     name = "device_to_device_memcpy_read_ce"
     run = run_of("dgx-h200-8", DGX, name, faults=("slow sim:2-nvswitch rate=50%",))
     for cell in judge(run).results[0].cells:
-        assert (cell.verdict, cell.expected.nominal is not None) == ("ok", "2" in cell.place)
+        assert (cell.expected.nominal is not None) == ("2" in cell.place)
+        assert cell.verdict == ("degraded" if "2" in cell.place else "ok")
         if cell.expected.nominal:
             assert cell.expected.nominal == pytest.approx(2 * cell.expected.achievable)
 

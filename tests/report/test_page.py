@@ -94,11 +94,11 @@ def test_what_links_at_their_best_would_carry_is_what_a_share_is_of():
     cells = []
     for each in whole_run().results[0].cells:
         expected = replace(each.expected, achievable=each.headline, nominal=2 * each.headline)
-        cells.append(replace(each, verdict="ok", expected=expected))
+        cells.append(replace(each, verdict="degraded", expected=expected))
     heat = heat_of(cells)
     shades = [shade for line in heat.shades for shade in line if shade is not None]
     assert {(one.tone, one.share, one.sign) for one in shades} == {("warn", "50%", "↓")}
-    assert "slowed: links on the way run below their best" in text_of(heat.lines[0])
+    assert "degraded: links on the way run below their best" in text_of(heat.lines[0])
 
 
 def test_a_page_stays_small_however_many_samples_there_are():

@@ -95,13 +95,21 @@ def written(folder):
     }
 
 
+def without_verdict(document):
+    """The document as a file keeps it. What `--json` of a run says of it comes after the schema."""
+    own = ("verdict", "exit_code", "findings")
+    if document.get("schema", "").startswith("linkgauge.run/") and own[0] in document:
+        assert [*document][1:4] == [*own]
+    return {name: value for name, value in document.items() if name not in own}
+
+
 def test_what_commands_write_validates(tmp_path):
     texts = written(tmp_path)
     assert texts.keys() == set(NAMES)
     for name, documents in texts.items():
         assert documents
         for text in documents:
-            validator(name).validate(json.loads(text))
+            validator(name).validate(without_verdict(json.loads(text)))
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
@@ -132,7 +140,7 @@ def test_a_collective_validates_and_is_read_as_it_was(tmp_path, work):
     cell = replace(result.cells[0], operation=work, iterations=times, wrong=0, report=Report.TIME)
     kept = replace(run, results=(replace(result, cells=(cell,)),))
     document = json_document(kept)
-    validator("run").validate(json.loads(document))
+    validator("run").validate(without_verdict(json.loads(document)))
     (tmp_path / "run.json").write_text(document)
     ((read,),) = (one.cells for one in read_run(tmp_path).results)
     assert (read.operation, read.iterations, read.wrong) == (work, times, 0)

@@ -39,7 +39,7 @@ from linkgauge.model.documents.result import Status, Verdict
 from linkgauge.model.settings import Settings
 
 STATUSES: tuple[Status, ...] = ("pass", "fail", "skip", "error", "timeout")
-VERDICTS: tuple[Verdict, ...] = ("unknown", "ok", "low", "high")
+VERDICTS: tuple[Verdict, ...] = ("unknown", "ok", "low", "high", "degraded")
 """All verdicts. The database stores a verdict as its position here, so add new verdicts only at the
 end."""
 DIGEST = 16

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Literal
 
 import msgspec
 
@@ -25,7 +26,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """The outcome of a run. `code` is the exit code. `findings` are the findings to report, and
     `found` are all findings. `low` means that a cell is low, and no process that used its devices
     explains it. If `verdict` is false, the exit code is that of the statuses alone. `unjudged` says
-    why the run cannot be judged; it is empty if it can, or if no verdict was asked for."""
+    why the run cannot be judged; it is empty if it can, or if no verdict was asked for. `broken`
+    means that a cell failed, and `judged` that a cell has a verdict."""
 
     code: int
     findings: tuple[Finding, ...] = ()
@@ -33,6 +35,20 @@ class Outcome(msgspec.Struct, frozen=True):
     low: bool = False
     found: tuple[Finding, ...] = ()
     unjudged: str = ""
+    broken: bool = False
+    judged: bool = False
+
+    @property
+    def word(self) -> Literal["ok", "warn", "low", "fail", "not judged"]:
+        """The verdict on the run in one word, which every output shows: a failure comes before a
+        low cell, and that before a warning. A run without any judged figure is not judged."""
+        if self.broken or failed(self.findings):
+            return "fail"
+        if self.low:
+            return "low"
+        if any(one.severity == "warn" for one in self.findings):
+            return "warn"
+        return "ok" if self.verdict and self.judged else "not judged"
 
     @property
     def unseen(self) -> str:
@@ -47,7 +63,9 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     code = exit_code(run)
     why = why_unjudged(run)
     if not verdict or why is not None:
-        return Outcome(code, verdict=False, unjudged=(why or "") if verdict else "")
+        return Outcome(
+            code, verdict=False, unjudged=(why or "") if verdict else "", broken=bool(code)
+        )
     evidence = evidence_of(run)
     found = diagnose(evidence)
     findings = concerns(evidence, found)
@@ -57,7 +75,9 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     if low and used:
         cases = (case for case in cases_of(evidence) if case.cell.verdict == "low")
         low = any(used.isdisjoint(case.touched) for case in cases)
-    return Outcome(code or int(low or failed(findings)), findings, low=low, found=found)
+    judged = any(c.verdict != "unknown" for result in run.results for c in result.cells)
+    worst = code or int(low or failed(findings))
+    return Outcome(worst, findings, low=low, found=found, broken=bool(code), judged=judged)
 
 
 def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...]:

@@ -200,6 +200,9 @@ def _is_staged(cell: CellResult) -> bool:
     return any(m.is_staging for transfer in cell.transfers for m in transfer.memories)
 
 
+HELD = 0.9
+"""The share of what links carry at their best, below which a figure that is as expected of them is
+degraded."""
 LOW = 0.75
 """The share of the achievable figure below which a cell is low. The lowest known figures of healthy
 hardware are 0.83 of it, reading from the host (Zhenwu 810E), and 0.85, kernels both ways over
@@ -317,6 +320,8 @@ def _judge_cell(
     if nominal is not None:
         best = nominal.of(cell, expected, result.size, result.unit)
         expected = expected if best is None else replace(expected, nominal=best)
+        held = cell.share(expected.nominal, expected.figure)
+        word = "degraded" if word == "ok" and held is not None and held < HELD else word
     return replace(cell, expected=expected, peers=None, verdict=word, not_judged=why)
 
 

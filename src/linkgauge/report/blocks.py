@@ -22,7 +22,7 @@ TONES: Mapping[str, Tone] = {
     "low": "warn",
     "high": "simulated",
     "part": "dim",
-    "held": "warn",
+    "degraded": "warn",
     "ok": "good",
     "pass": "good",
     "unknown": "dim",

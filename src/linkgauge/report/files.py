@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from linkgauge.engine.kept.journal import RUN_FILE, read_opening
 from linkgauge.engine.kept.packed import SAMPLES_BIN, PackedRun
 from linkgauge.engine.kept.stored import share_texts, stored
+from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.errors import InputError, ResultsError, unwritable
 from linkgauge.model.notation import encode_hook
@@ -39,8 +40,20 @@ _Pieces = Iterable[bytes | memoryview]
 
 def json_document(value: object) -> str:
     """Returns indented JSON with a trailing newline. For a Run, the document is defined by
-    docs/run.schema.json."""
-    return _indented(value).decode()
+    docs/run.schema.json, and says after its schema what the verdict is."""
+    if not isinstance(value, Run):
+        return _indented(value).decode()
+    known = msgspec.structs.asdict(document_of(value))
+    fields = {name: one for name, one in known.items() if one is not msgspec.UNSET}
+    schema = {"schema": fields.pop("schema")}
+    return _indented(schema | verdict_fields(outcome_of(value)) | fields).decode()
+
+
+def verdict_fields(outcome: Outcome) -> dict[str, object]:
+    """Returns what every document that judges a run says after its schema. run.json has none of
+    this, because a run is judged when it is read."""
+    code, findings = outcome.code, outcome.findings
+    return {"verdict": outcome.word, "exit_code": code, "findings": findings}
 
 
 def document_of(run: Run) -> Run:
@@ -55,7 +68,6 @@ def with_words(run: Run) -> Run:
 
 
 def _indented(value: object) -> bytes:
-    value = document_of(value) if isinstance(value, Run) else value
     document = msgspec.json.encode(value, enc_hook=encode_hook)
     return escaped(msgspec.json.format(document, indent=1)) + b"\n"
 

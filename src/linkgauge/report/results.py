@@ -13,14 +13,13 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.transfer import Cell
 from linkgauge.model.units import format_size, unit_of
-from linkgauge.report.words.expectations import HELD, Word, held_below, word_of
+from linkgauge.report.words.expectations import Word, word_of
 
 from .blocks import (
     TONES,
     Column,
     Entry,
     Line,
-    Shade,
     Span,
     Table,
     Tile,
@@ -28,11 +27,10 @@ from .blocks import (
     cut,
     line,
     plain,
-    text_of,
 )
 from .forms import cells_of
 from .matrix import brief
-from .shading import legend, peers_sign
+from .shading import peers_sign
 
 # The sizes that cells have of their own, and names that tell results apart.
 
@@ -162,11 +160,11 @@ def _unsaid(cell: CellResult) -> str:
     return peers_sign(cell) if cell.verdict in ("ok", "unknown") else ""
 
 
-def held_note(cells: Iterable[CellResult]) -> str:
-    """Explains the sign for cells on slowed links. Returns an empty text if no cell has the
-    sign."""
-    meaning = legend([Shade("", sign=HELD)] if any(map(held_below, cells)) else [])
-    return f"{text_of(meaning)}; the share is of their best" if meaning else ""
+def degraded_note(cells: Iterable[CellResult]) -> str:
+    """Explains the word for cells on slowed links. Returns an empty text without such cells."""
+    if not any(cell.verdict == "degraded" for cell in cells):
+        return ""
+    return "degraded: links on the way run below their best; the share is of their best"
 
 
 def without_empty(table: Table) -> Table:

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 class CellRow(msgspec.Struct, frozen=True, gc=False):
     """A cell as a row. `figure` is what a matrix shows: the `median`, or the best sample if the
     cell reports that. `low` to `high` is the 95 % interval of the median. 95 % and 99 % of the
-    samples are at least as good as `slow_p95` and `slow_p99`. `expected` is the achievable figure,
-    and `share` is `figure` divided by `expected`. `size` is in bytes (None for work without
+    samples are at least as good as `slow_p95` and `slow_p99`. `expected` is the figure to expect of
+    the hardware as it is, and `nominal` the figure if every link ran at its best, where this is
+    more. `share` is how much `figure` is of `nominal`, else of `expected`; it is absent if the cell
+    is not judged. `size` is in bytes (None for work without
     memory), `n` is the number of samples. `transfers` are in linkgauge's notation (`host:0 ->
     cuda:0`), joined by `&`. A benchmark that was skipped as a whole has a row with empty `row` and
     `column`."""
@@ -53,6 +55,7 @@ class CellRow(msgspec.Struct, frozen=True, gc=False):
     max: float | None = None
     n: int = 0
     expected: float | None = None
+    nominal: float | None = None
     share: float | None = None
     reason: str | None = None
     simulated: bool = False
@@ -105,10 +108,8 @@ def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
 
 
 def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
-    expected = None if cell.expected is None else cell.expected.achievable
-    own = {"run": run.id, "size": size_of(result, cell), **shown_of(cell), "expected": expected}
-    share = cell.share(expected, cell.headline)
-    return by_name(CellRow, cell, cell.summary, result, run, **own, share=share)
+    own = {"run": run.id, "size": size_of(result, cell), **shown_of(cell)}
+    return by_name(CellRow, cell, cell.summary, result, run, **own)
 
 
 def sample_rows(run: Run) -> Iterator[SampleRow]:

@@ -155,6 +155,7 @@ def _figure(row: CellRow) -> str:
         return ""
     unit = unit_of(row.unit).shown
     text = f"{shown(row.figure, row.unit)} {unit}"
-    if row.expected is not None:
-        text += f", {row.share:.0%} of {shown(row.expected, row.unit)} {unit} expected"
+    if row.share is not None:
+        best = shown(row.nominal or row.expected or 0.0, row.unit)
+        text += f", {row.share:.0%} of {best} {unit} expected, {row.verdict}"
     return f"{text}, SIMULATED" if row.simulated else text

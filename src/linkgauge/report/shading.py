@@ -9,14 +9,7 @@ from linkgauge.model.documents.result import CellResult, Status
 from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
-from linkgauge.report.words.expectations import (
-    HELD,
-    expected_of,
-    is_held,
-    is_judged,
-    reference_of,
-    share_of,
-)
+from linkgauge.report.words.expectations import is_judged
 
 from .blocks import TONES, Line, Shade, Span, Tone, cut, line
 from .matrix import brief
@@ -29,6 +22,7 @@ WORDS: dict[Status, str] = {
 }
 """The words in place of a figure that was not measured."""
 _HALF = 0.5
+_DEGRADED = "↓"
 _LOW, _FAR_BELOW, _HIGH, _FAILED = "▼", "▼▼", "▲", "!"
 BELOW_PEERS, ABOVE_PEERS = "▽", "△"
 BELOW_OTHERS = "▿"
@@ -36,7 +30,7 @@ _MEANINGS: dict[str, tuple[str, Tone]] = {
     _LOW: ("below what is expected", "warn"),
     _FAR_BELOW: ("below half of what is expected", "bad"),
     _HIGH: ("above what is expected", "simulated"),
-    HELD: ("slowed: links on the way run below their best", "warn"),
+    _DEGRADED: ("degraded: links on the way run below their best", "warn"),
     BELOW_PEERS: ("far below its peers", "warn"),
     ABOVE_PEERS: ("far above its peers", "warn"),
     BELOW_OTHERS: ("far below the median of all, though its path should reach no more", "warn"),
@@ -74,7 +68,7 @@ def shade(
         return Shade(text, "bad", _FAILED, more=_reason(cell))
     sign = sign_of(cell)
     tone = _MEANINGS[sign][1] if sign else TONES[cell.verdict] if is_judged(cell) else ""
-    share = share_shown(cell)
+    share = cell.reached
     said = "" if share is None else f"{share:.0%}"
     depth = None if is_judged(cell) or sign or ends is None else _depth(cell.headline, ends)
     return Shade(text, tone, sign, said, _more(cell, unit), depth)
@@ -84,12 +78,12 @@ def sign_of(cell: CellResult) -> str:
     """Returns the sign of a cell that passed: low, high, slowed or far from its peers. Empty if
     nothing stands out."""
     if cell.verdict == "low":
-        share = share_of(cell)
+        share = cell.reached
         return _LOW if share is None or share >= _HALF else _FAR_BELOW
     if cell.verdict == "high":
         return _HIGH
-    if is_held(cell):
-        return HELD
+    if cell.verdict == "degraded":
+        return _DEGRADED
     return peers_sign(cell)
 
 
@@ -122,12 +116,6 @@ def error_of(cell: CellResult) -> str:
     return f"±{error:.1%}" if error < 0.0995 else f"±{error:.0%}"
 
 
-def share_shown(cell: CellResult) -> float | None:
-    """Returns the cell's figure as a share of the reference figure. None if the cell is not
-    judged."""
-    return cell.share(reference_of(cell)) if is_judged(cell) else None
-
-
 def utilised(cell: CellResult) -> float | None:
     """Returns the cell's figure as a share of the theoretical figure."""
     return None if cell.expected is None else cell.share(cell.expected.theoretical)
@@ -140,7 +128,7 @@ def _reason(cell: CellResult) -> str:
 def _more(cell: CellResult, unit: str) -> str:
     """Returns the text that is shown when a mouse points at the cell."""
     shown, judged = unit_of(unit).shown, is_judged(cell)
-    expected, used = expected_of(cell), utilised(cell)
+    expected, used = cell.at_best, utilised(cell)
     parts = (
         error_of(cell) if judged else "",
         f"its peers' median is {brief(cell.peers, unit)} {shown}" if cell.peers is not None else "",

@@ -18,7 +18,7 @@ from linkgauge.model.printable import printable
 from linkgauge.model.units import count_of
 
 from .csv_text import csv_text
-from .files import json_document
+from .files import json_document, verdict_fields
 from .rows import CellRow, OneRun, SampleRow, cell_rows, sample_rows
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ class Typed(NamedTuple):
 
     def json(self, one: OneRun) -> str:
         """Returns the table as JSON: a document with an object for each row."""
-        run, found = one.run, {"findings": one.outcome.findings, "exit_code": one.outcome.code}
+        run, found = one.run, verdict_fields(one.outcome)
         head = {name: getattr(run, name) for name in ("label", "started", "finished")}
         return json_document({
-            "schema": self.schema, "run": run.id, **head, "simulated": run.machine.simulated,
-            **(found if self.judges else {}), self.name: list(self.rows(run)),
+            "schema": self.schema, **(found if self.judges else {}), "run": run.id, **head,
+            "simulated": run.machine.simulated, self.name: list(self.rows(run)),
         })  # fmt: skip
 
     def parquet(self, one: OneRun) -> bytes:

@@ -74,7 +74,7 @@ def _bounded_by_engine(
     if not any(each.low for each in rates):
         return [], False
     kernels = [each for each in rates if _engines(each) == {"sm"}]
-    ok = [each for each in kernels if each.case.cell.verdict == "ok" and not each.low]
+    ok = [each for each in kernels if each.case.cell.is_as_expected and not each.low]
     well = {each.case.touched for each in ok}
     if not kernels:
         well = {each.case.touched for each in rates if each.low and _fits_one_link(each, evidence)}

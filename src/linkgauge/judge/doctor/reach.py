@@ -90,7 +90,7 @@ def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
     for case in cases_of(evidence):
         first, *others = case.cell.transfers
         key = None if others else _read(case, first)
-        if key is not None and case.cell.verdict == "ok":
+        if key is not None and case.cell.is_as_expected:
             reads.setdefault(key[:3], {})[key[3]] = case
     slower = [
         (kernel, engine, case)
@@ -131,7 +131,7 @@ def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
     are as fast as expected."""
     shares: dict[str, dict[str, tuple[float, Case]]] = {}
     for case in cases_of(evidence):
-        share = _reached(case.cell) if case.cell.verdict == "ok" else None
+        share = _reached(case.cell) if case.cell.is_as_expected else None
         kinds = {one.engine.kind for one in case.cell.transfers}
         if share and len(kinds) == 1 and (place := _within(case.cell)):
             own, kind = shares.setdefault(place, {}), kinds.pop()
@@ -169,7 +169,7 @@ def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
         first, *others = case.cell.transfers
         if (key := _read(case, first)) is None or case.cell.status != "pass":
             continue
-        if not others and case.cell.verdict == "ok":
+        if not others and case.cell.is_as_expected:
             alone[key] = case.figure
         elif case.cell.report.is_first and [o.way for o in others] == [first.way[::-1]]:
             beside.append((key, case))
@@ -209,7 +209,7 @@ def check_hidden(evidence: Evidence) -> Iterator[Finding]:
         return
     several = [case for case in cases_of(evidence) if _exchange_of_several(case.cell)]
     for case in several:
-        if case.cell.verdict == "ok":
+        if case.cell.is_as_expected:
             between = (evidence.machine.wiring.between(*pair) for pair in exchanging(case.cell))
             crossed |= fabric & set[Part]().union(*between)
             names.append(case.name)

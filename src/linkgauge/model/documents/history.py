@@ -39,7 +39,8 @@ class Figure(SeriesId, frozen=True, gc=False, kw_only=True):
     """The figure of a cell in a run, in its `unit`. `figure` is the headline. `median` is the
     median of the `n` samples, with the interval from `low` to `high`; `slow_p95` and `slow_p99` are
     percentiles of the slow side. `expected` is the expected figure, and `nominal` the figure
-    expected with all links at their best. None marks a figure that does not exist.
+    expected with all links at their best. `share` is how much the figure is of
+    the latter. None marks a figure that does not exist.
 
     A field that is added here is taken from the field of that name of the cell's result or of its
     statistics. It is a column of the history, and comparisons have it."""
@@ -57,6 +58,7 @@ class Figure(SeriesId, frozen=True, gc=False, kw_only=True):
     n: int = 0
     expected: float | None = None
     nominal: float | None = None
+    share: float | None = None
 
 
 def figures_by_result(results: Iterable[Result]) -> Iterator[tuple[Result, list[Figure]]]:
@@ -67,16 +69,19 @@ def figures_by_result(results: Iterable[Result]) -> Iterator[tuple[Result, list[
 
 def figure_of(result: Result, cell: CellResult, repeat: int = 0) -> Figure:
     own = {**shown_of(cell), "repeat": repeat, "definition": cell.definition or ""}
-    nominal = cell.expected and cell.expected.nominal
-    expected = cell.expected and cell.expected.figure
-    return by_name(Figure, cell, cell.summary, result, **own, expected=expected, nominal=nominal)
+    return by_name(Figure, cell, cell.summary, result, **own)
 
 
 def shown_of(cell: CellResult) -> dict[str, Any]:
     """Returns the fields of a cell's figure that its result has by other names."""
     low, high = (cell.summary.ci95 if cell.summary is not None else None) or (None, None)
     transfers = " & ".join(map(str, cell.transfers))
-    return {"transfers": transfers, "figure": cell.headline, "low": low, "high": high}
+    return {
+        "transfers": transfers, "figure": cell.headline, "low": low, "high": high,
+        "expected": cell.expected and cell.expected.figure,
+        "nominal": cell.expected and cell.expected.nominal,
+        "share": cell.reached,
+    }  # fmt: skip
 
 
 DESCRIPTION = "description"

@@ -30,12 +30,15 @@ from linkgauge.model.stats.summary import Interval, Summary
 from linkgauge.model.transfer import Cell, Report
 from linkgauge.model.units import Better
 
+from .expected import Expected as Expected  # noqa: PLC0414  # readers of a cell find it here
 from .soak import Soak
 from .tool_run import ToolRun
 
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise", "budget"]
-Verdict = Literal["ok", "low", "high", "unknown"]
+Verdict = Literal["ok", "low", "high", "unknown", "degraded"]
+"""Whether a figure is as expected. `degraded`: it is as expected of links that run below their
+best. `unknown`: it is not judged."""
 NotJudged = Literal[
     "no-limit", "path", "bound", "start", "shared", "assumed", "unsure", "run", "no-figure"
 ]
@@ -101,33 +104,6 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     nodes: dict[int, int] | None = None
 
 
-class Expected(msgspec.Struct, frozen=True, gc=False):
-    """The performance that the hardware should reach, in the result's unit.
-
-    theoretical: The limit that cannot be exceeded (for a collective: by any ring); null if unknown.
-    achievable: The figure that should be reached; null if unknown.
-    because: The arithmetic behind the figures; empty if `text` refers to the arithmetic.
-    text: The index of the arithmetic in the result's `texts`, from 0; null if in `because`.
-    measured: Whether the achievable figure comes from this run's own measurements.
-    nominal: The figure to expect if every link of the path ran at its best: the achievable figure,
-        else the theoretical one. Null if equal to the expected figure.
-    peers: The number of equal cells of this run whose median is used as the achievable figure; null
-        if the expectation comes from elsewhere."""
-
-    theoretical: float | None = None
-    achievable: float | None = None
-    because: shareable.FreeText = ""
-    text: int | None = None
-    measured: bool = False
-    nominal: float | None = None
-    peers: int | None = None
-
-    @property
-    def figure(self) -> float | None:
-        """The achievable figure, else the theoretical one; None if both are unknown."""
-        return self.achievable or self.theoretical
-
-
 class CellResult(Cell, frozen=True, gc=False):
     """The result of one cell. Warnings exist only in files; a cell read from a file has notes
     instead.
@@ -150,7 +126,8 @@ class CellResult(Cell, frozen=True, gc=False):
     modes: The two groups that the samples fall into, the larger first; empty for one group.
     parts: The separate figures of concurrent transfers; empty for a single one.
     expected: The performance that the hardware should reach; null if unknown or not judged yet.
-    verdict: Whether the figure is as expected; `unknown` if the cell is not judged.
+    verdict: Whether the figure is as expected; `degraded` if it is, but on links below their best;
+        `unknown` if the cell is not judged.
     not_judged: Why the cell is not judged; null if judged or skipped, and in older files.
     readings: What the libraries of the accelerators reported during the measurement.
     definition: How a total is computed: `sustained` is the sum of the rates while all transfers
@@ -208,6 +185,24 @@ class CellResult(Cell, frozen=True, gc=False):
     lost: int | None = None
     round: int | None = None
     peers: float | None = None
+
+    @property
+    def is_as_expected(self) -> bool:
+        """Whether the figure is what the hardware gives in its present state."""
+        return self.verdict in ("ok", "degraded")
+
+    @property
+    def reached(self) -> float | None:
+        """The share, with its verdict, that every output shows: how much the cell's figure is of
+        what the hardware should reach when nothing is degraded. None if the cell is not judged."""
+        if self.verdict == "unknown" or self.status != "pass":
+            return None
+        return self.share(self.at_best, self.headline)
+
+    @property
+    def at_best(self) -> float | None:
+        """The figure to expect when nothing is degraded; None if nothing is expected."""
+        return None if self.expected is None else self.expected.nominal or self.expected.figure
 
     @property
     def is_as_peers(self) -> bool:

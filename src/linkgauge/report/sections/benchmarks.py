@@ -9,8 +9,8 @@ from linkgauge.model.documents.result import Result
 from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import Block, Column, Entry, Table, plain
 from linkgauge.report.results import (
+    degraded_note,
     ends,
-    held_note,
     label,
     names_of,
     share,
@@ -19,7 +19,7 @@ from linkgauge.report.results import (
     verdict,
     without_empty,
 )
-from linkgauge.report.shading import share_shown, utilised
+from linkgauge.report.shading import utilised
 
 from . import OneRun, Section
 from .figures import anchors
@@ -37,7 +37,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     rows = [_row(result, name, anchor) for (anchor, result), name in zip(found, names, strict=True)]
     if rows:
         said = ["Of expected: the worst cell that is judged. Click a name for all cells"]
-        note = held_note(cell for result in one.run.results for cell in result.cells)
+        note = degraded_note(cell for result in one.run.results for cell in result.cells)
         caption = ". ".join([*said, note] if note else said)
         yield without_empty(Table(plain(caption), _HEADS, rows, sortable=True))
 
@@ -45,7 +45,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 def _row(result: Result, name: str, anchor: str) -> tuple[Entry, ...]:
     cells = [cell for cell in result.cells if cell.headline is not None]
     figures = [cell.headline or 0.0 for cell in cells]
-    shares = [share_shown(cell) for cell in cells]
+    shares = [cell.reached for cell in cells]
     used = [utilised(cell) for cell in cells]
     return (
         Entry(label(name), link=anchor),

@@ -13,8 +13,8 @@ from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import (
     common,
+    degraded_note,
     figure,
-    held_note,
     label,
     marks,
     size_of,
@@ -22,8 +22,8 @@ from linkgauge.report.results import (
     verdict,
     without_empty,
 )
-from linkgauge.report.shading import error_of, share_shown, sign_of
-from linkgauge.report.words.expectations import is_judged, is_unjudged, reference_of
+from linkgauge.report.shading import error_of, sign_of
+from linkgauge.report.words.expectations import is_judged, is_unjudged
 from linkgauge.report.words.figures import histogram
 from linkgauge.report.words.host_figures import in_words, unit_in_words
 
@@ -41,7 +41,7 @@ def table_of(results: Sequence[Result], below: Sequence[Line], anchor: str) -> T
     usual = usual_size(results)
     some = any(is_judged(cell) for _, cell in found)
     rows = [_cell_row(result, cell, usual, some=some) for result, cell in found]
-    note = held_note(cell for _, cell in found)
+    note = degraded_note(cell for _, cell in found)
     lines = (*([plain(note, "dim")] if note else ()), *below)
     caption = common(results, judged=False)
     return without_empty(Table(caption, _CELLS, rows, True, anchor, lines))
@@ -71,7 +71,7 @@ def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
     judged, an unjudged cell says that it is not judged."""
     if is_unjudged(cell):
         return Entry("not judged" if some else "", tone="dim")
-    reference, share = reference_of(cell), share_shown(cell)
+    reference, share = cell.at_best, cell.reached
     if share is None or reference is None:
         return Entry("")
     return Entry(f"{share:.0%} of {brief(reference, result.unit)}", share)

@@ -29,7 +29,7 @@ _FROM = {
 _WITHIN = ("host_to_host_memcpy_copy_cpu",)
 _SHOULD = {
     "ok": ", as this hardware should",
-    "held": ", as links below their best allow",
+    "degraded": ", as links below their best allow",
     "part": "; what some of it should be is not known",
     "low": ", less than this hardware should",
 }
@@ -121,7 +121,7 @@ def _should(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> str:
         return "; these rest on assumed facts, so what they should be is not known"
     if word is None:
         return "; what that should be is not known"
-    if word.kind in ("ok", "held") and _is_slow(cells, run, outcome):
+    if word.kind in ("ok", "degraded") and _is_slow(cells, run, outcome):
         return ", in part less than its peers"
     if word.kind == "ok" and any(cell.is_as_peers for cell in cells):
         return ", each as much as its peers"

@@ -38,9 +38,9 @@ from linkgauge.report.results import (
     without_empty,
 )
 from linkgauge.report.results import verdict as verdict_of
-from linkgauge.report.shading import legend, share_shown, sign_of
+from linkgauge.report.shading import legend, sign_of
 from linkgauge.report.words.comparison import compared, may_be_cached
-from linkgauge.report.words.expectations import HELD, is_judged, word_of
+from linkgauge.report.words.expectations import is_judged, word_of
 from linkgauge.report.words.remarks import complaint_lines, round_lines
 from linkgauge.report.words.worst import BROKEN
 
@@ -161,7 +161,7 @@ def _row(family: Family, usual: int) -> tuple[Entry, ...]:
     known = [_known(*each) for each in zip(family.words, family.results, strict=True)]
     size = max(size_without_cells(one) or 0 for one in family.results)
     cells = [cell for _, cell in cells_of(family.results)]
-    shares = [one for cell in cells if (one := share_shown(cell)) is not None]
+    shares = [one for cell in cells if (one := cell.reached) is not None]
     return (
         Entry(label(family.name)),
         *map(Entry, _figures(family, known)),
@@ -222,7 +222,12 @@ def _verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
 def _where(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> str:
     """Returns the names of the cells that stand out. If no cell does, returns the ends of a range,
     or the lowest cell if it is much lower than the others."""
-    odd = [one.name for own in known for one in own if sign_of(one.cell) not in ("", HELD)]
+    odd = [
+        one.name
+        for own in known
+        for one in own
+        if sign_of(one.cell) and one.cell.verdict != "degraded"
+    ]
     if odd:
         return f"{odd[0]}{f' and {len(odd) - 1} more' if len(odd) > 1 else ''}"
     if family.is_range and any(len(own) > 1 for own in known):
@@ -236,7 +241,7 @@ def _standing_out(run: Run, results: Sequence[Result]) -> Iterator[Block]:
     """Yields the matrix that has the lowest figure relative to what was expected. Yields nothing if
     no figure stands out."""
     odd = [
-        (share_shown(cell) or 0.0, result)
+        (cell.reached or 0.0, result)
         for result in results
         if form_of(result, "summary") in ("matrix", "columns")
         for cell in result.cells

@@ -10,7 +10,6 @@ from linkgauge.model.documents.result import CellResult, NotJudged, Run
 from linkgauge.report.blocks import TONES, Tile, Tone
 from linkgauge.report.forms import cells_of
 from linkgauge.report.results import SIMULATED_TILE
-from linkgauge.report.words.expectations import is_held
 from linkgauge.report.words.groups import SEVERITIES
 from linkgauge.report.words.worst import BROKEN, Ending
 
@@ -53,15 +52,14 @@ def _counted(counts: Iterable[tuple[int, str, Tone]]) -> Iterator[Tile]:
 
 
 def _judged(run: Run) -> Iterator[Tile]:
-    """Yields the number of cells with each verdict. Cells that are ok on links below their best
-    speed are counted separately."""
+    """Yields the number of cells with each verdict."""
     passed = [cell for _, cell in cells_of(run.results) if cell.status == "pass"]
     verdicts = Counter(cell.verdict for cell in passed)
-    held, as_peers = sum(map(is_held, passed)), sum(cell.is_as_peers for cell in passed)
-    well, low = verdicts["ok"] - held - as_peers, verdicts["low"]
+    as_peers = sum(cell.is_as_peers for cell in passed)
+    well, low = verdicts["ok"] - as_peers, verdicts["low"]
     yield Tile(f"{well:,}", "ok", "good" if well else "dim")
-    slowed = held, "slowed by links below their best", TONES["held"]
-    yield from _counted([slowed, (as_peers, "as fast as their peers", "good")])
+    degraded = verdicts["degraded"], "degraded by links below their best", TONES["degraded"]
+    yield from _counted([degraded, (as_peers, "as fast as their peers", "good")])
     yield Tile(f"{low:,}", "low", "warn" if low else "dim")
     why = f"not judged ({_why_not(passed)})" if verdicts["unknown"] else ""
     yield from _counted(

@@ -19,10 +19,7 @@ MOST = 3
 """The most expectations that are shown for a result, those of the most cells first."""
 CLEARLY = 0.9
 """The ratio below which a difference is shown. A transfer's own share is shown if it is below this
-part of the total's share. A figure is marked if its expectation is below this part of what links
-carry at their best."""
-HELD = "↓"
-"""The mark of figures over links that run below their best."""
+part of the total's share."""
 
 
 def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
@@ -54,38 +51,6 @@ def in_result(results: Sequence[Result], result: Result, text: str) -> str:
     return f"{result.benchmark} {text}" if len({one.benchmark for one in results}) > 1 else text
 
 
-def share_of(cell: CellResult) -> float | None:
-    """Returns the median divided by the expected figure, or None if either is unknown."""
-    return cell.share(expected_of(cell))
-
-
-def expected_of(cell: CellResult) -> float | None:
-    """Returns the figure that the cell should reach, else its upper limit. None if nothing is
-    expected."""
-    return None if cell.expected is None else cell.expected.figure
-
-
-def held_below(cell: CellResult) -> float | None:
-    """Returns the figure to expect if every link ran at its best speed. None if this is not clearly
-    more than the expected figure."""
-    if cell.expected is None or cell.expected.nominal is None:
-        return None
-    expected, nominal = cell.expected.figure, cell.expected.nominal
-    share = cell.share(nominal, expected)
-    return nominal if share is not None and share < CLEARLY else None
-
-
-def reference_of(cell: CellResult) -> float | None:
-    """Returns the reference for the cell's share. This is the expected figure or, if links run
-    clearly below their best speed, the figure at their best speed. None if nothing is expected."""
-    return held_below(cell) or expected_of(cell)
-
-
-def is_held(cell: CellResult) -> bool:
-    """Whether a cell is ok although links on its path run clearly below their best speed."""
-    return cell.status == "pass" and cell.verdict == "ok" and held_below(cell) is not None
-
-
 def compared(result: Result, cell: CellResult) -> str:
     """Returns a cell with its share of the expected figure: `host:0 -> sim:3 43%`. If one transfer
     of a total has a clearly lower share, names the lowest transfer: `others -> sim:7: sim:3 ->
@@ -109,25 +74,26 @@ class Lowest(NamedTuple):
 def lowest_share(cell: CellResult) -> Lowest | None:
     """Returns the share of the cell's figure, or of the lowest transfer if its share is clearly
     lower. None if nothing is expected."""
-    share = share_of(cell)
-    if share is None or cell.summary is None:
+    share, figure, expected = cell.reached, cell.headline, cell.expected
+    if share is None or figure is None or expected is None:
         return None
+    present = cell.share(expected.figure, figure) or share
     own = [
         (part.summary.median / part.expected, part.summary.median, part.transfer)
         for part in cell.parts
         if part.summary is not None and part.expected
     ]
-    if own and min(own)[0] < CLEARLY * share:
+    if own and min(own)[0] < CLEARLY * present:
         lowest, median, number = min(own)
-        return Lowest(lowest, median, f": {cell.transfers[number]}")
-    return Lowest(share, cell.summary.median)
+        return Lowest(lowest * share / present, median, f": {cell.transfers[number]}")
+    return Lowest(share, figure)
 
 
 def _expected(cell: CellResult, unit: str) -> Iterator[str]:
     """Yields the expectation of a cell as one line of arithmetic. Yields nothing if nothing is
     expected."""
-    expected, value = cell.expected, expected_of(cell)
-    if expected is not None and value is not None:
+    expected = cell.expected
+    if expected is not None and (value := expected.figure) is not None:
         at_most = "at least " if cell.report.is_latency else "at most "
         bound = at_most if expected.achievable is None else ""
         yield f"expected {bound}{shown(value, unit)} {unit_of(unit).shown}: {expected.because}"
@@ -136,15 +102,14 @@ def _expected(cell: CellResult, unit: str) -> Iterator[str]:
 # The verdict on several cells in a word or two: never better than the worst of them, and a cell
 # that is not judged is not ok.
 
-_WORST_FIRST: tuple[Status | Verdict, ...] = ("error", "timeout", "fail", "low", "high")
+_WORST_FIRST: tuple[Status | Verdict, ...] = ("error", "timeout", "fail", "low", "high", "degraded")
 
 
 class Word(NamedTuple):
-    """A verdict in words, and its kind. `part` means that only some cells are judged. `held` means
-    that all cells are ok, but on links below their best speed."""
+    """A verdict in words, and its kind. `part` means that only some cells are judged."""
 
     text: str
-    kind: Status | Verdict | Literal["part", "held"]
+    kind: Status | Verdict | Literal["part"]
 
 
 def is_judged(cell: CellResult) -> bool:
@@ -186,7 +151,7 @@ def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | No
         return None
     if unjudged:
         return Word(f"{unjudged} of {len(passed)} not judged", "part")
-    return Word(f"ok{HELD}", "held") if any(map(held_below, passed)) else Word("ok", "ok")
+    return Word("ok", "ok")
 
 
 _NO_REFERENCE = "no figure has a reference"

@@ -250,7 +250,7 @@ FIGURES = {
 }
 """The end of a metric's name and the meaning of its values, by the unit of a result."""
 STATUSES: tuple[Status, ...] = get_args(Status)
-VERDICTS: dict[Verdict, float] = {"low": -1.0, "ok": 0.0, "high": 1.0}
+VERDICTS: dict[Verdict, float] = {"degraded": -2.0, "low": -1.0, "ok": 0.0, "high": 1.0}
 RUN = ("host", "simulated", "label")
 CELL = (*RUN, "benchmark", "backend", "size", "row", "column", "repeat")
 _KINDS = {
@@ -276,6 +276,7 @@ def of_results(results: Results) -> Families:
         own = *labels[id(run)], *map(str, of)
         families.add("cell_status", float(STATUSES.index(figure.status)), *own)
         families.add("cell_verdict", VERDICTS.get(figure.verdict), *own)
+        families.add("cell_share_ratio", figure.share, *own)
         families.add("cell_measured_timestamp_seconds", _ended(run), *own)
         if figure.unit in FIGURES:
             for name, (kind, _) in _KINDS.items():
@@ -328,8 +329,12 @@ def _declare_cells(families: Families) -> None:
     numbered = ", ".join(f"{number} {status}" for number, status in enumerate(STATUSES))
     families.gauge("cell_status", f"Status of a cell: {numbered}.", CELL)
     families.gauge(
-        "cell_verdict", "-1 lower than the hardware allows, 0 as it should be, 1 higher than is "
-        "possible; absent where that is not known.", CELL,
+        "cell_verdict", "-2 what links below their best allow, -1 lower than the hardware allows, "
+        "0 as it should be, 1 higher than is possible; absent where that is not known.", CELL,
+    )  # fmt: skip
+    families.gauge(
+        "cell_share_ratio", "The figure as a share of what the hardware should reach when nothing "
+        "is degraded; absent where that is not known.", CELL,
     )  # fmt: skip
     families.gauge(
         "cell_measured_timestamp_seconds", "When the run that measured the cell ended.", CELL

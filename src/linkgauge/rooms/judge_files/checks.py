@@ -72,7 +72,7 @@ def check_settings(evidence: Evidence) -> Iterator[Finding]:
         spoken(result, cell)
         for result in evidence.results
         for cell in result.cells
-        if cell.verdict != "ok" and len(cell.transfers) > 1
+        if not cell.is_as_expected and len(cell.transfers) > 1
     )
     if tool is None or not cells or not tool.settings:
         return

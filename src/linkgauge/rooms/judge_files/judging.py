@@ -235,7 +235,7 @@ def _verdict(run: Run, code: int) -> HostVerdict:
             return "fail"
     if code:
         return "low"
-    is_any = any(cell.verdict == "ok" for result in run.results for cell in result.cells)
+    is_any = any(cell.is_as_expected for result in run.results for cell in result.cells)
     return "ok" if is_any else "not judged"
 
 

@@ -89,10 +89,10 @@ def _between(seen: _Seen) -> None:
     seen.say("peers_by_pcie", by_pcie)
     seen.say("staged", pairs and not is_peer and not by_pcie)
     hypervisor = seen.known.host.hypervisor
-    is_unsure = any(cell.verdict != "ok" for cell in seen.pairs) or seen.ranks > 1
+    is_unsure = any(not cell.is_as_expected for cell in seen.pairs) or seen.ranks > 1
     is_virtual = is_unsure and (hypervisor or "virtual machine" in ways)
     seen.say("virtual", is_virtual, which=hypervisor or "which kind is not told")
-    reasons = (c.expected.because for _, c in seen.cells if c.expected and c.verdict != "ok")
+    reasons = (c.expected.because for _, c in seen.cells if c.expected and not c.is_as_expected)
     seen.say("through_cpu", any("route crosses the host bridge" in because for because in reasons))
     seen.say("P2P_disabled", "P2P disabled" in ways)
     seen.say("no_NVLS", "no NVLS" in ways)
@@ -121,7 +121,7 @@ def _narrow(seen: _Seen) -> None:
     rates = (
         cell.headline
         for name, cell in seen.cells
-        if "memcpy" in name and "bidirectional" not in name and cell.verdict != "ok"
+        if "memcpy" in name and "bidirectional" not in name and not cell.is_as_expected
         and cell.headline and not (seen.is_linked and len(_places(cell)) > 1)
     )  # fmt: skip
     rate = min(rates, default=0.0)
