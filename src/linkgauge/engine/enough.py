@@ -17,7 +17,7 @@ reached."""
 _LEAST_DEGREES = 4
 """The least degrees of freedom for a cell that varies unlike all its peers."""
 _LEAST_TO_JUDGE = 9
-"""The fewest samples that show the same with fewer than `_DEGREES` degrees of freedom."""
+"""The fewest samples of a cell that show that it cannot become precise."""
 VISITS = 3
 """The visits of a cell that make its interval count the variation between moments."""
 
@@ -42,7 +42,7 @@ def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -
     if degrees < _LEAST_DEGREES:
         return False
     needed = used * (error / settings.precision) ** 2
-    shows = degrees >= _DEGREES or len(cell.samples) >= _LEAST_TO_JUDGE
+    shows = len(cell.samples) >= 9
     return error <= settings.precision or (shows and needed > settings.max_time)
 
 
