@@ -8,7 +8,7 @@ import pytest
 from command_kit import called
 from linkgauge.rooms.judge_files.descriptions import describe, read_bytes
 from linkgauge.rooms.judge_files.judging import run_of_texts
-from linkgauge.rooms.judge_files.products import split_product
+from linkgauge.rooms.judge_files.products import product_of, split_product
 from linkgauge.rooms.judge_files.readers import read_text
 from linkgauge.rooms.judge_files.told import Facts, ToldGpu, merged
 
@@ -171,6 +171,20 @@ def test_a_generation_beyond_the_products_is_of_another_link():
 )  # fmt: skip
 def test_products(text, found):
     assert split_product(text) == found
+
+
+@pytest.mark.parametrize(
+    ("model", "rate"),
+    [
+        ("NVIDIA RTX PRO 4000 Blackwell", 672), ("NVIDIA RTX PRO 4000 Blackwell SFF Edition", 432),
+        ("AMD Radeon PRO W7800", 576), ("AMD Radeon PRO W7800 48GB", 864), ("Trainium 3", 4900),
+        ("NVIDIA RTX 5000 Ada Generation Laptop GPU", None), ("AMD Radeon RX 7600M XT", None),
+        ("NVIDIA GeForce RTX 3050 6GB Laptop GPU", None), ("AMD Radeon RX 7600S", None),
+    ],
+)  # fmt: skip
+def test_memory_rate_of_a_variant(model, rate):
+    product = product_of(model)
+    assert (product.rate if product is not None else None) == rate
 
 
 def test_gzipped_text_is_read(tmp_path):

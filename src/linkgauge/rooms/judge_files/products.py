@@ -31,7 +31,7 @@ _BESIDE_A_NAME = re.compile(
 )
 
 
-_NO_VARIANT = r"(?! ?(?:Ti|SUPER|XTX?|GRE|Laptop|Mobile|Max-Q)\b)"
+_NO_VARIANT = r"(?! ?(?:Ti|SUPER|XTX?|GRE|M|S)\b)(?!.*\b(?:Laptop|Mobile|Max-Q)\b)"
 """What no name is followed by: such a word makes another product of it."""
 
 
