@@ -110,9 +110,11 @@ def worker(monkeypatch):
     hook = Hook("the backend 'fake'", "raises 1.0")
     monkeypatch.setattr("linkgauge.backends.hook_of_backend", lambda name: hook)
     monkeypatch.setattr(workers, "hook_of_backend", lambda name: hook)
+    monkeypatch.setattr("linkgauge.hooks._LEFT_OUT", {})  # no other test's command says it
     made = workers.LocalWorker()
     made._backends["fake"] = Broken(devices=[device()])
-    return made
+    yield made
+    made.close()  # or its buffers are freed, and fail, within another test
 
 
 def test_a_search_for_settings_that_fails_names_the_plug_in(worker):

@@ -42,7 +42,9 @@ def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -
     if degrees < _LEAST_DEGREES:
         return False
     needed = used * (error / settings.precision) ** 2
-    shows = len(cell.samples) >= 9
+    # Where visits have several samples, nine of its own are cheap, and alike cells may be steadier.
+    is_single = len(cell.samples) == len(cell.visits)
+    shows = len(cell.samples) >= _LEAST_TO_JUDGE or (is_single and degrees >= _DEGREES)
     return error <= settings.precision or (shows and needed > settings.max_time)
 
 
