@@ -63,10 +63,10 @@ class ToolOption(NamedTuple):
 def one_of(*words: str) -> Callable[[str], str]:
     """Returns a function that reads one of these words. It raises ValueError for other texts."""
 
-    def read(written: str) -> str:
-        if written not in words:
+    def read(word: str) -> str:
+        if word not in words:
             raise ValueError(f"give one of {', '.join(words)}")
-        return written
+        return word
 
     return read
 

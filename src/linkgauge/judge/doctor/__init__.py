@@ -235,10 +235,11 @@ def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...
     """Returns the findings to report after a judged run. These are failures and warnings about
     measured parts. If a cell is low or was not measured properly, all warnings are included."""
     cells = evidence.cells()
-    struck = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
-    is_about = concerns_measured(evidence)
+    has_failed = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
+    is_measured = concerns_measured(evidence)
     return tuple(
         finding
         for finding in found
-        if finding.is_grave and (is_about(finding) or (struck and finding.severity == "warn"))
+        if finding.is_grave
+        and (is_measured(finding) or (has_failed and finding.severity == "warn"))
     )

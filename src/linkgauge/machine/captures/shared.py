@@ -114,8 +114,8 @@ class SharedTexts:
         return partial(_fields, changes) if changes else None
 
     def _union(self, kinds: tuple[types.Type, ...]) -> Change | None:
-        """Returns the function for a value that has one of these types. Structs are told apart by
-        their tags."""
+        """Returns the function that changes a value of any of these types. A struct's tag gives
+        its type."""
         tags = {
             one.tag: self._change(one)
             for one in kinds
