@@ -10,12 +10,13 @@ from linkgauge.engine.kept.ranges import with_todays_ranges
 from linkgauge.engine.kept.runs import run_of
 from linkgauge.model.notation import encode_hook
 from linkgauge.report.words.run_notes import note_lines
-from recorded_kit import HEALTHY, OF_ANOTHER, OF_ONE, recorded_of_one, recorded_run
+from recorded_kit import HEALTHY, OF_ANOTHER, OF_ONE, OF_TWO, recorded_of_one, recorded_run
 
 SETS = {
     "2 × H100": (HEALTHY, recorded_run),
     "1 × H200": (OF_ONE, recorded_of_one),
     "another H200": (OF_ANOTHER, recorded_of_one),
+    "2 × H200": (OF_TWO, recorded_of_one),
 }
 
 

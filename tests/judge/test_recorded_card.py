@@ -1,4 +1,4 @@
-"""Recorded runs of one H200, judged anew: healthy runs are quiet, a neighbour is named first."""
+"""Recorded runs of one and two H200s, judged anew: healthy runs are quiet, a neighbour is named first."""
 
 import pytest
 
@@ -6,10 +6,10 @@ from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.report.blocks import text_of
 from linkgauge.report.words.worst import worst_of
-from recorded_kit import BESIDE_A_LOAD, OF_ANOTHER, OF_ONE, recorded_of_one
+from recorded_kit import BESIDE_A_LOAD, OF_ANOTHER, OF_ONE, OF_TWO, recorded_of_one
 
 
-@pytest.mark.parametrize("name", OF_ONE + OF_ANOTHER)
+@pytest.mark.parametrize("name", OF_ONE + OF_ANOTHER + OF_TWO)
 def test_a_healthy_run_ends_without_a_warning(name):
     run = judge(recorded_of_one(name))
     outcome = outcome_of(run)
