@@ -6,7 +6,7 @@ import pytest
 
 from linkgauge import _native
 from linkgauge.backends import host_plateau
-from linkgauge.backends.host_plateau import Pace, beyond_caches, pace_of
+from linkgauge.backends.host_plateau import Pace, beyond_caches, pace_of, remembered
 from linkgauge.machine.host import read_host
 
 MI = 1 << 20
@@ -70,6 +70,24 @@ def test_it_ends_when_the_next_size_would_take_too_long(paced):
 def test_it_takes_what_memory_allows(paced):
     paced({**CACHED, 256: OSError(12, "Cannot allocate memory")})
     assert beyond_caches(NODE, 64 * MI, 4096 * MI) == 128 * MI
+
+
+def test_the_size_is_remembered_and_only_grows(paced, tmp_path):
+    file = tmp_path / "tuned" / "buffer.json"
+    paced(CACHED)
+    assert remembered(NODE, 64 * MI, 4096 * MI, file) == 256 * MI
+    measured = paced({256: (1, 90), 512: (1, 90)})
+    assert remembered(NODE, 64 * MI, 4096 * MI, file) == 256 * MI
+    assert measured[-2:] == [256, 512]
+    paced({256: (1, 60), 512: (1.3, 90), 1024: (1.3, 92)})
+    assert remembered(NODE, 64 * MI, 4096 * MI, file) == 512 * MI
+    assert remembered(NODE, 64 * MI, 128 * MI, file) == 128 * MI
+    file.write_text("not JSON")
+    paced(CACHED)
+    assert remembered(NODE, 64 * MI, 4096 * MI, file) == 256 * MI
+    file.unlink()
+    file.mkdir()  # cannot be written
+    assert remembered(NODE, 64 * MI, 4096 * MI, file) == 256 * MI
 
 
 def test_a_pace_is_measured_on_this_machine():

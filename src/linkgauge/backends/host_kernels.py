@@ -216,12 +216,14 @@ def store(file: Path, known: Remembered) -> None:
         cache.store(file, known)
 
 
-def remembered_file(threads: int, root: Root = ROOT, folder: Path | None = None) -> Path:
-    """Returns the path of the file with stored kernels. Its name depends on the processor, the
-    microcode, the hypervisor and the number of threads."""
+def remembered_file(
+    threads: int, root: Root = ROOT, folder: Path | None = None, *, what: str = "host"
+) -> Path:
+    """Returns the path of the file with stored kernels, or `what` else is found by measuring. Its
+    name depends on the processor, the microcode, the hypervisor and the number of threads."""
     made = revision(read_text(root, "proc/cpuinfo") or "")
     beneath = hypervisor(root)[0] or "no hypervisor"
-    words = f"host {cpu_model(root) or ''} {made} {beneath} {threads} threads"
+    words = f"{what} {cpu_model(root) or ''} {made} {beneath} {threads} threads"
     return cache.tuned_file(words, folder)
 
 

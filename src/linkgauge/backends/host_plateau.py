@@ -2,17 +2,20 @@
 
 A virtual machine shows the whole cache of its host's processor, of which it may get little or much.
 Buffers of four times that cache would take longer to get than to measure. So the size is doubled
-until doubling changes neither the rate of reads nor the latency."""
+until doubling changes neither the rate of reads nor the latency. What others leave of the cache
+varies, so that a run alone may end too early: the size is remembered, and only grows."""
 
 from __future__ import annotations
 
 import time
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from linkgauge import _native
 from linkgauge.model.hardware.machine import Node
 
+from . import cache
 from .host_chase import HOPS
 
 SECONDS = 1.2
@@ -25,6 +28,7 @@ make passes slower, but never faster."""
 NEXT_TAKES = 2.5
 """A buffer of twice the size takes about this many times as long to get and to measure."""
 _SEED = 7
+_KEY = "buffer"
 
 
 class Pace(NamedTuple):
@@ -36,6 +40,17 @@ class Pace(NamedTuple):
     def is_like(self, other: Pace) -> bool:
         pairs = zip(self, other, strict=True)
         return all(abs(one / another - 1) < SAME for one, another in pairs)
+
+
+def remembered(node: Node, least: int, most: int, file: Path) -> int:
+    """Returns the size in bytes that `beyond_caches` finds from the file's size on, and keeps it
+    there. So runs on one machine have figures of the same size."""
+    known = cache.load(file, dict[str, int]).get(_KEY, 0)
+    found = beyond_caches(node, max(least, min(known, most)), most)
+    if found > known:
+        with suppress(OSError):  # the next run searches again
+            cache.store(file, {_KEY: found})
+    return found
 
 
 def beyond_caches(node: Node, least: int, most: int, seconds: float = SECONDS) -> int:

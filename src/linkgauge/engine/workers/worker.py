@@ -251,9 +251,13 @@ class LocalWorker:
     def find_buffer(self, node: int, least: int, most: int) -> int:
         """Returns the size of a buffer that is beyond the caches of this node's CPUs: at least
         `least` bytes, and at most `most`."""
-        from linkgauge.backends.host_plateau import beyond_caches
+        from linkgauge.backends.host_kernels import remembered_file
+        from linkgauge.backends.host_plateau import beyond_caches, remembered
 
-        return beyond_caches(next(one for one in self.host.nodes if one.index == node), least, most)
+        at = next(one for one in self.host.nodes if one.index == node)
+        if not self._engines.host_tuned:
+            return beyond_caches(at, least, most)
+        return remembered(at, least, most, remembered_file(len(at.cpus), what="buffer"))
 
     def release(self) -> None:
         """Frees the buffers kept for later cells."""
