@@ -29,6 +29,18 @@ def linkgauge(*arguments, cwd=None, **environment):
     )  # fmt: skip
 
 
+def alive(mark):
+    """The processes that have this in their environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark.encode() in path.read_bytes():
+                found.append(path.parent.name)
+        except OSError:
+            continue  # it has ended
+    return found
+
+
 class _Output(io.StringIO):
     def fileno(self):
         return -1  # for `discard`, which is patched

@@ -108,15 +108,27 @@ def test_no_proposal_opens_an_accelerator(shell, kept):
     assert done.stderr.strip() == "[]"
 
 
-def test_a_script_of_an_earlier_version_gets_escaped_names_too(kept):
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("show it", [escaped(ODD)]),
+        ("run device_local_r", ["device_local_read_sm"]),
+        ("scale all_", ["all_reduce", "all_gather"]),
+        ("vary --experiment p", ["pinned", "pages"]),
+        ("vm --as ", ["guest", "host"]),
+        ("vm --machine vm-", ["vm-degraded"]),
+    ],
+)
+def test_a_script_of_an_earlier_version_gets_escaped_names_too(words, offered, kept):
+    typed = ["linkgauge", *words.split(" ")]
     asked = {
         "_LINKGAUGE_COMPLETE": "bash_complete",
-        "COMP_WORDS": "linkgauge\nshow\nit",
-        "COMP_CWORD": "2",
+        "COMP_WORDS": "\n".join(typed),
+        "COMP_CWORD": str(len(typed) - 1),
     }
     surroundings = {name: value for name, value in os.environ.items() if name != "COMP_LINE"}
     done = subprocess.run(
         [sys.executable, "-m", "linkgauge"],
         capture_output=True, text=True, cwd=kept, env={**surroundings, **asked}, check=True,
     )  # fmt: skip
-    assert done.stdout == f"plain,{escaped(ODD)}\n"
+    assert done.stdout.splitlines() == [f"plain,{name}" for name in offered]

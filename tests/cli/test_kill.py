@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from campaigns import FULL, trials
-from command_kit import called, linkgauge
+from command_kit import alive, called, linkgauge
 from linkgauge.engine.kept.journal import MeasuredVisit, read_records
 from linkgauge.engine.kept.runs import read_run
 from linkgauge.engine.locks import hold
@@ -56,18 +56,6 @@ def lines_in(out):
     return sum(path.read_bytes().count(b"\n") for path in journals(out))
 
 
-def processes(mark):
-    """Those that were started with this in their environment."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark.encode() in path.read_bytes():
-                found.append(path.parent.name)
-        except OSError:
-            continue  # it has ended
-    return found
-
-
 def kill(arguments, out, chance, whole_seconds, whole_lines):
     """Starts a run and kills it: after some time, or once some records are there."""
     mark, key = f"linkgauge-test-{uuid.uuid4()}", str(uuid.uuid4())
@@ -87,7 +75,7 @@ def kill(arguments, out, chance, whole_seconds, whole_lines):
     with hold({key: "sim:0"}):
         pass
     for _ in range(PATIENCE * 100):
-        if not processes(mark):
+        if not alive(mark):
             return
         time.sleep(0.01)
     pytest.fail("the run left a process behind")

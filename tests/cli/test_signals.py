@@ -8,11 +8,11 @@ import sys
 import time
 import uuid
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from command_kit import alive
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load
 from linkgauge.engine.interrupts import AGAIN_SECONDS, Ending
@@ -62,18 +62,6 @@ def comes(true):
     while not true():
         assert time.monotonic() < until
         time.sleep(0.01)
-
-
-def alive(mark):
-    """The processes that have this in their environment."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark.encode() in path.read_bytes():
-                found.append(path.parent.name)
-        except OSError:
-            continue  # it has ended
-    return found
 
 
 @contextmanager

@@ -47,8 +47,9 @@ def test_bad_usage_stays_bad_usage_whatever_cannot_be_written(tmp_path):
     assert ended("run --bogus", tmp_path, FULL, FULL) == 2
 
 
-def test_the_line_about_it_says_why(tmp_path):
-    assert ended("list", tmp_path, FULL, tmp_path / "err") == 3
+@pytest.mark.parametrize("words", ["list", "list --json"])
+def test_the_line_about_it_says_why(words, tmp_path):
+    assert ended(words, tmp_path, FULL, tmp_path / "err") == 3
     assert (tmp_path / "err").read_text() == "linkgauge: cannot write: No space left on device\n"
 
 

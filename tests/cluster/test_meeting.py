@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from linkgauge.engine.ranks.clocks import Clocks
 from linkgauge.engine.ranks.commands import Meet, PartyLeft, Said, TakePart
 from linkgauge.engine.ranks.meeting import Meetings
 from linkgauge.engine.workers.messages import FIRST, Measure
@@ -33,7 +34,7 @@ class LosesOneLater:
         raise LOST
 
 
-class NoClock:
+class NoClock(Clocks):
     def ahead(self, _):
         raise LOST
 
@@ -45,7 +46,7 @@ def test_who_waits_is_told_of_a_rank_that_is_lost_while_its_clock_is_asked(ends,
     """Else the next cell's command would reach who still waits at the meeting of this one."""
     links = LosesOneLater(ends)
     meetings = Meetings(links)
-    meetings._clocks = NoClock()
+    meetings._clocks = NoClock(links)
     with pytest.raises(RankLost):
         meetings.carry_out(PART, 0)
     assert links.sent[1:] == told

@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.backends.protocol import CollectingGroup, Pace, Pattern, Wrong, follows
-from linkgauge.engine.ranks.clocks import LEAD_SECONDS, MOST_LEAD_SECONDS
+from linkgauge.engine.ranks.clocks import LEAD_SECONDS, MOST_LEAD_SECONDS, PUNCTUAL
 from linkgauge.engine.ranks.commands import Meet, Said
 from linkgauge.engine.ranks.meeting import Meetings
 from linkgauge.engine.ranks.spanning import SimSpanningBackend
@@ -96,6 +97,14 @@ class TestRank0:
             assert all(one.at is not None for one in meetings._answers(late).values())
         assert leads[:3] == [LEAD_SECONDS, 2 * LEAD_SECONDS, 4 * LEAD_SECONDS]
         assert leads[-1] == MOST_LEAD_SECONDS
+        punctual = {n: replace(one, late=False) for n, one in late.items()}
+        for _ in range(PUNCTUAL):
+            assert meetings._clocks.lead == MOST_LEAD_SECONDS
+            meetings._answers(punctual)
+        assert meetings._clocks.lead == MOST_LEAD_SECONDS / 2
+        for _ in range(10 * PUNCTUAL):
+            meetings._answers(punctual)
+        assert meetings._clocks.lead == LEAD_SECONDS, "a busy moment does not last for ever"
 
 
 class TestMemory:

@@ -8,8 +8,8 @@ example."""
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -37,6 +37,18 @@ def imported(name: str, extra: str) -> Any:
         said = (str(error).splitlines() or ["no reason"])[0]
         why = f"{name} is not installed" if missing else f"{name} does not load ({said})"
         raise Unsupported(f"{why}: {pip_install(f'linkgauge[{extra}]')}") from error
+
+
+@contextmanager
+def errors_of(package: str, call: str) -> Iterator[None]:
+    """Turns errors of a package's bindings into BackendError. `call` names the call in the
+    message."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != package:
+            raise
+        raise BackendError(call, str(error)) from error
 
 
 class Offering:

@@ -109,9 +109,11 @@ class RankBackend(Backend, Protocol):
         """Whether all ranks must allocate memory for this engine together, by `windows`."""
         return False
 
-    def windows(self, asked: Sequence[Buffer], ranks: tuple[int, ...]) -> Sequence[Buffer]:
-        """Allocates memory for these buffers. All ranks in `ranks` call this method at the same
-        time."""
+    def windows(
+        self, asked: Sequence[Buffer], ranks: tuple[int, ...], visit: int
+    ) -> Sequence[Buffer]:
+        """Allocates memory for these buffers, for a visit of this number. All ranks in `ranks` call
+        this method at the same time."""
         raise Unsupported("this backend allocates nothing together")
 
     def handle(self, buffer: Buffer) -> bytes:

@@ -64,11 +64,11 @@ class ThreadedGroup(Gated):
     """Pieces of work that start together, each in its own thread. The threads live as long as the
     group."""
 
-    def __init__(self, works: Sequence[Worked], pace: Pace = Pace()) -> None:  # noqa: B008
+    def __init__(self, works: Sequence[Worked]) -> None:
         from concurrent.futures import ThreadPoolExecutor
 
         self.works = tuple(works)
-        self.pace = pace
+        self.pace = Pace()
         self._barrier = threading.Barrier(len(works) + 1)
         self._threads = ThreadPoolExecutor(max(1, len(works)))
         self._running: list[Future[list[float]]] = []

@@ -37,16 +37,16 @@ class ProcessTime(NamedTuple):
     ended: float
 
 
-def _ticks(root: Root, line: str) -> list[int]:
-    """Returns the columns of a line in /proc/stat, or an empty list if columns are missing."""
-    words = re.search(rf"(?m)^{line} +(.*)$", read_text(root, "proc/stat") or "")
+def _ticks(root: Root) -> list[int]:
+    """Returns the columns of all CPUs in /proc/stat, or an empty list if columns are missing."""
+    words = re.search(r"(?m)^cpu +(.*)$", read_text(root, "proc/stat") or "")
     ticks = _numbers(words[1].split()[:_COLUMNS]) if words else []
     return ticks if len(ticks) == _COLUMNS and min(ticks) >= 0 else []
 
 
 def cpu_time(root: Root = ROOT) -> CpuTime | None:
     """Returns the CPU time of the machine, or None if the kernel does not report it."""
-    ticks = _ticks(root, "cpu")
+    ticks = _ticks(root)
     if not ticks:
         return None
     busy = sum(ticks) - sum(ticks[at] for at in (*_IDLE, _STEAL))
@@ -56,7 +56,7 @@ def cpu_time(root: Root = ROOT) -> CpuTime | None:
 def ticks_and_steal(root: Root) -> tuple[float | None, float | None]:
     """Returns the clock ticks of all CPUs since the machine's start, and the share of stolen
     ticks."""
-    ticks = _ticks(root, "cpu")
+    ticks = _ticks(root)
     return (float(sum(ticks)), ticks[_STEAL] / sum(ticks)) if sum(ticks) else (None, None)
 
 

@@ -103,15 +103,12 @@ class LoadedGroup:
     def __init__(self, group: Group, loads: list[KernelLoad], sizes: list[int]) -> None:
         self._group, self._loads, self._sizes = group, loads, sizes
         self.pace = group.pace
-        self.most_loops = group.most_loops
+        self.most_loops, self.open = group.most_loops, group.open
         self._count = 0
 
     def arm(self, loops: int, laps: int = 1) -> None:
         self._group.arm(loops, laps)
         self._count = loops * laps
-
-    def open(self) -> None:
-        self._group.open()
 
     def wait(self) -> Timing:
         """Waits for the group. The seconds of a load are those that all loops would take at the

@@ -8,10 +8,13 @@ measures the time from before the first call until all bytes have arrived."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from mmap import PAGESIZE
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from linkgauge.backends import ACROSS_RANKS, native
 from linkgauge.backends.host_memory import ByThreads
@@ -19,6 +22,7 @@ from linkgauge.backends.host_rank import HostRank
 from linkgauge.backends.protocol import Buffer, Copy, Group, Pattern
 from linkgauge.backends.rank import RankBackend, held
 from linkgauge.backends.rules import check_alone, lacking, of_part, refused
+from linkgauge.machine.host import read_host
 from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import BackendError, Unsupported
@@ -34,10 +38,31 @@ from .flags import FlagSide
 from .group import MpiGroup, address_in
 from .world import mpi_errors, world
 
+WINDOW_SHARE = 0.25
+"""The share of the available memory in which windows are kept for later cells."""
 SLOW_CALLS = 50e-6
 """Copies that take fewer seconds than this get a remark, because calls from Python affect their
 figures."""
 _BY_PYTHON = "Python's time to call MPI is part of theirs"
+
+
+class Window(NamedTuple):
+    """A memory window that several ranks share. `sizes` has the bytes of each rank's part, and
+    `base` is the address of this rank's part. `visit` is the number of the visits that use it."""
+
+    handle: Any
+    sizes: Mapping[int, int]
+    base: int
+    visit: int
+
+    def serves(self, sizes: Mapping[int, int], visit: int) -> bool:
+        """Whether the window has room for parts of these sizes, in a visit of this number."""
+        return visit == self.visit and all(self.sizes[rank] >= sizes[rank] for rank in sizes)
+
+    def free(self) -> None:
+        with mpi_errors("MPI_Win_free"):
+            self.handle.Unlock_all()
+            self.handle.Free()
 
 
 class WindowPart(ByThreads):
@@ -53,9 +78,8 @@ class WindowPart(ByThreads):
         self.address, self.cpus = 0, host.cpus
         self.warnings: tuple[str, ...] = ()
         self._placed = Placement("", 0)
-        if base is not None:  # this rank touches its pages first
+        if base is not None:
             self.address = base + offset
-            self.fill(self.size, Pattern.CONSTANT, 0, inverted=False)
             node = native.node_of(self.address, self.size)
             self._placed = Placement(str(self.memory), self.size, node)
             self.warnings = tuple(native.misplaced(host.home, self._placed))
@@ -91,8 +115,11 @@ class MpiRank(HostRank, RankBackend):
         super().__init__(launch.rank, " ".join(library.split())[:80])
         self._mpi = mpi
         self._comms = Communicators(mpi)
-        self._window: Any = None
-        """The MPI window for the one-sided accesses of the cell's ranks."""
+        self._window: Window | None = None
+        """The window of the cell's ranks, if it is freed after the visit."""
+        self._kept: dict[tuple[int, ...], Window] = {}
+        """The windows that are kept for later cells, by the ranks that share them."""
+        self._room = _room() / (launch.local_size or 1)
         self._group: MpiGroup | MpiCollective | None = None
         """The group that was prepared last, unless it works on flags."""
 
@@ -139,35 +166,54 @@ class MpiRank(HostRank, RankBackend):
     def is_window(self, engine: Engine) -> bool:
         return engine.kind == "rma"
 
-    def windows(self, asked: Sequence[Buffer], ranks: tuple[int, ...]) -> list[WindowPart]:
+    def windows(
+        self, asked: Sequence[Buffer], ranks: tuple[int, ...], visit: int
+    ) -> list[WindowPart]:
         """Allocates several buffers in one window. This takes no longer than a window for one
-        buffer."""
+        buffer. Visits of the same number use the window of these ranks again, and further visits
+        get a new one, because the speed of memory partly depends on its addresses."""
         sizes = dict.fromkeys(ranks, 0)
         offsets = []
         for one in asked:
             rank = one.memory.rank or 0
             offsets.append(sizes[rank])
             sizes[rank] += -(-one.size // PAGESIZE) * PAGESIZE
-        named = [one for one in asked if one.memory.rank == self.rank] or asked
-        size = approximate_size(sum(one.size for one in named))
-        with mpi_errors(f"allocate {size} of {named[0].memory}"):
-            comm = self._comms.of_some(ranks)
-            window = self._window = self._mpi.Win.Allocate(sizes[self.rank], 1, comm=comm)
-            window.Lock_all()
-        base = int(self._mpi.Get_address(window.tomemory())) if sizes[self.rank] else 0
+        window = self._kept.get(ranks)
+        if window is None or not window.serves(sizes, visit):
+            if window is not None:
+                self._kept.pop(ranks).free()
+            window = self._allocate(sizes, ranks, visit)
         parts = []
         for one, offset in zip(asked, offsets, strict=True):
             target = ranks.index(one.memory.rank or 0)
-            own = base if one.memory.rank == self.rank else None
-            parts.append(WindowPart(window, one, target, offset, own, self))
+            own = window.base if one.memory.rank == self.rank else None
+            parts.append(WindowPart(window.handle, one, target, offset, own, self))
         return parts
+
+    def _allocate(self, sizes: Mapping[int, int], ranks: tuple[int, ...], visit: int) -> Window:
+        """Allocates a window, and touches this rank's part. The window is kept if all of its ranks
+        have room for their parts."""
+        size = sizes[self.rank]
+        here = self.home if size else f"ranks {ranks}"
+        with mpi_errors(f"allocate {approximate_size(size or sum(sizes.values()))} of {here}"):
+            comm = self._comms.of_some(ranks)
+            handle = self._mpi.Win.Allocate(size, 1, comm=comm)
+            handle.Lock_all()
+            base = int(self._mpi.Get_address(handle.tomemory())) if size else 0
+            window = Window(handle, sizes, base, visit)
+            used = sum(one.sizes[self.rank] for one in self._kept.values())
+            if comm.allreduce(int(used + size <= self._room), op=self._mpi.MIN):
+                self._kept[ranks] = window
+            else:
+                self._window = window
+        if size:
+            native.fill(base, size, Pattern.CONSTANT, 0, inverted=False, cpus=self.cpus)
+        return window
 
     def leave(self) -> None:
         window, self._window = self._window, None
         if window is not None:
-            with mpi_errors("MPI_Win_free"):
-                window.Unlock_all()
-                window.Free()
+            window.free()
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         self._group = None
@@ -196,8 +242,18 @@ class MpiRank(HostRank, RankBackend):
         return FlagSide(self._mpi, address_in(mine), there.window, at, begins=begins)
 
     def close(self) -> None:
-        """Closes MPI's communicators together with all other ranks."""
+        """Frees windows and communicators together with all other ranks."""
+        for ranks in sorted(self._kept):  # in the same order everywhere
+            self._kept.pop(ranks).free()
         self._comms.close()
+
+
+def _room() -> float:
+    """Returns the bytes that the windows of this machine's ranks may keep. MPI allocates them in
+    shared memory, which may be smaller than the memory."""
+    shared = Path("/dev/shm")  # noqa: S108
+    free = shutil.disk_usage(shared).free if shared.is_dir() else math.inf
+    return min(read_host().memory_available or 0, free) * WINDOW_SHARE
 
 
 def create(launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool) -> MpiRank:

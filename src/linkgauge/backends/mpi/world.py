@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, partial
 from typing import Any
 
+from linkgauge.backends.offering import errors_of
 from linkgauge.machine.processes.launch import Launch, ranks_per_cpu
 from linkgauge.model.errors import BackendError, InputError, pip_install
 
@@ -54,15 +54,8 @@ def world(launch: Launch) -> Any:
     return MPI
 
 
-@contextmanager
-def mpi_errors(call: str) -> Iterator[None]:
-    """Turns errors of MPI into BackendError. `call` names the call in the message."""
-    try:
-        yield
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] != "mpi4py":
-            raise
-        raise BackendError(call, str(error)) from error
+mpi_errors = partial(errors_of, "mpi4py")
+"""Turns errors of MPI into BackendError."""
 
 
 def leave(launch: Launch) -> None:

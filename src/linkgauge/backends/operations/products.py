@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from linkgauge.backends.offering import Offering
-from linkgauge.backends.protocol import Copy, Group, Pace, Timing
+from linkgauge.backends.protocol import Copy, Group, Pace
 from linkgauge.model.operations.operation import Operation, operations_of, order_of
 from linkgauge.model.transfer import PRODUCT_SAMPLES
 
@@ -38,22 +38,12 @@ class ProductGroup:
     def __init__(self, group: Group, product: ProductBuffers, pace: Pace) -> None:
         self._group, self.product, self.pace = group, product, pace
         self.most_loops = group.most_loops
+        self.open, self.wait, self.close = group.open, group.wait, group.close
+        self.mismatch = product.mismatch
 
     def arm(self, loops: int, laps: int = 1) -> None:
         self.product.spoil()
         self._group.arm(loops, laps)
-
-    def open(self) -> None:
-        self._group.open()
-
-    def wait(self) -> Timing:
-        return self._group.wait()
-
-    def mismatch(self) -> str | None:
-        return self.product.mismatch()
-
-    def close(self) -> None:
-        self._group.close()
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:

@@ -129,14 +129,14 @@ class WorkLane:
 class GatedGroup(Gated):
     """Pieces of work that start together at a gate."""
 
-    def __init__(self, works: Sequence[GatedWork], pace: Pace | None = None) -> None:
+    def __init__(self, works: Sequence[GatedWork]) -> None:
         with calling("torch.Event"):
             self._lanes = [WorkLane(*each) for each in zip(works, streams_of(works), strict=True)]
             self._gate, self._total = self._first.unit.event(), self._first.unit.event()
         self._hold, self._margin = _FIRST_GATE, _MARGIN
         self._held = False
         self.most_loops = most_loops(works)
-        self.pace = pace or Pace(SAMPLE_SECONDS, laps=LAPS)
+        self.pace = Pace(SAMPLE_SECONDS, laps=LAPS)
 
     @property
     def _first(self) -> WorkLane:

@@ -18,6 +18,9 @@ time."""
 LEAD_SECONDS, MOST_LEAD_SECONDS = 2e-3, 0.1
 """The lead in seconds at first, and the largest lead. The lead doubles each time that a member is
 late."""
+PUNCTUAL = 32
+"""The punctual starts in a row after which the lead is halved. Few starts are then late, and a
+machine that was busy for a moment does not slow down the rest of the run."""
 
 
 class Offset(msgspec.Struct, frozen=True):
@@ -48,6 +51,8 @@ class Clocks:
     def __init__(self, links: Links) -> None:
         self._links = links
         self.lead = LEAD_SECONDS
+        self._punctual = 0
+        """The starts in a row of which none was late."""
         self._known: dict[int, tuple[float, Offset]] = {}
 
     def ahead(self, ranks: Collection[int]) -> dict[int, float]:
@@ -57,9 +62,13 @@ class Clocks:
             return dict.fromkeys(ranks, 0.0)
         return {rank: self.of(rank).ahead for rank in ranks}
 
-    def was_late(self) -> None:
-        """Makes rank 0 announce the next starts twice as early, up to a limit."""
-        self.lead = min(2 * self.lead, MOST_LEAD_SECONDS)
+    def started(self, *, late: bool) -> None:
+        """Adapts the lead of the next starts to the last one."""
+        self._punctual = 0 if late else self._punctual + 1
+        if late:
+            self.lead = min(2 * self.lead, MOST_LEAD_SECONDS)
+        elif self._punctual % PUNCTUAL == 0:
+            self.lead = max(self.lead / 2, LEAD_SECONDS)
 
     def of(self, rank: int) -> Offset:
         at, offset = self._known.get(rank, (float("-inf"), Offset(0.0, 0.0)))

@@ -100,8 +100,7 @@ class Meetings:
         said = {rank: meet.said for rank, meet in met.items()}
         if not any(meet.start for meet in met.values()):
             return dict.fromkeys(met, Met(said))
-        if any(meet.late for meet in met.values()):
-            self._clocks.was_late()
+        self._clocks.started(late=any(meet.late for meet in met.values()))
         try:
             ahead = self._clocks.ahead(met)
         except RankLost:

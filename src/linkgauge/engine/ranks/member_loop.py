@@ -207,6 +207,7 @@ class Agent:
         Other parties return them only if a cell did not pass."""
         (span, worker), cells = self._open, part.work.cells
         span.meeting = Meeting(self._launch.rank, part.parties, self.meet)
+        span.visit = part.work.visit.number
         span.shared, span.failed = frozenset(part.shared), None
         worker.leads = self._leads = part.parties[0] == self._launch.rank
         if part.anew:

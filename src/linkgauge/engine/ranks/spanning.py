@@ -35,12 +35,13 @@ _T = TypeVar("_T")
 
 class SpanningBackend:
     """A backend over several ranks. `own` is the backend that this rank measures with. `hosts` has
-    the machine of each rank. Each cell has a new `meeting`. `shared` names memories of devices that
-    several ranks use."""
+    the machine of each rank. Each visit has a new `meeting`, and `visit` is its number. `shared`
+    names memories of devices that several ranks use."""
 
     def __init__(self, name: str, own: RankBackend, rank: int, hosts: Sequence[str]) -> None:
         self.name, self.own, self.rank, self.hosts = name, own, rank, hosts
         self.meeting = Meeting(rank, (rank,))
+        self.visit = 0
         self.shared: frozenset[str] = frozenset()
         self.tokens = Tokens(own)
         self._group: SpanningGroup | None = None
@@ -87,7 +88,9 @@ class SpanningBackend:
         """Allocates MPI windows for these buffers. All ranks of the cell must do this at the same
         time and in the same order."""
         for buffer, here in zip(
-            buffers, self.own.windows(buffers, self.meeting.parties), strict=True
+            buffers,
+            self.own.windows(buffers, self.meeting.parties, self.visit),
+            strict=True,
         ):
             self._have(buffer, here)
 

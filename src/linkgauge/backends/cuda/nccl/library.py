@@ -7,12 +7,14 @@ import ctypes
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from ctypes import byref, c_char_p, c_int, c_void_p
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from linkgauge.backends.cuda.device import CudaDevice
 from linkgauge.backends.iterations import address_of
 from linkgauge.backends.number_bytes import encode
+from linkgauge.backends.offering import errors_of
 from linkgauge.model.errors import BackendError, Unsupported, pip_install
 from linkgauge.model.operations.collective import NumberType, Reduction
 
@@ -23,6 +25,8 @@ _HOST_IMMEDIATE = 1
 """NCCL's constant for a scaling factor in host memory (nccl.h)."""
 _SYMMETRIC = 1
 """NCCL's constant NCCL_WIN_COLL_SYMMETRIC."""
+_bindings = partial(errors_of, "nccl")
+"""Turns errors of nccl4py into BackendError."""
 
 
 class Nccl:
@@ -70,19 +74,9 @@ class Nccl:
             return Unsupported(": ".join([f"NCCL {self.version} does not accept it: {name}", said]))
         return BackendError(name, ": ".join([said, *why]))
 
-    @contextmanager
-    def _bindings(self, call: str) -> Iterator[None]:
-        """Turns errors of nccl4py into BackendError."""
-        try:
-            yield
-        except Exception as error:
-            if type(error).__module__.partition(".")[0] != "nccl":
-                raise
-            raise BackendError(call, str(error)) from error
-
     def token(self) -> bytes:
         """Returns a new token. Ranks that use the same token form a communicator."""
-        with self._bindings("ncclGetUniqueId"):
+        with _bindings("ncclGetUniqueId"):
             return bytes(self._core.get_unique_id())
 
     def join(self, token: bytes, ranks: int, here: Sequence[tuple[int, CudaDevice]]) -> list[Any]:
@@ -91,7 +85,7 @@ class Nccl:
         unique = self._core.UniqueId.from_bytes(token)
         made = []
         with (
-            self._bindings("ncclCommInitRank"),
+            _bindings("ncclCommInitRank"),
             self._core.group() if len(here) > 1 else nullcontext(),
         ):
             for rank, device in here:
@@ -102,7 +96,7 @@ class Nccl:
     def leave(self, communicators: Sequence[Any]) -> None:
         """Destroys communicators."""
         with (
-            self._bindings("ncclCommDestroy"),
+            _bindings("ncclCommDestroy"),
             self._core.group() if len(communicators) > 1 else nullcontext(),
         ):
             for one in communicators:

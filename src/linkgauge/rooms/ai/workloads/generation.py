@@ -37,31 +37,45 @@ def activation_bytes(shape: ModelShape, tokens: int, numbers: NumberKind) -> int
     return tokens * (4 * shape.hidden + 4 * shape.intermediate) * NUMBER_BYTES[numbers]
 
 
-class Prefill(Work):
-    """A pass over a batch of prompts. It fills the cache and makes the first new token."""
+class Inference(Work):
+    """Prefill or decoding after a batch of prompts."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         self._decoder, self._asked = decoder, asked
-        self.steps = asked.batch * asked.prompt
+        self._decodes = asked.kind == "decode"
+        self.steps = asked.batch * (asked.tokens if self._decodes else asked.prompt)
         self.needed = needed_bytes(asked)
-        positions = asked.prompt
         self._prompts = decoder.prompts(asked.batch, asked.prompt, asked.seed)
-        self._cache = KeyValueCache(
-            decoder.site, decoder.shape, asked.batch, positions, decoder.kind
+
+    def demands(self) -> Demands:
+        """Returns the operations and bytes of all steps."""
+        shape, asked = self._decoder.shape, self._asked
+        if not self._decodes:
+            cached = shape.cache_bytes(asked.batch, asked.prompt, asked.numbers)
+            operations = shape.prefill_operations(asked.batch, asked.prompt)
+            return Demands(operations, shape.weight_bytes(asked.numbers) + cached)
+        contexts = [asked.prompt + number + 1 for number in range(asked.tokens)]
+        return Demands(
+            sum(shape.decode_operations(asked.batch, context) for context in contexts),
+            sum(shape.decode_bytes(asked.batch, context, asked.numbers) for context in contexts),
         )
+
+    def _new_cache(self, positions: int) -> KeyValueCache:
+        decoder, batch = self._decoder, self._asked.batch
+        return KeyValueCache(decoder.site, decoder.shape, batch, positions, decoder.kind)
+
+
+class Prefill(Inference):
+    """A pass over a batch of prompts. It fills the cache and makes the first new token."""
+
+    def __init__(self, decoder: Decoder, asked: Workload) -> None:
+        super().__init__(decoder, asked)
+        self._cache = self._new_cache(asked.prompt)
         self._scores: Any = None
 
     def run(self) -> None:
         with self._decoder.site.torch.no_grad():
             self._scores = self._decoder.run(self._prompts, self._cache)
-
-    def demands(self) -> Demands:
-        shape, asked = self._decoder.shape, self._asked
-        cached = shape.cache_bytes(asked.batch, asked.prompt, asked.numbers)
-        return Demands(
-            shape.prefill_operations(asked.batch, asked.prompt),
-            shape.weight_bytes(asked.numbers) + cached,
-        )
 
     def how(self) -> tuple[str, ...]:
         return (attention_kind(self._decoder, self._asked.prompt), "kernels launched one by one")
@@ -89,18 +103,14 @@ class Prefill(Work):
         self._scores = None
 
 
-class Decode(Work):
+class Decode(Inference):
     """Makes further tokens after the prompts, one after another. On CUDA, each step is captured
     beforehand as a graph. At batch 1, kernels are compiled if that is faster here."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
+        super().__init__(decoder, asked)
         torch, site = decoder.site.torch, decoder.site
-        self._decoder, self._asked = decoder, asked
-        self.steps = asked.batch * asked.tokens
-        self.needed = needed_bytes(asked)
-        self._prompts = decoder.prompts(asked.batch, asked.prompt, asked.seed)
-        positions = asked.prompt + asked.tokens
-        self._cache = KeyValueCache(site, decoder.shape, asked.batch, positions, decoder.kind)
+        self._cache = self._new_cache(asked.prompt + asked.tokens)
         with torch.no_grad():
             scores = decoder.run(self._prompts, self._cache)
         size = (asked.batch, asked.tokens + 1)
@@ -195,15 +205,6 @@ class Decode(Work):
     def run(self) -> None:
         for step in self._steps:
             step()
-
-    def demands(self) -> Demands:
-        """Returns the operations and bytes of all steps."""
-        shape, asked = self._decoder.shape, self._asked
-        contexts = [asked.prompt + number + 1 for number in range(asked.tokens)]
-        return Demands(
-            sum(shape.decode_operations(asked.batch, context) for context in contexts),
-            sum(shape.decode_bytes(asked.batch, context, asked.numbers) for context in contexts),
-        )
 
     def how(self) -> tuple[str, ...]:
         return (attention_kind(self._decoder, 1), *self._how)

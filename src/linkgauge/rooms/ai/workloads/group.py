@@ -206,13 +206,11 @@ class WorkGroup(Gated):
         self._work.close()
 
 
-def times_of(
-    run: Callable[[], float], seconds: float = 1.0, least: int = 4, most: int = 64
-) -> tuple[float, ...]:
-    """Calls `run` repeatedly for about `seconds` seconds, and returns the values. The number of
-    calls is from `least` to `most`."""
+def times_of(run: Callable[[], float], most: int = 64) -> tuple[float, ...]:
+    """Calls `run` repeatedly for about a second, and returns the values. The number of calls is
+    from 4 to `most`."""
     begin, found = time.monotonic(), [run()]
-    while len(found) < least or (len(found) < most and time.monotonic() - begin < seconds):
+    while len(found) < 4 or (len(found) < most and time.monotonic() - begin < 1):
         found.append(run())
     return tuple(found)
 

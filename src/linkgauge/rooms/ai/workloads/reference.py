@@ -8,11 +8,11 @@ from inspect import signature
 from typing import Any
 
 from linkgauge.model.errors import Unsupported, pip_install
-from linkgauge.model.operations.workload import Demands, Stage, Workload
+from linkgauge.model.operations.workload import Stage, Workload
 
 from .decoder import EPSILON, Decoder
-from .generation import needed_bytes, unlike
-from .group import Work, times_of
+from .generation import Inference, unlike
+from .group import times_of
 
 _BASE = 10000.0
 
@@ -68,19 +68,17 @@ def _state(decoder: Decoder) -> Any:
         yield f"{name}.mlp.down_proj.weight", layer.down
 
 
-class Reference(Work):
+class Reference(Inference):
     """Runs prefill or decoding as transformers does it, with a growing cache and without fused
     kernels."""
 
     def __init__(self, decoder: Decoder, model: Any, asked: Workload) -> None:
-        self._decoder, self._model, self._asked = decoder, model, asked
-        self._decodes = asked.kind == "decode"
+        super().__init__(decoder, asked)
+        self._model = model
         # Versions of transformers call it differently.
         known = signature(model.forward).parameters
         self._name = "cache" if "cache" in known else "past_key_values"
-        self.steps = asked.batch * (asked.tokens if self._decodes else asked.prompt)
-        self.needed = needed_bytes(asked) + asked.shape.weight_bytes(asked.numbers)
-        self._prompts = decoder.prompts(asked.batch, asked.prompt, asked.seed)
+        self.needed += asked.shape.weight_bytes(asked.numbers)
         self._cache: Any = None
         self._first: Any = None
         self._scores: Any = None
@@ -114,18 +112,6 @@ class Reference(Work):
             made = self._model(self._made[-1], **{self._name: self._cache}, use_cache=True)
         self._scores = made.logits[:, -1]
         self._made.append(self._scores.argmax(-1, keepdim=True))
-
-    def demands(self) -> Demands:
-        shape, asked = self._decoder.shape, self._asked
-        if not self._decodes:
-            cached = shape.cache_bytes(asked.batch, asked.prompt, asked.numbers)
-            operations = shape.prefill_operations(asked.batch, asked.prompt)
-            return Demands(operations, shape.weight_bytes(asked.numbers) + cached)
-        contexts = [asked.prompt + number + 1 for number in range(asked.tokens)]
-        return Demands(
-            sum(shape.decode_operations(asked.batch, context) for context in contexts),
-            sum(shape.decode_bytes(asked.batch, context, asked.numbers) for context in contexts),
-        )
 
     def how(self) -> tuple[str, ...]:
         version = import_module("transformers").__version__

@@ -1,0 +1,114 @@
+"""A rank keeps its memory windows for the cells of a pass, as far as all ranks have room."""
+
+import ctypes
+from types import SimpleNamespace
+
+import pytest
+
+from linkgauge.backends.mpi import rank as of_rank
+from linkgauge.backends.mpi.rank import MpiRank
+from linkgauge.model.memory import Memory
+from ranks_kit import launch
+
+PAIR, OTHERS, SIZE = (0, 1), (0, 2), 1 << 16
+
+
+class FakeMpi:
+    """MPI as rank 0 sees it. `agreed` is what the ranks agree on; None stands for rank 0's own
+    answer. Windows that are not freed are in `open`."""
+
+    MIN = "min"
+
+    def __init__(self, agreed):
+        self.agreed, self.open, self.made = agreed, [], 0
+        self.COMM_WORLD = self
+        self.size, self.rank = 4, 0
+        self.Win = self
+
+    def Get_library_version(self):  # noqa: N802
+        return "fake"
+
+    def Get_group(self):  # noqa: N802
+        return SimpleNamespace(Incl=lambda ranks: ranks)
+
+    def Create_group(self, ranks):  # noqa: N802
+        return self
+
+    def Free(self):  # noqa: N802
+        """Frees a communicator."""
+
+    def allreduce(self, own, op):
+        return own if self.agreed is None else min(own, self.agreed)
+
+    def Allocate(self, size, unit, comm):  # noqa: N802
+        memory = ctypes.create_string_buffer(size)
+        window = SimpleNamespace(tomemory=lambda: memory, Lock_all=int, Unlock_all=int, Sync=int)
+        window.Free = lambda: self.open.remove(window)
+        self.open.append(window)
+        self.made += 1
+        return window
+
+    def Get_address(self, memory):  # noqa: N802
+        return ctypes.addressof(memory)
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    def of(agreed=None, room=1 << 30):
+        monkeypatch.setattr(of_rank, "_room", lambda: room)
+        mpi = FakeMpi(agreed)
+        return MpiRank(launch(size=4), mpi), mpi
+
+    return of
+
+
+def visit(rank, number, ranks=PAIR, size=SIZE, buffers=1):
+    """One visit of a copy between these ranks. Returns the window of its buffers."""
+    asked = [
+        SimpleNamespace(memory=Memory("host", 0, rank=one), size=size)
+        for one in ranks
+        for _ in range(buffers)
+    ]
+    parts = rank.windows(asked, ranks, number)
+    for part in parts[:buffers]:
+        part.fill(size, of_rank.Pattern.WORDS, 7, inverted=False)
+        assert part.first_mismatch(size, of_rank.Pattern.WORDS, 7) is None
+    rank.leave()
+    (window,) = {id(part.window): part.window for part in parts}.values()
+    return window
+
+
+def test_cells_of_a_pass_share_a_window_and_the_next_pass_has_a_new_one(opened):
+    rank, mpi = opened()
+    first = visit(rank, 0)
+    other = visit(rank, 0, OTHERS)
+    assert visit(rank, 0, size=SIZE // 2) == first
+    assert visit(rank, 0, OTHERS) == other
+    assert (mpi.made, len(mpi.open)) == (2, 2)
+    assert visit(rank, 1) != first
+    assert (mpi.made, len(mpi.open)) == (3, 2)
+
+
+def test_a_cell_that_needs_more_gets_a_larger_window(opened):
+    rank, mpi = opened()
+    small = visit(rank, 0)
+    large = visit(rank, 0, buffers=2)
+    assert large != small
+    assert visit(rank, 0) == large
+    assert (mpi.made, len(mpi.open)) == (2, 1)
+
+
+@pytest.mark.parametrize(("agreed", "room"), [(0, 1 << 30), (None, 0)])
+def test_where_a_rank_has_no_room_windows_last_for_a_visit(opened, agreed, room):
+    rank, mpi = opened(agreed, room)
+    for made in (1, 2):
+        visit(rank, 0)
+        assert (mpi.made, mpi.open) == (made, [])
+
+
+def test_in_the_end_all_are_freed(opened):
+    rank, mpi = opened()
+    visit(rank, 0)
+    visit(rank, 0, OTHERS)
+    rank.close()
+    assert mpi.open == []
