@@ -290,6 +290,15 @@ def _alike(own: Sequence[Result], *, folded: bool) -> tuple[str, str, str, str, 
     return only, _framed(first.benchmark)[0], first.backend, first.unit, first.size
 
 
+def folded(names: Iterable[str]) -> list[str]:
+    """Returns names of benchmarks, those that differ in one such word as one name."""
+    found = grouped(_framed(name) for name in dict.fromkeys(names))
+    return [
+        frame.format(f"{{{','.join(words)}}}" if len(words) > 1 else words[0])
+        for frame, words in found.items()
+    ]
+
+
 def _framed(benchmark: str) -> tuple[str, str]:
     """Returns the benchmark's name with `{}` in place of the engine, and the engine that was
     replaced. If the name has no engine, `{}` replaces the word for the kernel's work."""

@@ -1,0 +1,49 @@
+"""The command `linkgauge expect`: what hardware should reach, without measuring."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from linkgauge.cli import common
+from linkgauge.cli.help_text import MACHINES
+from linkgauge.cli.options import Options, argument, option
+from linkgauge.report.formats import JSON, Document, Format
+
+EXPECTATIONS = Document("an expectation", "linkgauge.rooms.expect.sections:blocks", {"json": JSON})
+
+
+class ExpectOptions(Options):
+    what: str | None = argument(
+        "WHAT",
+        'Say it of this, as --machine names it: ppu-8, "8 x H100 SXM", topo.txt. Default: this '
+        "machine.",
+    )
+    change: str | None = option(
+        MACHINES,
+        "Change parts of it first: 'fabric=none pcie=4x16' (docs/what-if.md).",
+        "PART=VALUE…",
+        is_input=True,
+    )
+    backend: tuple[str, ...] = common.BACKEND
+    form: Annotated[Format, EXPECTATIONS]
+
+
+def expect(asked: ExpectOptions) -> int:
+    """Say what hardware should reach, without measuring.
+
+    Each figure has its arithmetic. What is not known, as for a product of which nothing is
+    published, is called unknown.
+
+    Examples:
+        linkgauge expect
+        linkgauge expect "8 x H100 SXM"
+        linkgauge expect dgx-h200-8 --change 'pcie=4x16' --json
+    """
+    from linkgauge.cli.simulation import simulation_of
+
+    from .expecting import expectations_of
+
+    what = asked.what or ("mine" if asked.change else None)
+    simulation = simulation_of(what, (), asked.change)
+    asked.form.write(EXPECTATIONS, expectations_of(simulation, asked.backend))
+    return 0

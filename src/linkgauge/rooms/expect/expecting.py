@@ -1,0 +1,139 @@
+"""Forms what a machine should reach: a standard run's figures, and collectives over its devices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.benchmarks.collectives import COLLECTIVES, collecting
+from linkgauge.engine.controller import Observer
+from linkgauge.engine.plan import Plan, able
+from linkgauge.engine.profiles import PROFILES
+from linkgauge.engine.request import RunRequest
+from linkgauge.engine.session import opened
+from linkgauge.judge.expected.dram import Ceilings
+from linkgauge.judge.expected.exchange_rates import ExchangeRates
+from linkgauge.judge.expected.expect import Expectations
+from linkgauge.judge.expected.routes import Paths
+from linkgauge.model.documents.scaling import BusbwBound
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.operations.collective import Collective, CollectiveName, no_hypercube
+from linkgauge.model.settings import Simulation
+from linkgauge.model.units import COLLECTIVE
+
+PROFILE = "standard"
+SCHEMA: Literal["linkgauge.expect/1"] = "linkgauge.expect/1"
+
+
+class ExpectedFigure(msgspec.Struct, frozen=True):
+    """What equal cells of a benchmark should reach.
+
+    benchmark: The benchmark.
+    title: What it measures.
+    unit: The unit of the figures.
+    achievable: The figure that they should reach; null if unknown.
+    theoretical: The limit that they cannot exceed; null if unknown.
+    because: The arithmetic, or what is unknown.
+    cells: The number of equal cells.
+    of: The number of cells of the benchmark.
+    first: The transfers of the first of these cells."""
+
+    benchmark: str
+    title: str
+    unit: str
+    achievable: float | None
+    theoretical: float | None
+    because: str
+    cells: int
+    of: int
+    first: str
+
+
+class ExpectedBusbw(msgspec.Struct, frozen=True):
+    """The bus bandwidth that large calls of a collective should reach.
+
+    collective: The collective.
+    devices: The number of devices, the first ones of the machine.
+    bound: The bus bandwidth in bytes/s, with the arithmetic."""
+
+    collective: CollectiveName
+    devices: int
+    bound: BusbwBound
+
+
+class ExpectedMachine(msgspec.Struct, frozen=True, kw_only=True):
+    """What a machine should reach, as `linkgauge expect --json` writes it.
+
+    schema: The kind and version of the document.
+    name: The name of the described machine; null for this machine.
+    devices: The number of devices, by model.
+    figures: What the benchmarks of the standard profile should reach.
+    collectives: What collectives over 2, 4, 8 … and all devices should reach.
+    without: The benchmarks of which nothing is known, with the reason."""
+
+    schema: Literal["linkgauge.expect/1"] = SCHEMA
+    name: str | None
+    devices: dict[str, int]
+    figures: tuple[ExpectedFigure, ...]
+    collectives: tuple[ExpectedBusbw, ...]
+    without: dict[str, str]
+
+
+def expectations_of(
+    simulation: Simulation | None, backends: tuple[str, ...] = ()
+) -> ExpectedMachine:
+    """Returns what a described machine, or else this machine, should reach. Measures nothing.
+    Raises InputError."""
+    settings = replace(PROFILES[PROFILE], simulation=simulation)
+    request = RunRequest(settings=settings, profile=PROFILE, backends=backends)
+    with opened(request) as session:
+        machine, plan = session.machine, session.plan(Observer())
+    found = tuple(_figures(plan, machine))
+    known = tuple(one for one in found if one.achievable or one.theoretical)
+    named = {one.benchmark for one in known}
+    return ExpectedMachine(
+        name=simulation.machine if simulation else None,
+        devices=dict(Counter(device.model for device in machine.all_devices)),
+        figures=known,
+        collectives=tuple(_collectives(request, machine)),
+        without={one.benchmark: one.because for one in found if one.benchmark not in named},
+    )
+
+
+def _figures(plan: Plan, machine: Machine) -> Iterator[ExpectedFigure]:
+    """Yields a figure for cells of a benchmark that should reach the same for the same reason."""
+    expectations = Expectations(machine)
+    cells = [pair for pair in able(plan) if pair[0].unit != COLLECTIVE.symbol]
+    many = Counter(sheet.benchmark for sheet, _ in cells)
+    alike: dict[ExpectedFigure, list[str]] = {}
+    for sheet, cell in cells:
+        expected = expectations.of(cell, sheet.size, sheet.unit, loaded=False).expected
+        figure = ExpectedFigure(
+            sheet.benchmark, sheet.title, sheet.unit, expected.achievable, expected.theoretical,
+            expected.because, 0, many[sheet.benchmark], "",
+        )  # fmt: skip
+        alike.setdefault(figure, []).append(str(cell))
+    for figure, some in alike.items():
+        yield replace(figure, cells=len(some), first=some[0])
+
+
+def _collectives(request: RunRequest, machine: Machine) -> Iterator[ExpectedBusbw]:
+    """Yields the bus bandwidth of each collective over 2, 4, 8 … and all devices."""
+    paths = Paths(machine, Ceilings())
+    for fabric in collecting(request.over(machine))[:1]:
+        devices = [device.memory for device in fabric.devices]
+        for row in COLLECTIVES:
+            rates = ExchangeRates(paths, Collective(row.collective))
+            for count in _counts(len(devices)):
+                if no_hypercube(row.collective, count) is None:
+                    bound = rates.bound(tuple(devices[:count]))
+                    yield ExpectedBusbw(row.collective, count, bound)
+
+
+def _counts(devices: int) -> Sequence[int]:
+    powers = [1 << step for step in range(1, devices.bit_length()) if 1 << step < devices]
+    return [*powers, devices] if devices > 1 else []
