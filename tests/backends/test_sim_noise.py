@@ -16,8 +16,11 @@ from linkgauge.backends.sim.description import load
 from linkgauge.backends.sim.noise import Noise
 from linkgauge.backends.sim.quantities import Fraction
 from linkgauge.backends.sim.run_position import RunPosition
-from linkgauge.benchmarks.catalog import CATALOG
+from linkgauge.benchmarks.catalog import CATALOG, select
+from linkgauge.engine.plan import fabrics, lay_out
 from linkgauge.engine.profiles import PROFILES
+from linkgauge.engine.workers.worker import LocalWorker
+from linkgauge.model.settings import Settings, Simulation
 from recorded_kit import FOLDER, recordings_tool
 
 HOST = ("host_to_device_memcpy_ce", "device_to_host_memcpy_ce")
@@ -156,3 +159,13 @@ def test_the_page_has_these_noises():
     page = (Path(__file__).parents[2] / "docs" / "simulation-checked.md").read_text("utf-8")
     (block,) = re.findall(r"```yaml\n(noises:.*?)```", page, re.DOTALL)
     assert yaml.safe_load(block) == {"noises": NOISES}
+
+
+def test_an_operation_knows_whether_its_figure_is_a_latency():
+    """The noise of a simulated cell is drawn where its report is not known."""
+    machine = LocalWorker(Settings((1,), simulation=Simulation(*load("dgx-h200-8")))).survey(["sim"])
+    rows = [one for one in select((), ()) if not one.name.startswith("ai_")]
+    laid_out = lay_out(rows, fabrics(machine, ()), machine.host.nodes)
+    cells = [c for one in laid_out for c in one.cells if c.does.collective is None]
+    assert len({cell.operation for cell in cells}) > 10
+    assert [str(c) for c in cells if c.does.is_latency != c.report.is_latency] == []

@@ -52,15 +52,16 @@ RECORDED: Mapping[PathKind, RecordedKind] = {
 
 def path_kind(cell: Cell) -> PathKind:
     """Returns the kind of path of a cell."""
-    return kind_of(cell.transfers, cell.does)
+    return kind_of(cell.transfers, cell.does, is_latency=cell.report.is_latency)
 
 
-def kind_of(transfers: Sequence[Transfer], does: Operation) -> PathKind:
-    """Returns the kind of path of transfers that carry out an operation."""
+def kind_of(transfers: Sequence[Transfer], does: Operation, *, is_latency: bool) -> PathKind:
+    """Returns the kind of path of transfers that carry out an operation. `is_latency` says that
+    their figure is a time."""
     if does.collective is not None:
         return "collectives"
     by_device = any(each.engine.owner.is_device for each in transfers)
-    if does.is_latency:
+    if is_latency:
         return "latency" if does.follows_pointers and by_device else "host latency"
     if does.product is not None or not does.in_memory:
         return "products" if by_device else "host products"

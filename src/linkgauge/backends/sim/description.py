@@ -328,8 +328,10 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
     def noise_of(self, transfers: Sequence[Transfer], does: Operation) -> Noise:
         """Returns the noise of a cell with these transfers and this operation."""
-        own = self.noises.get(kind_of(transfers, does)) if self.noises else None
-        return own or Noise(self.noise)
+        if not self.noises:
+            return Noise(self.noise)
+        kind = kind_of(transfers, does, is_latency=does.is_latency)
+        return self.noises.get(kind) or Noise(self.noise)
 
 
 @lru_cache(maxsize=32)
