@@ -1,4 +1,4 @@
-"""Healthy machines, asked as people ask: each command ends well, and its verdict is ok or not judged.
+"""Healthy machines, asked as people ask: each command ends well; its verdict is ok or not judged.
 
     .venv/bin/python tests/healthy_kit.py [MACHINE…]
 
@@ -31,9 +31,8 @@ DEGRADED = ("vm-degraded",)
 SHIPPED = tuple(name for name in OF_HOSTS if name not in DEGRADED)
 NUMBERS = (2, 8)
 """How many of each product there are, beside the number of its usual server."""
-MACHINES = tuple(
-    dict.fromkeys((*USUAL, *SHIPPED, *(f"{number} x {name}" for number in NUMBERS for name in NAMES)))
-)
+_OTHERS = (f"{number} x {name}" for number in NUMBERS for name in NAMES)
+MACHINES = tuple(dict.fromkeys((*USUAL, *SHIPPED, *_OTHERS)))
 SEEDS = (1, 2, 3)
 LITTLE = 4 << 30
 """Bytes of memory that are too few for buffers of 1 GiB."""
@@ -137,7 +136,8 @@ def main() -> None:
     os.environ |= {"LINKGAUGE_NO_REPORT": "1", "LINKGAUGE_HISTORY": "none"}
     every, wrong = everything(sys.argv[1:] or MACHINES), 0
     with TemporaryDirectory() as folder:
-        for wrong, what in enumerate(alarms(every, Path(folder)), 1):
+        for what in alarms(every, Path(folder)):
+            wrong += 1
             print(what, flush=True)
     print(f"{wrong} alarms of {len(every)} answers of {len({a.machine for a in every})} machines")
 

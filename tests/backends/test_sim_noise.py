@@ -32,7 +32,7 @@ NOISES = {
     "within a device": {"samples": "0.03%", "repetitions": "0.12%", "runs": "0.08%"},
     "latency": {"repetitions": "0.4%", "runs": "0.1%"},
 }  # fmt: skip
-"""Of two H100s in a virtual machine (tests/data/runs-2xH100), as docs/simulation-checked.md has them."""
+"""Of two H100s in a virtual machine (runs-2xH100), as docs/simulation-checked.md says."""
 
 
 def text(noises, seed=1):
@@ -163,7 +163,8 @@ def test_the_page_has_these_noises():
 
 def test_an_operation_knows_whether_its_figure_is_a_latency():
     """The noise of a simulated cell is drawn where its report is not known."""
-    machine = LocalWorker(Settings((1,), simulation=Simulation(*load("dgx-h200-8")))).survey(["sim"])
+    settings = Settings((1,), simulation=Simulation(*load("dgx-h200-8")))
+    machine = LocalWorker(settings).survey(["sim"])
     rows = [one for one in select((), ()) if not one.name.startswith("ai_")]
     laid_out = lay_out(rows, fabrics(machine, ()), machine.host.nodes)
     cells = [c for one in laid_out for c in one.cells if c.does.collective is None]

@@ -307,7 +307,6 @@ class MachineLayout:
         for pair in pairs:
             yield pair, f"NV{count}" if kind != "XGMI" else "XGMI"
 
-
     def _installed(self, product: Product) -> int:
         """Returns how many accelerators share the links of one. A text of collectives alone lists
         only those that took part, and the usual server may have more."""
