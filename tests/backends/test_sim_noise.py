@@ -32,7 +32,7 @@ NOISES = {
     "within a device": {"samples": "0.03%", "repetitions": "0.12%", "runs": "0.08%"},
     "latency": {"repetitions": "0.4%", "runs": "0.1%"},
 }  # fmt: skip
-"""Of two H100s in a virtual machine (runs-2xH100), as docs/simulation-checked.md says."""
+"""Of two H100s in a virtual machine (runs-2xH100), as docs/recordings.md says."""
 
 
 def text(noises, seed=1):
@@ -156,7 +156,7 @@ def test_mistakes_are_one_line(noises, problem, tmp_path):
 
 
 def test_the_page_has_these_noises():
-    page = (Path(__file__).parents[2] / "docs" / "simulation-checked.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text("utf-8")
     (block,) = re.findall(r"```yaml\n(noises:.*?)```", page, re.DOTALL)
     assert yaml.safe_load(block) == {"noises": NOISES}
 
