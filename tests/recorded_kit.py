@@ -2,6 +2,8 @@
 
 import gzip
 from functools import cache
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 from linkgauge.engine.kept.runs import read_run, run_of
@@ -46,3 +48,12 @@ def recorded_of_one(name):
     """The run of this name on one H200."""
     data = (RECORDED / f"{name}.json.gz").read_bytes()
     return run_of(gzip.decompress(data), Path(f"{name}.json"))
+
+
+def recordings_tool():
+    """tools/recordings as a module."""
+    path = DATA.parents[1] / "tools" / "recordings"
+    loader = SourceFileLoader("recordings", str(path))
+    module = module_from_spec(spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module

@@ -10,6 +10,7 @@ from command_kit import linkgauge
 from fakes import device, machine
 from linkgauge.benchmarks.catalog import CATALOG, select
 from linkgauge.benchmarks.table import DeviceSet
+from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.model.hardware.machine import Node
 from linkgauge.model.settings import Settings
@@ -61,6 +62,15 @@ def test_profile_vm_takes_no_cpu_for_an_accelerator_unless_asked_to():
     assert laid_out().reason == f"no accelerator ({why})"
     assert len(laid_out(devices=("fake:0",)).cells) == 1
     assert len(laid_out(backends=("fake",)).cells) == 1
+
+
+def test_profile_vm_searches_primes_for_as_long_as_the_suite():
+    names = ("cpu_primes_single", "cpu_primes_all")
+    fabric = DeviceSet("host", (Node(0, (0, 1)),), profile="vm")
+    cells = [cell for name in names for cell in CATALOG[name].lay_out(fabric).cells]
+    assert len(cells) == len(names)
+    assert all(cell.does.fills_time for cell in cells)
+    assert PROFILES["vm"].rate_time == 30
 
 
 def test_profile_vm_measures_the_same_figures_whatever_the_number_of_cpus():

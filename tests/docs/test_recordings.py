@@ -2,21 +2,18 @@
 
 import subprocess
 import sys
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import pytest
+
+from recorded_kit import recordings_tool
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def recordings():
-    loader = SourceFileLoader("recordings", str(ROOT / "tools" / "recordings"))
-    module = module_from_spec(spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
+    return recordings_tool()
 
 
 def test_the_page_has_the_figures_of_the_recorded_runs(recordings):

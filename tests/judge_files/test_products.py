@@ -28,25 +28,9 @@ from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.rooms.judge_files.products import Product, product_of, shipped
 from machine_kit import OF_HOSTS
+from product_names import NAMES, USUAL
 
 SIZE = 1 << 30
-NAMES = """\
-B300, GB200, B200, GH200, H200 NVL, H200, H100 PCIe, H100 NVL, H100 SXM, H800, H20-3e, H20,
-A100-SXM-64GB, A100-SXM4-40GB, A100-PCIE-40GB, A100 80GB PCIe, A800, A100, V100-SXM2, V100,
-RTX PRO 6000, RTX 5090, RTX 4090, RTX 3090, RTX A6000, L40S, A40, A10, L4, T4, RBLN-CA, MI300X,
-MI325X, MI210, MI100, MI50, MI60, MI25, A30, RTX 6000 Ada, RTX A5000, P100-PCIE, RTX 2080 Ti,
-B100, GB300, RTX 3090 Ti, RTX 5080, RTX 5070 Ti, RTX 5070, RTX 5060 Ti, RTX 5060, RTX 4080 SUPER,
-RTX 4080, RTX 4070 Ti SUPER, RTX 4070, RTX 4060 Ti, RTX 4060, RTX 3080 Ti, RTX 3080, RTX 3070 Ti,
-RTX 3070, RTX 3060 Ti, RTX 3060, RTX 3050, RTX 2070, RTX 2060 SUPER, RTX 2060, GTX 1080 Ti, GTX
-1080, GTX 1070, GTX 1060, GTX 1660 Ti, GTX 1660 SUPER, GTX 1660, GTX 1650 SUPER, GTX 1650, TITAN
-V, TITAN Xp, Quadro P6000, Quadro RTX 4000, RTX 2080 SUPER, RTX 2080, TITAN RTX, Quadro RTX 8000,
-Quadro RTX 6000, Quadro RTX 5000, RTX 5000 Ada, RTX 4500 Ada, RTX 4000 Ada, RTX A4500, RTX A4000,
-RTX PRO 5000, RTX PRO 4500, RTX PRO 4000 Blackwell SFF, RTX PRO 4000, GB10, MI355X, MI300A, RX
-9070 XT, RX 9060 XT, RX 7900 XTX, RX 7900 XT, RX 7900 GRE, RX 7800 XT, RX 7700 XT, RX 7600 XT, RX
-7600, W7900, W7800 48GB, W7800, R9700, Max 1550, Max 1100, A770, A750, B580, B570, Arc Pro B60,
-Arc Pro B50, Gaudi 2, Gaudi 3, Trainium 3, Trainium 2, Trainium
-""".replace("\n", " ").strip().split(", ")  # fmt: skip
-USUAL = [f"{product_of(name).count} x {name}" for name in NAMES]
 SOLD = {
     "8 x H200": 476, "8 x H100 SXM": 476, "8 x H20": 476, "8 x B200": 829, "8 x MI300X": 336,
     "4 x H200 NVL": 360, "8 x A100": 240, "dgx-h200-8": 476, "full-8": 280, "ring-8": 160,

@@ -47,6 +47,7 @@ LINKS = {
     "etc/alternatives/cuda": "/usr/local/cuda-12.4",
     "usr/lib/x86_64-linux-gnu/libcuda.so.1": "libcuda.so.580.95.05",
     "usr/lib/x86_64-linux-gnu/libacme.so": "libacme.so.1",
+    "usr/lib/x86_64-linux-gnu/libnccl.so.2": "libnccl.so.2.27.3",
     f"var/lib/dkms/nvidia/kernel-{KERNEL}-x86_64": f"580.95.05/{KERNEL}/x86_64",
     "var/lib/dkms/nvidia/580.95.05/source": "/usr/src/nvidia-580.95.05",
     "var/lib/dkms/mlnx/24.10.1.1/source": "/usr/src/mlnx-24.10.1.1",
@@ -69,7 +70,7 @@ def test_what_drives_the_devices_is_kept_and_nothing_beside_it(anonymous, tmp_pa
              "kernel": f"{KERNEL}-old", "architecture": "x86_64"},
         ],
         "libraries": {"NVIDIA kernel module": "580.95.05", "CUDA toolkit": "12.4.1",
-                      "ROCm": "6.2.0-66", "libcuda": "580.95.05"},
+                      "ROCm": "6.2.0-66", "libcuda": "580.95.05", "libnccl": "2.27.3"},
         "interrupts": {
             "0000:05:00.0": [{"number": 16, "kind": "line", "allowed": "0-95"}],
             "0000:1b:00.0": [

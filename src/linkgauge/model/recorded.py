@@ -6,12 +6,13 @@ in for the machine's own runs, until there are enough of these."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
-from .transfer import Cell
+from .operations.operation import Operation
+from .transfer import Cell, Transfer
 
 PathKind = Literal[
     "latency", "host latency", "collectives", "products", "host products", "host memory",
@@ -51,15 +52,20 @@ RECORDED: Mapping[PathKind, RecordedKind] = {
 
 def path_kind(cell: Cell) -> PathKind:
     """Returns the kind of path of a cell."""
-    does = cell.does
+    return kind_of(cell.transfers, cell.does, is_latency=cell.report.is_latency)
+
+
+def kind_of(transfers: Sequence[Transfer], does: Operation, *, is_latency: bool) -> PathKind:
+    """Returns the kind of path of transfers that carry out an operation. `is_latency` says that
+    their figure is a time."""
     if does.collective is not None:
         return "collectives"
-    by_device = any(each.engine.owner.is_device for each in cell.transfers)
-    if cell.report.is_latency:
+    by_device = any(each.engine.owner.is_device for each in transfers)
+    if is_latency:
         return "latency" if does.follows_pointers and by_device else "host latency"
     if does.product is not None or not does.in_memory:
         return "products" if by_device else "host products"
-    places = {memory.place for each in cell.transfers for memory in each.memories}
+    places = {memory.place for each in transfers for memory in each.memories}
     devices = sum(place.is_device for place in places)
     if not devices:
         return "host memory"

@@ -299,7 +299,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return demands, self._sigmas(demands, copies, does)
 
     def _sigmas(
-        self, demands: Sequence[Demand], copies: Sequence[Copy], does: Operation | None = None
+        self, demands: Sequence[Demand], copies: Sequence[Copy], does: Operation
     ) -> list[Noise]:
         """Returns the noise of each copy: that of its kind of path, its links and faults."""
         own = self._description.noise_of([copy.transfer for copy in copies], does)
@@ -309,7 +309,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         exchanging = self._exchanging(copies, work)
         self._trouble.begin(copies, exchanging.ranks)
         seconds = exchanging.seconds(self._trouble.capacity(exchanging.demands))
-        sigmas = self._sigmas(exchanging.ranks, copies)
+        sigmas = self._sigmas(exchanging.ranks, copies, named(work))
         flip = self._trouble.flip
         return SimCollective(copies, work, seconds, sigmas, self._course, self._stall, flip)
 

@@ -45,10 +45,11 @@ from linkgauge.model.hardware.map import Routing
 from linkgauge.model.names import hint
 from linkgauge.model.operations.exchanges import Algorithm
 from linkgauge.model.operations.operation import Operation
+from linkgauge.model.recorded import PathKind, kind_of
 from linkgauge.model.transfer import Transfer
 from linkgauge.registry import sources_of_machines
 
-from .noise import Noise, PathKind, kind_of
+from .noise import Noise
 from .quantities import Fraction, Rate, Seconds, Size, WorkRate, quantity
 
 LinkType = Literal["pcie", "fabric", "socket", "network", "internal"]
@@ -168,10 +169,10 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How host threads and a device share the links of a node while both use them. A device that
-    reads there gets the part `read` of the time, and one that writes `write`; the threads get the
-    rest. Both together reach `reads` of what they reach alone if both read, `writes` if both write,
-    and else `mixed`."""
+    """How host threads and a device share the links of a node while both use them. Both together
+    reach `reads` of what they reach alone if both read, `writes` if both write, and else `mixed`. A
+    device that writes there gets the part `write` of that. One that reads gets `read` of what it
+    reaches alone, whatever the threads do. The threads get the rest."""
 
     read: Fraction = Fraction(0.5)
     write: Fraction = Fraction(0.5)
@@ -180,14 +181,14 @@ class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mixed: Fraction = Fraction(1.0)
 
     def __post_init__(self) -> None:
-        if not (0 < self.read < 1 and 0 < self.write < 1 and self.reads * self.writes * self.mixed):
+        if not (0 < self.read < min(self.reads, self.mixed) and 0 < self.write < 1 and self.writes):
             raise ValueError("each side gets a part of the time: give parts between 0 and 1")
 
     def shares(self, *, device: bool, threads: bool) -> tuple[float, float]:
         """Returns the parts of a device and of the threads. The arguments say who writes."""
         both = self.mixed if device != threads else self.writes if device else self.reads
-        part = self.write if device else self.read
-        return both * part, both * (1 - part)
+        own = both * self.write if device else self.read
+        return own, both - own
 
 
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -325,10 +326,12 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     seed: int = 1
     faults: tuple[str, ...] = ()
 
-    def noise_of(self, transfers: Sequence[Transfer], does: Operation | None = None) -> Noise:
-        """Returns the noise of a cell with these transfers: of an operation, or a collective."""
-        own = self.noises.get(kind_of(transfers, does)) if self.noises else None
-        return own or Noise(self.noise)
+    def noise_of(self, transfers: Sequence[Transfer], does: Operation) -> Noise:
+        """Returns the noise of a cell with these transfers and this operation."""
+        if not self.noises:
+            return Noise(self.noise)
+        kind = kind_of(transfers, does, is_latency=does.is_latency)
+        return self.noises.get(kind) or Noise(self.noise)
 
 
 @lru_cache(maxsize=32)

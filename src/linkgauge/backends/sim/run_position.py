@@ -25,7 +25,7 @@ class RunPosition:
     def __init__(self, seed: int, between: Sequence[float] = (), draw: int = 0) -> None:
         self._seed = _mix(seed) if not draw else _mix(_mix(seed) ^ draw)
         self._between = tuple(sigma for sigma in between if sigma > 0)
-        self._factors: dict[Noise, float] = {}
+        self._factors: dict[Noise, tuple[float, float]] = {}
         self.now = 0.0
         self._at: tuple[int, int] | None = None
         self.enter(0, "plan", 0, 0)
@@ -55,28 +55,36 @@ class RunPosition:
     def noise(self, number: int, noise: Noise) -> float:
         """Returns a random factor near 1 for the time of a transfer of this sample (log-normal).
         `number` is the transfer's index."""
-        factor = self._factors.get(noise)
-        if factor is None:
-            factor = self._factors[noise] = self._visit * self._of_kind(noise)
-        if not noise.samples:
+        known = self._factors.get(noise)
+        if known is None:
+            known = self._factors[noise] = self._of_kind(noise)
+        factor, disturbed = known
+        if not (noise.samples or disturbed):
             return factor
         bits = _mix(self._drawn ^ (self.sample << 20 | number))
+        if disturbed:
+            factor *= 1 + disturbed * 2 * _part(_mix(bits))
         return factor * math.exp(noise.samples * _normal(bits))
 
-    def _of_kind(self, noise: Noise) -> float:
-        """Returns the factor of this visit and of this cell in the whole run."""
-        visit, run, far = (
-            _mix(self._drawn ^ tag << 48) for tag in ((self._at or (0, 0))[1] + 3, 1, 2)
-        )
+    def _of_kind(self, noise: Noise) -> tuple[float, float]:
+        """Returns the factor of this visit and of this cell in the whole run, and how much slower a
+        disturbance makes the visit: 0 without one."""
+        tag = (self._at or (0, 0))[1] + 2
+        visit, run = _mix(self._drawn ^ tag << 48), _mix(self._drawn ^ 1 << 48)
+        far = _mix(visit ^ 1)
         factor = math.exp(noise.repetitions * _normal(visit) + noise.runs * _normal(run))
-        if (far % _HALF) < noise.far * _HALF:
-            factor *= 1 - noise.by * math.log(((far >> 32) + 0.5) / _HALF)
-        return factor
+        is_disturbed = _part(_mix(far)) < noise.far
+        return self._visit * factor, -noise.by * math.log(_part(far)) if is_disturbed else 0.0
+
+
+def _part(bits: int) -> float:
+    """Converts random bits to a number between 0 and 1, evenly distributed."""
+    return (bits % _HALF + 0.5) / _HALF
 
 
 def _normal(bits: int) -> float:
     """Converts 64 random bits to a normally distributed number (Box and Muller 1958)."""
-    radius = math.sqrt(-2 * math.log((bits % _HALF + 0.5) / _HALF))
+    radius = math.sqrt(-2 * math.log(_part(bits)))
     return radius * math.cos(_TURN * (bits >> 32) / _HALF)
 
 

@@ -240,6 +240,11 @@ class Operation(msgspec.Struct, frozen=True):
         return self.follows_pointers or self.is_single
 
     @property
+    def is_latency(self) -> bool:
+        """Whether its figure is the time of one step."""
+        return self.is_loaded or self.by_host_alone or self.between_cpus
+
+    @property
     def computes(self) -> bool:
         """Whether the operation computes with 64-bit floating-point numbers in arrays."""
         return self.array is not None and self.array.computes

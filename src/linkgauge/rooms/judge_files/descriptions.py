@@ -95,7 +95,7 @@ def of_product(model: str, count: int) -> Facts:
     if the number is not possible."""
     if not 1 <= count <= 64:
         raise InputError(f"{count} × {model}: give 1 to 64 of a product")
-    return Facts(gpus={index: ToldGpu(model) for index in range(count)})
+    return Facts(gpus={index: ToldGpu(model) for index in range(count)}, counted=count)
 
 
 def read_file(path: Path) -> list[ReadText]:

@@ -297,7 +297,7 @@ class MachineLayout:
         kind, most, _ = product.links
         count = most
         if product.usual == "mesh":
-            count = max(most // (len(self._gpus) - 1), 1)
+            count = max(most // (self._installed(product) - 1), 1)
         elif product.usual == "pairs":
             pairs = [(a, b) for a, b in pairs if a // 2 == b // 2]
         elif product.usual != "switch":
@@ -306,6 +306,13 @@ class MachineLayout:
         self._by_sheet(product, f"the usual server, a {product.usual} of {kind}")
         for pair in pairs:
             yield pair, f"NV{count}" if kind != "XGMI" else "XGMI"
+
+    def _installed(self, product: Product) -> int:
+        """Returns how many accelerators share the links of one. A text of collectives alone lists
+        only those that took part, and the usual server may have more."""
+        there = len(self._gpus)
+        is_partial = self._told and all(one.work is not None for one in self._told)
+        return max(there, product.count) if is_partial and not self._facts.counted else there
 
 
 def _shares(read: float, write: float) -> dict[str, float]:

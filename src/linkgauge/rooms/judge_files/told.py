@@ -71,6 +71,7 @@ class Facts(msgspec.Struct, frozen=True):
     """The facts about a machine that texts give.
 
     gpus: The accelerators, by their index.
+    counted: How many accelerators the machine has, if that is said.
     joins: The link between two of them (`NV12`, `PIX`, `SYS`, `XGMI`), by both indices, the lower
         first.
     settings: The settings in the environment, by name: `NCCL_P2P_LEVEL`.
@@ -81,6 +82,7 @@ class Facts(msgspec.Struct, frozen=True):
     relaxed: Whether relaxed ordering is on at all accelerators."""
 
     gpus: Mapping[int, ToldGpu] = {}
+    counted: int | None = None
     joins: Mapping[tuple[int, int], str] = {}
     bridges: Mapping[str, Bridge] = {}
     nodes: Mapping[int, ToldNode] = {}

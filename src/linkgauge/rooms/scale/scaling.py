@@ -4,6 +4,7 @@ where scaling stops."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from statistics import median
 
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from linkgauge.cli.pairs_alone import PAIRS
 from linkgauge.judge.expected.dram import Ceilings
 from linkgauge.judge.expected.exchange_rates import ExchangeRates
+from linkgauge.judge.expected.expect import START
 from linkgauge.judge.expected.routes import Paths
 from linkgauge.judge.verdict import LOOSE, LOW
 from linkgauge.model.by_name import by_name
@@ -130,7 +132,16 @@ def _count(
     efficiency = count.plateau / figure if count.plateau and figure else None
     least = LOOSE if rates.is_loose(devices) else LOW
     word = "unknown" if is_assumed and not expected.least else _verdict(count, least)
+    if word == "low" and len(points) == 1 and _may_be_starting(best, work, rates, count):
+        word = "unknown"
     return replace(count, efficiency=efficiency, verdict=word)
+
+
+def _may_be_starting(at: At, work: Collective, rates: ExchangeRates, count: Count) -> bool:
+    """Whether starting its steps may take as long as moving its bytes. A single size does not show
+    how long they take to start."""
+    moved = work.bytes_on_bus(at.size, count.gpus)
+    return moved / (count.expected.figure or math.inf) < START * rates.steps(count.gpus)
 
 
 def _verdict(count: Count, least: float) -> Verdict:
