@@ -112,11 +112,12 @@ def _count(
     result: Result, work: Collective, rates: ExchangeRates, member: Member, *, is_assumed: bool
 ) -> Count | None:
     devices = _devices(result)
-    points = sorted(_points(result, len(devices)), key=lambda point: point.size)
-    if not points:
+    found = sorted(_points(result, len(devices)), key=lambda each: each[0].size)
+    if not found:
         return None
+    points = [point for point, _ in found]
     expected = rates.bound(devices)
-    best = max(points, key=lambda point: point.busbw or 0.0)
+    best, cell = max(found, key=lambda each: each[0].busbw or 0.0)
     count = Count(
         gpus=len(devices),
         points=tuple(points),
@@ -126,31 +127,34 @@ def _count(
         at=None if best.busbw is None else best.size,
         line=_line(result, label_of(work, len(devices), member)),
     )
-    figure = expected.figure
-    efficiency = count.plateau / figure if count.plateau and figure else None
-    least = LOOSE if rates.is_loose(devices) else LOW
-    word = "unknown" if is_assumed and not expected.least else _verdict(count, least)
-    return replace(count, efficiency=efficiency, verdict=word)
+    share = cell.share(cell.at_best, cell.headline)
+    if share is None and count.plateau and expected.figure:
+        share = count.plateau / expected.figure
+    word = cell.verdict
+    if cell.not_judged == "start" and (expected.least or not is_assumed):
+        word = _once_started_verdict(count, LOOSE if rates.is_loose(devices) else LOW)
+    return replace(count, efficiency=share, verdict=word)
 
 
-def _verdict(count: Count, least: float) -> Verdict:
-    """Returns the verdict on a number of devices. It is low if the rate is below the `least` share
-    of the achievable rate. If only an upper limit is known, the verdict is ok or unknown."""
+def _once_started_verdict(count: Count, least: float) -> Verdict:
+    """Returns the verdict on a number of devices of which only sizes were measured that are too
+    small to be judged alone. The time of the smallest one shows how long starting takes. The rate
+    without it is low below the `least` share of the achievable rate."""
     rate, expected = _once_started(count), count.expected
     if not rate or expected.figure is None:
-        return "unknown"
+        return "not judged"
     if rate >= (least * expected.least if expected.least else LOW * expected.figure):
         return "ok"
-    return "low" if expected.least else "unknown"
+    return "low" if expected.least else "not judged"
 
 
-def _points(result: Result, ranks: int) -> Iterator[At]:
+def _points(result: Result, ranks: int) -> Iterator[tuple[At, CellResult]]:
     for cell in result.cells:
         # Of so few bytes that no rank has a share, nothing is left but the start.
         own = bandwidths(cell)
         if own is not None and cell.headline and cell.status == "pass":
             bus = own.bus if ranks > 1 else None
-            yield At(_size(cell), cell.headline, own.algorithm, bus)
+            yield At(_size(cell), cell.headline, own.algorithm, bus), cell
 
 
 def _size(cell: CellResult) -> int:
