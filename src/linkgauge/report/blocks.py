@@ -20,6 +20,7 @@ TONES: Mapping[str, Tone] = {
     "timeout": "bad",
     "fail": "bad",
     "low": "warn",
+    "warn": "warn",
     "perhaps low": "warn",
     "high": "simulated",
     "part": "dim",

@@ -158,24 +158,20 @@ def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | No
     return Word("ok", "ok")
 
 
-_NO_REFERENCE = "no figure has a reference"
+NOTHING = "nothing was measured"
 
 
-def is_assumed(run: Run) -> bool:
-    """Whether every figure rests on facts of the machine that nothing states."""
+def nothing_wrong(run: Run, unjudged: str = "") -> str:
+    """Returns the words for a run without any failure. `unjudged` says why the run cannot be
+    judged, if it cannot."""
     passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
-    return bool(passed) and all(cell.not_judged == "assumed" for cell in passed)
-
-
-def nothing_wrong(run: Run) -> Word:
-    """Returns the words for a run without any failure. The words do not claim "ok" if nothing was
-    measured or judged."""
     known = judged_of(run)
-    if not known.measured:
-        return Word("nothing was measured", "skip")
-    if not known.judged:
-        why = "every figure rests on assumed facts" if is_assumed(run) else _NO_REFERENCE
-        return Word(why, "not judged")
+    if not passed:
+        return NOTHING
+    if unjudged or not known.judged:
+        is_assumed = all(cell.not_judged == "assumed" for cell in passed)
+        why = "every figure rests on assumed facts" if is_assumed else "no figure has a reference"
+        return unjudged or why
     found = "nothing wrong was found"
     if run.finished is None:
         found += " before it was interrupted"
@@ -184,10 +180,10 @@ def nothing_wrong(run: Run) -> Word:
     left = known.measured - known.judged
     calculated = known.judged - known.cpus - known.others
     parts = [
-        *([f"{calculated:,} as calculated"] if calculated else []),
-        *([f"{' and '.join(pairs)} compared only with each other"] if pairs else []),
-        *([f"{left:,} not judged"] if left else []),
+        *([f"{calculated:,} are as calculated"] if calculated else []),
+        *([f"{' and '.join(pairs)} are compared only with each other"] if pairs else []),
+        *([f"{left:,} are not judged"] if left else []),
     ]
     if left or pairs:
-        found += f"; of {known.measured:,} figures {', '.join(parts)}"
-    return Word(found, "ok")
+        found += f"; of {known.measured:,} figures, {', '.join(parts)}"
+    return found

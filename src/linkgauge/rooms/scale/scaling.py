@@ -5,7 +5,6 @@ where scaling stops."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import median
 
 from msgspec.structs import replace
 
@@ -16,9 +15,8 @@ from linkgauge.judge.expected.routes import Paths
 from linkgauge.judge.verdict import LOOSE, LOW
 from linkgauge.model.by_name import by_name
 from linkgauge.model.curves import SizeLine
-from linkgauge.model.documents.result import CellResult, Result, Run, Verdict
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.scaling import SCHEMA, At, Count, Knee, Member, PairRate, Scaling
-from linkgauge.model.grouped import grouped
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.stats.hockney import Timed, fit
@@ -27,11 +25,8 @@ from linkgauge.model.units import format_size
 from .benchmarks import kind_of, label_of
 
 FALLEN = 0.9
-"""A plateau below this share of the best plateau before it is a knee. A pair below this share of
-the median of pairs with the same expectation is slow. The busbw of healthy rings of NCCL within one
-fabric varies by a few percent with their length."""
-ALIKE = 0.8
-"""A pair without an expectation is slow below this share of the median of all such pairs."""
+"""A plateau below this share of the best plateau before it is a knee. The busbw of healthy rings of
+NCCL within one fabric varies by a few percent with their length."""
 
 
 def scaling_of(run: Run) -> Scaling:
@@ -41,11 +36,7 @@ def scaling_of(run: Run) -> Scaling:
     backend = next((result.backend for result in run.results), "")
     work = next((work for result in measured if (work := _work(result))), Collective("all_reduce"))
     rates = _rates(run, work)
-    is_assumed = run.simulated and bool(run.machine.known.assumed)
-    found = [
-        _count(each, work, rates, _member(run, _devices(each)), is_assumed=is_assumed)
-        for each in measured
-    ]
+    found = [_count(each, work, rates, _member(run, _devices(each))) for each in measured]
     counts = tuple(sorted((one for one in found if one), key=lambda count: count.gpus))
     pairs = _pairs(run.results)
     devices = max((_devices(result) for result in measured), key=len, default=())
@@ -58,7 +49,7 @@ def scaling_of(run: Run) -> Scaling:
         devices=devices,
         counts=counts,
         knee=_knee(counts, pairs, rates, devices),
-        below=tuple(count.gpus for count in counts if count.verdict == "low"),
+        below=tuple(count.gpus for count in counts if _is_below(count, rates, devices)),
         pairs=pairs,
         problems=tuple(_problems(run.results)),
         member=_member(run, devices),
@@ -108,9 +99,7 @@ def _devices(result: Result) -> tuple[str, ...]:
     return tuple(str(transfer.engine.owner) for transfer in result.cells[0].transfers)
 
 
-def _count(
-    result: Result, work: Collective, rates: ExchangeRates, member: Member, *, is_assumed: bool
-) -> Count | None:
+def _count(result: Result, work: Collective, rates: ExchangeRates, member: Member) -> Count | None:
     devices = _devices(result)
     found = sorted(_points(result, len(devices)), key=lambda each: each[0].size)
     if not found:
@@ -126,26 +115,21 @@ def _count(
         plateau=best.busbw,
         at=None if best.busbw is None else best.size,
         line=_line(result, label_of(work, len(devices), member)),
+        verdict=cell.verdict,
     )
     share = cell.share(cell.at_best, cell.headline)
     if share is None and count.plateau and expected.figure:
         share = count.plateau / expected.figure
-    word = cell.verdict
-    if cell.not_judged == "start" and (expected.least or not is_assumed):
-        word = _once_started_verdict(count, LOOSE if rates.is_loose(devices) else LOW)
-    return replace(count, efficiency=share, verdict=word)
+    return replace(count, efficiency=share)
 
 
-def _once_started_verdict(count: Count, least: float) -> Verdict:
-    """Returns the verdict on a number of devices of which only sizes were measured that are too
-    small to be judged alone. The time of the smallest one shows how long starting takes. The rate
-    without it is low below the `least` share of the achievable rate."""
-    rate, expected = _once_started(count), count.expected
-    if not rate or expected.figure is None:
-        return "not judged"
-    if rate >= (least * expected.least if expected.least else LOW * expected.figure):
-        return "ok"
-    return "low" if expected.least else "not judged"
+def _is_below(count: Count, rates: ExchangeRates, devices: Sequence[str]) -> bool:
+    """Whether the rate of a number of devices is clearly below what is achievable: it is low, or
+    the sizes are too small for a verdict and the rate without the time to start is below."""
+    rate, achievable = _once_started(count), count.expected.least
+    if count.verdict != "not judged" or not rate or not achievable:
+        return count.verdict == "low"
+    return rate < (LOOSE if rates.is_loose(devices[: count.gpus]) else LOW) * achievable
 
 
 def _points(result: Result, ranks: int) -> Iterator[tuple[At, CellResult]]:
@@ -214,18 +198,15 @@ def _slow(pairs: Sequence[PairRate]) -> str:
 
 
 def _pairs(results: Sequence[Result]) -> tuple[PairRate, ...]:
-    """Returns the pairs that were measured alone. A pair is slow if it is low, or clearly below
-    similar pairs."""
+    """Returns the pairs that were measured alone. A pair is slow if it is low, or far from its
+    peers."""
     cells = [cell for result in results if result.benchmark == PAIRS for cell in result.cells]
-    known = [
-        (cell, figure, cell.expected.achievable if cell.expected else None)
+    return tuple(
+        PairRate(
+            f"{cell.row} -> {cell.column}", cell.headline,
+            cell.expected.achievable if cell.expected else None,
+            cell.verdict == "low" or cell.peers is not None,
+        )
         for cell in cells
-        if (figure := cell.headline)
-    ]
-    alike = grouped((expected, figure) for _, figure, expected in known)
-    found = []
-    for cell, figure, expected in known:
-        least = (ALIKE if expected is None else FALLEN) * median(alike[expected])
-        slow = cell.verdict == "low" or figure < least
-        found.append(PairRate(f"{cell.row} -> {cell.column}", figure, expected, slow))
-    return tuple(found)
+        if cell.headline
+    )  # fmt: skip
