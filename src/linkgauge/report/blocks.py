@@ -20,7 +20,6 @@ TONES: Mapping[str, Tone] = {
     "timeout": "bad",
     "fail": "bad",
     "low": "warn",
-    "warn": "warn",
     "perhaps low": "warn",
     "high": "simulated",
     "part": "dim",

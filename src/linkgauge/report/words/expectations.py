@@ -118,10 +118,6 @@ def is_judged(cell: CellResult) -> bool:
     return cell.status == "pass" and cell.verdict != "not judged"
 
 
-def is_unjudged(cell: CellResult) -> bool:
-    return cell.status == "pass" and cell.verdict == "not judged"
-
-
 class JudgedShare(NamedTuple):
     """A count of figures: `measured`, `judged`, and those that are judged only by comparison with
     similar cells of the run: pairs of CPUs, and `others`."""
@@ -180,9 +176,9 @@ def nothing_wrong(run: Run, unjudged: str = "") -> str:
     left = known.measured - known.judged
     calculated = known.judged - known.cpus - known.others
     parts = [
-        *([f"{calculated:,} are as calculated"] if calculated else []),
-        *([f"{' and '.join(pairs)} are compared only with each other"] if pairs else []),
-        *([f"{left:,} are not judged"] if left else []),
+        *([f"{calculated:,} as calculated"] if calculated else []),
+        *([f"{' and '.join(pairs)} compared only with each other"] if pairs else []),
+        *([f"{left:,} not judged"] if left else []),
     ]
     if left or pairs:
         found += f"; of {known.measured:,} figures, {', '.join(parts)}"

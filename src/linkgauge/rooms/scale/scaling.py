@@ -184,17 +184,13 @@ def _cause(best: Count, count: Count, pairs: Sequence[PairRate]) -> str | None:
     """Returns the cause of a knee: a pair that is slow even alone, or only the time that a call
     needs to start. None if neither explains the knee."""
     if slow := [one for one in pairs if one.slow]:
-        return _slow(slow)
+        return f"also slow alone: {' and '.join(one.pair for one in slow)}"
     now, then = _once_started(count), _once_started(best)
     if not now or not then or now < FALLEN * then or count.at is None:
         return None
     seconds = next(point.seconds for point in count.points if point.size == count.at)
     part = (count.floor or 0.0) / seconds
     return f"no link: of {format_size(count.at)}, starting its steps takes {part:.0%} of the time"
-
-
-def _slow(pairs: Sequence[PairRate]) -> str:
-    return f"also slow alone: {' and '.join(one.pair for one in pairs)}"
 
 
 def _pairs(results: Sequence[Result]) -> tuple[PairRate, ...]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from linkgauge.judge.compare.configurations import ConfigurationComparison
 from linkgauge.judge.compare.run_comparison import RunCell
 from linkgauge.model.units import count_of, unit_of
-from linkgauge.report.blocks import TONES as VERDICT_TONES
 from linkgauge.report.blocks import (
     Block,
     Column,
@@ -90,7 +89,7 @@ def _table(
 
 def _verdict(one: OneRun | None) -> Entry:
     word = "" if one is None else one.outcome.word
-    return Entry(word, tone=VERDICT_TONES[word] if word else "")
+    return Entry(word, tone="good" if word == "ok" else "bad" if word in ("low", "fail") else "dim")
 
 
 def entry_of(cell: RunCell | None, at: int) -> Entry:
