@@ -217,3 +217,32 @@ def check_gate(every, gate):
         for cell in gate["cells"] if cell["verdict"] == "worse status"
     }  # fmt: skip
     assert low <= missed
+
+
+def test_without_a_verdict_no_document_has_one(tmp_path):
+    slow = ("run", TO, "--machine", "2 x H200", "--fault", "slow sim:1 rate=25%", "--no-report")
+    done = called(*slow, "--json", "--no-verdict", "--out", tmp_path)
+    (kept,) = kept_in(tmp_path)
+    again = called("show", kept, "--json", "--no-verdict")
+    for each in (done, again):
+        document = json.loads(each.stdout)
+        said = document["verdict"], document["exit_code"], document["findings"]
+        assert (said, each.returncode) == (("not judged", 0, []), 0)
+        cells = [cell for result in document["results"] for cell in result["cells"]]
+        assert {cell["verdict"] for cell in cells} == {"not judged"}
+    assert json.loads(called("show", kept, "--json").stdout)["verdict"] == "fail"
+
+
+@pytest.mark.parametrize(("width", "has"), [(64, False), (140, True)])
+def test_a_narrow_screen_keeps_the_least_and_the_verdict(tmp_path, width, has):
+    faults = ("--fault", "slow sim:3 rate=25%")
+    called("run", "--prefix", "host_to_", "--prefix", "device_to_host", "--prefix", "device_local",
+           "--machine", "dgx-h200-8", *faults, "--profile", "quick", "--no-report",
+           "--out", tmp_path)  # fmt: skip
+    (kept,) = kept_in(tmp_path)
+    lines = called("show", kept, COLUMNS=width).stdout.splitlines()
+    rows = {words[0]: words[1:] for line in lines if (words := line.split())}
+    assert rows["host_to_device_memcpy_ce"][:2] == ["55.32", "13.85"]
+    assert "low" in rows["host_to_device_memcpy_ce"]
+    assert "▽" in rows["device_local_copy"]  # not judged, and a quarter of its peers
+    assert ("55.34" in rows["host_to_device_memcpy_ce"]) == has
