@@ -62,7 +62,7 @@ _MUCH_THE_SAME = 1.2
 """The relative difference up to which shares of expected figures are much the same; only the first
 one is then shown."""
 _HEADS = (
-    Column("benchmark"), Column("median", True), Column("", True, 4), Column("least", True, 2),
+    Column("benchmark"), Column("median", True), Column("", True, 4), Column("least", True, 4),
     Column("", True, 5), Column("most", True, 6), Column("", True, 6), Column("unit", rank=3),
     Column("size", True, 9), Column("of expected", True, 8), Column("verdict", rank=1, short=" "),
     Column("where", rank=7),
@@ -148,7 +148,9 @@ def _table(results: Sequence[Result]) -> Table:
     lines = [*complaint_lines(broken)]
     lines += chain.from_iterable(map(round_lines, results))
     lines += [*([signs] if signs else []), plain(f"{left}{MORE}", "dim")]
-    return without_empty(Table(caption, _HEADS, rows, lines=lines))
+    rank = 2 if signs else 4  # if a cell stands out, the least matters more than the unit
+    heads = [head._replace(rank=rank) if head.name == "least" else head for head in _HEADS]
+    return without_empty(Table(caption, heads, rows, lines=lines))
 
 
 def _rank(family: Family) -> tuple[bool, bool, bool]:

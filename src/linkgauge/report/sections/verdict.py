@@ -239,9 +239,8 @@ def can_go_on(run: Run, folder: Path) -> bool:
 def _well(run: Run, outcome: Outcome) -> Problem:
     said = nothing_wrong(run, outcome.unjudged)
     tone: Tone = "good" if outcome.word == "ok" else "dim"
-    is_empty = said == NOTHING
-    found = plain(said, "warn") if is_empty else line(Span(outcome.word, tone), f": {said}")
-    return Problem("", tone, "", found, first=True)
+    word = line(Span(outcome.word, tone), f": {said}")
+    return Problem("", tone, "", plain(said, "warn") if said == NOTHING else word, first=True)
 
 
 def numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
