@@ -15,7 +15,7 @@ from linkgauge.report.blocks import TONES, Line, Span, line, text_of
 from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import shown
 
-from .expectations import lowest_share
+from .expectations import NOTHING, lowest_share, nothing_wrong
 from .groups import FindingGroup, groups_of, headline
 from .run_notes import naming
 
@@ -54,7 +54,8 @@ def worst_of(run: Run, outcome: Outcome) -> WorstOfRun | None:
 def short_verdict(run: Run, outcome: Outcome) -> str:
     """The verdict on a judged run in a few words: `ok`, `not judged`, or what is wrong."""
     wrong = worst_of(run, outcome)
-    return outcome.word if wrong is None else " ".join(text_of(wrong.what).split())
+    word = NOTHING if nothing_wrong(run) == NOTHING else outcome.word
+    return word if wrong is None else " ".join(text_of(wrong.what).split())
 
 
 def worst_finding(groups: Sequence[FindingGroup]) -> WorstOfRun | None:

@@ -217,8 +217,7 @@ def _cause(health: Health) -> str:
         case "LinksHealthy":
             unseen = health.outcome.unseen
             more = f"; no figure would show it if {unseen} were slow" if unseen else ""
-            groups = groups_of(health.outcome.findings)
-            warned = [text_of(headline(group.alike)) for group in groups]
+            warned = [text_of(headline(one.alike)) for one in groups_of(health.outcome.findings)]
             if not warned and (wrong := worst_of(run, health.outcome)) is not None:
                 warned = [text_of(wrong.what)]
             return "; ".join([_measured(run, bounded.seconds), *warned]) + more
