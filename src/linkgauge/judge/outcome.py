@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Literal
 
 import msgspec
 
 from linkgauge.engine.visits import CellAt
 from linkgauge.judge.blame.cases import cases_of, exchanging
 from linkgauge.model.cell_id import spoken
-from linkgauge.model.documents.result import Result, Run, exit_code
+from linkgauge.model.documents.result import Result, Run, RunVerdict, exit_code
 from linkgauge.model.hardware.part import is_node
 from linkgauge.model.units import COLLECTIVE
 
@@ -21,13 +20,18 @@ from .doctor import concerns, diagnose, failed
 from .findings import Finding, evidence_of
 from .verdict import judge
 
+_BROKEN = (1, 3)
+"""The exit codes of runs with a cell that failed. One that was interrupted, or measured nothing, is
+judged by its figures."""
+
 
 class Outcome(msgspec.Struct, frozen=True):
     """The outcome of a run. `code` is the exit code. `findings` are the findings to report, and
     `found` are all findings. `low` means that a cell is low, and no process that used its devices
     explains it. If `verdict` is false, the exit code is that of the statuses alone. `unjudged` says
     why the run cannot be judged; it is empty if it can, or if no verdict was asked for. `broken`
-    means that a cell failed, and `judged` that a cell has a verdict."""
+    means that a cell failed, `judged` that a cell has a verdict, and `perhaps_low` that one is
+    perhaps low."""
 
     code: int
     findings: tuple[Finding, ...] = ()
@@ -37,23 +41,35 @@ class Outcome(msgspec.Struct, frozen=True):
     unjudged: str = ""
     broken: bool = False
     judged: bool = False
+    perhaps_low: bool = False
 
     @property
-    def word(self) -> Literal["ok", "warn", "low", "fail", "not judged"]:
+    def word(self) -> RunVerdict:
         """The verdict on the run in one word, which every output shows: a failure comes before a
-        low cell, and that before a warning. A run without any judged figure is not judged."""
+        low cell, and that before a warning, such as a cell that is perhaps low. A run without any
+        judged figure is not judged."""
         if self.broken or failed(self.findings):
             return "fail"
         if self.low:
             return "low"
-        if any(one.severity == "warn" for one in self.findings):
+        if self.perhaps_low or any(one.severity == "warn" for one in self.findings):
             return "warn"
         return "ok" if self.verdict and self.judged else "not judged"
+
+    @property
+    def answer(self) -> tuple[RunVerdict, int, tuple[Finding, ...]]:
+        """What every document of a command that judges says after its schema."""
+        return self.word, self.code, self.findings
 
     @property
     def unseen(self) -> str:
         """Returns the parts that no figure can judge, in words; empty without such parts."""
         return " or ".join(one.subject for one in self.found if one.check in ("hidden", "unjudged"))
+
+
+def outcome_of_setup(findings: tuple[Finding, ...]) -> Outcome:
+    """Returns the outcome of a machine's checks without a run."""
+    return Outcome(int(failed(findings)), findings, found=findings, judged=True)
 
 
 def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
@@ -64,7 +80,7 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     why = why_unjudged(run)
     if not verdict or why is not None:
         return Outcome(
-            code, verdict=False, unjudged=(why or "") if verdict else "", broken=bool(code)
+            code, verdict=False, unjudged=(why or "") if verdict else "", broken=code in _BROKEN
         )
     evidence = evidence_of(run)
     found = diagnose(evidence)
@@ -75,15 +91,18 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     if low and used:
         cases = (case for case in cases_of(evidence) if case.cell.verdict == "low")
         low = any(used.isdisjoint(case.touched) for case in cases)
-    judged = any(c.verdict != "unknown" for result in run.results for c in result.cells)
-    worst = code or int(low or failed(findings))
-    return Outcome(worst, findings, low=low, found=found, broken=bool(code), judged=judged)
+    verdicts = {cell.verdict for result in run.results for cell in result.cells}
+    return Outcome(
+        code or int(low or failed(findings)), findings, low=low, found=found,
+        broken=code in _BROKEN, judged=verdicts != {"not judged"},
+        perhaps_low="perhaps low" in verdicts,
+    )  # fmt: skip
 
 
 def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...]:
     """Returns the cells to measure once more before they are called low or unsteady. `judge` judges
     the run."""
-    if not is_judged(run):
+    if why_unjudged(run) is not None:
         return ()
     evidence = evidence_of(judge(run))
     unsteady = steadiness.unsteady(evidence)
@@ -109,7 +128,7 @@ def pairs_in_doubt(
     otherwise."""
     collectives = any(result.unit == COLLECTIVE.symbol for result in run.results)
     able = run.finished is not None and not run.machine.ranks and run.soak is None
-    if not (collectives and able and is_judged(run)):
+    if not (collectives and able and why_unjudged(run) is None):
         return ()
     cells = [cell for result in verdicts(run) for cell in result.cells]
     low = [cell for cell in cells if cell.verdict == "low" and exchanging(cell)]
@@ -121,11 +140,6 @@ def pairs_in_doubt(
         found = dict.fromkeys(pair for own in ranks for pair in pairwise([*own, own[0]]))
     measured = {tuple(str(end.place) for end in one.memories) for c in cells for one in c.transfers}
     return tuple(pair for pair in found if pair not in measured)
-
-
-def is_judged(run: Run) -> bool:
-    """Whether the run's figures can judge its hardware."""
-    return why_unjudged(run) is None
 
 
 def why_unjudged(run: Run) -> str | None:

@@ -9,13 +9,13 @@ import msgspec
 from linkgauge.judge.doctor import failed
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
-from linkgauge.model.documents.result import Run, Status
+from linkgauge.model.documents.result import Run, Status, Verdict
 from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import TONES, Line, Span, line, text_of
 from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import shown
 
-from .expectations import lowest_share, nothing_wrong
+from .expectations import NOTHING, lowest_share, nothing_wrong
 from .groups import FindingGroup, groups_of, headline
 from .run_notes import naming
 
@@ -32,19 +32,10 @@ class WorstOfRun(msgspec.Struct, frozen=True):
     alike: Sequence[Finding] = ()
 
 
-class Ending(msgspec.Struct, frozen=True):
-    """The verdict of a command that judges more than single cells. Its `tally` replaces the counts
-    of cells."""
-
-    verdict: Line
-    tally: str
-    is_low: bool = False
-
-
-def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> WorstOfRun | None:
+def worst_of(run: Run, outcome: Outcome) -> WorstOfRun | None:
     """Returns the worst fact about a run, or None if nothing is wrong. The order is: a lost rank,
-    the first failure among the findings, the first cell that failed or is low, a low `ending`, the
-    first finding."""
+    the first failure among the findings, the first cell that failed or is low, the first finding,
+    the first cell that is perhaps low."""
     if run.lost is not None:
         return WorstOfRun(line(Span("lost", "bad"), f": {run.lost}; the run ended there"))
     if run.soak is not None and run.soak.stopped == "temperature":
@@ -54,22 +45,17 @@ def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> WorstO
         return None if broken is None else WorstOfRun(broken)
     groups = groups_of(outcome.findings)
     low = _worst_cell(run, known=bool(groups)) if outcome.code or outcome.low else None
-    if low is None and ending is not None and ending.is_low:
-        low = ending.verdict
     if not failed(outcome.findings) and low is not None:
         return WorstOfRun(low, groups[0], headline(groups[0].alike)) if groups else WorstOfRun(low)
-    return worst_finding(groups)
+    perhaps = None if groups else _worst_low(run, "perhaps low")
+    return worst_finding(groups) if perhaps is None else WorstOfRun(perhaps)
 
 
 def short_verdict(run: Run, outcome: Outcome) -> str:
     """The verdict on a judged run in a few words: `ok`, `not judged`, or what is wrong."""
     wrong = worst_of(run, outcome)
-    if wrong is not None:
-        return " ".join(text_of(wrong.what).split())
-    if not outcome.verdict:
-        return "not judged"
-    word = nothing_wrong(run)
-    return {"ok": "ok", "skip": word.text}.get(word.kind, "not judged")
+    word = NOTHING if nothing_wrong(run) == NOTHING else outcome.word
+    return word if wrong is None else " ".join(text_of(wrong.what).split())
 
 
 def worst_finding(groups: Sequence[FindingGroup]) -> WorstOfRun | None:
@@ -92,12 +78,17 @@ def _worst_cell(run: Run, *, known: bool) -> Line | None:
         result, cell = broken[0]
         what = f" {name(result, cell)}: {cell.reason or ''}{more_of(broken)}"
         return line(Span(cell.status, TONES[cell.status]), what)
-    low = lowest_cells(run)
+    return _worst_low(run, "low", "" if known else "; no check explains it")
+
+
+def _worst_low(run: Run, verdict: Verdict, why: str = "") -> Line | None:
+    """Returns a line on the lowest cell with this verdict, and how many more there are."""
+    low = lowest_cells(run, verdict)
     if not low:
         return None
     share, _, where = low[0]
-    why = "" if known else "; no check explains it"
-    return line(Span("low", "warn"), f" {where} {share:.0%} of what is expected{more_of(low)}{why}")
+    said = f" {where} {share:.0%} of what is expected{more_of(low)}{why}"
+    return line(Span(verdict, "warn"), said)
 
 
 def more_of(found: Sequence[object]) -> str:
@@ -105,14 +96,14 @@ def more_of(found: Sequence[object]) -> str:
     return f", and {len(found) - 1} more" if len(found) > 1 else ""
 
 
-def lowest_cells(run: Run) -> list[tuple[float, str, str]]:
-    """Returns the low cells, the lowest first: the share of the expected figure, the figure, and
-    the cell's name."""
+def lowest_cells(run: Run, verdict: Verdict = "low") -> list[tuple[float, str, str]]:
+    """Returns the cells with this verdict, the lowest first: the share of the expected figure, the
+    figure, and the cell's name."""
     name = naming(run)
     found = [
         (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",
          f"{name(result, cell)}{low.whose}")
         for result, cell in cells_of(run.results)
-        if cell.verdict == "low" and (low := lowest_share(cell)) is not None
+        if cell.verdict == verdict and (low := lowest_share(cell)) is not None
     ]  # fmt: skip
     return sorted(found, key=lambda one: one[0])

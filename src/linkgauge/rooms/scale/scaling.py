@@ -4,23 +4,19 @@ where scaling stops."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from statistics import median
 
 from msgspec.structs import replace
 
 from linkgauge.cli.pairs_alone import PAIRS
 from linkgauge.judge.expected.dram import Ceilings
 from linkgauge.judge.expected.exchange_rates import ExchangeRates
-from linkgauge.judge.expected.expect import START
 from linkgauge.judge.expected.routes import Paths
 from linkgauge.judge.verdict import LOOSE, LOW
 from linkgauge.model.by_name import by_name
 from linkgauge.model.curves import SizeLine
-from linkgauge.model.documents.result import CellResult, Result, Run, Verdict
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.scaling import SCHEMA, At, Count, Knee, Member, PairRate, Scaling
-from linkgauge.model.grouped import grouped
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.stats.hockney import Timed, fit
@@ -29,11 +25,8 @@ from linkgauge.model.units import format_size
 from .benchmarks import kind_of, label_of
 
 FALLEN = 0.9
-"""A plateau below this share of the best plateau before it is a knee. A pair below this share of
-the median of pairs with the same expectation is slow. The busbw of healthy rings of NCCL within one
-fabric varies by a few percent with their length."""
-ALIKE = 0.8
-"""A pair without an expectation is slow below this share of the median of all such pairs."""
+"""A plateau below this share of the best plateau before it is a knee. The busbw of healthy rings of
+NCCL within one fabric varies by a few percent with their length."""
 
 
 def scaling_of(run: Run) -> Scaling:
@@ -43,11 +36,7 @@ def scaling_of(run: Run) -> Scaling:
     backend = next((result.backend for result in run.results), "")
     work = next((work for result in measured if (work := _work(result))), Collective("all_reduce"))
     rates = _rates(run, work)
-    is_assumed = run.simulated and bool(run.machine.known.assumed)
-    found = [
-        _count(each, work, rates, _member(run, _devices(each)), is_assumed=is_assumed)
-        for each in measured
-    ]
+    found = [_count(each, work, rates, _member(run, _devices(each))) for each in measured]
     counts = tuple(sorted((one for one in found if one), key=lambda count: count.gpus))
     pairs = _pairs(run.results)
     devices = max((_devices(result) for result in measured), key=len, default=())
@@ -60,7 +49,7 @@ def scaling_of(run: Run) -> Scaling:
         devices=devices,
         counts=counts,
         knee=_knee(counts, pairs, rates, devices),
-        below=tuple(count.gpus for count in counts if count.verdict == "low"),
+        below=tuple(count.gpus for count in counts if _is_below(count, rates, devices)),
         pairs=pairs,
         problems=tuple(_problems(run.results)),
         member=_member(run, devices),
@@ -110,15 +99,14 @@ def _devices(result: Result) -> tuple[str, ...]:
     return tuple(str(transfer.engine.owner) for transfer in result.cells[0].transfers)
 
 
-def _count(
-    result: Result, work: Collective, rates: ExchangeRates, member: Member, *, is_assumed: bool
-) -> Count | None:
+def _count(result: Result, work: Collective, rates: ExchangeRates, member: Member) -> Count | None:
     devices = _devices(result)
-    points = sorted(_points(result, len(devices)), key=lambda point: point.size)
-    if not points:
+    found = sorted(_points(result, len(devices)), key=lambda each: each[0].size)
+    if not found:
         return None
+    points = [point for point, _ in found]
     expected = rates.bound(devices)
-    best = max(points, key=lambda point: point.busbw or 0.0)
+    best, cell = max(found, key=lambda each: each[0].busbw or 0.0)
     count = Count(
         gpus=len(devices),
         points=tuple(points),
@@ -127,41 +115,30 @@ def _count(
         plateau=best.busbw,
         at=None if best.busbw is None else best.size,
         line=_line(result, label_of(work, len(devices), member)),
+        verdict=cell.verdict,
     )
-    figure = expected.figure
-    efficiency = count.plateau / figure if count.plateau and figure else None
-    least = LOOSE if rates.is_loose(devices) else LOW
-    word = "unknown" if is_assumed and not expected.least else _verdict(count, least)
-    if word == "low" and len(points) == 1 and _may_be_starting(best, work, rates, count):
-        word = "unknown"
-    return replace(count, efficiency=efficiency, verdict=word)
+    share = cell.share(cell.at_best, cell.headline)
+    if share is None and count.plateau and expected.figure:
+        share = count.plateau / expected.figure
+    return replace(count, efficiency=share)
 
 
-def _may_be_starting(at: At, work: Collective, rates: ExchangeRates, count: Count) -> bool:
-    """Whether starting its steps may take as long as moving its bytes. A single size does not show
-    how long they take to start."""
-    moved = work.bytes_on_bus(at.size, count.gpus)
-    return moved / (count.expected.figure or math.inf) < START * rates.steps(count.gpus)
+def _is_below(count: Count, rates: ExchangeRates, devices: Sequence[str]) -> bool:
+    """Whether the rate of a number of devices is clearly below what is achievable: it is low, or
+    the sizes are too small for a verdict and the rate without the time to start is below."""
+    rate, achievable = _once_started(count), count.expected.least
+    if count.verdict != "not judged" or not rate or not achievable:
+        return count.verdict == "low"
+    return rate < (LOOSE if rates.is_loose(devices[: count.gpus]) else LOW) * achievable
 
 
-def _verdict(count: Count, least: float) -> Verdict:
-    """Returns the verdict on a number of devices. It is low if the rate is below the `least` share
-    of the achievable rate. If only an upper limit is known, the verdict is ok or unknown."""
-    rate, expected = _once_started(count), count.expected
-    if not rate or expected.figure is None:
-        return "unknown"
-    if rate >= (least * expected.least if expected.least else LOW * expected.figure):
-        return "ok"
-    return "low" if expected.least else "unknown"
-
-
-def _points(result: Result, ranks: int) -> Iterator[At]:
+def _points(result: Result, ranks: int) -> Iterator[tuple[At, CellResult]]:
     for cell in result.cells:
         # Of so few bytes that no rank has a share, nothing is left but the start.
         own = bandwidths(cell)
         if own is not None and cell.headline and cell.status == "pass":
             bus = own.bus if ranks > 1 else None
-            yield At(_size(cell), cell.headline, own.algorithm, bus)
+            yield At(_size(cell), cell.headline, own.algorithm, bus), cell
 
 
 def _size(cell: CellResult) -> int:
@@ -207,7 +184,7 @@ def _cause(best: Count, count: Count, pairs: Sequence[PairRate]) -> str | None:
     """Returns the cause of a knee: a pair that is slow even alone, or only the time that a call
     needs to start. None if neither explains the knee."""
     if slow := [one for one in pairs if one.slow]:
-        return _slow(slow)
+        return f"also slow alone: {' and '.join(one.pair for one in slow)}"
     now, then = _once_started(count), _once_started(best)
     if not now or not then or now < FALLEN * then or count.at is None:
         return None
@@ -216,23 +193,16 @@ def _cause(best: Count, count: Count, pairs: Sequence[PairRate]) -> str | None:
     return f"no link: of {format_size(count.at)}, starting its steps takes {part:.0%} of the time"
 
 
-def _slow(pairs: Sequence[PairRate]) -> str:
-    return f"also slow alone: {' and '.join(one.pair for one in pairs)}"
-
-
 def _pairs(results: Sequence[Result]) -> tuple[PairRate, ...]:
-    """Returns the pairs that were measured alone. A pair is slow if it is low, or clearly below
-    similar pairs."""
+    """Returns the pairs that were measured alone. A pair is slow if it is low, or far from its
+    peers."""
     cells = [cell for result in results if result.benchmark == PAIRS for cell in result.cells]
-    known = [
-        (cell, figure, cell.expected.achievable if cell.expected else None)
+    return tuple(
+        PairRate(
+            f"{cell.row} -> {cell.column}", cell.headline,
+            cell.expected.achievable if cell.expected else None,
+            cell.verdict == "low" or cell.peers is not None,
+        )
         for cell in cells
-        if (figure := cell.headline)
-    ]
-    alike = grouped((expected, figure) for _, figure, expected in known)
-    found = []
-    for cell, figure, expected in known:
-        least = (ALIKE if expected is None else FALLEN) * median(alike[expected])
-        slow = cell.verdict == "low" or figure < least
-        found.append(PairRate(f"{cell.row} -> {cell.column}", figure, expected, slow))
-    return tuple(found)
+        if cell.headline
+    )  # fmt: skip

@@ -3,7 +3,7 @@ pairs that were measured alone."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 
 from linkgauge.benchmarks.collectives import row_of
@@ -11,6 +11,7 @@ from linkgauge.model.documents.scaling import Count, Scaling
 from linkgauge.model.units import BANDWIDTH, format_size
 from linkgauge.report import chart_specs
 from linkgauge.report.blocks import (
+    TONES,
     Block,
     ChartFigure,
     Column,
@@ -19,7 +20,6 @@ from linkgauge.report.blocks import (
     Prose,
     Span,
     Table,
-    Tone,
     line,
     plain,
 )
@@ -27,7 +27,6 @@ from linkgauge.report.csv_text import csv_text
 from linkgauge.report.curves import pivot
 from linkgauge.report.results import figure, mark
 from linkgauge.report.sections.sizes import line_lines
-from linkgauge.report.words.worst import Ending
 
 from .scaling import FALLEN
 
@@ -39,7 +38,6 @@ MOST_PAIRS = 16
 """The most pairs that a terminal shows completely. If more pairs were measured alone, it shows only
 the slow pairs."""
 COLUMNS = ("gpus", "size", "seconds", "algbw", "busbw", "expected", "unit", "simulated")
-_VERDICTS: dict[str, Tone] = {"ok": "good", "low": "bad"}
 
 
 def blocks(scaling: Scaling) -> Iterator[Block]:
@@ -83,7 +81,6 @@ def _row(count: Count) -> tuple[Entry, ...]:
     bound, share = count.expected, count.efficiency
     at_most = "" if bound.achievable or not bound.theoretical else "<"
     expected = figure(bound.figure, BANDWIDTH.symbol)
-    verdict = "not judged" if count.verdict == "unknown" else count.verdict
     bar = "" if share is None else f"{share:>4.0%} {'█' * round(min(share, 1.5) * BAR)}"
     floor = (count.floor or 0) * 1e6
     return (
@@ -92,7 +89,7 @@ def _row(count: Count) -> tuple[Entry, ...]:
         figure(count.plateau, BANDWIDTH.symbol),
         expected._replace(text=at_most + expected.text),
         Entry(f"{floor:.2f}", floor),
-        Entry(verdict if count.gpus > 1 else "", tone=_VERDICTS.get(count.verdict, "dim")),
+        Entry(count.verdict if count.gpus > 1 else "", tone=TONES[count.verdict]),
         Entry(bar, share, "name"),
     )
 
@@ -155,28 +152,6 @@ def _rows(scaling: Scaling) -> Iterator[dict[str, object]]:
                 rate = float(f"{value / BANDWIDTH.scale:.5g}")
                 says = f"{count.gpus} {scaling.member}s, {name}: {rate:.4g} {BANDWIDTH.shown}"
                 yield {"x": count.gpus, "y": rate, "series": name, "says": says}
-
-
-def ending_of(scaling: Scaling) -> Ending:
-    """Returns the verdict on the numbers of devices for which there is an expectation. A single
-    device uses no link, and so has no expectation."""
-    several = [count for count in scaling.counts if count.gpus > 1]
-    verdicts = Counter(count.verdict for count in several)
-    members = f"{scaling.member}s"
-    numbers = f"{len(several)} numbers of {members}"
-    tally = f"{numbers}, {verdicts['ok']} ok, {verdicts['low']} low"
-    if verdicts["unknown"]:
-        tally += f", {verdicts['unknown']} not judged (no reference)"
-    low = [count for count in several if count.verdict == "low"]
-    if low:
-        counts = ", ".join(str(count.gpus) for count in low)
-        worst = min(count.efficiency or 0.0 for count in low)
-        verdict = Span("low", "bad"), f" {counts} {members} reach {worst:.0%} of the expected busbw"
-    elif verdicts["ok"]:
-        verdict = Span("ok", "good"), f": {verdicts['ok']} of {numbers} reach the expected busbw"
-    else:
-        verdict = Span("not judged", "dim"), f": no number of {members} has a reference"
-    return Ending(line(*verdict), tally, is_low=bool(low))
 
 
 def scale_csv(scaling: Scaling) -> str:
