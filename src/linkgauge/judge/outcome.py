@@ -4,7 +4,7 @@ verdict."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Literal
 
 import msgspec
@@ -19,6 +19,7 @@ from linkgauge.model.units import COLLECTIVE
 from .blame import steadiness
 from .doctor import concerns, diagnose, failed
 from .findings import Finding, evidence_of
+from .peers import behind
 from .verdict import judge
 
 
@@ -87,12 +88,18 @@ def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...
         return ()
     evidence = evidence_of(judge(run))
     unsteady = steadiness.unsteady(evidence)
+    once = {one.case.number for one in behind(cases_of(evidence)) if not one.is_sure}
+    numbers = count()
     return tuple(
         CellAt(number, cell.place)
         for number, result in enumerate(evidence.results)
-        for cell in result.cells
+        for cell, at in zip(result.cells, numbers, strict=False)
         if cell.status == "pass"
-        and (cell.verdict == "low" or (unsteady and spoken(result, cell) in unsteady))
+        and (
+            cell.verdict == "low"
+            or at in once
+            or (unsteady and spoken(result, cell) in unsteady)
+        )
     )
 
 

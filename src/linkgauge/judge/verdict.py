@@ -34,6 +34,8 @@ from linkgauge.model.stats.hockney import LEAST, Timed, fit
 from linkgauge.model.units import BANDWIDTH, STREAM
 
 from .findings import Evidence
+from .peers import LOW as LOSS
+from .peers import Behind, behind
 from .plateaus import with_levels
 
 # Cells whose figures are far from those of their peers, whether or not anything is expected of
@@ -42,9 +44,6 @@ from .plateaus import with_levels
 FAR = 0.75
 """A figure is far from its peers if it is below this share of their median, or above the inverse
 share. A path that lost half of its lanes or links is that far off."""
-BEHIND = 0.95
-"""The share of the median of its peers below which a cell shows that a limit of its device's clocks
-costs something. Boards of one model differ by a few percent under the same limit."""
 MOST_UNSURE = 2
 """The largest class in which a fast cell shows only that the other one is slow."""
 ENOUGH = 4
@@ -60,6 +59,8 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
     peers."""
     known = _peers(evidence)
     found = {case.number: cell for alike in known for case, cell in _beside_peers(alike)}
+    for one in behind(cases_of(evidence)):
+        found[one.case.number] = _behind(one, found.get(one.case.number, one.case.cell))
     if not found:
         return evidence.results
     numbers = count()
@@ -69,19 +70,17 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
     )
 
 
-def behind_peers(evidence: Evidence) -> frozenset[str]:
-    """Returns the names of the cells whose whole interval is below `BEHIND` of the median of their
-    peers."""
-    found = set[str]()
-    for alike in _peers(evidence):
-        figures = sorted(case.figure for case in alike)
-        for case in alike if len(alike) > 1 else ():
-            others = _median_without(case.figure, figures)
-            low, high = _interval(case.cell)
-            is_higher = case.result.better == "higher"
-            if high < BEHIND * others if is_higher else BEHIND * low > others:
-                found.add(case.name)
-    return frozenset(found)
+def _behind(one: Behind, cell: CellResult) -> CellResult:
+    """Returns the cell with the verdict that its peers give. What its own links or arithmetic
+    explain keeps its verdict."""
+    known = cell.verdict in ("ok", "perhaps low") or cell.not_judged in _UNLIMITED
+    if not (one.is_sure and known):
+        return cell
+    because = f"the median of {one.peers - 1} equal cells, which are as fast as each other"
+    best = cell.expected.theoretical if cell.expected is not None else None
+    expected = Expected(best, one.usual, because, measured=True, peers=one.peers)
+    word: Verdict = "low" if one.loss >= LOSS else "perhaps low"
+    return replace(cell, expected=expected, peers=one.usual, verdict=word, not_judged=None)
 
 
 def _peers(evidence: Evidence) -> Iterable[Sequence[Case]]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from linkgauge.judge.blame.cases import Case, cases_of
 from linkgauge.judge.findings import Evidence, Finding
-from linkgauge.judge.verdict import behind_peers
+from linkgauge.judge.peers import behind
 from linkgauge.model.hardware.part import Part
 
 OF_CLOCKS = ("capped-clock", "locked-clock", "power-limit")
@@ -37,11 +37,11 @@ def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
     struck = {name for one in grave for name in one.cells}
     struck |= {case.name for case in cases if case.cell.verdict == "low"}
     struck |= {case.name for case in cases if case.cell.status in ("fail", "error", "timeout")}
-    behind = struck | behind_peers(evidence)
+    slower = struck | {one.case.name for one in behind(cases)}
     causes = {name for one in grave for name in one.explained_by}
 
     def slows(one: Finding) -> bool:
-        suspects = behind if one.check in OF_CLOCKS else struck
+        suspects = slower if one.check in OF_CLOCKS else struck
         own = {case.name for case in cases if _depends(case, one)}
         return one.name in causes or not suspects.isdisjoint(one.cells or own)
 

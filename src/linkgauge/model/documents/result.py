@@ -36,7 +36,7 @@ from .tool_run import ToolRun
 
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise", "budget"]
-Verdict = Literal["ok", "low", "high", "unknown", "degraded"]
+Verdict = Literal["ok", "low", "high", "unknown", "degraded", "perhaps low"]
 """Whether a figure is as expected. `degraded`: it is as expected of links that run below their
 best. `unknown`: it is not judged."""
 NotJudged = Literal[

@@ -1,0 +1,145 @@
+"""Holds equal cells against each other: finds the parts whose cells are clearly slower than those of
+the other parts of their kind, which are as fast as each other.
+
+A part is compared with at least three others. The margin comes from the cells that do not touch the
+part: from how much they differ from each other (Student's t). So one rule serves copies between
+devices, which agree within 0.1 %, and copies over PCIe on a shared host, which do not. What a single
+moment shows does not count: two benchmarks show it, or it was measured once more and came again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from statistics import median
+from typing import NamedTuple
+
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.part import Part
+from linkgauge.model.stats.student import two_sided
+
+from .blame.cases import Case
+
+LEAST = 3
+"""The fewest other parts of its kind with which a part is compared."""
+LOW, PERHAPS = 0.05, 0.02
+"""The losses from which a cell is low, and perhaps low."""
+CHANCE = 0.01
+"""The probability that chance alone makes any part of a healthy run stand out at one moment. It is
+divided by the number of comparisons (Bonferroni)."""
+QUIET = 0.001
+"""The relative standard deviation that any figure has."""
+
+
+class Behind(NamedTuple):
+    """A cell that is behind its peers. `usual` is the median figure of the others, and `peers` the
+    number of equal cells. `loss` is the share of that figure that is missing. `is_sure` means that
+    another benchmark of the same part, or another repetition of the cell, shows it, too."""
+
+    case: Case
+    usual: float
+    peers: int
+    loss: float
+    is_sure: bool
+
+
+class _Logs(NamedTuple):
+    """Sums over the logarithms of some figures."""
+
+    n: int
+    sum: float
+    squares: float
+
+    @staticmethod
+    def over(logs: Iterable[float]) -> _Logs:
+        own = tuple(logs)
+        return _Logs(len(own), math.fsum(own), math.fsum(one * one for one in own))
+
+    def without(self, other: _Logs) -> _Logs:
+        return _Logs(self.n - other.n, self.sum - other.sum, self.squares - other.squares)
+
+    @property
+    def rest(self) -> float:
+        """The sum of squared deviations from the mean."""
+        return max(0.0, self.squares - self.sum**2 / self.n)
+
+
+class _Standing(NamedTuple):
+    """A part, or a single cell, among equal cells. `inside` are the cells that touch it, and
+    `usual` is the median of the others. `beside` are the logarithms of the others."""
+
+    about: Part | Case
+    inside: Sequence[Case]
+    usual: float
+    beside: _Logs
+    peers: int
+
+
+@lru_cache(maxsize=2)
+def behind(cases: tuple[Case, ...]) -> tuple[Behind, ...]:
+    """Returns the cells that are behind their peers, each once."""
+    classes = grouped((_class(case), case) for case in cases if _counts(case))
+    standings = [one for members in classes.values() for one in _standings(members)]
+    spread = grouped(((one.about, _noise(one)), one.beside) for one in standings)
+    found: list[_Standing] = []
+    for one in standings:
+        beside = spread[one.about, _noise(one)]
+        degrees = sum(each.n - 1 for each in beside)
+        error = math.sqrt(sum(each.rest for each in beside) / degrees + QUIET**2)
+        error *= math.sqrt(1 + 1 / one.beside.n)
+        off = math.log(one.usual) - median(map(_at_most, one.inside))
+        is_apart = off > 0 and two_sided(off / error, degrees) / 2 < CHANCE / len(standings)
+        if is_apart and off > -math.log1p(-PERHAPS):
+            found.append(one)
+    shown = grouped((one.about, case.result.benchmark) for one in found for case in one.inside)
+    known: dict[Case, Behind] = {}
+    for one in found:
+        several = len(set(shown[one.about])) > 1
+        for case in one.inside:
+            loss = 1 - case.figure / one.usual
+            is_sure = several or len(case.cell.visits) > 1
+            if loss >= PERHAPS and not (case in known and known[case].is_sure):
+                known[case] = Behind(case, one.usual, one.peers, loss, is_sure)
+    return tuple(known.values())
+
+
+def _counts(case: Case) -> bool:
+    higher = case.result.better == "higher" and case.figure > 0
+    return case.peers is not None and case.cell.status == "pass" and higher
+
+
+def _class(case: Case) -> tuple[object, ...]:
+    return case.peers, case.kind
+
+
+def _noise(one: _Standing) -> frozenset[str]:
+    """Returns the kinds of the parts on the way: cells over the same kinds of parts vary alike."""
+    return frozenset(part.kind for part in one.inside[0].timed)
+
+
+def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
+    """Yields the parts, and the single cells, that have enough others beside them."""
+    if len(members) <= LEAST:
+        return
+    logs = {case: math.log(case.figure) for case in members}
+    whole = _Logs.over(logs.values())
+    touching = grouped((part, case) for case in members for part in case.timed)
+    kinds = grouped((part.kind, part) for part in touching)
+    alone = [(case, [case]) for case in members]
+    parts = [(p, touching[p]) for own in kinds.values() if len(own) > LEAST for p in own]
+    for about, inside in (*parts, *alone):
+        if len(members) - len(inside) < LEAST:
+            continue
+        out = set(inside)
+        others = median(case.figure for case in members if case not in out)
+        beside = whole.without(_Logs.over(map(logs.__getitem__, inside)))
+        yield _Standing(about, inside, others, beside, len(members))
+
+
+def _at_most(case: Case) -> float:
+    """Returns the logarithm of the most that a cell's figure may be: by its interval, and by its
+    last repetition."""
+    cell = case.cell
+    last = cell.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
+    ends = (cell.summary.ci95 if cell.summary is not None else None) or ()
+    return math.log(max(case.figure, *ends, *([median(last)] if last else ())))
