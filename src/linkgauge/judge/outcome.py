@@ -20,7 +20,7 @@ from .blame import steadiness
 from .doctor import concerns, diagnose, failed
 from .findings import Finding, evidence_of
 from .peers import behind
-from .verdict import judge
+from .verdict import judge, pair_of
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -119,14 +119,14 @@ def pairs_in_doubt(
     if not (collectives and able and is_judged(run)):
         return ()
     cells = [cell for result in verdicts(run) for cell in result.cells]
-    low = [cell for cell in cells if cell.verdict == "low" and exchanging(cell)]
+    low = [one for one in cells if one.verdict in ("low", "perhaps low") and exchanging(one)]
     if not low:
         return ()
     found = dict.fromkeys(pair for cell in low for pair in exchanging(cell))
     if len(found) > _MOST_PAIRS:
         ranks = [[str(one.engine.owner) for one in cell.transfers] for cell in low]
         found = dict.fromkeys(pair for own in ranks for pair in pairwise([*own, own[0]]))
-    measured = {tuple(str(end.place) for end in one.memories) for c in cells for one in c.transfers}
+    measured = {pair_of(one) for cell in cells for one in cell.transfers}
     return tuple(pair for pair in found if pair not in measured)
 
 

@@ -11,11 +11,12 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from linkgauge.judge.blame.cases import Case, cases_of
+from linkgauge.judge.blame.cases import Case, cases_of, exchanging
 from linkgauge.judge.expected.as_one import with_ranks
 from linkgauge.judge.expected.assumed import rests_on
 from linkgauge.judge.expected.dram import Ceilings, measured_ceilings
 from linkgauge.judge.expected.expect import Expectation, Expectations
+from linkgauge.judge.expected.healthy import LOOSE
 from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.expected.nominal import Nominal
 from linkgauge.judge.expected.readings import run_of
@@ -31,6 +32,7 @@ from linkgauge.model.documents.result import (
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.stats.hockney import LEAST, Timed, fit
+from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import BANDWIDTH, STREAM
 
 from .findings import Evidence
@@ -208,17 +210,11 @@ hardware are 0.83 of it, reading from the host (Zhenwu 810E), and 0.85, kernels 
 NVLink (H200); all others are 0.91 or more (docs/expect.md). A tenth is margin for hardware not seen
 yet. A loss of half the lanes, speed or links is well below."""
 
-LOOSE = 0.5
-"""The share that replaces LOW if the achievable figure is only known roughly: kernels reading over
-PCIe, both ways over one PCIe link, fabrics whose protocol is not published, threads against the
-DIMMs' rate, collectives. The lowest known figures there are 0.58 (IPU-M2000) and 0.60 (Zhenwu
-810E)."""
-
 HIGH = 1.03
 """A figure above this share of the bound that no sharing exceeds comes from a cache, or the
 expectation is wrong. 3 % are margin for clocks."""
 
-_WORST_FIRST: tuple[Verdict, ...] = ("low", "unknown")
+_WORST_FIRST: tuple[Verdict, ...] = ("low", "unknown", "perhaps low")
 
 
 class Judge:
@@ -261,12 +257,30 @@ class Judge:
         verdicts = self.verdicts(run)
         if self._last is None or self._last[0] is not verdicts:
             alone = run.machine.alone
-            results = with_peers(Evidence(alone, run.after, verdicts))
+            results = _by_links(with_peers(Evidence(alone, run.after, verdicts)))
             if alone is not run.machine:
                 results = with_ranks(results, run.results)
             self._last = verdicts, with_lines(replace(run, results=results))
         judged = self._last[1]
         return replace(run, results=judged.results, lines=judged.lines)
+
+
+def pair_of(transfer: Transfer) -> tuple[str, ...]:
+    """Returns the places that a transfer joins."""
+    return tuple(str(end.place) for end in transfer.memories)
+
+
+def _by_links(results: Sequence[Result]) -> tuple[Result, ...]:
+    """Returns the results. A collective that is perhaps low is low if a copy between two of its
+    devices is low, too: then the links are the reason, and not the algorithm."""
+    cells = [cell for result in results for cell in result.cells]
+    low = {pair_of(one) for cell in cells if cell.verdict == "low" for one in cell.transfers}
+
+    def judged(cell: CellResult) -> CellResult:
+        is_low = cell.verdict == "perhaps low" and not low.isdisjoint(exchanging(cell))
+        return replace(cell, verdict="low", not_judged=None) if is_low else cell
+
+    return tuple(replace(each, cells=tuple(map(judged, each.cells))) for each in results)
 
 
 def judge(run: Run) -> Run:
@@ -338,8 +352,7 @@ def _shared(estimate: Expectation) -> Expectation:
 
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
     """Judges the median of a cell, or returns why it cannot be judged. A cell is low only if its
-    whole interval and its last visit are low. If only the median is low, the verdict is unknown. A
-    total is as good as the worst of its transfers that should be as fast as alone. With only a
+    whole interval and its last visit are low. If only the median is low, it is perhaps low. A total is as good as the worst of its transfers that should be as fast as alone. With only a
     theoretical figure a cell may be ok, but never low."""
     if cell.summary is None or not _size(cell, cell):
         return "unknown", "no-figure"
@@ -353,7 +366,7 @@ def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged
     found = [_beside(cell, cell, expected.achievable, estimate)]
     found += [_beside(one, cell, one.expected, estimate) for one in cell.parts if one.expected]
     word: Verdict = next((word for word in _WORST_FIRST if word in found), "ok")
-    return word, "unsure" if word == "unknown" else None
+    return word, "no-figure" if word == "unknown" else None
 
 
 def _beside(
@@ -365,14 +378,15 @@ def _beside(
     if one.summary is None or not size:
         return "unknown"
     seconds = _seconds(cell, size)
-    least = LOOSE if estimate.loose else LOW
-    longest = seconds(expected) / (least * estimate.sure) + estimate.start
-    if seconds(one.summary.median) <= longest:
-        is_enough = seconds(one.summary.median) <= seconds(expected) / least + estimate.start
-        return "ok" if is_enough else "unknown"  # few links may be all that such calls use
+    loose = (LOOSE, LOOSE) if estimate.loose else (LOW, LOW)
+    longest, enough = (
+        seconds(expected) / share + estimate.start for share in estimate.bounds or loose
+    )
+    if (taken := seconds(one.summary.median)) <= longest:
+        return "ok" if taken <= enough else "perhaps low"
     last = one.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
     figures = (one.summary.median, *(one.summary.ci95 or ()), *([median(last)] if last else ()))
-    return "low" if min(map(seconds, figures)) > longest else "unknown"
+    return "low" if min(map(seconds, figures)) > longest else "perhaps low"
 
 
 def _size(one: CellResult | TransferFigure, cell: CellResult) -> int:

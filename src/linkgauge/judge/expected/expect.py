@@ -32,6 +32,7 @@ from linkgauge.model.operations.collective import Collective
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
+from . import healthy
 from .computing_rates import product_bound, roof_of
 from .dram import Ceilings
 from .fabric_rates import doubts_of_reads
@@ -50,15 +51,15 @@ rblnBandwidthLatencyTest's page), about 3 on GPUs. A shorter transfer says nothi
 class Expectation(msgspec.Struct, frozen=True):
     """The expectation for a cell, and how certain it is. `most` is a bound that no sharing of links
     exceeds, while `theoretical` assumes fair sharing. `loose` means that the achievable figure is
-    only known roughly. `sure` is the share of it that every library reaches. `start` is the most
-    seconds that starting takes. `without` is the reason why there is no achievable figure. `each`
+    only known roughly. `bounds` are the shares of it below which a figure is low, and perhaps low,
+    if healthy figures tell. `start` is the most seconds that starting takes. `without` is the reason why there is no achievable figure. `each`
     is the rate in bytes/s that each transfer of a total should achieve. It is null for a transfer
     from which other transfers take some of its rate. `each` is empty if the rates are unknown."""
 
     expected: Expected
     most: float | None = None
     loose: bool = False
-    sure: float = 1.0
+    bounds: tuple[float, float] | None = None
     start: float = START
     without: NotJudged | None = None
     each: tuple[float | None, ...] = ()
@@ -164,8 +165,12 @@ class Expectations:
         because = f"{bound.because}: {figure(bound.figure or 0.0)} on the bus"
         without: NotJudged | None = None if enough else "bound"
         expected = Expected(least, enough, because)
+        known = rates.bounds(devices)
+        if known is not None:
+            return Expectation(expected, bounds=known[:2], start=healthy.START, without=without)
         sure = enough * bound.least / moved if bound.least and enough else 1.0
-        return Expectation(expected, loose=True, sure=sure, start=start, without=without)
+        roughly = healthy.LOOSE * sure, healthy.LOOSE
+        return Expectation(expected, bounds=roughly, start=start, without=without)
 
     def _rates(self, work: Collective, remarks: tuple[Remark, ...]) -> ExchangeRates:
         from .exchange_rates import ExchangeRates  # loaded for collectives alone

@@ -13,7 +13,8 @@ from linkgauge.cli.pairs_alone import PAIRS
 from linkgauge.judge.expected.dram import Ceilings
 from linkgauge.judge.expected.exchange_rates import ExchangeRates
 from linkgauge.judge.expected.routes import Paths
-from linkgauge.judge.verdict import LOOSE, LOW
+from linkgauge.judge.expected.healthy import LOOSE
+from linkgauge.judge.verdict import LOW
 from linkgauge.model.by_name import by_name
 from linkgauge.model.curves import SizeLine
 from linkgauge.model.documents.result import CellResult, Result, Run, Verdict
@@ -46,8 +47,12 @@ def scaling_of(run: Run) -> Scaling:
         _count(each, work, rates, _member(run, _devices(each)), is_assumed=is_assumed)
         for each in measured
     ]
-    counts = tuple(sorted((one for one in found if one), key=lambda count: count.gpus))
     pairs = _pairs(run.results)
+    by_links = any(one.slow for one in pairs)
+    counts = tuple(
+        replace(one, verdict="low") if by_links and one.verdict == "perhaps low" else one
+        for one in sorted(filter(None, found), key=lambda count: count.gpus)
+    )
     devices = max((_devices(result) for result in measured), key=len, default=())
     return by_name(
         Scaling,
@@ -79,7 +84,7 @@ def _member(run: Run, devices: Sequence[str]) -> Member:
 def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
     """Returns the pairs of devices to measure alone, among the first N devices. N is the smallest
     number of devices that is low, or that is a knee without a known cause."""
-    numbers = list(scaling.below)
+    numbers = [one.gpus for one in scaling.counts if one.verdict in ("low", "perhaps low")]
     if scaling.knee is not None and scaling.knee.because is None:
         numbers.append(scaling.knee.gpus)
     if not numbers:
@@ -128,20 +133,21 @@ def _count(
     )
     figure = expected.figure
     efficiency = count.plateau / figure if count.plateau and figure else None
-    least = LOOSE if rates.is_loose(devices) else LOW
-    word = "unknown" if is_assumed and not expected.least else _verdict(count, least)
+    bounds = rates.bounds(devices) or (LOOSE * (expected.least or 0.0) / (figure or 1.0), LOOSE)
+    word = "unknown" if is_assumed and not expected.least else _verdict(count, *bounds[:2])
     return replace(count, efficiency=efficiency, verdict=word)
 
 
-def _verdict(count: Count, least: float) -> Verdict:
-    """Returns the verdict on a number of devices. It is low if the rate is below the `least` share
-    of the achievable rate. If only an upper limit is known, the verdict is ok or unknown."""
+def _verdict(count: Count, low: float, perhaps: float) -> Verdict:
+    """Returns the verdict on a number of devices, whose rate is `low` or `perhaps` low below these
+    shares of the expected rate. If only an upper limit is known, the verdict is ok or unknown."""
     rate, expected = _once_started(count), count.expected
     if not rate or expected.figure is None:
         return "unknown"
-    if rate >= (least * expected.least if expected.least else LOW * expected.figure):
-        return "ok"
-    return "low" if expected.least else "unknown"
+    if not expected.least:
+        return "ok" if rate >= LOW * expected.figure else "unknown"
+    share = rate / expected.figure
+    return "low" if share < low else "perhaps low" if share < perhaps else "ok"
 
 
 def _points(result: Result, ranks: int) -> Iterator[At]:
