@@ -76,12 +76,12 @@ def machine(what, unavailable=None):
 
 
 def measured(*readings, status="pass", reason=None, locked=None, verified=True, verdict="ok",
-             kind=None, operation="copy"):  # fmt: skip
+             kind=None, operation="copy", engine="ce"):  # fmt: skip
     samples = (50e9,) * 6 if status == "pass" else ()
     cells = tuple(
         CellResult(
-            "0", "0", parse_transfers(f"host:0 -> {memory} by ce"), Report.FIRST, status, reason,
-            samples=samples,
+            "0", "0", parse_transfers(f"host:0 -> {memory} by {engine}"), Report.FIRST, status,
+            reason, samples=samples,
             summary=summarize(samples), readings=taken, locked=locked, verified=verified,
             verdict=verdict, kind=kind, operation=operation,
         )

@@ -52,7 +52,7 @@ def test_a_run_keeps_the_profilers_files_and_says_what_its_figures_are_worth(
     assert document["settings"]["profiler"] == name
     assert document["profiler_files"] == files
     (cell,) = document["results"][0]["cells"]
-    assert (cell["status"], cell["verdict"]) == ("pass", "unknown")
+    assert (cell["status"], cell["verdict"]) == ("pass", "not judged")
     assert WARNING.format(name) in cell["warnings"]
     of_journal = called("show", folder / "journal.jsonl", "--json").stdout
     assert of_journal == called("show", folder / "run.json", "--json").stdout

@@ -9,7 +9,7 @@ import pytest
 from linkgauge.engine.kept.runs import read_run
 from linkgauge.model.documents.result import Expected
 from linkgauge.model.errors import InputError
-from linkgauge.report.files import json_document, write_run
+from linkgauge.report.files import document_of, json_document, write_run
 from report.samples import RUN
 
 MADE = Path(__file__).parents[1] / "data" / "made"
@@ -26,6 +26,11 @@ def expecting(*expected):
         for cell, own in zip(result.cells, expected, strict=True)
     )
     return msgspec.structs.replace(RUN, results=(msgspec.structs.replace(result, cells=cells),))
+
+
+def made():
+    """The document of a run whose cells share a text."""
+    return json_document(document_of(expecting(*[Expected(9e11, 8e11, BECAUSE)] * 2)))
 
 
 @pytest.mark.parametrize(
@@ -65,12 +70,13 @@ def test_a_run_of_schema_1_is_kept_as_it_is(tmp_path, path):
     write_run(tmp_path, run)
     assert repr(read_run(tmp_path)) == repr(run)
     stored = json.loads((tmp_path / "run.json").read_text())["results"]
-    for result, whole in zip(stored, json.loads(json_document(run))["results"], strict=True):
+    every = json.loads(json_document(document_of(run)))["results"]
+    for result, whole in zip(stored, every, strict=True):
         assert [*cells_of(result)] == [without_samples(cell) for cell in whole["cells"]]
 
 
 def test_a_text_is_written_once_a_result():
-    document = json_document(expecting(*[Expected(9e11, 8e11, BECAUSE)] * 2))
+    document = made()
     assert document.count(BECAUSE) == 1
     (result,) = json.loads(document)["results"]
     for cell in result["cells"]:
@@ -81,7 +87,7 @@ def test_a_text_is_written_once_a_result():
 @pytest.mark.parametrize("text", [-1, 1, 10**6])
 @pytest.mark.parametrize("texts", [[BECAUSE], []])
 def test_a_text_that_is_not_there_is_bad_input(tmp_path, texts, text):
-    document = json.loads(json_document(expecting(*[Expected(9e11, 8e11, BECAUSE)] * 2)))
+    document = json.loads(made())
     document["results"][0]["cells"][0]["expected"]["text"] = text
     document["results"][0]["texts"] = texts
     (tmp_path / "run.json").write_text(json.dumps(document))

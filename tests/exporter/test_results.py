@@ -192,7 +192,7 @@ class TestMetrics:
             assert [sample.value for one in of for sample in one.samples].count(50e9) == 1, unit
 
     def test_what_is_not_known_is_absent(self):
-        found = shown(replace(CELL, status="timeout", verdict="unknown", figure=None))
+        found = shown(replace(CELL, status="timeout", verdict="not judged", figure=None))
         assert samples(found, BANDWIDTH) == samples(found, "linkgauge_cell_verdict") == []
         assert value(found, "linkgauge_cell_status") == 4
 

@@ -239,9 +239,11 @@ SETUPS = {
 def test_the_setup_is_advice_and_in_a_run_a_note_unless_a_figure_is_low(check):
     known = SETUPS[check]
     assert the(check, found(known)).severity == "warn"
-    assert the(check, found(known, None, measured())).severity == "note"
-    assert the(check, found(known, None, measured(verdict="low"))).severity == "warn"
-    assert the(check, found(known, None, measured(status="error", reason="r"))).severity == "warn"
+    for more, severity in (
+        ({}, "note"), ({"verdict": "low"}, "warn"), ({"status": "error", "reason": "r"}, "warn"),
+    ):  # fmt: skip
+        result = measured(engine="sm", **more)
+        assert the(check, found(known, None, result)).severity == severity
 
 
 def test_the_setup_of_a_part_matters_only_to_what_uses_the_part():
@@ -274,6 +276,6 @@ def test_a_slow_card_is_in_the_line_of_check_and_in_the_first_sentence(tmp_path)
     (path,) = tmp_path.rglob("run.json")
     run = judge(read_run(path))
     assert sentence_of(run, outcome_of(run)).endswith(", in part less than its peers")
-    assert re.search(
-        r"^verdict: +warn clocks +sim:3: .*hardware slowdown", done.stdout, re.MULTILINE
-    )
+    assert re.search(r"^verdict: +warn slow +sim:3: 46 cells", done.stdout, re.MULTILINE)
+    # Clocks do not slow copies by copy engines, so they are no reason of it.
+    assert re.search(r"^warn clocks +sim:3: .*hardware slowdown", done.stdout, re.MULTILINE)

@@ -83,7 +83,7 @@ def test_each_bound_has_its_advice(demands, workload, said, tmp_path):
     [
         ({"operations": 80e12, "memory_bytes": 0.2e12}, ("ok", None), 10 / 0.8),
         ({"operations": 30e12, "launching": 0.95}, ("ok", None), 10 / 0.95),
-        ({"operations": 30e12}, ("unknown", "no-limit"), None),
+        ({"operations": 30e12}, ("not judged", "no-limit"), None),
     ],
 )
 def test_what_a_part_explains_is_ok_and_held_against_its_roof(demands, verdict, achievable):

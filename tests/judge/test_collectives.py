@@ -66,7 +66,7 @@ def _measured(backend, work, devices, size):
 def test_nothing_is_low_and_what_is_not_judged_has_a_reason(name):
     cells = _judged(name)
     found = {(cell.row, cell.column): (cell.verdict, cell.not_judged) for cell in cells}
-    assert {verdict for verdict, _ in found.values()} <= {"ok", "unknown"}, found
+    assert {verdict for verdict, _ in found.values()} <= {"ok", "not judged"}, found
     assert all((verdict == "ok") == (why is None) for verdict, why in found.values()), found
     assert {cell.not_judged for cell in cells if int(cell.column) <= 32 << 10} <= {
         "start", "path", "no-limit", "no-figure"

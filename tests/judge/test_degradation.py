@@ -17,7 +17,7 @@ PASSED = by_name(Figure, OF, unit="B/s", better="higher", status="pass")
 BETTER = {OF.sheet: "higher"}
 
 
-def seen(*figures, verdict="unknown", status="pass", better="higher", **more):
+def seen(*figures, verdict="not judged", status="pass", better="higher", **more):
     """A cell with a visit of one sample for each figure."""
     found = replace(
         cell("0", "1", figures[0] if figures else 1.0),

@@ -31,6 +31,7 @@ from linkgauge.judge.doctor import CHECKS, diagnose, failed
 from linkgauge.judge.findings import Evidence, Finding, Part
 from linkgauge.model.hardware.inventory import Inventory, PciFunction, PciLink
 from linkgauge.model.notation import parse_transfers
+from linkgauge.model.notes import STAGED
 from machine_kit import SWITCHED
 
 SUBJECT = f"cuda:0 ({GPU})"
@@ -243,7 +244,7 @@ def test_counters_that_rose_are_told(before, after, severity):
 @pytest.mark.parametrize(
     ("check", "status", "kind"),
     [
-        ("peer-access", "skip", "peer"), ("imex", "error", "imex"), ("hang", "timeout", "timeout"),
+        ("imex", "error", "imex"), ("hang", "timeout", "timeout"),
         ("crash", "error", "crash"), ("lost", "error", "lost"),
         ("out-of-memory", "error", "memory"), ("wrong-bytes", "fail", "wrong-bytes"),
     ],
@@ -253,6 +254,21 @@ def test_cells_that_were_not_measured(check, status, kind):
     many = tuple(replace(one.cells[0], column=str(column)) for column in range(28))
     finding = the(check, found(inventory(), None, replace(one, cells=many)))
     assert (finding.severity, len(finding.cells)) == ("fail", 28)
+
+
+def test_devices_that_refuse_each_other_s_memory():
+    """None reaches another's, and no fabric joins them: that is how the product is."""
+    one = measured(status="skip", reason="no peer access", kind="peer")
+    cells = tuple(replace(one.cells[0], column=str(column)) for column in range(28))
+    finding = the("peer-access", found(inventory(), None, replace(one, cells=cells)))
+    assert (finding.severity, len(finding.cells)) == ("note", 28)
+    peers = parse_transfers("cuda:0 -> cuda:1 by ce")
+    there = replace(measured().cells[0], column="28", transfers=peers)
+    refused = found(inventory(), None, replace(one, cells=(*cells, there)))
+    assert the("peer-access", refused).severity == "fail"
+    staged = replace(there, notes=(STAGED,))
+    refused = found(inventory(), None, replace(one, cells=(*cells, staged)))
+    assert the("peer-access", refused).severity == "note"
 
 
 def test_every_finding_has_a_row_in_the_documentation():

@@ -39,7 +39,7 @@ def test_a_slow_link_is_measured_alone_and_named(scaled):
     # All rings wait for the one over the link that is slow.
     assert shares == pytest.approx([0.2 * 0.84 * 10 / 8] * 2, rel=0.01)
     verdicts = [count["verdict"] for count in scaling["counts"]]
-    assert verdicts == ["unknown", "ok", "low", "low"]
+    assert verdicts == ["not judged", "ok", "low", "low"]
 
 
 def test_a_hypercube_of_three_is_skipped_with_the_reason(scaled):

@@ -32,7 +32,7 @@ def warned(name, *faults, dice=None, names=COPIES, noise=(0.001, 0.15), blind=Fa
         kind["jitter"] = noise[0] * (noise[1] / noise[0]) ** dice.random()
     run = judge(run_of(name, yaml.safe_dump(tree), *names, faults=faults, samples=4))
     for result in run.results if blind else ():
-        cells = tuple(replace(cell, expected=None, verdict="unknown") for cell in result.cells)
+        cells = tuple(replace(cell, expected=None, verdict="not judged") for cell in result.cells)
         run = replace(run, results=(*run.results[1:], replace(result, cells=cells)))
     return [each for each in diagnose(evidence_of(run)) if each.severity in ("fail", "warn")]
 

@@ -89,7 +89,7 @@ def test_no_verdict_on_assumed_facts(at):
     run = run_of(at, "topo.txt", "--profile", "quick")
     passed = [(name, cell) for name, cell in cells_of(run) if cell["status"] == "pass"]
     assert len(passed) > 200
-    assert {cell["verdict"] for _, cell in passed} == {"unknown"}
+    assert {cell["verdict"] for _, cell in passed} == {"not judged"}
     assert {cell["not_judged"] for _, cell in passed} == {"assumed"}
     because = reasons_of(run)
     assert because["host_to_device_memcpy_ce"].startswith("assumed: PCIe link of sim:0-3 (Gen 4")
@@ -114,7 +114,7 @@ def test_other_commands_judge_nothing_assumed(at):
     checked = called("check", "--machine", "topo.txt", cwd=at).stdout
     assert checked.startswith("not judged: ")
     scaled = called("scale", "all_reduce", "--machine", "topo.txt", "--json", cwd=at).stdout
-    assert {one["verdict"] for one in json.loads(scaled)["counts"]} == {"unknown"}
+    assert {one["verdict"] for one in json.loads(scaled)["counts"]} == {"not judged"}
     doctor = called("doctor", "--machine", "topo.txt", cwd=at).stdout
     assert "ok: what is known of the setup shows no fault" in doctor
 
@@ -126,7 +126,7 @@ def test_a_link_that_a_text_states_is_judged(at):
     )
     verdicts = {name: (cell["verdict"], cell["not_judged"]) for name, cell in cells_of(run)}
     assert verdicts["host_to_device_memcpy_ce"] == ("ok", None)
-    assert verdicts["device_local_copy"] == ("unknown", "assumed")
+    assert verdicts["device_local_copy"] == ("not judged", "assumed")
     assert run["machine"]["devices"]["sim"][0]["memory_bytes"] == 40 << 30
 
 
@@ -142,7 +142,7 @@ def test_a_data_sheet_is_no_assumption(at):
         "device_local_copy",
     ):
         assert verdicts[name] == {"ok"}, name
-    assert verdicts["host_to_host_memcpy_copy_cpu"] == {"unknown"}
+    assert verdicts["host_to_host_memcpy_copy_cpu"] == {"not judged"}
 
 
 def test_links_without_a_known_rate(at):

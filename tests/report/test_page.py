@@ -61,7 +61,7 @@ def heat_of(cells):
 
 
 def test_a_run_without_references_is_not_judged_and_not_green():
-    bare = result("copy_ce", "t", [replace(cell("0", "0", 55e9), verdict="unknown")])
+    bare = result("copy_ce", "t", [replace(cell("0", "0", 55e9), verdict="not judged")])
     first = page_of_run(of(bare)).parts[0].blocks[0]
     assert (first.severity, first.tone) == ("", "dim")
     assert text_of(first.found) == "not judged: no figure has a reference"
@@ -71,7 +71,7 @@ def test_a_benchmark_is_not_ok_where_a_cell_is_not_judged():
     """The slow one, of which nothing is expected, is marked here and in its matrix."""
     cells = [replace(c, column=str(n), row="0", verdict="ok")
              for n, c in enumerate(whole_run().results[0].cells[:7])]  # fmt: skip
-    slow = replace(cells[0], column="7", verdict="unknown", peers=4 * cells[0].headline)
+    slow = replace(cells[0], column="7", verdict="not judged", peers=4 * cells[0].headline)
     one = of(result("all_to_host", "device(column)", [*cells, slow]))
     (table,) = [each for each in blocks(one, "Table") if each.says.startswith("Of expected")]
     ((_, verdict, *_),) = table.rows

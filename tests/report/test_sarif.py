@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from command_kit import called
 from linkgauge.judge.findings import Finding
+from linkgauge.judge.outcome import Outcome
 from linkgauge.model.hardware.part import Part
+from linkgauge.report.rows import OneRun
 from linkgauge.report.sarif import diagnosis_sarif, run_sarif
 from linkgauge.report.sections.findings import Diagnosis
 from report.samples import RUN
@@ -59,7 +61,7 @@ def test_each_finding_is_a_result_of_its_check():
 
 def test_without_findings_it_is_a_log_without_results():
     assert check(diagnosis_sarif(Diagnosis(())))["results"] == []
-    assert check(run_sarif(replace(RUN, results=())))["automationDetails"]["id"]
+    assert check(run_sarif(OneRun(replace(RUN, results=()), Outcome(4))))["automationDetails"]["id"]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from linkgauge.engine.kept.runs import read_run
 from linkgauge.model.documents.result import RankTimes
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.transfer import Report
-from linkgauge.report.files import json_document
+from linkgauge.report.files import document_of, json_document
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("run", "scale", "vary", "gate", "history", "watch")
@@ -139,7 +139,7 @@ def test_a_collective_validates_and_is_read_as_it_was(tmp_path, work):
     times = (RankTimes(0, (1e-6, 2e-6)), RankTimes(1, (3e-6, 4e-6)))
     cell = replace(result.cells[0], operation=work, iterations=times, wrong=0, report=Report.TIME)
     kept = replace(run, results=(replace(result, cells=(cell,)),))
-    document = json_document(kept)
+    document = json_document(document_of(kept))
     validator("run").validate(without_verdict(json.loads(document)))
     (tmp_path / "run.json").write_text(document)
     ((read,),) = (one.cells for one in read_run(tmp_path).results)

@@ -46,7 +46,7 @@ def doctor(asked: DoctorOptions) -> int:
         linkgauge doctor results/cpu/default/20261121T201500Z
         linkgauge doctor --machine vm-degraded
     """
-    from linkgauge.judge.doctor import failed
+    from linkgauge.judge.outcome import outcome_of_setup
     from linkgauge.report.sections.findings import Diagnosis
     from linkgauge.report.sections.verdict import of_machine
 
@@ -57,8 +57,9 @@ def doctor(asked: DoctorOptions) -> int:
     write_fixes(asked.fix_script, findings, machine.simulated or "this machine")
     then = look_at_a_run() if asked.root is None and asked.machine is None else None
     conclusion = tuple(of_machine(machine, findings, then))
-    asked.form.write(FINDINGS, Diagnosis(findings, machine.simulated, conclusion))
-    return 1 if failed(findings) else 0
+    outcome = outcome_of_setup(findings)
+    asked.form.write(FINDINGS, Diagnosis(findings, machine.simulated, conclusion, outcome))
+    return outcome.code
 
 
 def check_source(asked: DoctorOptions) -> None:
@@ -125,5 +126,5 @@ def _examine(path: Path, fix_script: Path | None, form: common.FindingsFormat) -
         *ending(run, outcome, closing, verbose=True),
         kept_line(file),
     )
-    form.write(FINDINGS, Diagnosis(outcome.found, run.machine.simulated, conclusion))
+    form.write(FINDINGS, Diagnosis(outcome.found, run.machine.simulated, conclusion, outcome))
     return outcome.code

@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from linkgauge.model.documents.result import Run
+from linkgauge.model.documents.result import Run, RunVerdict
 from linkgauge.model.errors import LinkgaugeError
 
 from .named import VARIABLE, is_off
@@ -30,28 +30,33 @@ def _to_stderr(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def remember(run: Run, folder: Path, say: Callable[[str], object] = _to_stderr) -> bool:
-    """Adds a judged run to the history. `folder` is the folder of the run's files. Returns whether
-    the history now has the run. Never raises an exception."""
+def remember(
+    run: Run,
+    folder: Path,
+    say: Callable[[str], object] = _to_stderr,
+    verdict: RunVerdict | None = None,
+) -> bool:
+    """Adds a judged run with its verdict to the history. `folder` is the folder of the run's files.
+    Returns whether the history now has the run. Never raises an exception."""
     asked = os.environ.get(VARIABLE, "")
     if is_off() or asked in _failed:
         return False
-    if (why := not_added(run, folder)) is not None:
+    if (why := not_added(run, folder, verdict)) is not None:
         _failed.add(asked)
         later = f"linkgauge history import {quote(str(folder))} adds it later"
         say(f"warning: this run is not in the history: {why}; {later}")
     return why is None
 
 
-def not_added(run: Run, folder: Path | None) -> str | None:
-    """Adds a judged run to the history. Returns the reason if that failed, else None. `folder` is
-    the folder of the run's files, if there is one. Never raises an exception."""
+def not_added(run: Run, folder: Path | None, verdict: RunVerdict | None = None) -> str | None:
+    """Adds a judged run with its verdict to the history. Returns the reason if that failed, else
+    None. `folder` is the folder of the run's files, if there is one. Never raises an exception."""
     try:
         with _store() as store:
             if store is not None:
                 from .writing import add
 
-                add(store, run, folder)
+                add(store, run, folder, verdict)
     except Exception as error:  # noqa: BLE001 the run is worth more than its entry
         return _why(error)
     return None

@@ -317,8 +317,10 @@ def _runs(
     connection: Connection, where: Sequence[ColumnElement[bool]], last: int | None
 ) -> list[PastRun]:
     """Returns the runs that meet all conditions, latest first."""
+    there = columns_of(connection, runs)
+    verdict = runs.c.verdict if "verdict" in there else null().label("verdict")
     asked = (
-        select(*_RUNS)
+        select(*_RUNS, verdict)
         .join(machines, machines.c.id == runs.c.machine_id)
         .join(setups, setups.c.id == runs.c.setup_id)
         .where(*where)

@@ -10,7 +10,7 @@ import msgspec
 
 from linkgauge.model.cell_id import sheet_id
 from linkgauge.model.documents.history import DESCRIPTION, Figure, SeriesId
-from linkgauge.model.documents.result import Result, Run, worst
+from linkgauge.model.documents.result import Result, Run, RunVerdict, worst
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import EngineSettings, Settings, Surroundings
@@ -143,9 +143,10 @@ def figure_row(figure: Figure) -> Row:
     return {name: getattr(figure, name) for name in KEPT}
 
 
-def run_row(run: Run, path: str | None) -> Row:
-    """Returns the database row of a run. The caller must add the numbers of the machine, the state
-    and the setup. `digest` identifies the run. `content` changes when the run is resumed."""
+def run_row(run: Run, path: str | None, verdict: RunVerdict | None) -> Row:
+    """Returns the database row of a run with this verdict. The caller must add the numbers of the
+    machine, the state and the setup. `digest` identifies the run. `content` changes when the run is
+    resumed."""
     cells = [cell for result in run.results for cell in result.cells]
     host = run.machine.simulated or run.machine.host.hostname
     content = [
@@ -169,4 +170,5 @@ def run_row(run: Run, path: str | None) -> Row:
         "path": path,
         "command": run.command,
         "settings": run.settings,
+        "verdict": verdict,
     }

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec.structs import FieldInfo, fields
@@ -35,13 +35,14 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 from linkgauge.model.documents.history import Figure, SeriesId
-from linkgauge.model.documents.result import Status, Verdict
+from linkgauge.model.documents.result import RunVerdict, Status, Verdict
 from linkgauge.model.settings import Settings
 
 STATUSES: tuple[Status, ...] = ("pass", "fail", "skip", "error", "timeout")
-VERDICTS: tuple[Verdict, ...] = ("unknown", "ok", "low", "high", "degraded")
+VERDICTS: tuple[Verdict, ...] = ("not judged", "ok", "low", "high", "degraded", "perhaps low")
 """All verdicts. The database stores a verdict as its position here, so add new verdicts only at the
-end."""
+end; likewise for runs."""
+RUN_VERDICTS: tuple[RunVerdict, ...] = get_args(RunVerdict)
 DIGEST = 16
 """The length of a digest in bytes."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -71,11 +72,11 @@ class _Kept(TypeDecorator[Any]):
             raise msgspec.ValidationError(f"{error} of {value!r:.40}") from error
 
 
-def _word(name: str, words: Sequence[str]) -> Column[str]:
+def _word(name: str, words: Sequence[str], *, nullable: bool = False) -> Column[str]:
     """Returns a column for words from a fixed list. The column stores the position of the word in
     the list."""
     kind = _Kept(SmallInteger(), words.index, dict(enumerate(words)).__getitem__)
-    return Column(name, kind, nullable=False)
+    return Column(name, kind, nullable=nullable)
 
 
 def _json(name: str, kind: Any) -> Column[Any]:
@@ -164,6 +165,7 @@ runs = Table(
     Column("path", Text),
     _json("command", tuple[str, ...]),
     _json("settings", Settings),
+    _word("verdict", RUN_VERDICTS, nullable=True),
     Index(None, "started"),
     Index(None, "machine_id", "setup_id", "started"),
 )

@@ -11,7 +11,7 @@ from sqlalchemy.dialects import sqlite
 
 from linkgauge.model.cell_id import numbered
 from linkgauge.model.documents.history import Figure, figure_of
-from linkgauge.model.documents.result import Result, Run
+from linkgauge.model.documents.result import Result, Run, RunVerdict
 
 from .records import (
     Row,
@@ -40,17 +40,19 @@ Added = Literal["added", "renewed", "known"]
 """The result of adding a run: the run is new, was resumed since it was added, or is unchanged."""
 
 
-def add(store: Store, run: Run, folder: Path | None) -> Added:
-    """Adds a judged run with all of its figures. Returns whether the run is new, was resumed since
-    it was added, or is unchanged. Raises StoreError, and then adds nothing."""
-    own = run_row(run, None if folder is None else str(folder.absolute()))
+def add(store: Store, run: Run, folder: Path | None, verdict: RunVerdict | None = None) -> Added:
+    """Adds a judged run with all of its figures and its verdict, if that is known. Returns whether
+    the run is new, was resumed since it was added, or is unchanged. Raises StoreError, and then
+    adds nothing."""
+    own = run_row(run, None if folder is None else str(folder.absolute()), verdict)
     with store.writing() as connection:
         there = connection.execute(
             select(runs.c.id, runs.c.content).where(runs.c.digest == own["digest"])
         ).first()
         if there is not None and there.content == own["content"]:
             return "known"
-        add_columns(connection, figures)
+        for grown in (figures, runs):
+            add_columns(connection, grown)
         numbered = _number(connection, run)
         if there is None:
             number = connection.execute(insert(runs).values(**own, **numbered)).inserted_primary_key

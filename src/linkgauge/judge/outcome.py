@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count, pairwise
-from typing import Literal
 
 import msgspec
 
 from linkgauge.engine.visits import CellAt
 from linkgauge.judge.blame.cases import cases_of, exchanging
 from linkgauge.model.cell_id import spoken
-from linkgauge.model.documents.result import Result, Run, exit_code
+from linkgauge.model.documents.result import Result, Run, RunVerdict, exit_code
 from linkgauge.model.hardware.part import is_node
 from linkgauge.model.units import COLLECTIVE
 
@@ -22,13 +21,18 @@ from .findings import Finding, evidence_of
 from .peers import behind
 from .verdict import judge, pair_of
 
+_BROKEN = (1, 3)
+"""The exit codes of runs with a cell that failed. One that was interrupted, or measured nothing, is
+judged by its figures."""
+
 
 class Outcome(msgspec.Struct, frozen=True):
     """The outcome of a run. `code` is the exit code. `findings` are the findings to report, and
     `found` are all findings. `low` means that a cell is low, and no process that used its devices
     explains it. If `verdict` is false, the exit code is that of the statuses alone. `unjudged` says
     why the run cannot be judged; it is empty if it can, or if no verdict was asked for. `broken`
-    means that a cell failed, and `judged` that a cell has a verdict."""
+    means that a cell failed, `judged` that a cell has a verdict, and `perhaps_low` that one is
+    perhaps low."""
 
     code: int
     findings: tuple[Finding, ...] = ()
@@ -38,16 +42,18 @@ class Outcome(msgspec.Struct, frozen=True):
     unjudged: str = ""
     broken: bool = False
     judged: bool = False
+    perhaps_low: bool = False
 
     @property
-    def word(self) -> Literal["ok", "warn", "low", "fail", "not judged"]:
+    def word(self) -> RunVerdict:
         """The verdict on the run in one word, which every output shows: a failure comes before a
-        low cell, and that before a warning. A run without any judged figure is not judged."""
+        low cell, and that before a warning, such as a cell that is perhaps low. A run without any
+        judged figure is not judged."""
         if self.broken or failed(self.findings):
             return "fail"
         if self.low:
             return "low"
-        if any(one.severity == "warn" for one in self.findings):
+        if self.perhaps_low or any(one.severity == "warn" for one in self.findings):
             return "warn"
         return "ok" if self.verdict and self.judged else "not judged"
 
@@ -55,6 +61,11 @@ class Outcome(msgspec.Struct, frozen=True):
     def unseen(self) -> str:
         """Returns the parts that no figure can judge, in words; empty without such parts."""
         return " or ".join(one.subject for one in self.found if one.check in ("hidden", "unjudged"))
+
+
+def outcome_of_setup(findings: tuple[Finding, ...]) -> Outcome:
+    """Returns the outcome of a machine's checks without a run."""
+    return Outcome(int(failed(findings)), findings, found=findings, judged=True)
 
 
 def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
@@ -65,7 +76,7 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     why = why_unjudged(run)
     if not verdict or why is not None:
         return Outcome(
-            code, verdict=False, unjudged=(why or "") if verdict else "", broken=bool(code)
+            code, verdict=False, unjudged=(why or "") if verdict else "", broken=code in _BROKEN
         )
     evidence = evidence_of(run)
     found = diagnose(evidence)
@@ -76,9 +87,12 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     if low and used:
         cases = (case for case in cases_of(evidence) if case.cell.verdict == "low")
         low = any(used.isdisjoint(case.touched) for case in cases)
-    judged = any(c.verdict != "unknown" for result in run.results for c in result.cells)
-    worst = code or int(low or failed(findings))
-    return Outcome(worst, findings, low=low, found=found, broken=bool(code), judged=judged)
+    verdicts = {cell.verdict for result in run.results for cell in result.cells}
+    return Outcome(
+        code or int(low or failed(findings)), findings, low=low, found=found,
+        broken=code in _BROKEN, judged=verdicts != {"not judged"},
+        perhaps_low="perhaps low" in verdicts,
+    )  # fmt: skip
 
 
 def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...]:

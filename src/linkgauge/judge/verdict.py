@@ -214,7 +214,7 @@ HIGH = 1.03
 """A figure above this share of the bound that no sharing exceeds comes from a cache, or the
 expectation is wrong. 3 % are margin for clocks."""
 
-_WORST_FIRST: tuple[Verdict, ...] = ("low", "unknown", "perhaps low")
+_WORST_FIRST: tuple[Verdict, ...] = ("low", "perhaps low", "not judged")
 
 
 class Judge:
@@ -293,7 +293,7 @@ def judge(run: Run) -> Run:
 def unjudged(result: Result) -> Result:
     """Returns the result as it was measured, without expectations and verdicts."""
     cells = (
-        replace(cell, expected=None, verdict="unknown", not_judged="run", peers=None)
+        replace(cell, expected=None, verdict="not judged", not_judged="run", peers=None)
         for cell in result.cells
     )
     return replace(result, cells=tuple(cells))
@@ -329,7 +329,8 @@ def _judge_cell(
         cell = replace(cell, parts=parts)
     word, why = verdict(cell, estimate)
     if (resting := rests_on(cell, expected, expectations.machine)) is not None:
-        return replace(cell, expected=resting, peers=None, verdict="unknown", not_judged="assumed")
+        word, why = "not judged", "assumed"
+        return replace(cell, expected=resting, peers=None, verdict=word, not_judged=why)
     if nominal is not None:
         best = nominal.of(cell, expected, result.size, result.unit)
         expected = expected if best is None else replace(expected, nominal=best)
@@ -352,21 +353,22 @@ def _shared(estimate: Expectation) -> Expectation:
 
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
     """Judges the median of a cell, or returns why it cannot be judged. A cell is low only if its
-    whole interval and its last visit are low. If only the median is low, it is perhaps low. A total is as good as the worst of its transfers that should be as fast as alone. With only a
+    whole interval and its last visit are low. If only the median is low, it is perhaps low. A total
+    is as good as the worst of its transfers that should be as fast as alone. With only a
     theoretical figure a cell may be ok, but never low."""
     if cell.summary is None or not _size(cell, cell):
-        return "unknown", "no-figure"
+        return "not judged", "no-figure"
     expected, most = estimate.expected, estimate.most
     if most is not None and cell.summary.median > HIGH * most:
         return "high", None
     if expected.achievable is None:
         share = cell.share(expected.theoretical)
         enough = share is not None and share >= LOW
-        return ("ok", None) if enough else ("unknown", estimate.without)
+        return ("ok", None) if enough else ("not judged", estimate.without)
     found = [_beside(cell, cell, expected.achievable, estimate)]
     found += [_beside(one, cell, one.expected, estimate) for one in cell.parts if one.expected]
     word: Verdict = next((word for word in _WORST_FIRST if word in found), "ok")
-    return word, "no-figure" if word == "unknown" else None
+    return word, "no-figure" if word == "not judged" else None
 
 
 def _beside(
@@ -376,7 +378,7 @@ def _beside(
     expected figure."""
     size = _size(one, cell)
     if one.summary is None or not size:
-        return "unknown"
+        return "not judged"
     seconds = _seconds(cell, size)
     loose = (LOOSE, LOOSE) if estimate.loose else (LOW, LOW)
     longest, enough = (

@@ -20,12 +20,13 @@ TONES: Mapping[str, Tone] = {
     "timeout": "bad",
     "fail": "bad",
     "low": "warn",
+    "perhaps low": "warn",
     "high": "simulated",
     "part": "dim",
     "degraded": "warn",
     "ok": "good",
     "pass": "good",
-    "unknown": "dim",
+    "not judged": "dim",
     "skip": "dim",
 }
 """The tones of statuses, verdicts and words for them, in the order of a sorted column."""

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from linkgauge.engine.kept.journal import RUN_FILE, read_opening
 from linkgauge.engine.kept.packed import SAMPLES_BIN, PackedRun
 from linkgauge.engine.kept.stored import share_texts, stored
-from linkgauge.judge.outcome import Outcome, outcome_of
-from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.judge.findings import Finding
+from linkgauge.model.documents.result import CellResult, Result, Run, RunVerdict
 from linkgauge.model.errors import InputError, ResultsError, unwritable
 from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
@@ -39,21 +39,26 @@ _Pieces = Iterable[bytes | memoryview]
 
 
 def json_document(value: object) -> str:
-    """Returns indented JSON with a trailing newline. For a Run, the document is defined by
-    docs/run.schema.json, and says after its schema what the verdict is."""
-    if not isinstance(value, Run):
-        return _indented(value).decode()
-    known = msgspec.structs.asdict(document_of(value))
-    fields = {name: one for name, one in known.items() if one is not msgspec.UNSET}
-    schema = {"schema": fields.pop("schema")}
-    return _indented(schema | verdict_fields(outcome_of(value)) | fields).decode()
+    """Returns indented JSON with a trailing newline. The document of a run is defined by
+    docs/run.schema.json."""
+    if isinstance(value, OneRun):
+        one = value.outcome
+        return judged_document(document_of(value.run), one.word, one.code, one.findings)
+    return _indented(value).decode()
 
 
-def verdict_fields(outcome: Outcome) -> dict[str, object]:
-    """Returns what every document that judges a run says after its schema. run.json has none of
-    this, because a run is judged when it is read."""
-    code, findings = outcome.code, outcome.findings
-    return {"verdict": outcome.word, "exit_code": code, "findings": findings}
+def judged_document(
+    value: msgspec.Struct | Mapping[str, object],
+    verdict: RunVerdict,
+    code: int,
+    findings: Sequence[Finding],
+) -> str:
+    """Returns the document of a command that judges. After its schema, it says what the verdict is.
+    The files of runs do not, because a run is judged when it is read."""
+    known = msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else dict(value)
+    first = {"schema": known.pop("schema"), "verdict": verdict, "exit_code": code}
+    fields = first | {"findings": findings} | known
+    return json_document({name: one for name, one in fields.items() if one is not msgspec.UNSET})
 
 
 def document_of(run: Run) -> Run:

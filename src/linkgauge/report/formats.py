@@ -147,7 +147,7 @@ JSON = f"{_REPORT}.files:json_document"
 RUN = Document(
     "a run",
     f"{_REPORT}.live:whole_run",
-    {"json": JSON, "csv": f"{_REPORT}.tables:run_csv", "sarif": f"{_REPORT}.sarif:run_sarif"},
+    {"json": JSON, "csv": f"{_REPORT}.tables:CELLS.csv", "sarif": f"{_REPORT}.sarif:run_sarif"},
 )
 _GLANCE = f"{_REPORT}.sections.glance"
 GLANCE = Document("a look", f"{_GLANCE}:glance_blocks", {"json": f"{_GLANCE}:glance_document"})

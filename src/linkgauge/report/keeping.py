@@ -22,7 +22,7 @@ from .formats import Format
 if TYPE_CHECKING:
     from linkgauge.judge.limits import Limit
 
-Remember = Callable[[Run, Path], bool]
+Remember = Callable[..., bool]
 Since = Callable[[Run], tuple[Run, str | None]]
 
 
@@ -102,7 +102,7 @@ class Keeper:
     def remember(self, kept: Kept) -> None:
         """Adds a kept run to the history."""
         if kept.folder is not None:
-            self._remember(kept.run, kept.folder)
+            self._remember(kept.run, kept.folder, verdict=kept.outcome.word)
 
 
 def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:

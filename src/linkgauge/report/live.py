@@ -19,7 +19,7 @@ from linkgauge.engine.kept.journal import RUN_FILE
 from linkgauge.engine.kept.runs import place_of_run
 from linkgauge.judge.doctor import OF_MACHINE
 from linkgauge.judge.limit_checks import of_other_models
-from linkgauge.judge.outcome import Outcome, outcome_of
+from linkgauge.judge.outcome import Outcome
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
 from linkgauge.model.documents.soak import FailedVisit
@@ -154,7 +154,7 @@ class LiveReport(Observer):
         closing = Closing(kept=kept.folder, since=kept.since)
         if self._display.format.is_document:
             print_blocks(console, summary_blocks(kept.run, kept.outcome, self._display, closing))
-            self._display.format.write(RUN, kept.run)
+            self._display.format.write(RUN, shown_as(kept.run, kept.outcome))
         else:
             print_blocks(console, run_blocks(kept.run, kept.outcome, self._display, closing))
 
@@ -176,7 +176,7 @@ def show_kept(run: Run, path: Path | None, display: Display) -> int:
     found = judge_kept(run, path, display)
     run, outcome = found.run, found.outcome
     if display.format.is_document:
-        display.format.write(RUN, run)
+        display.format.write(RUN, shown_as(run, outcome))
         return outcome.code
     blocks = [
         *run_blocks(run, outcome, display, Closing(kept=place_of_run(path) if path else None)),
@@ -186,9 +186,9 @@ def show_kept(run: Run, path: Path | None, display: Display) -> int:
     return outcome.code
 
 
-def whole_run(run: Run) -> Iterator[Block]:
+def whole_run(one: OneRun) -> Iterator[Block]:
     """Yields a judged run as the default display shows it."""
-    return run_blocks(run, outcome_of(run), Display(formats()[TERMINAL]), Closing())
+    return run_blocks(one.run, one.outcome, Display(formats()[TERMINAL]), Closing())
 
 
 def run_blocks(run: Run, outcome: Outcome, display: Display, closing: Closing) -> Iterator[Block]:

@@ -148,7 +148,7 @@ def share(value: float | None, tone: Tone = "") -> Entry:
 def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
     """Makes a table entry of the worst verdict of these cells, with the signs of cells that are far
     from their peers."""
-    word = word_of(results, cells) or Word("not judged", "unknown")
+    word = word_of(results, cells) or Word("not judged", "not judged")
     signs = "".join(sorted({sign for cell in cells if (sign := _unsaid(cell))}))
     tone = "warn" if signs else TONES[word.kind]
     return Entry(f"{word.text} {signs}".rstrip(), list(TONES).index(word.kind), tone)
@@ -157,7 +157,7 @@ def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
 def _unsaid(cell: CellResult) -> str:
     """Returns the sign of a cell that is far from its peers. Returns an empty text if the cell is
     not far from them, or if the verdict already says so."""
-    return peers_sign(cell) if cell.verdict in ("ok", "unknown") else ""
+    return peers_sign(cell) if cell.verdict in ("ok", "not judged") else ""
 
 
 def degraded_note(cells: Iterable[CellResult]) -> str:

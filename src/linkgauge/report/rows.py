@@ -103,7 +103,7 @@ def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
         yield _row(run, result, cell)
     if not result.cells:
         own = {"run": run.id, "size": size_without_cells(result)}
-        no_cell = {"row": "", "column": "", "transfers": "", "verdict": "unknown"}
+        no_cell = {"row": "", "column": "", "transfers": "", "verdict": "not judged"}
         yield by_name(CellRow, result, run, **own, **no_cell)
 
 

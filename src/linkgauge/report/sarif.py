@@ -8,13 +8,13 @@ from typing import Any
 
 from linkgauge import __version__
 from linkgauge.judge.findings import Finding, Severity
-from linkgauge.judge.outcome import outcome_of
-from linkgauge.model.documents.result import Run
+from linkgauge.model.cell_id import spoken
 from linkgauge.model.hardware.part import Part
 
 from .csv_text import SIMULATED
 from .files import json_document
-from .results import named
+from .forms import cells_of
+from .results import named, size_of
 from .rows import OneRun
 from .sections.findings import Diagnosis
 
@@ -27,14 +27,22 @@ _LEVELS: Mapping[Severity, str] = {"fail": "error", "warn": "warning", "note": "
 
 def diagnosis_sarif(diagnosis: Diagnosis) -> str:
     """A doctor's findings as SARIF."""
-    return _log(diagnosis.findings, {"simulated": diagnosis.simulated})
+    outcome = diagnosis.outcome
+    own = {"simulated": diagnosis.simulated, "verdict": outcome.word, "exit_code": outcome.code}
+    return _log(diagnosis.findings, own)
 
 
-def run_sarif(of: Run | OneRun) -> str:
-    """The findings about what a judged run measured as SARIF."""
-    run, outcome = (of.run, of.outcome) if isinstance(of, OneRun) else (of, outcome_of(of))
+def run_sarif(one: OneRun) -> str:
+    """The findings about what a judged run measured as SARIF, with the verdict on each figure."""
+    run, outcome = one.run, one.outcome
     where = {"simulated": run.machine.simulated, "machine": named(run.machine), "run": run.id}
-    return _log(outcome.findings, where, f"linkgauge/{run.label}/{run.id}")
+    figures = [
+        {"cell": spoken(result, cell), "bytes": size_of(result, cell), "status": cell.status,
+         "share": cell.reached, "verdict": cell.verdict}
+        for result, cell in cells_of(run.results)
+    ]  # fmt: skip
+    found = {"verdict": outcome.word, "exit_code": outcome.code, "figures": figures}
+    return _log(outcome.findings, where | found, f"linkgauge/{run.label}/{run.id}")
 
 
 def _log(findings: Sequence[Finding], properties: Mapping[str, Any], run: str | None = None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from linkgauge.model.documents.result import CellResult, Status
+from linkgauge.model.documents.result import CellResult, Status, Verdict
 from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
@@ -23,12 +23,13 @@ WORDS: dict[Status, str] = {
 """The words in place of a figure that was not measured."""
 _HALF = 0.5
 _DEGRADED = "↓"
-_LOW, _FAR_BELOW, _HIGH, _FAILED = "▼", "▼▼", "▲", "!"
+_LOW, _FAR_BELOW, _PERHAPS, _HIGH, _FAILED = "▼", "▼▼", "▼?", "▲", "!"
 BELOW_PEERS, ABOVE_PEERS = "▽", "△"
 BELOW_OTHERS = "▿"
 _MEANINGS: dict[str, tuple[str, Tone]] = {
     _LOW: ("below what is expected", "warn"),
     _FAR_BELOW: ("below half of what is expected", "bad"),
+    _PERHAPS: ("perhaps below what is expected", "warn"),
     _HIGH: ("above what is expected", "simulated"),
     _DEGRADED: ("degraded: links on the way run below their best", "warn"),
     BELOW_PEERS: ("far below its peers", "warn"),
@@ -38,6 +39,7 @@ _MEANINGS: dict[str, tuple[str, Tone]] = {
 }
 """The meanings of signs. Figures far from their peers are neither low nor high, whether or not
 anything is expected of them."""
+_SIGNS: dict[Verdict, str] = {"perhaps low": _PERHAPS, "high": _HIGH, "degraded": _DEGRADED}
 _HOPELESS = 10.0
 """The width of an interval from which its width no longer matters."""
 _DEPTHS = 10
@@ -80,11 +82,7 @@ def sign_of(cell: CellResult) -> str:
     if cell.verdict == "low":
         share = cell.reached
         return _LOW if share is None or share >= _HALF else _FAR_BELOW
-    if cell.verdict == "high":
-        return _HIGH
-    if cell.verdict == "degraded":
-        return _DEGRADED
-    return peers_sign(cell)
+    return _SIGNS.get(cell.verdict) or peers_sign(cell)
 
 
 def peers_sign(cell: CellResult) -> str:

@@ -8,17 +8,15 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints, overload
 
 from msgspec import Struct
-from msgspec.structs import astuple, replace
+from msgspec.structs import astuple
 
-from linkgauge.judge.outcome import is_judged
-from linkgauge.judge.verdict import unjudged
 from linkgauge.machine.extras import needed
 from linkgauge.model.documents.result import Run
 from linkgauge.model.printable import printable
 from linkgauge.model.units import count_of
 
 from .csv_text import csv_text
-from .files import json_document, verdict_fields
+from .files import json_document, judged_document
 from .rows import CellRow, OneRun, SampleRow, cell_rows, sample_rows
 
 if TYPE_CHECKING:
@@ -46,16 +44,19 @@ class Typed(NamedTuple):
 
     def csv(self, one: OneRun) -> str:
         """Returns the table as CSV, with a line for each row."""
-        return _csv(self, one.run)
+        return csv_text((self.fields, *map(astuple, self.rows(one.run))))
 
     def json(self, one: OneRun) -> str:
         """Returns the table as JSON: a document with an object for each row."""
-        run, found = one.run, verdict_fields(one.outcome)
+        run, outcome = one.run, one.outcome
         head = {name: getattr(run, name) for name in ("label", "started", "finished")}
-        return json_document({
-            "schema": self.schema, **(found if self.judges else {}), "run": run.id, **head,
-            "simulated": run.machine.simulated, self.name: list(self.rows(run)),
-        })  # fmt: skip
+        document = {
+            "schema": self.schema, "run": run.id, **head, "simulated": run.machine.simulated,
+            self.name: list(self.rows(run)),
+        }  # fmt: skip
+        if not self.judges:
+            return json_document(document)
+        return judged_document(document, outcome.word, outcome.code, outcome.findings)
 
     def parquet(self, one: OneRun) -> bytes:
         """Returns the table as a Parquet file."""
@@ -96,19 +97,8 @@ class Typed(NamedTuple):
         return {n: next(iter(getattr(hints[n], "__args__", ())), hints[n]) for n in self.fields}
 
 
-def _csv(table: Typed, run: Run) -> str:
-    return csv_text((table.fields, *map(astuple, table.rows(run))))
-
-
 CELLS = Typed("cells", "linkgauge.summary/1", CellRow, cell_rows, judges=True)
 SAMPLES = Typed("samples", "linkgauge.samples/1", SampleRow, sample_rows)
-
-
-def run_csv(run: Run) -> str:
-    """Returns a judged run as CSV, with a line for each figure, as `linkgauge export` does."""
-    if not is_judged(run):
-        run = replace(run, results=tuple(map(unjudged, run.results)))
-    return _csv(CELLS, run)
 
 
 class RowTable(Sequence[_R]):

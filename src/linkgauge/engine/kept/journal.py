@@ -43,7 +43,7 @@ from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.shareable import Argument, FileName, Label, OwnName, Time
 
 from .fitting import Fitting
-from .stored import current
+from .stored import current, in_todays_words
 
 RUN_FILE = "run.json"
 JOURNAL_FILE = "journal.jsonl"
@@ -267,7 +267,7 @@ def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
     number, fitting = 0, None
     for number, line in enumerate(lines, start=1):
         try:
-            record = _decoder().decode(line)
+            record = _decoder().decode(in_todays_words(line))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"line {number} of the journal is not a record: {error}") from error
         if fitting is None:

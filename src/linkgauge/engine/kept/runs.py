@@ -30,7 +30,7 @@ from .outline import outline_of
 from .packed import MOST_SAMPLES, SAMPLES_BIN, PackedSeries
 from .ranges import with_todays_ranges
 from .run_state import state_of
-from .stored import Once, ResultReader, current, spread_texts
+from .stored import Once, ResultReader, current, in_todays_words, spread_texts
 
 VARY_FILE = "vary.json"
 PACKED = ".tar.zst"
@@ -254,7 +254,7 @@ class _Outline(StoredRun, frozen=True, kw_only=True):
 def _decoded(data: bytes, path: Path, beside: Mapping[str, bytes] | None) -> Run:
     """Decodes the results one after another. Equal values of several cells are kept in memory
     once."""
-    hook = decode_hook()
+    data, hook = in_todays_words(data), decode_hook()
     try:
         outline = msgspec.json.decode(data, type=_Outline, dec_hook=hook)
         if outline.samples is msgspec.UNSET:
@@ -312,7 +312,8 @@ def read_kept(path: Path, kind: type[_Kept], schema: str) -> _Kept | None:
         with path.open("rb") as file:
             if f'"{schema}"'.encode() not in file.read(_HEAD):
                 return None
-        return msgspec.json.decode(read_given(path, MOST_BYTES, begins=b"{"), type=kind)
+        data = in_todays_words(read_given(path, MOST_BYTES, begins=b"{"))
+        return msgspec.json.decode(data, type=kind)
     except OSError:
         return None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -7,11 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from statistics import median
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from linkgauge.model.cell_id import CellId
+from linkgauge.model.documents.result import RunVerdict
 from linkgauge.model.printable import BriefRepr
 from linkgauge.model.recorded import RECORDED
 from linkgauge.model.stats.changes import Aim, RunChange, largest_loss, log_of_loss, loss
@@ -89,7 +90,8 @@ class GateDocument(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     cells: The cells of the baseline, judged.
     forced: Whether cells are judged although the machines, their settings or their load differ.
     again: How many cells were measured again, and how often.
-    allows_blind: Whether runs pass although large losses may go unnoticed."""
+    allows_blind: Whether runs pass although large losses may go unnoticed.
+    findings: The doctor's findings about what the current runs measured."""
 
     schema: Literal["linkgauge.gate/1"] = SCHEMA
     code: int
@@ -99,6 +101,13 @@ class GateDocument(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     forced: bool
     again: tuple[int, int]
     allows_blind: bool
+    findings: tuple[Any, ...] = ()
+
+    @property
+    def verdict(self) -> RunVerdict:
+        """The verdict on the current runs in the words for runs: `fail` if a cell has lost,
+        `not judged` if that could not be decided."""
+        return {0: "ok", 1: "fail"}.get(self.code, "not judged")  # type: ignore[return-value]
 
     def of(self, *verdicts: Verdict) -> tuple[GateCell, ...]:
         return tuple(cell for cell in self.cells if cell.verdict in verdicts)
@@ -113,10 +122,12 @@ def hold(
     force: bool = False,
     allow_blind: bool = False,
     again: tuple[int, int] = (0, 0),
+    findings: tuple[Any, ...] = (),
 ) -> GateDocument:
     """Compares the current runs with the baseline, and returns the gate's verdict. With `force`,
     cells are judged even if the load differed. With `allow_blind`, runs may pass although a large
-    loss may go unnoticed. `again` is how many cells were measured again, and how often."""
+    loss may go unnoticed. `again` is how many cells were measured again, and how often. `findings`
+    are those about the current runs."""
     disturbed: dict[object, Disturbance] = {}
     if not force:
         baseline, current, disturbed = undisturbed(baseline, current)
@@ -137,6 +148,7 @@ def hold(
         forced=force,
         again=again,
         allows_blind=allow_blind,
+        findings=findings,
     )
 
 

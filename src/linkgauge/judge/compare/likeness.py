@@ -160,7 +160,7 @@ def cell_figure(figure: Figure, *sources: msgspec.Struct | None, **more: Any) ->
 
 
 _UNREAD = dict.fromkeys(("median", "expected", "nominal"))
-_UNREAD |= {"transfers": "", "verdict": "unknown", "n": 0}
+_UNREAD |= {"transfers": "", "verdict": "not judged", "n": 0}
 """What comparisons do not read. A baseline, which keeps many runs, leaves it out."""
 
 

@@ -5,7 +5,7 @@ results. docs/doctor.md has a row for each check."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from functools import cache
 from typing import Any
 
@@ -31,7 +31,7 @@ from . import (
     settings,
     two_modes,
 )
-from .bearing import weighed
+from .bearing import OF_CLOCKS, is_by_copy_engine, weighed
 
 CHECKS = checks_in(
     busy, cells, links, fabric, kernel_log, slow_parts, accelerator_state, settings, host_setup,
@@ -72,15 +72,17 @@ def diagnose(
     joints = evidence.machine.wiring.joints().items()
     meeting = {(joint, link) for joint, links in joints for link in links}
     cells = {cell for finding in found if finding.check in INFERRED for cell in finding.cells}
-    touched = {
-        name: case.touched
+    named = [
+        (name, case)
         for case in (timed_cases_of(evidence) if cells else ())
         if (name := case.name) in cells
-    }
+    ]
+    touched = {name: case.touched for name, case in named}
+    copied = {name for name, case in named if is_by_copy_engine(case)}
     turned = _turned(evidence, touched)
     asking = [f for f in found if (f.check, f.severity) == ("target-speed", "fail")]
     causes = [
-        _held_down(finding, asking) or _causes(finding, known, meeting, touched, turned)
+        _held_down(finding, asking) or _causes(finding, known, meeting, touched, turned, copied)
         for finding in found
     ]
     first = {cause: place for place, cause in enumerate(known) if any(
@@ -117,10 +119,12 @@ def _causes(
     meeting: Container[tuple[Part, Part]],
     touched: Mapping[str, frozenset[Part]],
     turned: Mapping[str, frozenset[str]],
+    copied: Set[str],
 ) -> tuple[Finding, ...]:
     """Returns the known findings that explain a finding inferred from figures. They are about the
     same part, the switch of its links, ports that redirect the traffic of all its cells, or other
-    programs that used the devices."""
+    programs that used the devices. A device's clocks do not explain cells that its copy engine
+    carries out (`copied`)."""
     if finding.check not in INFERRED:
         return ()
     ports = [turned.get(cell, frozenset()) for cell in finding.cells]
@@ -130,14 +134,18 @@ def _causes(
     cells = [touched[cell] for cell in finding.cells if cell in touched]
     is_pair = bool(cells) and not isinstance(finding.about, Part)
     shared = frozenset.intersection(*cells) if is_pair else frozenset[Part]()
+    is_copied = not copied.isdisjoint(finding.cells)
     return tuple(
         each
         for each in known
-        if (not finding.ends.isdisjoint(each.ends) and _is_meanwhile(each, finding))
-        or (each.check == "switch" and (each.about, finding.about) in meeting)
-        or (each.check == "acs" and not turning.isdisjoint(each.ends))
-        or each.about in shared
-        or each in used
+        if not (is_copied and each.check in OF_CLOCKS)
+        and (
+            (not finding.ends.isdisjoint(each.ends) and _is_meanwhile(each, finding))
+            or (each.check == "switch" and (each.about, finding.about) in meeting)
+            or (each.check == "acs" and not turning.isdisjoint(each.ends))
+            or each.about in shared
+            or each in used
+        )
     )
 
 

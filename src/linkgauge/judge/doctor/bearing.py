@@ -12,11 +12,13 @@ from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.peers import behind
 from linkgauge.model.hardware.part import Part
 
-OF_CLOCKS = ("capped-clock", "locked-clock", "power-limit")
+_OF_LIMITS = ("capped-clock", "locked-clock", "power-limit")
 """Checks of limits on a device's clocks. Limits cost little, so that also a small difference from
 peers counts."""
+OF_CLOCKS = ("clocks", *_OF_LIMITS)
+"""Checks of a device's clocks. Kernels are slower by them, and copies by copy engines are not."""
 SETUP = (
-    *OF_CLOCKS, "iommu", "governor", "transparent-huge-pages", "near-node", "relaxed-ordering",
+    *_OF_LIMITS, "iommu", "governor", "transparent-huge-pages", "near-node", "relaxed-ordering",
     "aspm", "bar1", "ecc-off", "compute-mode", "payload", "read-request", "acs",
 )  # fmt: skip
 """Checks of how a machine is set up. Their warnings say what may slow a transfer, and nothing of
@@ -35,13 +37,13 @@ def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
         return list(found)
     grave = [one for one in found if one.check not in SETUP and one.is_grave]
     struck = {name for one in grave for name in one.cells}
-    struck |= {case.name for case in cases if case.cell.verdict == "low"}
+    struck |= {case.name for case in cases if case.cell.verdict in ("low", "perhaps low")}
     struck |= {case.name for case in cases if case.cell.status in ("fail", "error", "timeout")}
     slower = struck | {one.case.name for one in behind(cases)}
     causes = {name for one in grave for name in one.explained_by}
 
     def slows(one: Finding) -> bool:
-        suspects = slower if one.check in OF_CLOCKS else struck
+        suspects = slower if one.check in _OF_LIMITS else struck
         own = {case.name for case in cases if _depends(case, one)}
         return one.name in causes or not suspects.isdisjoint(one.cells or own)
 
@@ -58,9 +60,15 @@ def _depends(case: Case, one: Finding) -> bool:
     a whole."""
     if one.check in _OF_PEERS and not _is_between_devices(case):
         return False
+    if one.check in OF_CLOCKS and is_by_copy_engine(case):
+        return False
     if not isinstance(one.about, Part) or not one.ends or one.check == "acs":
         return True
     return any(not one.ends.isdisjoint(part.ends) for part in case.touched)
+
+
+def is_by_copy_engine(case: Case) -> bool:
+    return any(one.engine.kind == "ce" for one in case.cell.transfers)
 
 
 def _is_between_devices(case: Case) -> bool:

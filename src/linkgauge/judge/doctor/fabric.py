@@ -11,10 +11,12 @@ from linkgauge.judge.findings import Check, Evidence, Finding, Severity
 from linkgauge.judge.pcie_chains import latest_accelerators
 from linkgauge.judge.remedies import FABRIC_MANAGER
 from linkgauge.judge.vendor import Matter, nvidia, tools
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.errors import OutcomeKind
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.part import Part, is_memory
+from linkgauge.model.notes import STAGED
 
 from .links import LEAST_WORN
 
@@ -170,10 +172,33 @@ def _unmeasured(
     return by_reason
 
 
-check_peers = _unmeasured(
+_refused_peers = _unmeasured(
     "peer-access", "peer", "copies between the devices go through host memory, or not at all",
     _PEERS, first="peers",
 )  # fmt: skip
+
+
+def check_peers(evidence: Evidence) -> Iterator[Finding]:
+    """Checks for devices that refuse each other's memory. If no fabric joins the devices of a
+    machine, and none reaches another's memory, that is no fault: their product or its driver does
+    not offer it."""
+    refused = [*_refused_peers(evidence)]
+    joined = any(wire.kind == "fabric" for wire in evidence.machine.wiring.wires)
+    if joined or not refused or any(map(_reaches_peer, evidence.cells())):
+        yield from refused
+        return
+    cells = tuple(cell for one in refused for cell in one.cells)
+    found = f"no device reaches another's memory ({refused[0].found})"
+    why = f"{refused[0].why}; many products have no peer access, and then nothing is broken"
+    yield Finding("peer-access", "note", "devices", found, why, refused[0].remedy, cells)
+
+
+def _reaches_peer(cell: CellResult) -> bool:
+    """Whether the cell measured how a device reaches the memory of another one."""
+    devices = {str(end.place) for one in cell.transfers for end in one.memories if end.is_device}
+    return cell.status == "pass" and len(devices) > 1 and STAGED not in cell.notes
+
+
 check_imex = _unmeasured(
     "imex", "imex", "fabric handles reach the memory of other nodes and need an IMEX channel",
     "systemctl status nvidia-imex; ls /dev/nvidia-caps-imex-channels",

@@ -40,7 +40,7 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
         return
     own, reduced, case, switches = max(found, key=lambda one: one[0])
     off = SWITCHED_OFF in case.cell.notes
-    said = f"all_reduce reaches {figure(own)}, which is what rings over these links reach; "
+    said = f"all_reduce reaches {figure(own)}, as without NVLS: rings over these links reach that; "
     said += f"reductions in the switch (NVLS) should reach about {figure(reduced)}: "
     said += f"{SWITCHED_OFF.text} is set" if off else "it seems to be off"
     ranks = len(case.cell.transfers)
@@ -209,7 +209,7 @@ def check_hidden(evidence: Evidence) -> Iterator[Finding]:
         return
     several = [case for case in cases_of(evidence) if _exchange_of_several(case.cell)]
     for case in several:
-        if case.cell.is_as_expected:
+        if case.cell.is_as_expected or case.cell.verdict == "perhaps low":
             between = (evidence.machine.wiring.between(*pair) for pair in exchanging(case.cell))
             crossed |= fabric & set[Part]().union(*between)
             names.append(case.name)

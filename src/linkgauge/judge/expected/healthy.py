@@ -9,6 +9,7 @@ low."""
 from __future__ import annotations
 
 import math
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -37,12 +38,13 @@ Kind = tuple[CollectiveName, Algorithm, Devices]
 
 
 class Bounds(NamedTuple):
-    """The shares of what is expected below which a figure is low, and perhaps low. `figures` is the
-    number of healthy figures of the kind, or 0 if those of other operations stand in."""
+    """The shares of what is expected below which a figure is low, and perhaps low, from so many
+    `figures` of so many `sources`."""
 
     low: float
     perhaps: float
-    figures: int = 0
+    figures: int
+    sources: int
 
 
 class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -84,7 +86,9 @@ def rows() -> list[Healthy]:
 @cache
 def table() -> dict[Kind, Bounds]:
     """Returns the bounds of each kind of figure."""
-    logs = grouped((row.kind, math.log(share)) for row in rows() for share in row.shares)
+    healthy = [row for row in rows() if row.reached]
+    logs = grouped((row.kind, math.log(share)) for row in healthy for share in row.shares)
+    sources = Counter(row.kind for row in healthy)
     degrees = sum(len(own) - 1 for own in logs.values())
     squares = sum((one - fmean(own)) ** 2 for own in logs.values() for one in own)
     deviation = math.sqrt(squares / degrees)
@@ -93,16 +97,18 @@ def table() -> dict[Kind, Bounds]:
         error = deviation * math.sqrt(1 + 1 / len(own))
         low, perhaps = (fmean(own) - critical(p, degrees) * error for p in (LOW, PERHAPS))
         # What a healthy machine was seen to reach is not low.
-        found[kind] = Bounds(math.exp(min(low, *own)), math.exp(perhaps), len(own))
+        ends = math.exp(min(low, *own)), math.exp(perhaps)
+        found[kind] = Bounds(*ends, len(own), sources[kind])
     return found
 
 
 def bounds_of(operation: CollectiveName, algorithm: Algorithm, ranks: int) -> Bounds:
-    """Returns the bounds of a kind of figure. For a kind without figures, these are the lowest of
-    kinds with the same algorithm."""
-    known = table()
-    if (own := known.get((operation, algorithm, devices_of(ranks)))) is not None:
+    """Returns the bounds of a kind of figure. What one source says of a kind may be a property of
+    its machine: then, and without any figures, the lowest bounds of the algorithm hold, over as
+    many devices if they are known."""
+    known, devices = table(), devices_of(ranks)
+    own = known.get((operation, algorithm, devices))
+    if own is not None and own.sources > 1:
         return own
-    others = [bounds for (_, by, _), bounds in known.items() if by == algorithm]
-    lowest = min(others or known.values())
-    return Bounds(lowest.low, lowest.perhaps)
+    alike = {kind: bounds for kind, bounds in known.items() if kind[1] == algorithm}
+    return min([b for kind, b in alike.items() if kind[2] == devices] or alike.values())

@@ -14,7 +14,7 @@ from linkgauge.model.cell_id import CellId, numbered
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import Better
 
-from .result import CellResult, Result, Status, Verdict
+from .result import CellResult, Result, RunVerdict, Status, Verdict
 
 # What a run says of a cell: the one row that history, exporter, watch, gate and tables hold.
 
@@ -48,7 +48,7 @@ class Figure(SeriesId, frozen=True, gc=False, kw_only=True):
     unit: str
     better: Better
     status: Status
-    verdict: Verdict = "unknown"
+    verdict: Verdict = "not judged"
     figure: float | None = None
     median: float | None = None
     low: float | None = None
@@ -104,6 +104,7 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     profiled: Whether it was measured under a profiler.
     profile: The name of its profile.
     status: The worst status of the run's results.
+    verdict: The verdict on the run; null if it is not known, as of runs of earlier versions.
     cells: How many cells it has.
     passed: How many cells passed.
     low: How many cells are lower than expected.
@@ -132,6 +133,7 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     state: int
     machine: int
     benchmarks: tuple[str, ...] = ()
+    verdict: RunVerdict | None = None
 
 
 class EarlierRun(msgspec.Struct, frozen=True):

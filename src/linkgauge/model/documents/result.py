@@ -36,16 +36,16 @@ from .tool_run import ToolRun
 
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise", "budget"]
-Verdict = Literal["ok", "low", "high", "unknown", "degraded", "perhaps low"]
+Verdict = Literal["ok", "perhaps low", "degraded", "low", "high", "not judged"]
 """Whether a figure is as expected. `degraded`: it is as expected of links that run below their
-best. `unknown`: it is not judged."""
-NotJudged = Literal[
-    "no-limit", "path", "bound", "start", "shared", "assumed", "unsure", "run", "no-figure"
-]
+best. `perhaps low`: it may be low, which is a warning."""
+RunVerdict = Literal["ok", "warn", "low", "fail", "not judged"]
+"""The verdict on a run: that of its worst figure or finding."""
+NotJudged = Literal["no-limit", "path", "bound", "start", "shared", "assumed", "run", "no-figure"]
 """Why a figure is not judged: no limit is known; the path of its bytes is unknown; only a bound is
 known, and the figure is well below it; starting takes about as long as moving so few bytes; others
-used its links; nobody states what the simulation assumes; the median is low, but not all of the
-interval; the run is not judged, as under a profiler; or there is no figure, or no bytes."""
+used its links; nobody states what the simulation assumes; the run is not judged, as under a
+profiler; or there is no figure, or no bytes."""
 Definition = Literal["sustained", "serial", "span"]
 """How a total is computed. `sustained`: the sum of the rates while all transfers run. `serial`:
 bytes ÷ span, as they never all ran together. `span`: bytes ÷ span as in nvbandwidth."""
@@ -126,8 +126,7 @@ class CellResult(Cell, frozen=True, gc=False):
     modes: The two groups that the samples fall into, the larger first; empty for one group.
     parts: The separate figures of concurrent transfers; empty for a single one.
     expected: The performance that the hardware should reach; null if unknown or not judged yet.
-    verdict: Whether the figure is as expected; `degraded` if it is, but on links below their best;
-        `unknown` if the cell is not judged.
+    verdict: Whether the figure is as expected; `degraded` if it is, but on links below their best.
     not_judged: Why the cell is not judged; null if judged or skipped, and in older files.
     readings: What the libraries of the accelerators reported during the measurement.
     definition: How a total is computed: `sustained` is the sum of the rates while all transfers
@@ -169,7 +168,7 @@ class CellResult(Cell, frozen=True, gc=False):
     modes: tuple[Mode, ...] = ()
     parts: Annotated[tuple[TransferFigure, ...], joining.each_joined] = ()
     expected: Expected | None = None
-    verdict: Verdict = "unknown"
+    verdict: Verdict = "not judged"
     not_judged: NotJudged | None = None
     readings: Annotated[tuple[Reading, ...], joining.in_series] = ()
     definition: Definition | None = None
@@ -195,7 +194,7 @@ class CellResult(Cell, frozen=True, gc=False):
     def reached(self) -> float | None:
         """The share, with its verdict, that every output shows: how much the cell's figure is of
         what the hardware should reach when nothing is degraded. None if the cell is not judged."""
-        if self.verdict == "unknown" or self.status != "pass":
+        if self.verdict == "not judged" or self.status != "pass":
             return None
         return self.share(self.at_best, self.headline)
 

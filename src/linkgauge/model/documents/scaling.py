@@ -6,7 +6,7 @@ is size ÷ time."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -14,7 +14,7 @@ from linkgauge.model.curves import SizeLine
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.printable import BriefRepr
 
-from .result import Verdict
+from .result import RunVerdict, Verdict
 
 Member = Literal["GPU", "node"]
 """The kind of participants in a collective."""
@@ -85,7 +85,7 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
     plateau: float | None = None
     at: int | None = None
     efficiency: float | None = None
-    verdict: Verdict = "unknown"
+    verdict: Verdict = "not judged"
     line: SizeLine | None = None
 
 
@@ -123,6 +123,9 @@ class Scaling(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     """A collective over an increasing number of devices, as kept in `scale.json`.
 
     schema: The kind and version of the document.
+    verdict: The verdict on the run; absent in files, because a run is judged when it is read.
+    exit_code: The exit code of the command; absent in files.
+    findings: The doctor's findings about what was measured; absent in files.
     id: The run's name: the name of its folder, or its start time if it is not kept.
     label: The label that the user gave.
     simulated: Whether it was measured on a simulated machine.
@@ -140,6 +143,9 @@ class Scaling(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     member: The kind of thing that each device represents."""
 
     schema: Literal["linkgauge.scale/1"] = SCHEMA
+    verdict: RunVerdict | msgspec.UnsetType = msgspec.UNSET
+    exit_code: int | msgspec.UnsetType = msgspec.UNSET
+    findings: tuple[Any, ...] | msgspec.UnsetType = msgspec.UNSET
     id: str
     label: str
     simulated: bool = False

@@ -13,7 +13,17 @@ from linkgauge.model.hardware.inventory import Reading
 from linkgauge.model.shareable import Digest
 from linkgauge.model.stats.summary import Summary
 
-from .result import SCHEMA, CellResult, Placement, RankTimes, Result, Run, TransferFigure
+from .result import (
+    SCHEMA,
+    CellResult,
+    NotJudged,
+    Placement,
+    RankTimes,
+    Result,
+    Run,
+    TransferFigure,
+    Verdict,
+)
 
 
 class StoredPart(TransferFigure, frozen=True, gc=False, omit_defaults=True):
@@ -52,12 +62,18 @@ class StoredCell(CellResult, frozen=True, gc=False):
     parts: The separate figures of concurrent transfers; empty for a single one.
     readings: What the libraries of the accelerators reported during the measurement, or the indices
         of these readings in the `readings` of the result, from 0.
-    iterations: The times of each rank of a collective."""
+    iterations: The times of each rank of a collective.
+    verdict: Whether the figure is as expected; `degraded` if it is, but on links below their best.
+        In files of earlier versions, `unknown` if the cell is not judged.
+    not_judged: Why the cell is not judged; null if judged or skipped, and in older files. In files
+        of earlier versions, `unsure` if it is perhaps low."""
 
     placement: tuple[Placement | int, ...] = ()  # type: ignore[assignment]
     readings: tuple[Reading | int, ...] = ()  # type: ignore[assignment]
     parts: tuple[StoredPart, ...] = ()
     iterations: tuple[StoredTimes, ...] = ()
+    verdict: Verdict | Literal["unknown"] = "not judged"  # type: ignore[assignment]
+    not_judged: NotJudged | Literal["unsure"] | None = None  # type: ignore[assignment]
 
 
 class StoredResult(Result, frozen=True, kw_only=True):

@@ -118,7 +118,7 @@ def _figures(cell: CellResult | None) -> Iterator[Entry]:
     if own is None or cell is None:
         yield from (Entry("") for _ in _FIGURES)
         return
-    tone = TONES[cell.verdict] if cell.verdict in ("low", "high") else ""
+    tone = TONES[cell.verdict] if cell.verdict in ("low", "perhaps low", "high") else ""
     tone = tone if cell.status == "pass" else "bad"
     yield figure(cell.headline, COLLECTIVE.symbol, tone)
     for rate in (own.algorithm, own.bus):

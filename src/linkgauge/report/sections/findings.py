@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from linkgauge.judge.findings import Finding, Severity
+from linkgauge.judge.outcome import Outcome
 from linkgauge.report.blocks import Block, Line, Problem, Prose, Span, line, plain
-from linkgauge.report.files import json_document
+from linkgauge.report.files import judged_document
 from linkgauge.report.results import SIMULATED
 from linkgauge.report.words.groups import SEVERITIES, FindingGroup, groups_of, headline, subjects_of
 from linkgauge.report.words.remedies import Command, RemedyText, Step, steps
@@ -23,11 +24,12 @@ MOST_STEPS = 40
 
 class Diagnosis(msgspec.Struct, frozen=True):
     """The findings of the doctor. `simulated` is the name of a simulated machine. `conclusion` is
-    the verdict on the machine, or on the judged run."""
+    the verdict on the machine, or on the judged run, as `outcome` is for programs."""
 
     findings: Sequence[Finding]
     simulated: str | None = None
     conclusion: Sequence[Block] = ()
+    outcome: Outcome = Outcome(0)
 
 
 def diagnosis_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
@@ -41,7 +43,8 @@ def diagnosis_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
 
 
 def diagnosis_document(diagnosis: Diagnosis) -> str:
-    return json_document({"schema": "linkgauge.findings/1", "findings": diagnosis.findings})
+    schema, outcome = {"schema": "linkgauge.findings/1"}, diagnosis.outcome
+    return judged_document(schema, outcome.word, outcome.code, diagnosis.findings)
 
 
 def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:

@@ -32,6 +32,7 @@ _SHOULD = {
     "degraded": ", as links below their best allow",
     "part": "; what some of it should be is not known",
     "low": ", less than this hardware should",
+    "perhaps low": ", perhaps less than this hardware should",
 }
 """The sentences on what should be, by the word for all of the cells."""
 

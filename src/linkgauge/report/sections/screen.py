@@ -38,7 +38,7 @@ from linkgauge.report.results import (
     without_empty,
 )
 from linkgauge.report.results import verdict as verdict_of
-from linkgauge.report.shading import legend, sign_of
+from linkgauge.report.shading import legend, peers_sign, sign_of
 from linkgauge.report.words.comparison import compared, may_be_cached
 from linkgauge.report.words.expectations import is_judged, word_of
 from linkgauge.report.words.remarks import complaint_lines, round_lines
@@ -209,14 +209,16 @@ def _unit(family: Family) -> str:
 
 def _verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
     """Makes a table entry of the worst verdict of these cells. If only some cells are judged and
-    none is bad, the entry says how many are."""
+    none is bad, the entry says how many are, with the signs of cells far from their peers."""
     word = word_of(results, cells)
     if word is None:
         return Entry("")
     if word.kind != "part":
         return verdict_of(results, cells)
     passed = [cell for cell in cells if cell.status == "pass"]
-    return Entry(f"{sum(map(is_judged, passed))}/{len(passed)} ok", tone="good")
+    signs = "".join(sorted({sign for cell in cells if (sign := peers_sign(cell))}))
+    said = f"{sum(map(is_judged, passed))}/{len(passed)} ok {signs}".rstrip()
+    return Entry(said, tone="warn" if signs else "good")
 
 
 def _where(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> str:

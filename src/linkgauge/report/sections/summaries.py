@@ -99,6 +99,6 @@ def _outliers(known: Known) -> list[CellResult]:
     far = [
         (off, cell)
         for value, cell in known
-        if (off := max(low - value, value - high)) > room and cell.verdict == "unknown"
+        if (off := max(low - value, value - high)) > room and cell.verdict == "not judged"
     ]
     return [cell for _, cell in sorted(far, key=lambda each: -each[0])]

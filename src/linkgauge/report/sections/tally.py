@@ -17,7 +17,6 @@ _WHY_NOT: dict[NotJudged, str] = {
     "start": "too small",
     "shared": "links in use by others",
     "assumed": "rests on assumed facts",
-    "unsure": "perhaps low",
 }
 _NO_REFERENCE = "no reference"
 
@@ -61,16 +60,17 @@ def _judged(run: Run) -> Iterator[Tile]:
     degraded = verdicts["degraded"], "degraded by links below their best", TONES["degraded"]
     yield from _counted([degraded, (as_peers, "as fast as their peers", "good")])
     yield Tile(f"{low:,}", "low", "warn" if low else "dim")
-    why = f"not judged ({_why_not(passed)})" if verdicts["unknown"] else ""
-    yield from _counted(
-        [(verdicts["high"], "high", "simulated"), (verdicts["unknown"], why, "dim")]
-    )
+    why = f"not judged ({_why_not(passed)})" if verdicts["not judged"] else ""
+    yield from _counted([
+        (verdicts["perhaps low"], "perhaps low", "warn"), (verdicts["high"], "high", "simulated"),
+        (verdicts["not judged"], why, "dim"),
+    ])  # fmt: skip
 
 
 def _why_not(passed: Sequence[CellResult]) -> str:
     """Returns the reasons why cells are not judged, such as `no reference`, or `3 too small, 2 no
     reference`."""
-    cells = [cell for cell in passed if cell.verdict == "unknown"]
+    cells = [cell for cell in passed if cell.verdict == "not judged"]
     counts = Counter(_WHY_NOT.get(cell.not_judged or "path", _NO_REFERENCE) for cell in cells)
     if len(counts) == 1:
         return next(iter(counts))

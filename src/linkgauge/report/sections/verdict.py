@@ -242,7 +242,7 @@ def can_go_on(run: Run, folder: Path) -> bool:
 def _well(run: Run, outcome: Outcome, ending: Ending | None) -> Problem:
     word = nothing_wrong(run)
     if outcome.unjudged and word.kind != "skip":
-        word, ending = Word(outcome.unjudged, "unknown"), None
+        word, ending = Word(outcome.unjudged, "not judged"), None
     tone: Tone = "good" if word.kind == "ok" else "dim"
     if ending is not None:
         found = ending.verdict

@@ -102,7 +102,9 @@ def _expected(cell: CellResult, unit: str) -> Iterator[str]:
 # The verdict on several cells in a word or two: never better than the worst of them, and a cell
 # that is not judged is not ok.
 
-_WORST_FIRST: tuple[Status | Verdict, ...] = ("error", "timeout", "fail", "low", "high", "degraded")
+_WORST_FIRST: tuple[Status | Verdict, ...] = (
+    "error", "timeout", "fail", "low", "degraded", "perhaps low", "high",
+)  # fmt: skip
 
 
 class Word(NamedTuple):
@@ -113,26 +115,28 @@ class Word(NamedTuple):
 
 
 def is_judged(cell: CellResult) -> bool:
-    return cell.status == "pass" and cell.verdict != "unknown"
+    return cell.status == "pass" and cell.verdict != "not judged"
 
 
 def is_unjudged(cell: CellResult) -> bool:
-    return cell.status == "pass" and cell.verdict == "unknown"
+    return cell.status == "pass" and cell.verdict == "not judged"
 
 
 class JudgedShare(NamedTuple):
-    """A count of figures: `measured`, `judged`, and `as_peers` for those that are judged only by
-    comparison with similar cells of the run."""
+    """A count of figures: `measured`, `judged`, and those that are judged only by comparison with
+    similar cells of the run: pairs of CPUs, and `others`."""
 
     measured: int
     judged: int
-    as_peers: int
+    cpus: int
+    others: int
 
 
 def judged_of(run: Run) -> JudgedShare:
     passed = [cell for result in run.results for cell in result.cells if cell.status == "pass"]
-    as_peers = sum(cell.is_as_peers for cell in passed)
-    return JudgedShare(len(passed), sum(map(is_judged, passed)), as_peers)
+    as_peers = [cell for cell in passed if cell.is_as_peers]
+    cpus = sum(all(end.space == "cpu" for end in cell.transfers[0].memories) for cell in as_peers)
+    return JudgedShare(len(passed), sum(map(is_judged, passed)), cpus, len(as_peers) - cpus)
 
 
 def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | None:
@@ -171,15 +175,19 @@ def nothing_wrong(run: Run) -> Word:
         return Word("nothing was measured", "skip")
     if not known.judged:
         why = "every figure rests on assumed facts" if is_assumed(run) else _NO_REFERENCE
-        return Word(why, "unknown")
+        return Word(why, "not judged")
     found = "nothing wrong was found"
     if run.finished is None:
         found += " before it was interrupted"
-    parts = []
-    if left := known.measured - known.judged:
-        parts.append(f"{left:,} of {known.measured:,} figures could not be judged")
-    if known.as_peers:
-        figures = "" if parts else " figures"
-        parts.append(f"{known.as_peers:,}{figures} are compared only with each other")
-    found = "; ".join((found, ", ".join(parts))) if parts else found
+    pairs = [f"{known.cpus:,} pairs of CPUs"] if known.cpus else []
+    pairs += [f"{known.others:,}{' others' if pairs else ''}"] if known.others else []
+    left = known.measured - known.judged
+    calculated = known.judged - known.cpus - known.others
+    parts = [
+        *([f"{calculated:,} as calculated"] if calculated else []),
+        *([f"{' and '.join(pairs)} compared only with each other"] if pairs else []),
+        *([f"{left:,} not judged"] if left else []),
+    ]
+    if left or pairs:
+        found += f"; of {known.measured:,} figures {', '.join(parts)}"
     return Word(found, "ok")

@@ -63,7 +63,7 @@ def _parts(counters: Counters, unit: str) -> Iterator[str]:
         yield f"{counters.instructions / counters.cycles:.2f} instructions a cycle"
 
 
-_TELLING: tuple[Verdict, ...] = ("low", "high")
+_TELLING: tuple[Verdict, ...] = ("low", "perhaps low", "high")
 """The verdicts that make a reader ask what was expected, and why."""
 MOST_MODES = 2
 """The most cells with two modes that are shown; the others are counted."""

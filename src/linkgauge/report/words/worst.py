@@ -9,7 +9,7 @@ import msgspec
 from linkgauge.judge.doctor import failed
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
-from linkgauge.model.documents.result import Run, Status
+from linkgauge.model.documents.result import Run, Status, Verdict
 from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import TONES, Line, Span, line, text_of
 from linkgauge.report.forms import cells_of
@@ -44,7 +44,7 @@ class Ending(msgspec.Struct, frozen=True):
 def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> WorstOfRun | None:
     """Returns the worst fact about a run, or None if nothing is wrong. The order is: a lost rank,
     the first failure among the findings, the first cell that failed or is low, a low `ending`, the
-    first finding."""
+    first finding, the first cell that is perhaps low."""
     if run.lost is not None:
         return WorstOfRun(line(Span("lost", "bad"), f": {run.lost}; the run ended there"))
     if run.soak is not None and run.soak.stopped == "temperature":
@@ -54,11 +54,12 @@ def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> WorstO
         return None if broken is None else WorstOfRun(broken)
     groups = groups_of(outcome.findings)
     low = _worst_cell(run, known=bool(groups)) if outcome.code or outcome.low else None
-    if low is None and ending is not None and ending.is_low:
+    if ending is not None and ending.is_low and not outcome.broken:
         low = ending.verdict
     if not failed(outcome.findings) and low is not None:
         return WorstOfRun(low, groups[0], headline(groups[0].alike)) if groups else WorstOfRun(low)
-    return worst_finding(groups)
+    perhaps = None if groups else _worst_low(run, "perhaps low")
+    return worst_finding(groups) if perhaps is None else WorstOfRun(perhaps)
 
 
 def short_verdict(run: Run, outcome: Outcome) -> str:
@@ -92,12 +93,17 @@ def _worst_cell(run: Run, *, known: bool) -> Line | None:
         result, cell = broken[0]
         what = f" {name(result, cell)}: {cell.reason or ''}{more_of(broken)}"
         return line(Span(cell.status, TONES[cell.status]), what)
-    low = lowest_cells(run)
+    return _worst_low(run, "low", "" if known else "; no check explains it")
+
+
+def _worst_low(run: Run, verdict: Verdict, why: str = "") -> Line | None:
+    """Returns a line on the lowest cell with this verdict, and how many more there are."""
+    low = lowest_cells(run, verdict)
     if not low:
         return None
     share, _, where = low[0]
-    why = "" if known else "; no check explains it"
-    return line(Span("low", "warn"), f" {where} {share:.0%} of what is expected{more_of(low)}{why}")
+    said = f" {where} {share:.0%} of what is expected{more_of(low)}{why}"
+    return line(Span(verdict, "warn"), said)
 
 
 def more_of(found: Sequence[object]) -> str:
@@ -105,14 +111,14 @@ def more_of(found: Sequence[object]) -> str:
     return f", and {len(found) - 1} more" if len(found) > 1 else ""
 
 
-def lowest_cells(run: Run) -> list[tuple[float, str, str]]:
-    """Returns the low cells, the lowest first: the share of the expected figure, the figure, and
-    the cell's name."""
+def lowest_cells(run: Run, verdict: Verdict = "low") -> list[tuple[float, str, str]]:
+    """Returns the cells with this verdict, the lowest first: the share of the expected figure, the
+    figure, and the cell's name."""
     name = naming(run)
     found = [
         (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",
          f"{name(result, cell)}{low.whose}")
         for result, cell in cells_of(run.results)
-        if cell.verdict == "low" and (low := lowest_share(cell)) is not None
+        if cell.verdict == verdict and (low := lowest_share(cell)) is not None
     ]  # fmt: skip
     return sorted(found, key=lambda one: one[0])

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
     from .health import HealthResult
 
-CONDITION = Document(
-    "a condition", texts={"json": "linkgauge.rooms.check.health:condition_document"}
-)
+CONDITION = Document("a check", texts={"json": "linkgauge.rooms.check.health:condition_document"})
 LEAST, MOST, UNDER = 5.0, 86400.0, 60.0
 GOOD = "good"
 """The label that a message suggests for a baseline."""
@@ -175,9 +173,10 @@ def ending(deadline: float, form: Format) -> Iterator[None]:
         line = "not ok: the check itself hung"
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         document = (
-            '{"type": "LinksHealthy", "status": "False", "reason": "Hung", '
+            '{"schema": "linkgauge.check/1", "verdict": "fail", "exit_code": 1, "findings": [], '
+            '"condition": {"type": "LinksHealthy", "status": "False", "reason": "Hung", '
             f'"message": "the check itself hung", "lastHeartbeatTime": "{at}", '
-            f'"lastTransitionTime": "{at}"}}'
+            f'"lastTransitionTime": "{at}"}}}}'
         )
         os.write(1, f"{document if form.is_document else line}\n".encode())
         os._exit(1)

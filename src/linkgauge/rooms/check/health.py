@@ -19,15 +19,16 @@ from linkgauge.judge.limits import Limit
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import CellId, spoken
-from linkgauge.model.documents.result import Run, Status
+from linkgauge.model.documents.result import Run, RunVerdict, Status
 from linkgauge.model.printable import BriefRepr, printable
 from linkgauge.model.stats.changes import Aim
 from linkgauge.model.units import count_of
 from linkgauge.report.blocks import Line, Span, line, said, text_of
-from linkgauge.report.files import json_document
+from linkgauge.report.files import judged_document
 from linkgauge.report.forms import cells_of
 from linkgauge.report.words.expectations import is_assumed
 from linkgauge.report.words.figures import difference
+from linkgauge.report.words.groups import groups_of, headline
 from linkgauge.report.words.sentences import first_of
 from linkgauge.report.words.worst import more_of, worst_of
 
@@ -57,6 +58,13 @@ class Health(BriefRepr, msgspec.Struct, frozen=True):
     @property
     def is_healthy(self) -> bool:
         return self.reason == "LinksHealthy"
+
+    @property
+    def verdict(self) -> RunVerdict:
+        """The verdict on the node in the words for runs: that of the run where it decides."""
+        if self.reason in ("Regression", "DeviceMissing", "UnlikeBaseline", "Hung"):
+            return "fail"
+        return "not judged" if self.outcome is None else self.outcome.word
 
     @property
     def message(self) -> str:
@@ -154,6 +162,7 @@ def worst(lost: Sequence[GateCell]) -> GateCell:
 # The verdict of a health check: one line, and a node condition as Kubernetes has them.
 
 
+SCHEMA = "linkgauge.check/1"
 TYPE = "LinksHealthy"
 MOST_MESSAGE = 1024
 """The most characters of a message; a longer message is cut."""
@@ -179,7 +188,10 @@ class HealthResult(msgspec.Struct, frozen=True):
 
 
 def condition_document(checked: HealthResult) -> str:
-    return json_document(condition_of(checked))
+    """Returns the document of a check: the verdict, and the node condition as a whole."""
+    health, document = checked.health, {"schema": SCHEMA, "condition": condition_of(checked)}
+    findings = health.outcome.findings if health.outcome is not None else ()
+    return judged_document(document, health.verdict, int(not health.is_healthy), findings)
 
 
 def condition_of(checked: HealthResult) -> NodeCondition:
@@ -206,9 +218,11 @@ def _cause(health: Health) -> str:
         case "LinksHealthy":
             unseen = health.outcome.unseen
             more = f"; no figure would show it if {unseen} were slow" if unseen else ""
-            warned = worst_of(run, health.outcome)
-            seen = f"; {text_of(warned.what)}" if warned is not None else ""
-            return _measured(run, bounded.seconds) + seen + more
+            groups = groups_of(health.outcome.findings)
+            warned = [text_of(headline(group.alike)) for group in groups]
+            if not warned and (wrong := worst_of(run, health.outcome)) is not None:
+                warned = [text_of(wrong.what)]
+            return "; ".join([_measured(run, bounded.seconds), *warned]) + more
         case "DeviceMissing":
             there, wanted = health.devices or (0, 0)
             return f"{there} of {wanted} accelerators are there: {_unavailable(run)}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from linkgauge.history.records import microseconds
 from linkgauge.machine.extras import needed
 from linkgauge.model.documents.history import PastRun
-from linkgauge.model.documents.result import Status, Verdict
+from linkgauge.model.documents.result import RunVerdict, Status, Verdict
 from linkgauge.model.hardware.inventory import FabricLink, InventoryReading, LiveDevice, PciFunction
 from linkgauge.model.printable import printable
 
@@ -250,7 +250,9 @@ FIGURES = {
 }
 """The end of a metric's name and the meaning of its values, by the unit of a result."""
 STATUSES: tuple[Status, ...] = get_args(Status)
-VERDICTS: dict[Verdict, float] = {"degraded": -2.0, "low": -1.0, "ok": 0.0, "high": 1.0}
+VERDICTS: dict[Verdict, float] = {
+    "degraded": -2.0, "low": -1.0, "perhaps low": -0.5, "ok": 0.0, "high": 1.0,
+}  # fmt: skip
 RUN = ("host", "simulated", "label")
 CELL = (*RUN, "benchmark", "backend", "size", "row", "column", "repeat")
 _KINDS = {
@@ -304,6 +306,10 @@ def _add_runs(families: Families, results: Results) -> None:
         (*RUN, "run", "profile", "accelerators"),
     )  # fmt: skip
     families.gauge("last_run_status", "1 for the status of the last run.", (*RUN, "status"))
+    families.gauge(
+        "last_run_verdict", "1 for the verdict on the last run; absent where it is not known.",
+        (*RUN, "verdict"),
+    )  # fmt: skip
     for name, what in (
         ("last_run_started_timestamp_seconds", "When the last run began."),
         ("last_run_finished_timestamp_seconds", "When it ended; absent if it was interrupted."),
@@ -317,6 +323,8 @@ def _add_runs(families: Families, results: Results) -> None:
         own = _labels(run)
         families.add("last_run_info", 1.0, *own, run.id, run.profile, run.accelerators)
         families.add_state("last_run_status", run.status, STATUSES, *own)
+        if run.verdict is not None:
+            families.add_state("last_run_verdict", run.verdict, get_args(RunVerdict), *own)
         families.add("last_run_started_timestamp_seconds", _seconds(run.started), *own)
         families.add("last_run_finished_timestamp_seconds", _seconds(run.finished), *own)
         families.add("last_run_finished", float(run.finished is not None), *own)
@@ -330,7 +338,8 @@ def _declare_cells(families: Families) -> None:
     families.gauge("cell_status", f"Status of a cell: {numbered}.", CELL)
     families.gauge(
         "cell_verdict", "-2 what links below their best allow, -1 lower than the hardware allows, "
-        "0 as it should be, 1 higher than is possible; absent where that is not known.", CELL,
+        "-0.5 perhaps lower, 0 as it should be, 1 higher than is possible; absent where that is "
+        "not known.", CELL,
     )  # fmt: skip
     families.gauge(
         "cell_share_ratio", "The figure as a share of what the hardware should reach when nothing "

@@ -15,6 +15,7 @@ from linkgauge.history.reading import Filter, figures_of, latest_runs
 from linkgauge.history.records import machine_row, microseconds, run_row
 from linkgauge.history.store import Store, opened
 from linkgauge.history.tables import runs
+from linkgauge.judge.outcome import outcome_of
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.documents.history import Figure, PastRun, figures_by_result
 from linkgauge.model.documents.result import Run
@@ -219,7 +220,7 @@ def _figures_of(run: Run) -> Iterator[Figure]:
 
 
 def _of_file(run: Run) -> PastRun:
-    of = {**run_row(run, None), **machine_row(run.machine)}
+    of = {**run_row(run, None, outcome_of(run).word), **machine_row(run.machine)}
     own = {name: of[name] for name in PastRun.__struct_fields__ if name in of}
     own |= {"started": run.started, "finished": run.finished}
     return PastRun(**own, number=0, id=run.id, setup="", state=0, machine=0)

@@ -18,15 +18,15 @@ from linkgauge.report.files import write_run
 
 
 def all_limited(run: Run, bounds: tuple[Limit, ...]) -> Run:
-    """Judges the run by the limits: a cell beyond a limit fails. Raises InputError for a limit that
-    fits no cell."""
+    """Judges the run, by the limits, too: a cell beyond a limit fails. Raises InputError for a
+    limit that fits no cell."""
     refuse_unmatched(run.results, run.machine, bounds)
     return limited(run, bounds)
 
 
 def limited(run: Run, bounds: tuple[Limit, ...]) -> Run:
-    """Judges the run by the limits: a cell beyond a limit fails."""
-    return apply(judge(run), bounds) if bounds else run
+    """Judges the run, by the limits, too: a cell beyond a limit fails."""
+    return apply(judge(run), bounds)
 
 
 def measured_again(

@@ -135,6 +135,7 @@ def held(
     from linkgauge.judge.compare.gate import hold, suspects
     from linkgauge.judge.compare.likeness import figures_of
     from linkgauge.judge.limits import read_limits
+    from linkgauge.judge.outcome import outcome_of
 
     from .again import all_limited, limited, measured_again
 
@@ -144,7 +145,9 @@ def held(
     aim, patterns = aim_of(asked.significance, asked.min_loss, asked.detect), asked.benchmark
     bounds = read_limits(asked.limits) if asked.limits else ()
     before, kept = read()
-    after: Runs = [figures_of(all_limited(run, bounds)) for _, run in kept]
+    judged = [all_limited(run, bounds) for _, run in kept]
+    findings = tuple(one for run in judged for one in outcome_of(run).findings)
+    after: Runs = [figures_of(run) for run in judged]
     refuse_unknown(patterns, before, after)
     if not asked.force:
         refuse_unlike(before, after)
@@ -153,6 +156,7 @@ def held(
     judge = partial(
         hold, before,
         history=history, aim=aim, force=asked.force, allow_blind=asked.allow_blind,
+        findings=findings,
     )  # fmt: skip
     found = judge(after)
     doubts = suspects(found) if times else ()

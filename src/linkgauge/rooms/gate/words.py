@@ -18,7 +18,7 @@ from linkgauge.model.recorded import RECORDED
 from linkgauge.model.stats.changes import log_of_loss
 from linkgauge.model.units import UNITS, Better, percent, unit_of
 from linkgauge.report.csv_text import csv_text
-from linkgauge.report.files import json_document
+from linkgauge.report.files import json_document, judged_document
 from linkgauge.report.results import ends_of_sizes
 from linkgauge.report.run_texts import case_of, document_of, fail, suite_of
 from linkgauge.report.words.figures import difference, digits, loss_below, may_have_lost
@@ -178,7 +178,7 @@ def _fields(one: CellChange | None) -> Sequence[object]:
 
 def gate_json(gate: GateDocument) -> str:
     """Returns a gate's verdict as JSON, in base units."""
-    return json_document(gate)
+    return judged_document(gate, gate.verdict, gate.code, gate.findings)
 
 
 def gate_csv(gate: GateDocument) -> str:

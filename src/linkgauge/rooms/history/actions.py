@@ -138,6 +138,7 @@ def bring_in(folders: Sequence[Path], asked: str | None) -> int:
     run could not be read."""
     from linkgauge.engine.kept.runs import PACKED, read_run
     from linkgauge.history.writing import add
+    from linkgauge.judge.outcome import outcome_of
     from linkgauge.report.console import make_console
     from linkgauge.report.progress import progress_bar
 
@@ -152,7 +153,8 @@ def bring_in(folders: Sequence[Path], asked: str | None) -> int:
         for path in paths:
             place = path if path.is_dir() or path.name.endswith(PACKED) else path.parent
             try:
-                counts[add(store, read_run(path), place)] += 1
+                run = read_run(path)
+                counts[add(store, run, place, outcome_of(run).word)] += 1
             except InputError as error:
                 left_out += 1
                 errors.print(f"left out: {error}")

@@ -3,7 +3,7 @@ slow."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -12,11 +12,8 @@ from rich.console import Console
 from linkgauge.cli.requests import concluded, keeper_of
 from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
-from linkgauge.engine.visits import CellAt
-from linkgauge.judge.outcome import Outcome, doubtful
-from linkgauge.judge.verdict import unjudged
-from linkgauge.model.documents.result import Result, Run
-from linkgauge.model.units import COLLECTIVE
+from linkgauge.judge.outcome import Outcome
+from linkgauge.model.documents.result import Run
 from linkgauge.report.files import write_document
 from linkgauge.report.keeping import Display, Keeper, Kept
 from linkgauge.report.live import LiveReport, summary_blocks
@@ -31,14 +28,7 @@ SCALE_FILE = "scale.json"
 
 
 class ScalingKeeper(Keeper):
-    """Judges a run by its scaling instead of single sizes, and keeps the scaling, too."""
-
-    def doubts(self, run: Run) -> Collection[CellAt]:
-        return doubtful(run, self._judged_by_count) if self.display.verdict else ()
-
-    def _judged_by_count(self, run: Run) -> Run:
-        run = self.judge(run)
-        return replace(run, results=_by_count(run.results))
+    """Judges a run by its scaling, too, and keeps the scaling."""
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
         if run.finished is None:
@@ -46,9 +36,9 @@ class ScalingKeeper(Keeper):
         return pairs_in_doubt(scaling_of(self.judge(run)), run)
 
     def outcome(self, run: Run) -> Outcome:
-        outcome = super().outcome(replace(run, results=_by_count(run.results)))
+        outcome = super().outcome(run)
         is_low = ending_of(scaling_of(run)).is_low and outcome.verdict
-        return replace(outcome, code=outcome.code or int(is_low))
+        return replace(outcome, code=outcome.code or int(is_low), low=outcome.low or is_low)
 
     def write(self, folder: Path, run: Run) -> None:
         super().write(folder, run)
@@ -59,21 +49,11 @@ class LiveScaling(LiveReport):
     """A report that ends with the scaling instead of single results."""
 
     def _show(self, kept: Kept, console: Console) -> None:
-        scaling = scaling_of(kept.run)
-        self._display.format.write(SCALING, scaling)
+        scaling, one = scaling_of(kept.run), kept.outcome
+        judged = {"verdict": one.word, "exit_code": one.code, "findings": one.findings}
+        self._display.format.write(SCALING, replace(scaling, **judged))
         closing = Closing(ending_of(scaling), kept.folder, kept.since)
-        by_count = replace(kept.run, results=_by_count(kept.run.results))
-        print_blocks(console, summary_blocks(by_count, kept.outcome, self._display, closing))
-
-
-def _by_count(results: Sequence[Result]) -> tuple[Result, ...]:
-    """Returns the results without verdicts on single sizes of a collective, because each number of
-    devices gets one verdict."""
-
-    def without(result: Result) -> Result:
-        return unjudged(result) if result.unit == COLLECTIVE.symbol else result
-
-    return tuple(map(without, results))
+        print_blocks(console, summary_blocks(kept.run, one, self._display, closing))
 
 
 def carry_out(request: RunRequest, display: Display) -> int:

@@ -47,12 +47,8 @@ def scaling_of(run: Run) -> Scaling:
         _count(each, work, rates, _member(run, _devices(each)), is_assumed=is_assumed)
         for each in measured
     ]
+    counts = tuple(sorted((one for one in found if one), key=lambda count: count.gpus))
     pairs = _pairs(run.results)
-    by_links = any(one.slow for one in pairs)
-    counts = tuple(
-        replace(one, verdict="low") if by_links and one.verdict == "perhaps low" else one
-        for one in sorted(filter(None, found), key=lambda count: count.gpus)
-    )
     devices = max((_devices(result) for result in measured), key=len, default=())
     return by_name(
         Scaling,
@@ -117,11 +113,12 @@ def _count(
     result: Result, work: Collective, rates: ExchangeRates, member: Member, *, is_assumed: bool
 ) -> Count | None:
     devices = _devices(result)
-    points = sorted(_points(result, len(devices)), key=lambda point: point.size)
-    if not points:
+    found = sorted(_points(result, len(devices)), key=lambda each: each[0].size)
+    if not found:
         return None
+    points = [point for point, _ in found]
     expected = rates.bound(devices)
-    best = max(points, key=lambda point: point.busbw or 0.0)
+    best, cell = max(found, key=lambda each: each[0].busbw or 0.0)
     count = Count(
         gpus=len(devices),
         points=tuple(points),
@@ -131,32 +128,35 @@ def _count(
         at=None if best.busbw is None else best.size,
         line=_line(result, label_of(work, len(devices), member)),
     )
-    figure = expected.figure
-    efficiency = count.plateau / figure if count.plateau and figure else None
-    bounds = rates.bounds(devices) or (LOOSE * (expected.least or 0.0) / (figure or 1.0), LOOSE)
-    word = "unknown" if is_assumed and not expected.least else _verdict(count, *bounds[:2])
-    return replace(count, efficiency=efficiency, verdict=word)
+    share = cell.share(cell.at_best, cell.headline)
+    if share is None and count.plateau and expected.figure:
+        share = count.plateau / expected.figure
+    word = cell.verdict
+    if cell.not_judged == "start" and (expected.least or not is_assumed):
+        word = _once_started_verdict(count, *(rates.bounds(devices) or (LOOSE, LOOSE))[:2])
+    return replace(count, efficiency=share, verdict=word)
 
 
-def _verdict(count: Count, low: float, perhaps: float) -> Verdict:
-    """Returns the verdict on a number of devices, whose rate is `low` or `perhaps` low below these
-    shares of the expected rate. If only an upper limit is known, the verdict is ok or unknown."""
+def _once_started_verdict(count: Count, low: float, perhaps: float) -> Verdict:
+    """Returns the verdict on a number of devices of which only sizes were measured that are too
+    small to be judged alone. The time of the smallest one shows how long starting takes. The rate
+    without it is `low` or `perhaps` low below these shares of the expected rate."""
     rate, expected = _once_started(count), count.expected
     if not rate or expected.figure is None:
-        return "unknown"
+        return "not judged"
     if not expected.least:
-        return "ok" if rate >= LOW * expected.figure else "unknown"
+        return "ok" if rate >= LOW * expected.figure else "not judged"
     share = rate / expected.figure
     return "low" if share < low else "perhaps low" if share < perhaps else "ok"
 
 
-def _points(result: Result, ranks: int) -> Iterator[At]:
+def _points(result: Result, ranks: int) -> Iterator[tuple[At, CellResult]]:
     for cell in result.cells:
         # Of so few bytes that no rank has a share, nothing is left but the start.
         own = bandwidths(cell)
         if own is not None and cell.headline and cell.status == "pass":
             bus = own.bus if ranks > 1 else None
-            yield At(_size(cell), cell.headline, own.algorithm, bus)
+            yield At(_size(cell), cell.headline, own.algorithm, bus), cell
 
 
 def _size(cell: CellResult) -> int:

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from typing import get_args
 
 from linkgauge.benchmarks.collectives import row_of
+from linkgauge.model.documents.result import Verdict
 from linkgauge.model.documents.scaling import Count, Scaling
 from linkgauge.model.units import BANDWIDTH, format_size
 from linkgauge.report import chart_specs
 from linkgauge.report.blocks import (
+    TONES,
     Block,
     ChartFigure,
     Column,
@@ -19,7 +22,6 @@ from linkgauge.report.blocks import (
     Prose,
     Span,
     Table,
-    Tone,
     line,
     plain,
 )
@@ -39,7 +41,6 @@ MOST_PAIRS = 16
 """The most pairs that a terminal shows completely. If more pairs were measured alone, it shows only
 the slow pairs."""
 COLUMNS = ("gpus", "size", "seconds", "algbw", "busbw", "expected", "unit", "simulated")
-_VERDICTS: dict[str, Tone] = {"ok": "good", "low": "bad"}
 
 
 def blocks(scaling: Scaling) -> Iterator[Block]:
@@ -83,7 +84,6 @@ def _row(count: Count) -> tuple[Entry, ...]:
     bound, share = count.expected, count.efficiency
     at_most = "" if bound.achievable or not bound.theoretical else "<"
     expected = figure(bound.figure, BANDWIDTH.symbol)
-    verdict = "not judged" if count.verdict == "unknown" else count.verdict
     bar = "" if share is None else f"{share:>4.0%} {'█' * round(min(share, 1.5) * BAR)}"
     floor = (count.floor or 0) * 1e6
     return (
@@ -92,7 +92,7 @@ def _row(count: Count) -> tuple[Entry, ...]:
         figure(count.plateau, BANDWIDTH.symbol),
         expected._replace(text=at_most + expected.text),
         Entry(f"{floor:.2f}", floor),
-        Entry(verdict if count.gpus > 1 else "", tone=_VERDICTS.get(count.verdict, "dim")),
+        Entry(count.verdict if count.gpus > 1 else "", tone=TONES[count.verdict]),
         Entry(bar, share, "name"),
     )
 
@@ -164,9 +164,8 @@ def ending_of(scaling: Scaling) -> Ending:
     verdicts = Counter(count.verdict for count in several)
     members = f"{scaling.member}s"
     numbers = f"{len(several)} numbers of {members}"
-    tally = f"{numbers}, {verdicts['ok']} ok, {verdicts['low']} low"
-    if verdicts["unknown"]:
-        tally += f", {verdicts['unknown']} not judged (no reference)"
+    shown = [word for word in get_args(Verdict) if verdicts[word] or word in ("ok", "low")]
+    tally = ", ".join([numbers, *(f"{verdicts[word]} {word}" for word in shown)])
     low = [count for count in several if count.verdict == "low"]
     if low:
         counts = ", ".join(str(count.gpus) for count in low)

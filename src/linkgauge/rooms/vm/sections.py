@@ -12,10 +12,11 @@ import msgspec
 from defusedxml.ElementTree import fromstring
 from rich.console import RenderableType
 
+from linkgauge.judge.outcome import outcome_of_setup
 from linkgauge.machine.tree import ranges
 from linkgauge.model.grouped import grouped
 from linkgauge.report.blocks import Block, Code, Line, Problem, Prose, Span, cut, line, plain
-from linkgauge.report.files import json_document
+from linkgauge.report.files import judged_document
 from linkgauge.report.results import SIMULATED
 from linkgauge.report.sections import findings
 from linkgauge.report.words.remedies import steps
@@ -132,7 +133,8 @@ def _placement(report: DomainReport, domain: Domain, judged: DomainFindings) -> 
 
 
 def domain_document(report: DomainReport) -> str:
-    return json_document(
+    outcome = outcome_of_setup(report.judged.findings)
+    return judged_document(
         {
             "schema": "linkgauge.vm/1",
             "simulated": report.simulated is not None,
@@ -141,12 +143,14 @@ def domain_document(report: DomainReport) -> str:
             "domain": report.domain and {"name": report.domain.name, "uuid": report.domain.uuid},
             "running": report.running,
             "defined": report.defined,
-            "findings": report.judged.findings,
             "counts": Counter(finding.severity for finding in report.judged.findings),
             "xml": report.elements,
             "settings": report.settings,
             "message": report.message,
-        }
+        },
+        outcome.word,
+        outcome.code,
+        outcome.findings,
     )
 
 

@@ -161,6 +161,7 @@ class Degradation:
             usual=statistics.median(state.usual) if len(state.usual) >= LEAST else None,
             earlier=len(state.usual),
             expected=None if expected is None else expected.figure,
+            share=seen.found.reached,
             **more,
         )  # fmt: skip
 

@@ -6,11 +6,13 @@ null."""
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from linkgauge.model.documents.history import SeriesId
+from linkgauge.model.documents.result import RunVerdict, Verdict
+from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
 from linkgauge.model.units import count_of, format_duration, format_size, percent, unit_of
 from linkgauge.report.blocks import Line, Span, line
@@ -83,6 +85,9 @@ class Noticed(_WatchEvent, frozen=True, kw_only=True):
     usual: The cell's usual figure; null if unknown.
     earlier: The number of earlier probes and runs with the usual figure.
     expected: The figure that the hardware should reach; null if unknown.
+    share: How much the figure is of what the hardware should reach when nothing is degraded; null
+        if the cell is not judged.
+    verdict: Whether the figure is as the hardware should reach.
     reason: The reason why the cell did not pass; null if it passed."""
 
     cell: SeriesId
@@ -94,6 +99,8 @@ class Noticed(_WatchEvent, frozen=True, kw_only=True):
     usual: float | None = None
     earlier: int = 0
     expected: float | None = None
+    share: float | None = None
+    verdict: Verdict = "not judged"
     reason: str | None = None
 
 
@@ -138,6 +145,10 @@ class ProbeFailed(_WatchEvent, frozen=True, kw_only=True, tag="problem"):
 class WatchEnded(_WatchEvent, frozen=True, kw_only=True, tag="ended"):
     """The watch has ended.
 
+    verdict: The verdict on all probes, in the words for runs: `fail` if the doctor found a failure,
+        `low` if cells are degraded.
+    exit_code: The exit code of the watch.
+    findings: The doctor's findings about what the probes measured, each once.
     probes: The number of probes.
     cells: The number of cells measured in all probes.
     busy: The seconds in which the probes kept devices busy.
@@ -145,6 +156,9 @@ class WatchEnded(_WatchEvent, frozen=True, kw_only=True, tag="ended"):
     duty: The share of `elapsed` in which devices were busy, from 0 to 1.
     degraded: The cells that are still degraded."""
 
+    verdict: RunVerdict = "not judged"
+    exit_code: int = 0
+    findings: tuple[Any, ...] = ()
     probes: int
     cells: int
     busy: float
@@ -163,7 +177,7 @@ Event = Begun | Probed | Degraded | Recovered | LeftAlone | MeasuredAgain | Prob
 
 def event_json(event: Event) -> str:
     """Returns the event as a line of JSON."""
-    return escaped(msgspec.json.encode(event)).decode()
+    return escaped(msgspec.json.encode(event, enc_hook=encode_hook)).decode()
 
 
 def event_line(event: Event) -> Line | None:
@@ -236,7 +250,9 @@ def _ended(event: WatchEnded) -> str:
     duty = f"devices busy for {busy} ({_duty(event.duty)})"
     names = first_of(list(map(str, event.degraded)), ", ")
     degraded = f"degraded: {names}" if names else "nothing is degraded"
-    return f"ended: {probes}, {count_of(event.cells)} measured, {duty}; {degraded}"
+    found = [f"{one.severity} {one.check} {one.subject}" for one in event.findings]
+    doctor = f"; doctor: {first_of(found, ', ')}" if found else ""
+    return f"ended: {probes}, {count_of(event.cells)} measured, {duty}; {degraded}{doctor}"
 
 
 def _duty(share: float) -> str:

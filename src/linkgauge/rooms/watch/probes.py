@@ -20,6 +20,9 @@ from linkgauge.engine.session import opened
 from linkgauge.engine.visits import CellAt
 from linkgauge.history.keeping import earlier, not_added
 from linkgauge.history.named import is_off
+from linkgauge.judge.doctor import failed
+from linkgauge.judge.findings import Finding
+from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import cell_id, sheet_id
 from linkgauge.model.documents.history import figures_by_result
@@ -81,7 +84,8 @@ class Watch:
         self._asked, self._plan, self._tell, self._clock = asked, plan, tell, clock
         self._rota = Rota(plan, asked.budget, asked.every)
         self._degradation = Degradation(asked.least)
-        self._has_learnt = False
+        self._has_learnt = self._is_judged = False
+        self._findings: dict[str, Finding] = {}
         self._alone: dict[str, str] = {}
         self._numbers = {cell_id(sheet, cell): cell.number for sheet, cell in able(plan)}
         self._number = self._cells = 0
@@ -101,7 +105,7 @@ class Watch:
                     break
         finally:
             self._end()
-        return self._code()
+        return self._outcome().code
 
     def _wait(self) -> bool:
         """Waits until the next probe is due. Returns False if the watch ends before that."""
@@ -231,25 +235,33 @@ class Watch:
         self._rota.measured(measured, again)
         if folder is not None:
             write_run(folder, run)
-        if run.results and (why := not_added(run, folder)) is not None:
+        outcome = outcome_of(run)
+        self._findings |= {one.name: one for one in outcome.findings}
+        self._is_judged |= outcome.judged
+        if run.results and (why := not_added(run, folder, outcome.word)) is not None:
             self._tell(ProbeFailed(time=now(), reason=f"this probe is not in the history: {why}"))
 
     def _end(self) -> None:
         elapsed, duty = self._duty()
+        outcome = self._outcome()
         self._tell(
             WatchEnded(
+                verdict=outcome.word, exit_code=outcome.code, findings=outcome.findings,
                 time=now(), probes=self._number, cells=self._cells, busy=self._busy,
                 elapsed=elapsed, duty=duty, degraded=self._degradation.degraded(),
             )
         )  # fmt: skip
 
-    def _code(self) -> int:
-        """Returns the exit code: 3 if a cell cannot be measured now, 1 if a cell is degraded, 4 if
-        nothing was measured, else 0."""
-        whys = self._degradation.whys()
-        if any(why in ("error", "timeout") for why in whys):
-            return 3
-        return 1 if whys else 0 if self._cells else 4
+    def _outcome(self) -> Outcome:
+        """Returns the outcome of all probes. Its exit code is 3 if a cell cannot be measured now, 1
+        if a cell is degraded or the doctor found a failure, 4 if nothing was measured, else 0."""
+        whys, findings = self._degradation.whys(), tuple(self._findings.values())
+        is_stopped = not {"error", "timeout"}.isdisjoint(whys)
+        code = 3 if is_stopped else int(bool(whys) or failed(findings))
+        return Outcome(
+            code or (0 if self._cells else 4), findings, low=bool(whys),
+            broken=is_stopped or "fail" in whys, judged=self._is_judged,
+        )  # fmt: skip
 
 
 class _Timer(Observer):
