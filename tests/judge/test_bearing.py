@@ -13,7 +13,8 @@ from linkgauge.judge.compare.likeness import figures_of
 from linkgauge.judge.findings import evidence_of
 from linkgauge.judge.neighbours import at_work
 from linkgauge.judge.outcome import outcome_of
-from linkgauge.judge.verdict import behind_peers, judge
+from linkgauge.judge.peers import behind
+from linkgauge.judge.verdict import judge
 from linkgauge.model.documents.result import Run
 from linkgauge.model.hardware.inventory import Accelerator, Inventory
 from linkgauge.model.load import Load
@@ -216,7 +217,7 @@ def test_a_card_that_is_behind_is_told_of_by_its_whole_interval():
     for samples, number in ((steady, 1), (varying, 0)):
         cells[0] = replace(cells[0], samples=samples, summary=summarize(samples))
         evidence = evidence_of(judged(replace(result, cells=tuple(cells), sweep=True)))
-        assert len(behind_peers(evidence)) == number
+        assert len(behind(evidence)) == number
 
 
 def judged(result):

@@ -102,7 +102,7 @@ def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...
         return ()
     evidence = evidence_of(judge(run))
     unsteady = steadiness.unsteady(evidence)
-    once = {one.case.number for one in behind(cases_of(evidence)) if not one.is_sure}
+    once = {one.case.number for one in behind(evidence) if not one.is_sure}
     numbers = count()
     return tuple(
         CellAt(number, cell.place)

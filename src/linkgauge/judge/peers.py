@@ -1,15 +1,15 @@
-"""Holds equal cells against each other: finds the parts whose cells are clearly slower than those of
-the other parts of their kind, which are as fast as each other.
+"""Holds equal cells against each other, and finds those that are clearly slower.
 
-A part is compared with at least three others. The margin comes from the cells that do not touch the
-part: from how much they differ from each other (Student's t). So one rule serves copies between
-devices, which agree within 0.1 %, and copies over PCIe on a shared host, which do not. What a single
-moment shows does not count: two benchmarks show it, or it was measured once more and came again."""
+A part's cells are compared with the cells of at least three other parts of its kind. The margin
+comes from those others: from how much they differ from each other (Student's t). So one rule serves
+copies between devices, which agree within 0.1 %, and copies over PCIe on a shared host, which do
+not. What a single moment shows does not count: two benchmarks show it, or it was measured once more
+and came again."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import median
 from typing import NamedTuple
@@ -18,7 +18,8 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.stats.student import two_sided
 
-from .blame.cases import Case
+from .blame.cases import Case, cases_of
+from .findings import Evidence
 
 LEAST = 3
 """The fewest other parts of its kind with which a part is compared."""
@@ -75,11 +76,53 @@ class _Standing(NamedTuple):
     peers: int
 
 
+_Nodes = tuple[tuple[int, int], ...]
+"""The CPUs of a machine, each with its node."""
+
+
+def _nodes(evidence: Evidence) -> _Nodes:
+    nodes = evidence.machine.host.nodes
+    return tuple((cpu, node.index) for node in nodes for cpu in node.cpus)
+
+
+def classes(evidence: Evidence) -> list[list[Case]]:
+    """Returns the cells with figures, in groups of peers."""
+    return _classes(cases_of(evidence), _nodes(evidence))
+
+
 @lru_cache(maxsize=2)
-def behind(cases: tuple[Case, ...]) -> tuple[Behind, ...]:
+def _classes(cases: tuple[Case, ...], cpus: _Nodes) -> list[list[Case]]:
+    nodes = dict(cpus)
+    return [*grouped(
+        (_class(case, nodes), case)
+        for case in cases
+        if case.cell.headline and case.cell.status == "pass"
+    ).values()]  # fmt: skip
+
+
+def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
+    """Returns a key that is equal for cells that are peers. In a sweep, peers are cells of the same
+    setting on other parts. Pairs of CPUs are peers if they lie in the same two nodes."""
+    if case.alike is not None:
+        return case.alike
+    ends = case.cell.transfers[0].memories
+    if ends and all(end.space == "cpu" for end in ends):
+        return case.kind, *sorted(nodes.get(end.index or 0, -1) for end in ends)
+    cell = case.cell
+    devices = {str(place.index) for place in cell.places if place.is_device}
+    setting = cell.row if cell.column in devices else cell.column
+    return case.kind, cell.operation, setting
+
+
+def behind(evidence: Evidence) -> tuple[Behind, ...]:
     """Returns the cells that are behind their peers, each once."""
-    classes = grouped((_class(case), case) for case in cases if _counts(case))
-    standings = [one for members in classes.values() for one in _standings(members)]
+    return _behind(cases_of(evidence), _nodes(evidence))
+
+
+@lru_cache(maxsize=2)
+def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
+    alike = [own for own in _classes(cases, cpus) if _counts(own[0])]
+    standings = [one for members in alike for one in _standings(members)]
     spread = grouped(((one.about, _noise(one)), one.beside) for one in standings)
     found: list[_Standing] = []
     for one in standings:
@@ -104,12 +147,10 @@ def behind(cases: tuple[Case, ...]) -> tuple[Behind, ...]:
 
 
 def _counts(case: Case) -> bool:
-    higher = case.result.better == "higher" and case.figure > 0
-    return case.peers is not None and case.cell.status == "pass" and higher
-
-
-def _class(case: Case) -> tuple[object, ...]:
-    return case.peers, case.kind
+    """Whether the cell's class is compared: figures of which more is better, and that no transfer
+    beside them changes."""
+    is_crowded = case.alike is not None and case.peers is None
+    return case.result.better == "higher" and not is_crowded
 
 
 def _noise(one: _Standing) -> frozenset[str]:

@@ -4,14 +4,14 @@ of each path, and finds cells whose figures are far from those of their peers.""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import count
 from statistics import median
 
 from msgspec.structs import replace
 
-from linkgauge.judge.blame.cases import Case, cases_of, exchanging
+from linkgauge.judge.blame.cases import Case, exchanging
 from linkgauge.judge.expected.as_one import with_ranks
 from linkgauge.judge.expected.assumed import rests_on
 from linkgauge.judge.expected.dram import Ceilings, measured_ceilings
@@ -37,7 +37,7 @@ from linkgauge.model.units import BANDWIDTH, STREAM
 
 from .findings import Evidence
 from .peers import LOW as LOSS
-from .peers import Behind, behind
+from .peers import Behind, behind, classes
 from .plateaus import with_levels
 
 # Cells whose figures are far from those of their peers, whether or not anything is expected of
@@ -59,9 +59,9 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
     """Returns the results with the comparison of each cell with its peers. A cell that is far from
     its peers gets their median. A cell without another expectation is judged by the median of its
     peers."""
-    known = _peers(evidence)
-    found = {case.number: cell for alike in known for case, cell in _beside_peers(alike)}
-    for one in behind(cases_of(evidence)):
+    alike = classes(evidence)
+    found = {case.number: cell for own in alike for case, cell in _beside_peers(own)}
+    for one in behind(evidence):
         found[one.case.number] = _behind(one, found.get(one.case.number, one.case.cell))
     if not found:
         return evidence.results
@@ -83,30 +83,6 @@ def _behind(one: Behind, cell: CellResult) -> CellResult:
     expected = Expected(best, one.usual, because, measured=True, peers=one.peers)
     word: Verdict = "low" if one.loss >= LOSS else "perhaps low"
     return replace(cell, expected=expected, peers=one.usual, verdict=word, not_judged=None)
-
-
-def _peers(evidence: Evidence) -> Iterable[Sequence[Case]]:
-    """Returns the cells with figures, in groups of peers."""
-    nodes = {cpu: node.index for node in evidence.machine.host.nodes for cpu in node.cpus}
-    return grouped(
-        (_class(case, nodes), case)
-        for case in cases_of(evidence)
-        if case.cell.headline and case.cell.status == "pass"
-    ).values()
-
-
-def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
-    """Returns a key that is equal for cells that are peers. In a sweep, peers are cells of the same
-    setting on other parts. Pairs of CPUs are peers if they lie in the same two nodes."""
-    if case.alike is not None:
-        return case.alike
-    ends = case.cell.transfers[0].memories
-    if ends and all(end.space == "cpu" for end in ends):
-        return case.kind, *sorted(nodes.get(end.index or 0, -1) for end in ends)
-    cell = case.cell
-    devices = {str(place.index) for place in cell.places if place.is_device}
-    setting = cell.row if cell.column in devices else cell.column
-    return case.kind, cell.operation, setting
 
 
 def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:

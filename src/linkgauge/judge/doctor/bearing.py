@@ -39,7 +39,7 @@ def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
     struck = {name for one in grave for name in one.cells}
     struck |= {case.name for case in cases if case.cell.verdict in ("low", "perhaps low")}
     struck |= {case.name for case in cases if case.cell.status in ("fail", "error", "timeout")}
-    slower = struck | {one.case.name for one in behind(cases)}
+    slower = struck | {one.case.name for one in behind(evidence)}
     causes = {name for one in grave for name in one.explained_by}
 
     def slows(one: Finding) -> bool:

@@ -52,9 +52,10 @@ class Expectation(msgspec.Struct, frozen=True):
     """The expectation for a cell, and how certain it is. `most` is a bound that no sharing of links
     exceeds, while `theoretical` assumes fair sharing. `loose` means that the achievable figure is
     only known roughly. `bounds` are the shares of it below which a figure is low, and perhaps low,
-    if healthy figures tell. `start` is the most seconds that starting takes. `without` is the reason why there is no achievable figure. `each`
-    is the rate in bytes/s that each transfer of a total should achieve. It is null for a transfer
-    from which other transfers take some of its rate. `each` is empty if the rates are unknown."""
+    if healthy figures tell. `start` is the most seconds that starting takes. `without` is the
+    reason why there is no achievable figure. `each` is the rate in bytes/s that each transfer of a
+    total should achieve. It is null for a transfer from which other transfers take some of its
+    rate. `each` is empty if the rates are unknown."""
 
     expected: Expected
     most: float | None = None

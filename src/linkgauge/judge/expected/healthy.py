@@ -78,9 +78,7 @@ def devices_of(ranks: int) -> Devices:
 
 
 def rows() -> list[Healthy]:
-    return msgspec.yaml.decode(
-        Path(__file__).with_suffix(".yml").read_bytes(), type=list[Healthy]
-    )
+    return msgspec.yaml.decode(Path(__file__).with_suffix(".yml").read_bytes(), type=list[Healthy])
 
 
 @cache
