@@ -76,11 +76,13 @@ def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set
         return None
     devices = tuple(str(one.engine.owner) for one in cell.transfers)
     bound = rates.bound(devices)
-    if not bound.least or not bound.reduced or bound.reduced < _GAIN * bound.least:
+    known = rates.bounds(devices)
+    if known is None or not bound.least or (bound.reduced or 0.0) < _GAIN * bound.least:
         return None
-    if not LOW * bound.least <= own.bus <= (bound.least + bound.reduced) / 2:
+    reduced = bound.reduced or 0.0
+    if not known.low * reduced <= own.bus <= (bound.least + reduced) / 2:
         return None
-    return own.bus, bound.reduced, case, rates.reducing(devices)
+    return own.bus, reduced, case, rates.reducing(devices)
 
 
 def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
