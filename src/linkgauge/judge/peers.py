@@ -166,9 +166,9 @@ def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
     whole = _Logs.over(logs.values())
     touching = grouped((part, case) for case in members for part in case.timed)
     kinds = grouped((part.kind, part) for part in touching)
-    alone = [(case, [case]) for case in members]
-    parts = [(p, touching[p]) for own in kinds.values() if len(own) > LEAST for p in own]
-    for about, inside in (*parts, *alone):
+    compared: list[tuple[Part | Case, list[Case]]] = [(case, [case]) for case in members]
+    compared += [(p, touching[p]) for own in kinds.values() if len(own) > LEAST for p in own]
+    for about, inside in compared:
         if len(members) - len(inside) < LEAST:
             continue
         out = set(inside)
