@@ -18,6 +18,7 @@ from linkgauge.model.documents.history import figures_by_result
 from linkgauge.report.files import json_document, write_run
 from linkgauge.report.rows import OneRun
 from linkgauge.report.run_texts import run_markdown, summary_junit
+from linkgauge.report.sarif import run_sarif
 from linkgauge.report.shading import shade
 from linkgauge.report.tables import CELLS
 from linkgauge.rooms.exporter.families import VERDICTS
@@ -62,7 +63,7 @@ def test_each_output_gives_a_figure_one_share_and_one_verdict(
     objects = [row for row in document["cells"] if row["row"] or row["column"]]
     assert [(row["share"], row["verdict"]) for row in objects] == known
 
-    whole = json.loads(json_document(run))
+    whole = json.loads(json_document(one))
     assert [*whole][:4] == ["schema", "verdict", "exit_code", "findings"]
     for told in (document, whole):
         assert (told["verdict"], told["exit_code"]) == (one.outcome.word, one.outcome.code)
@@ -73,21 +74,31 @@ def test_each_output_gives_a_figure_one_share_and_one_verdict(
     passed = [at for at, (_, cell) in enumerate(cells) if cell.status == "pass"]
     assert [one.share for one in shades] == [percents[at] for at in passed]
 
-    lines = [line for line in run_markdown(one).splitlines() if line.startswith("| ")]
-    said = [line for line in lines if any(f"| {each} " in line for each in COPIES)]
-    for line, percent, (_, verdict) in zip(said, percents, known, strict=False):
-        assert f"| {verdict} " in line
-        assert not percent or f"| {percent} " in line
+    head, _, *lines = (
+        [entry.strip() for entry in line.split("|")[1:-1]]
+        for line in run_markdown(one).splitlines()
+        if line.startswith("|")
+    )
+    told = [dict(zip(head, line, strict=True)) for line in lines if len(line) == len(head)]
+    told = [row for row in told if row.get("Row") or row.get("Column")]
+    shares = [(row.get("Of expected", ""), row["Verdict"]) for row in told]
+    words = [verdict for _, verdict in known]
+    assert shares == list(zip(percents, words, strict=True))
 
     cases = [
         case for case in ET.fromstring(summary_junit(one)).iter("testcase")
-        if case.get("name").startswith(COPIES)
+        if case.get("name").startswith(tuple(f"{each}[" for each in COPIES))
     ]  # fmt: skip
-    for case, percent, (_, verdict) in zip(cases, percents, known, strict=False):
-        if percent:
-            out = case.findtext("system-out")
-            assert f" {percent} of " in out
-            assert f", {verdict}" in out
+    for case, (_, cell), percent, verdict in zip(cases, cells, percents, words, strict=True):
+        out = case.findtext("system-out") or ""
+        assert (f"{percent} of " in out) == bool(percent)
+        assert (f", {verdict}, SIMULATED" in out) == (cell.status == "pass")
+        assert (case.find("failure") is not None) == (verdict == "low")
+
+    (log,) = json.loads(run_sarif(one))["runs"]
+    told = log["properties"]
+    assert (told["verdict"], told["exit_code"]) == (one.outcome.word, one.outcome.code)
+    assert [(each["share"], each["verdict"]) for each in told["figures"]] == known
 
     figures = [figure for _, own in figures_by_result(run.results) for figure in own]
     assert [(figure.share, figure.verdict) for figure in figures] == known
@@ -96,6 +107,7 @@ def test_each_output_gives_a_figure_one_share_and_one_verdict(
     folder.mkdir(parents=True)
     assert not {"verdict", "findings"} & json.loads(write_run(folder, run).read_text()).keys()
     shown = page(source=FromFolder(tmp_path, Which())).text(10.0).decode()
+    assert f'verdict="{one.outcome.word}"}} 1.0\n' in shown
     for metric, wanted in (
         ("linkgauge_cell_share_ratio", [share for share, _ in known]),
         ("linkgauge_cell_verdict", [VERDICTS.get(verdict) for _, verdict in known]),
@@ -104,7 +116,7 @@ def test_each_output_gives_a_figure_one_share_and_one_verdict(
                  if line.startswith(f"{metric}{{")]  # fmt: skip
         assert sorted(found) == pytest.approx(sorted(v for v in wanted if v is not None))
 
-    (folder / "run.json").write_text(json_document(run))
+    (folder / "run.json").write_text(json_document(one))
     again = judge(read_run(folder))
     kept = [(c.reached, c.verdict) for result in again.results for c in result.cells]
     assert kept == known

@@ -157,5 +157,6 @@ def _figure(row: CellRow) -> str:
     text = f"{shown(row.figure, row.unit)} {unit}"
     if row.share is not None:
         best = shown(row.nominal or row.expected or 0.0, row.unit)
-        text += f", {row.share:.0%} of {best} {unit} expected, {row.verdict}"
+        text += f", {row.share:.0%} of {best} {unit} expected"
+    text += f", {row.verdict}" if row.status == "pass" else ""
     return f"{text}, SIMULATED" if row.simulated else text

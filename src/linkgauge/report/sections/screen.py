@@ -62,10 +62,12 @@ _MUCH_THE_SAME = 1.2
 """The relative difference up to which shares of expected figures are much the same; only the first
 one is then shown."""
 _HEADS = (
-    Column("benchmark"), Column("median", True), Column("least", True, 3), Column("most", True, 4),
-    Column("unit"), Column("size", True, 7), Column("of expected", True, 6),
-    Column("verdict", rank=1, short=" "), Column("where", rank=5),
+    Column("benchmark"), Column("median", True), Column("", True, 4), Column("least", True, 2),
+    Column("", True, 5), Column("most", True, 6), Column("", True, 6), Column("unit", rank=3),
+    Column("size", True, 9), Column("of expected", True, 8), Column("verdict", rank=1, short=" "),
+    Column("where", rank=7),
 )  # fmt: skip
+"""The heads of the columns. A column without a name has the figures of the second engine."""
 
 
 def blocks(run: Run) -> Iterator[Block]:
@@ -186,20 +188,21 @@ def _known(word: str, result: Result) -> list[_ScreenFigure]:
 
 
 def _figures(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> Sequence[str]:
-    """Returns the median, the lowest and the highest figure of each engine. If the figures depend
-    on settings, returns only their range."""
+    """Returns the median, the lowest and the highest figure, each of one engine and of another. If
+    the figures depend on settings, returns only their range."""
+    alone = ("",) * 5
     if family.results[0].unit == COLLECTIVE.symbol:
-        return (brief(max(one.figure for own in known for one in own), BANDWIDTH.symbol), "", "")
+        return (brief(max(one.figure for own in known for one in own), BANDWIDTH.symbol), *alone)
     unit = family.results[0].unit
     figures = [[one.figure for one in own] for own in known]
     if family.is_range:
         every = [one for own in figures for one in own]
         ends = dict.fromkeys(brief(end(every), unit) for end in (min, max))
-        return ("–".join(ends), "", "")
-    middle, least, most = (
-        " ".join(brief(of(own), unit) for own in figures) for of in (median, min, max)
-    )
-    return (middle, least, most) if any(len(own) > 1 for own in figures) else (middle, "", "")
+        return ("–".join(ends), *alone)
+    shown = (median, min, max) if any(len(own) > 1 for own in figures) else (median,)
+    each = [*figures, []][:2]
+    found = [brief(of(own), unit) if own else "" for of in shown for own in each]
+    return (*found, *alone)[:6]
 
 
 def _unit(family: Family) -> str:
@@ -209,16 +212,16 @@ def _unit(family: Family) -> str:
 
 def _verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
     """Makes a table entry of the worst verdict of these cells. If only some cells are judged and
-    none is bad, the entry says how many are, with the signs of cells far from their peers."""
+    none is bad, the entry says how many are, or has the signs of cells far from their peers."""
     word = word_of(results, cells)
     if word is None:
         return Entry("")
     if word.kind != "part":
         return verdict_of(results, cells)
     passed = [cell for cell in cells if cell.status == "pass"]
-    signs = "".join(sorted({sign for cell in cells if (sign := peers_sign(cell))}))
-    said = f"{sum(map(is_judged, passed))}/{len(passed)} ok {signs}".rstrip()
-    return Entry(said, tone="warn" if signs else "good")
+    if signs := "".join(sorted({sign for cell in cells if (sign := peers_sign(cell))})):
+        return Entry(signs, tone="warn")
+    return Entry(f"{sum(map(is_judged, passed))}/{len(passed)} ok", tone="good")
 
 
 def _where(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> str:

@@ -37,8 +37,14 @@ class ScalingKeeper(Keeper):
 
     def outcome(self, run: Run) -> Outcome:
         outcome = super().outcome(run)
-        is_low = ending_of(scaling_of(run)).is_low and outcome.verdict
-        return replace(outcome, code=outcome.code or int(is_low), low=outcome.low or is_low)
+        if not outcome.verdict:
+            return outcome
+        verdicts = {count.verdict for count in scaling_of(run).counts}
+        is_low, judged = "low" in verdicts, bool(verdicts - {"not judged"})
+        return replace(
+            outcome, code=outcome.code or int(is_low), low=outcome.low or is_low,
+            judged=outcome.judged or judged,
+        )  # fmt: skip
 
     def write(self, folder: Path, run: Run) -> None:
         super().write(folder, run)
