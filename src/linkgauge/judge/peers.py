@@ -183,4 +183,4 @@ def _at_most(case: Case) -> float:
     cell = case.cell
     last = cell.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
     ends = (cell.summary.ci95 if cell.summary is not None else None) or ()
-    return math.log(max(case.figure, *ends, *([median(last)] if last else ())))
+    return math.log(max((case.figure, *ends, *([median(last)] if last else ()))))
