@@ -109,11 +109,7 @@ def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...
         for number, result in enumerate(evidence.results)
         for cell, at in zip(result.cells, numbers, strict=False)
         if cell.status == "pass"
-        and (
-            cell.verdict == "low"
-            or at in once
-            or (unsteady and spoken(result, cell) in unsteady)
-        )
+        and (cell.verdict == "low" or at in once or (unsteady and spoken(result, cell) in unsteady))
     )
 
 

@@ -311,7 +311,8 @@ def _judge_cell(
         best = nominal.of(cell, expected, result.size, result.unit)
         expected = expected if best is None else replace(expected, nominal=best)
         held = cell.share(expected.nominal, expected.figure)
-        word = "degraded" if word == "ok" and held is not None and held < HELD else word
+        is_held = held is not None and held < HELD and word in ("ok", "perhaps low")
+        word = "degraded" if is_held else word
     return replace(cell, expected=expected, peers=None, verdict=word, not_judged=why)
 
 
