@@ -123,8 +123,8 @@ def program(name):
 RUN = PastRun(
     number=1, id="r1", label="nightly", host="box", simulated=False, accelerators="NVIDIA H200",
     profile="quick", profiled=False, started="2001-09-09T01:46:40Z",
-    finished="2001-09-09T01:47:40Z", status="pass", cells=1, passed=1, low=0, path=None, setup="",
-    state=1, machine=1,
+    finished="2001-09-09T01:47:40Z", status="pass", verdict="low", cells=1, passed=1, low=0,
+    path=None, setup="", state=1, machine=1,
 )  # fmt: skip
 CELL = Figure(
     "host_to_device_memcpy_ce", "cuda", 64, "0", "1", unit="B/s", better="higher", status="pass",

@@ -113,7 +113,7 @@ def test_what_cannot_even_be_opened_is_named_and_its_processes_are_gone(tmp_path
         "time.sleep(60)\n",
     )  # fmt: skip
     code, out, _ = check(*NODE, "--under", "5s", "--json")
-    told = json.loads(out)
+    told = json.loads(out)["condition"]
     assert (code, told["status"], told["reason"]) == (1, "False", "Hung")
     assert told["message"].startswith("hung while opening the devices")
     for pid in tmp_path.joinpath("pids").read_text().split():
@@ -135,7 +135,10 @@ def state_of(pid):
 
 def test_a_process_that_breaks_is_a_failure_with_its_last_line(monkeypatch):
     measure_by(monkeypatch, "raise SystemExit('no driver for this kernel')")
-    told = json.loads(check(*NODE, "--json")[1])
+    document = json.loads(check(*NODE, "--json")[1])
+    assert [*document] == ["schema", "verdict", "exit_code", "findings", "condition"]
+    assert (document["verdict"], document["exit_code"]) == ("not judged", 1)
+    told = document["condition"]
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "one"}}
     kubernetes_validate.validate({**node, "status": {"conditions": [told]}}, "1.31", strict=True)
     assert told["reason"] == "CheckFailed"

@@ -1,5 +1,5 @@
-"""Thirty situations, each asked of every command that judges: a figure has one verdict and one share,
-and a run one word and one exit code, whoever says it."""
+"""Thirty situations, each asked of every command that judges: a figure has one verdict and one
+share, and a run one word and one exit code, whoever says it."""
 
 import json
 from typing import NamedTuple
@@ -95,8 +95,8 @@ def kept_in(out):
 
 
 class Answers:
-    """What the commands say of a situation: `said` has the word and the exit code of each, `own` the
-    figures of those that measure or read them anew."""
+    """What the commands say of a situation: `said` has the word and the exit code of each, `own`
+    the figures of those that measure or read them anew."""
 
     def __init__(self, of, folder):
         texts = {"own.yml": MACHINE, "adapters.yml": ADAPTERS, "limits.yml": LIMITS}
@@ -169,8 +169,15 @@ def test_a_situation_has_one_answer(of, tmp_path, monkeypatch):
         every.judge()
     print(f"\n| {of.machine} {' '.join(of.faults)} | {every.said}")
 
+    assert every.said["run"] == (of.word, of.code) or of.word is None
+    check_runs(every, of)
+    check_figures(every, of)
+    check_gate(every, gate)
+
+
+def check_runs(every, of):
+    """The words and the exit codes."""
     answer = every.said["run"]
-    assert answer == (of.word, of.code) or of.word is None
     for command, said in every.said.items():
         if command == "gate" or (of.is_rare and command in (*TIMED, "judge")):
             continue
@@ -180,11 +187,15 @@ def test_a_situation_has_one_answer(of, tmp_path, monkeypatch):
             assert said[1] == answer[1], command  # a watch measures no pairs to find the cause
         else:
             assert said == answer, command
-    whose = "Python", *(() if of.is_rare else (*TIMED, "scale", "judge"))
-    for command in set(whose) & every.own.keys():
+
+
+def check_figures(every, of):
+    """The verdict and the share of each figure."""
+    whose = {"Python", *(() if of.is_rare else (*TIMED, "scale", "judge"))}
+    for command in whose & every.own.keys():
         for key in every.own["run"].keys() & every.own[command].keys():
             (verdict, share), (other, same) = every.own["run"][key], every.own[command][key]
-            if (verdict, other) == ("degraded", "low") and command == "judge":
+            if (verdict, other, command) == ("degraded", "low", "judge"):
                 verdict = "low"  # no text says that the link trained low
             assert other == verdict or {other, verdict} == AS_PEERS, (command, key)
             if command == "Python":
@@ -194,12 +205,44 @@ def test_a_situation_has_one_answer(of, tmp_path, monkeypatch):
     if of.what == SUM:
         count = every.scaling["counts"][-1]
         assert count["verdict"] in {verdict for verdict, _ in every.own["run"].values()}
-    assert [one["found"] for one in gate["findings"]] == [
-        one["found"] for one in every.run["findings"]
-    ]
+
+
+def check_gate(every, gate):
+    """The gate has the run's findings, and what is low misses a limit."""
+    found = [one["found"] for one in every.run["findings"]]
+    assert [one["found"] for one in gate["findings"]] == found
     low = {key for key, (verdict, _) in every.own["run"].items() if verdict == "low"}
     missed = {
         (cell["cell"]["benchmark"], cell["cell"]["row"], cell["cell"]["column"])
         for cell in gate["cells"] if cell["verdict"] == "worse status"
     }  # fmt: skip
     assert low <= missed
+
+
+def test_without_a_verdict_no_document_has_one(tmp_path):
+    slow = ("run", TO, "--machine", "2 x H200", "--fault", "slow sim:1 rate=25%", "--no-report")
+    done = called(*slow, "--json", "--no-verdict", "--out", tmp_path)
+    (kept,) = kept_in(tmp_path)
+    again = called("show", kept, "--json", "--no-verdict")
+    for each in (done, again):
+        document = json.loads(each.stdout)
+        said = document["verdict"], document["exit_code"], document["findings"]
+        assert (said, each.returncode) == (("not judged", 0, []), 0)
+        cells = [cell for result in document["results"] for cell in result["cells"]]
+        assert {cell["verdict"] for cell in cells} == {"not judged"}
+    assert json.loads(called("show", kept, "--json").stdout)["verdict"] == "fail"
+
+
+@pytest.mark.parametrize(("width", "has"), [(64, False), (140, True)])
+def test_a_narrow_screen_keeps_the_least_and_the_verdict(tmp_path, width, has):
+    faults = ("--fault", "slow sim:3 rate=25%")
+    called("run", "--prefix", "host_to_", "--prefix", "device_to_host", "--prefix", "device_local",
+           "--machine", "dgx-h200-8", *faults, "--profile", "quick", "--no-report",
+           "--out", tmp_path)  # fmt: skip
+    (kept,) = kept_in(tmp_path)
+    lines = called("show", kept, COLUMNS=width).stdout.splitlines()
+    rows = {words[0]: words[1:] for line in lines if (words := line.split())}
+    assert rows["host_to_device_memcpy_ce"][:2] == ["55.32", "13.85"]
+    assert "low" in rows["host_to_device_memcpy_ce"]
+    assert "▽" in rows["device_local_copy"]  # not judged, and a quarter of its peers
+    assert ("55.34" in rows["host_to_device_memcpy_ce"]) == has

@@ -173,3 +173,10 @@ def test_a_disk_too_full_for_the_plan_leaves_nothing(path, monkeypatch):
     with pytest.raises(ResultsError, match=r"journal\.jsonl.*No space left"):
         Journal.begin(path, OPENED)
     assert list(path.parent.iterdir()) == []
+
+
+def test_a_journal_of_an_earlier_version_has_today_s_words(path, data):
+    """Their cells were `unknown` until they were judged."""
+    earlier = data.replace(b'"verdict":"not judged"', b'"verdict":"unknown"')
+    assert earlier != data
+    assert read_records(earlier) == read_records(data)

@@ -384,3 +384,14 @@ def test_a_value_of_another_kind_is_one_line(path, change_one):
     change(path, f"UPDATE {change_one}")
     with pytest.raises(StoreError, match=f"the history {path} is not usable: it is damaged: "):
         read(path)
+
+
+def test_the_verdict_of_a_run_is_kept_and_a_history_of_an_earlier_version_gets_its_column(url):
+    with opened(url) as store:
+        add(store, run_at(1), None, "warn")
+        with store.writing() as connection:
+            connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN verdict")
+        assert [run.verdict for run in runs_of(store, Filter())] == [None]
+        add(store, run_at(2), None, "not judged")
+        add(store, run_at(3), None)
+        assert [run.verdict for run in runs_of(store, Filter())] == [None, "not judged", None]

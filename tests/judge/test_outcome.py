@@ -7,10 +7,14 @@ from doctor_kit import GOOD, card, inventory, machine, measured
 from linkgauge.judge.compare import earlier
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
-from linkgauge.model.documents.result import Run
+from linkgauge.model.documents.result import Expected, Run
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import Profiled
 from linkgauge.model.ranks import Rank
 from linkgauge.model.settings import Settings
+from linkgauge.report.blocks import text_of
+from linkgauge.report.words.expectations import nothing_wrong
+from linkgauge.report.words.worst import worst_of
 
 WELL = inventory()
 FAILING = inventory(cards=(card(remap_pending=True),))
@@ -74,3 +78,49 @@ def test_a_part_without_peers_is_judged_by_earlier_runs(since, share):
     told = earlier.Earlier(5, since, (earlier.EarlierLoss(0, 1e9, share),))
     found = {each.check: each.severity for each in outcome_of(replace(run(), earlier=told)).found}
     assert found["slow"] == SEVERITIES[since, share]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "word", "code"),
+    [
+        ("ok", "ok", 0), ("perhaps low", "warn", 0), ("degraded", "ok", 0), ("low", "low", 1),
+        ("high", "ok", 0), ("not judged", "not judged", 0),
+    ],
+)  # fmt: skip
+def test_each_verdict_on_a_figure_has_one_exit_code(verdict, word, code):
+    """A degraded figure has that of the finding about its link, and here is none."""
+    judged = run(verdict=verdict)
+    outcome = outcome_of(judged)
+    assert (outcome.word, outcome.code) == (word, code)
+    if verdict == "perhaps low":
+        expected = Expected(achievable=80e9)
+        (result,) = judged.results
+        cells = tuple(replace(cell, expected=expected) for cell in result.cells)
+        shown = replace(judged, results=(replace(result, cells=cells),))
+        wrong = worst_of(shown, outcome_of(shown))
+        assert text_of(wrong.what).startswith("perhaps low host_to_device_memcpy_ce")
+        assert " 62% of what is expected" in text_of(wrong.what)
+
+
+def test_a_run_that_was_interrupted_is_judged_by_its_figures():
+    assert (outcome_of(run(finished=None)).word, outcome_of(run(finished=None)).code) == ("ok", 130)
+    skipped = outcome_of(run(status="skip", reason="r", verdict="not judged"))
+    assert (skipped.word, skipped.code) == ("not judged", 4)
+    failed = outcome_of(run(status="error", reason="r", verdict="not judged"))
+    assert (failed.word, failed.code) == ("fail", 3)
+
+
+def test_the_sentence_of_a_well_run_counts_what_each_figure_is_held_against():
+    """By arithmetic, by peers (pairs of CPUs apart), and by nothing."""
+    (result,) = run().results
+    (one,) = result.cells
+    peers = replace(one, expected=Expected(achievable=50e9, peers=5))
+    cpus = replace(peers, transfers=parse_transfers("cpu:0 -> cpu:1"))
+    unknown = replace(one, verdict="not judged")
+    cells = (one, one, peers, *[cpus] * 3, unknown)
+    said = nothing_wrong(replace(run(), results=(replace(result, cells=cells),)))
+    assert said == (
+        "nothing wrong was found; of 7 figures, 2 as calculated, "
+        "3 pairs of CPUs and 1 others compared only with each other, 1 not judged"
+    )
+    assert nothing_wrong(run()) == "nothing wrong was found"

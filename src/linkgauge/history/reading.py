@@ -185,7 +185,7 @@ def earlier_runs(
     if label is not None:
         where.append(runs.c.label == label)
     with store.reading() as connection:
-        found = _runs(connection, where, last)
+        found = _runs(connection, where, last, judged=False)
         numbers = [one.number for one in found]
         by_run = grouped(_figures(connection, numbers, benchmarks))
         settings = _settings(connection, numbers)
@@ -205,7 +205,7 @@ def earlier_medians(store: Store, run: Run, last: int, alike: Alike) -> EarlierM
     asked = select(figures.c.cell_id, figures.c.run_id, passed).where(measured)
     medians: dict[int, dict[int, float]] = {}
     with store.reading() as connection:
-        found = _runs(connection, _before(run), last)
+        found = _runs(connection, _before(run), last, judged=False)
         if not found:
             return None
         states = _states(connection, {one.state for one in found})
@@ -314,13 +314,16 @@ _RUNS = (
 
 
 def _runs(
-    connection: Connection, where: Sequence[ColumnElement[bool]], last: int | None
+    connection: Connection,
+    where: Sequence[ColumnElement[bool]],
+    last: int | None,
+    *,
+    judged: bool = True,
 ) -> list[PastRun]:
-    """Returns the runs that meet all conditions, latest first."""
-    there = columns_of(connection, runs)
-    verdict = runs.c.verdict if "verdict" in there else null().label("verdict")
+    """Returns the runs that meet all conditions, latest first; with their verdicts if `judged`."""
+    judged = judged and "verdict" in columns_of(connection, runs)
     asked = (
-        select(*_RUNS, verdict)
+        select(*_RUNS, *([runs.c.verdict] if judged else []))
         .join(machines, machines.c.id == runs.c.machine_id)
         .join(setups, setups.c.id == runs.c.setup_id)
         .where(*where)

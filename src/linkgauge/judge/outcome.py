@@ -58,6 +58,11 @@ class Outcome(msgspec.Struct, frozen=True):
         return "ok" if self.verdict and self.judged else "not judged"
 
     @property
+    def answer(self) -> tuple[RunVerdict, int, tuple[Finding, ...]]:
+        """What every document of a command that judges says after its schema."""
+        return self.word, self.code, self.findings
+
+    @property
     def unseen(self) -> str:
         """Returns the parts that no figure can judge, in words; empty without such parts."""
         return " or ".join(one.subject for one in self.found if one.check in ("hidden", "unjudged"))
@@ -98,7 +103,7 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
 def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...]:
     """Returns the cells to measure once more before they are called low or unsteady. `judge` judges
     the run."""
-    if not is_judged(run):
+    if why_unjudged(run) is not None:
         return ()
     evidence = evidence_of(judge(run))
     unsteady = steadiness.unsteady(evidence)
@@ -126,7 +131,7 @@ def pairs_in_doubt(
     otherwise."""
     collectives = any(result.unit == COLLECTIVE.symbol for result in run.results)
     able = run.finished is not None and not run.machine.ranks and run.soak is None
-    if not (collectives and able and is_judged(run)):
+    if not (collectives and able and why_unjudged(run) is None):
         return ()
     cells = [cell for result in verdicts(run) for cell in result.cells]
     low = [one for one in cells if one.verdict in ("low", "perhaps low") and exchanging(one)]
@@ -138,11 +143,6 @@ def pairs_in_doubt(
         found = dict.fromkeys(pair for own in ranks for pair in pairwise([*own, own[0]]))
     measured = {pair_of(one) for cell in cells for one in cell.transfers}
     return tuple(pair for pair in found if pair not in measured)
-
-
-def is_judged(run: Run) -> bool:
-    """Whether the run's figures can judge its hardware."""
-    return why_unjudged(run) is None
 
 
 def why_unjudged(run: Run) -> str | None:

@@ -304,9 +304,8 @@ def _judge_cell(
         parts = tuple(replace(one, expected=estimate.each[one.transfer]) for one in cell.parts)
         cell = replace(cell, parts=parts)
     word, why = verdict(cell, estimate)
-    if (resting := rests_on(cell, expected, expectations.machine)) is not None:
-        word, why = "not judged", "assumed"
-        return replace(cell, expected=resting, peers=None, verdict=word, not_judged=why)
+    if (rests := rests_on(cell, expected, expectations.machine)) is not None:
+        return replace(cell, expected=rests, peers=None, verdict="not judged", not_judged="assumed")
     if nominal is not None:
         best = nominal.of(cell, expected, result.size, result.unit)
         expected = expected if best is None else replace(expected, nominal=best)

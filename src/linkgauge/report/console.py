@@ -23,7 +23,7 @@ WIDE = 100_000
 _SIZE = re.compile("[0-9]{1,6}")
 
 # As wide as what they stand for, so that columns stay aligned.
-_PLAIN = dict(zip(f"{BARS}▼▲▽▿△↓·±→←×÷µ–…", "_.,-=+*#v^vv^|.~><x/u-~", strict=True))
+_PLAIN = dict(zip(f"{BARS}▼▲▽△↓·±→←×÷µ–…", "_.,-=+*#v^v^|.~><x/u-~", strict=True))
 
 
 class _Console(Console):

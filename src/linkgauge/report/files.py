@@ -42,8 +42,7 @@ def json_document(value: object) -> str:
     """Returns indented JSON with a trailing newline. The document of a run is defined by
     docs/run.schema.json."""
     if isinstance(value, OneRun):
-        one = value.outcome
-        return judged_document(document_of(value.run), one.word, one.code, one.findings)
+        return judged_document(document_of(value.run), *value.outcome.answer)
     return _indented(value).decode()
 
 

@@ -244,7 +244,7 @@ def _findings(run: Run, outcome: Outcome, closing: Closing, *, also_notes: bool)
     if closing.kept is None and outcome.findings:
         yield from findings.blocks(outcome.findings)
         return
-    wrong = worst_of(run, outcome, closing.ending)
+    wrong = worst_of(run, outcome)
     reported = wrong.group if wrong is not None else None
     others = [group for group in groups_of(outcome.findings) if group != reported]
     yield from findings.brief(others[:MOST_FINDINGS], reported)

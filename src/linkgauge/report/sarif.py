@@ -35,14 +35,16 @@ def diagnosis_sarif(diagnosis: Diagnosis) -> str:
 def run_sarif(one: OneRun) -> str:
     """The findings about what a judged run measured as SARIF, with the verdict on each figure."""
     run, outcome = one.run, one.outcome
-    where = {"simulated": run.machine.simulated, "machine": named(run.machine), "run": run.id}
     figures = [
         {"cell": spoken(result, cell), "bytes": size_of(result, cell), "status": cell.status,
          "share": cell.reached, "verdict": cell.verdict}
         for result, cell in cells_of(run.results)
     ]  # fmt: skip
-    found = {"verdict": outcome.word, "exit_code": outcome.code, "figures": figures}
-    return _log(outcome.findings, where | found, f"linkgauge/{run.label}/{run.id}")
+    where = {
+        "simulated": run.machine.simulated, "machine": named(run.machine), "run": run.id,
+        "verdict": outcome.word, "exit_code": outcome.code, "figures": figures,
+    }  # fmt: skip
+    return _log(outcome.findings, where, f"linkgauge/{run.label}/{run.id}")
 
 
 def _log(findings: Sequence[Finding], properties: Mapping[str, Any], run: str | None = None) -> str:

@@ -25,7 +25,6 @@ _HALF = 0.5
 _DEGRADED = "↓"
 _LOW, _FAR_BELOW, _PERHAPS, _HIGH, _FAILED = "▼", "▼▼", "▼?", "▲", "!"
 BELOW_PEERS, ABOVE_PEERS = "▽", "△"
-BELOW_OTHERS = "▿"
 _MEANINGS: dict[str, tuple[str, Tone]] = {
     _LOW: ("below what is expected", "warn"),
     _FAR_BELOW: ("below half of what is expected", "bad"),
@@ -34,7 +33,6 @@ _MEANINGS: dict[str, tuple[str, Tone]] = {
     _DEGRADED: ("degraded: links on the way run below their best", "warn"),
     BELOW_PEERS: ("far below its peers", "warn"),
     ABOVE_PEERS: ("far above its peers", "warn"),
-    BELOW_OTHERS: ("far below the median of all, though its path should reach no more", "warn"),
     _FAILED: ("failed", "bad"),
 }
 """The meanings of signs. Figures far from their peers are neither low nor high, whether or not

@@ -48,15 +48,14 @@ class Typed(NamedTuple):
 
     def json(self, one: OneRun) -> str:
         """Returns the table as JSON: a document with an object for each row."""
-        run, outcome = one.run, one.outcome
+        run = one.run
         head = {name: getattr(run, name) for name in ("label", "started", "finished")}
         document = {
             "schema": self.schema, "run": run.id, **head, "simulated": run.machine.simulated,
             self.name: list(self.rows(run)),
         }  # fmt: skip
-        if not self.judges:
-            return json_document(document)
-        return judged_document(document, outcome.word, outcome.code, outcome.findings)
+        found = one.outcome.answer
+        return judged_document(document, *found) if self.judges else json_document(document)
 
     def parquet(self, one: OneRun) -> bytes:
         """Returns the table as a Parquet file."""

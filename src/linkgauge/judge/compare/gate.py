@@ -12,7 +12,6 @@ from typing import Any, Literal
 import msgspec
 
 from linkgauge.model.cell_id import CellId
-from linkgauge.model.documents.result import RunVerdict
 from linkgauge.model.printable import BriefRepr
 from linkgauge.model.recorded import RECORDED
 from linkgauge.model.stats.changes import Aim, RunChange, largest_loss, log_of_loss, loss
@@ -102,12 +101,6 @@ class GateDocument(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     again: tuple[int, int]
     allows_blind: bool
     findings: tuple[Any, ...] = ()
-
-    @property
-    def verdict(self) -> RunVerdict:
-        """The verdict on the current runs in the words for runs: `fail` if a cell has lost,
-        `not judged` if that could not be decided."""
-        return {0: "ok", 1: "fail"}.get(self.code, "not judged")  # type: ignore[return-value]
 
     def of(self, *verdicts: Verdict) -> tuple[GateCell, ...]:
         return tuple(cell for cell in self.cells if cell.verdict in verdicts)

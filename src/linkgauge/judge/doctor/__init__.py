@@ -134,18 +134,16 @@ def _causes(
     cells = [touched[cell] for cell in finding.cells if cell in touched]
     is_pair = bool(cells) and not isinstance(finding.about, Part)
     shared = frozenset.intersection(*cells) if is_pair else frozenset[Part]()
-    is_copied = not copied.isdisjoint(finding.cells)
+    if not copied.isdisjoint(finding.cells):
+        known = [each for each in known if each.check not in OF_CLOCKS]
     return tuple(
         each
         for each in known
-        if not (is_copied and each.check in OF_CLOCKS)
-        and (
-            (not finding.ends.isdisjoint(each.ends) and _is_meanwhile(each, finding))
-            or (each.check == "switch" and (each.about, finding.about) in meeting)
-            or (each.check == "acs" and not turning.isdisjoint(each.ends))
-            or each.about in shared
-            or each in used
-        )
+        if (not finding.ends.isdisjoint(each.ends) and _is_meanwhile(each, finding))
+        or (each.check == "switch" and (each.about, finding.about) in meeting)
+        or (each.check == "acs" and not turning.isdisjoint(each.ends))
+        or each.about in shared
+        or each in used
     )
 
 

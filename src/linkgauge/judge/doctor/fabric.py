@@ -188,9 +188,9 @@ def check_peers(evidence: Evidence) -> Iterator[Finding]:
         yield from refused
         return
     cells = tuple(cell for one in refused for cell in one.cells)
-    found = f"no device reaches another's memory ({refused[0].found})"
-    why = f"{refused[0].why}; many products have no peer access, and then nothing is broken"
-    yield Finding("peer-access", "note", "devices", found, why, refused[0].remedy, cells)
+    found = "no device reaches another's memory, as with products that do not offer it"
+    first = refused[0]
+    yield Finding("peer-access", "note", "devices", found, first.why, first.remedy, cells)
 
 
 def _reaches_peer(cell: CellResult) -> bool:

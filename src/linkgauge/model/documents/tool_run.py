@@ -19,8 +19,9 @@ from linkgauge.model.shareable import (
     Word,
 )
 
-HostVerdict = Literal["", "ok", "low", "fail", "error", "not judged"]
-"""What is said of one of several hosts; empty before it is judged."""
+HostVerdict = Literal["", "ok", "warn", "low", "fail", "error", "not judged"]
+"""The verdict on the run of one of several hosts; empty before it is judged. Earlier versions also
+said `error`."""
 
 
 class HostFigures(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from linkgauge.report.results import (
     without_empty,
 )
 from linkgauge.report.shading import error_of, sign_of
-from linkgauge.report.words.expectations import is_judged, is_unjudged
+from linkgauge.report.words.expectations import is_judged
 from linkgauge.report.words.figures import histogram
 from linkgauge.report.words.host_figures import in_words, unit_in_words
 
@@ -60,16 +60,20 @@ def _cell_row(result: Result, cell: CellResult, usual: int, *, some: bool) -> tu
         figure(slow, result.unit),
         figure(worst, result.unit),
         _share(result, cell, some=some),
-        verdict([result], [cell]) if sign_of(cell) or not is_unjudged(cell) else Entry(""),
+        Entry("") if _is_unjudged(cell) and not sign_of(cell) else verdict([result], [cell]),
         Entry(bars, tone="dim"),
     )
+
+
+def _is_unjudged(cell: CellResult) -> bool:
+    return cell.status == "pass" and not is_judged(cell)
 
 
 def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
     """Returns a table entry with the cell's share of the expected figure. If links on its way run
     below their best speed, the figure at the best speed is used instead. If `some` other cells are
     judged, an unjudged cell says that it is not judged."""
-    if is_unjudged(cell):
+    if _is_unjudged(cell):
         return Entry("not judged" if some else "", tone="dim")
     reference, share = cell.at_best, cell.reached
     if share is None or reference is None:

@@ -4,7 +4,6 @@ matrices."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
 from typing import NamedTuple
 
 from linkgauge.model.cell_id import place_of
@@ -28,7 +27,7 @@ from linkgauge.report.forms import (
 )
 from linkgauge.report.matrix import brief, in_order
 from linkgauge.report.results import common, heading, label, marks, title_line
-from linkgauge.report.shading import BELOW_OTHERS, Ends, legend, shade
+from linkgauge.report.shading import Ends, legend, shade
 from linkgauge.report.words.remarks import below_lines
 
 from . import OneRun, Section, cells, collectives, many, summaries
@@ -42,14 +41,10 @@ FEW_LINES = 4
 """The most paths whose lines over sizes are shown; more are summed up."""
 SOME = 8
 """The number of columns that are shown of a sweep with too many."""
-FAR_BELOW = 0.75
-"""The share of a matrix's median below which a figure is far below it."""
-FEWEST = 6
-"""The fewest figures with a meaningful median."""
 WHOLE = "--all shows the whole"
 SHADES = (
-    "Green is as expected, amber below (▼), what slow links allow (↓) or far from its peers (▽ △"
-    " ▿), red below half (▼▼); blue is not judged, and darker for more."
+    "Green is as expected, amber below (▼), what slow links allow (↓) or far from its peers (▽ △),"
+    " red below half (▼▼); blue is not judged, and darker for more."
 )
 LESS = (
     f"Matrices of more than {MOST_COLUMNS} rows are reduced to their ends and what stands out, "
@@ -198,26 +193,10 @@ def _extremes(
 def _lines(result: Result, columns: Sequence[str]) -> Iterator[Shaded]:
     """Yields each row: its name and its figures."""
     found = {cell.place: cell for cell in result.cells}
-    rows, ends, below = rows_of(result), _ends(result), _far_below(result)
+    rows, ends = rows_of(result), _ends(result)
     for row in in_order(rows) if set(columns) == set(rows) else rows:
         own = [found.get(Place(row, at)) for at in columns]
-        yield row, [_marked(shade(cell, result.unit, ends), cell, below) for cell in own]
-
-
-def _far_below(result: Result) -> float:
-    """Returns the limit below which a figure stands out although its verdict is good: no more can
-    be expected of a path that lost half of its links, but it reaches only half of the others' rate.
-    The limit is a share of the median. It is 0 where figures differ by their settings."""
-    figures = [cell.headline for cell in result.cells if cell.headline is not None]
-    if result.sweep or result.better == "lower" or len(figures) < FEWEST:
-        return 0.0
-    return FAR_BELOW * median(figures)
-
-
-def _marked(shade: Shade | None, cell: CellResult | None, below: float) -> Shade | None:
-    if shade is None or shade.tone != "good" or cell is None or (cell.headline or 0.0) >= below:
-        return shade
-    return shade._replace(tone="warn", sign=BELOW_OTHERS)
+        yield row, [shade(cell, result.unit, ends) for cell in own]
 
 
 def _ends(result: Result) -> Ends | None:

@@ -43,8 +43,8 @@ def diagnosis_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
 
 
 def diagnosis_document(diagnosis: Diagnosis) -> str:
-    schema, outcome = {"schema": "linkgauge.findings/1"}, diagnosis.outcome
-    return judged_document(schema, outcome.word, outcome.code, diagnosis.findings)
+    word, code, _ = diagnosis.outcome.answer
+    return judged_document({"schema": "linkgauge.findings/1"}, word, code, diagnosis.findings)
 
 
 def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:

@@ -10,8 +10,9 @@ from linkgauge.model.documents.result import CellResult, NotJudged, Run
 from linkgauge.report.blocks import TONES, Tile, Tone
 from linkgauge.report.forms import cells_of
 from linkgauge.report.results import SIMULATED_TILE
+from linkgauge.report.words.expectations import judged_of
 from linkgauge.report.words.groups import SEVERITIES
-from linkgauge.report.words.worst import BROKEN, Ending
+from linkgauge.report.words.worst import BROKEN
 
 _WHY_NOT: dict[NotJudged, str] = {
     "start": "too small",
@@ -21,13 +22,13 @@ _WHY_NOT: dict[NotJudged, str] = {
 _NO_REFERENCE = "no reference"
 
 
-def tally(run: Run, outcome: Outcome, ending: Ending | None = None) -> Iterator[Tile]:
+def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
     """Yields the number of measured cells, and the number of cells with each verdict."""
     statuses = Counter(cell.status for _, cell in cells_of(run.results))
     measured = statuses["pass"] + statuses["fail"]
     yield Tile(f"{measured:,}" if measured else "nothing", "measured")
     if outcome.verdict and measured:
-        yield from _judged(run) if ending is None else [Tile("of", ending.tally)]
+        yield from _judged(run)
     skipped = statuses["skip"] + sum(not result.cells for result in run.results)
     severities = Counter(one.severity for one in outcome.findings if outcome.verdict)
     counts: list[tuple[int, str, Tone]] = [
@@ -54,11 +55,13 @@ def _judged(run: Run) -> Iterator[Tile]:
     """Yields the number of cells with each verdict."""
     passed = [cell for _, cell in cells_of(run.results) if cell.status == "pass"]
     verdicts = Counter(cell.verdict for cell in passed)
-    as_peers = sum(cell.is_as_peers for cell in passed)
-    well, low = verdicts["ok"] - as_peers, verdicts["low"]
+    known = judged_of(run)
+    well, low = verdicts["ok"] - known.cpus - known.others, verdicts["low"]
     yield Tile(f"{well:,}", "ok", "good" if well else "dim")
     degraded = verdicts["degraded"], "degraded by links below their best", TONES["degraded"]
-    yield from _counted([degraded, (as_peers, "as fast as their peers", "good")])
+    peers = "as fast as their peers"
+    pairs = known.cpus, f"pairs of CPUs {peers}", TONES["ok"]
+    yield from _counted([degraded, pairs, (known.others, peers, TONES["ok"])])
     yield Tile(f"{low:,}", "low", "warn" if low else "dim")
     why = f"not judged ({_why_not(passed)})" if verdicts["not judged"] else ""
     yield from _counted([

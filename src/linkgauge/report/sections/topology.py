@@ -17,7 +17,6 @@ from linkgauge.model.hardware.topology import Joint, Topology, TopologyPlace, to
 from linkgauge.model.names import spans
 from linkgauge.model.units import BANDWIDTH, count_of
 from linkgauge.report.blocks import (
-    TONES,
     Block,
     Column,
     DrawnLink,
@@ -31,7 +30,7 @@ from linkgauge.report.blocks import (
 )
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import SIMULATED, mark, named, table
-from linkgauge.report.words.expectations import word_of
+from linkgauge.report.results import verdict as verdict_of
 from linkgauge.report.words.groups import SEVERITIES
 
 from . import OneRun, Section
@@ -236,8 +235,7 @@ def _link(joint: Joint, figures: LinkFigures, blame: Finding | None) -> _Link:
     verdict, word = "", ""
     tone: Tone = "dim"
     for each in [*found.values()][:1]:
-        said = word_of([each.result], [each.cell])
-        verdict, tone = (said.text, TONES[said.kind]) if said else ("not judged", "dim")
+        verdict, _, tone, *_ = verdict_of([each.result], [each.cell])
         word = verdict if tone in ("bad", "warn") else ""
     if blame is not None:
         verdict, tone, word = _said(blame), SEVERITIES[blame.severity], blame.check

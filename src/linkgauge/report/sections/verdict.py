@@ -32,13 +32,12 @@ from linkgauge.report.blocks import (
     text_of,
 )
 from linkgauge.report.results import label, named, title_of
-from linkgauge.report.words.expectations import Word, nothing_wrong
+from linkgauge.report.words.expectations import NOTHING, nothing_wrong
 from linkgauge.report.words.groups import FindingGroup, groups_of, headline
 from linkgauge.report.words.remedies import Command, RemedyText, Step
 from linkgauge.report.words.run_notes import Missed, missed_precision, more_precise, unreached
 from linkgauge.report.words.sentences import first_of, program
 from linkgauge.report.words.worst import (
-    Ending,
     WorstOfRun,
     lowest_cells,
     worst_finding,
@@ -58,12 +57,10 @@ DO_THERE = "do there"
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """Additions of a command to the verdict. `ending` is the command's own verdict. `kept` is the
-    path that names the run, if it is kept, and `since` compares the run with earlier ones, in a
-    line. `by_doctor` means that all findings are shown above. `scripted` means that the remedies
-    were just written as a script."""
+    """Additions of a command to the verdict. `kept` is the path that names the run, if it is kept,
+    and `since` compares the run with earlier ones, in a line. `by_doctor` means that all findings
+    are shown above. `scripted` means that the remedies were just written as a script."""
 
-    ending: Ending | None = None
     kept: Path | None = None
     since: str | None = None
     by_doctor: bool = False
@@ -74,16 +71,16 @@ def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
     """Yields the verdict with all that is known of it, for a page: what is wrong, why, and what to
     do first. Then come the lowest cells, the cells that missed the precision, a command that shows
     more, and the number of cells with each verdict."""
-    wrong = worst_of(run, outcome, closing.ending)
+    wrong = worst_of(run, outcome)
     last = (*_lowest(run, outcome), *numbers(run, outcome))
     if wrong is not None:
         yield _problem(wrong, last, _where(run.machine, run))
     elif outcome.verdict or outcome.unjudged:
-        yield _well(run, outcome, closing.ending)._replace(last=last)
+        yield _well(run, outcome)._replace(last=last)
     elif last:
         yield Problem("", "", "", (), last=last, first=True)
     yield from _next_line(run, wrong, closing)
-    yield Tiles(tuple(tally(run, outcome, closing.ending)))
+    yield Tiles(tuple(tally(run, outcome)))
 
 
 def ending(
@@ -93,20 +90,20 @@ def ending(
     at most four lines: the verdict, why, what to do first, and the next command. The caller adds
     the fifth, where the run is kept. With `verbose`, what the figures cannot show stands above,
     too."""
-    wrong = worst_of(run, outcome, closing.ending)
+    wrong = worst_of(run, outcome)
     above = list(_lowest(run, outcome))
     if wrong is not None and wrong.cause is None:
         above += _explained(wrong)
     above += numbers(run, outcome) if verbose else _left_out(run)
     if above:
         yield Problem("", "", "", (), last=above, first=True)
-    yield Tiles(tuple(tally(run, outcome, closing.ending)))
+    yield Tiles(tuple(tally(run, outcome)))
     yield Prose([*([plain(closing.since)] if closing.since else []), ()])
     if wrong is not None:
         found = _problem(wrong, (), _where(run.machine, run))
         yield found._replace(said=_why(wrong), steps=_one_step(found.steps, closing))
     elif outcome.verdict or outcome.unjudged:
-        yield _well(run, outcome, closing.ending)
+        yield _well(run, outcome)
     yield from _next_line(run, wrong, closing)
 
 
@@ -239,17 +236,11 @@ def can_go_on(run: Run, folder: Path) -> bool:
     return is_open and (folder / JOURNAL_FILE).exists()
 
 
-def _well(run: Run, outcome: Outcome, ending: Ending | None) -> Problem:
-    word = nothing_wrong(run)
-    if outcome.unjudged and word.kind != "skip":
-        word, ending = Word(outcome.unjudged, "not judged"), None
-    tone: Tone = "good" if word.kind == "ok" else "dim"
-    if ending is not None:
-        found = ending.verdict
-    elif word.kind == "skip":
-        found = plain(word.text, "warn")
-    else:
-        found = line(Span("ok" if word.kind == "ok" else "not judged", tone), f": {word.text}")
+def _well(run: Run, outcome: Outcome) -> Problem:
+    said = nothing_wrong(run, outcome.unjudged)
+    tone: Tone = "good" if outcome.word == "ok" else "dim"
+    is_empty = said == NOTHING
+    found = plain(said, "warn") if is_empty else line(Span(outcome.word, tone), f": {said}")
     return Problem("", tone, "", found, first=True)
 
 

@@ -118,10 +118,6 @@ def is_judged(cell: CellResult) -> bool:
     return cell.status == "pass" and cell.verdict != "not judged"
 
 
-def is_unjudged(cell: CellResult) -> bool:
-    return cell.status == "pass" and cell.verdict == "not judged"
-
-
 class JudgedShare(NamedTuple):
     """A count of figures: `measured`, `judged`, and those that are judged only by comparison with
     similar cells of the run: pairs of CPUs, and `others`."""
@@ -158,24 +154,20 @@ def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | No
     return Word("ok", "ok")
 
 
-_NO_REFERENCE = "no figure has a reference"
+NOTHING = "nothing was measured"
 
 
-def is_assumed(run: Run) -> bool:
-    """Whether every figure rests on facts of the machine that nothing states."""
+def nothing_wrong(run: Run, unjudged: str = "") -> str:
+    """Returns the words for a run without any failure. `unjudged` says why the run cannot be
+    judged, if it cannot."""
     passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
-    return bool(passed) and all(cell.not_judged == "assumed" for cell in passed)
-
-
-def nothing_wrong(run: Run) -> Word:
-    """Returns the words for a run without any failure. The words do not claim "ok" if nothing was
-    measured or judged."""
     known = judged_of(run)
-    if not known.measured:
-        return Word("nothing was measured", "skip")
-    if not known.judged:
-        why = "every figure rests on assumed facts" if is_assumed(run) else _NO_REFERENCE
-        return Word(why, "not judged")
+    if not passed:
+        return NOTHING
+    if unjudged or not known.judged:
+        is_assumed = all(cell.not_judged == "assumed" for cell in passed)
+        why = "every figure rests on assumed facts" if is_assumed else "no figure has a reference"
+        return unjudged or why
     found = "nothing wrong was found"
     if run.finished is None:
         found += " before it was interrupted"
@@ -189,5 +181,5 @@ def nothing_wrong(run: Run) -> Word:
         *([f"{left:,} not judged"] if left else []),
     ]
     if left or pairs:
-        found += f"; of {known.measured:,} figures {', '.join(parts)}"
-    return Word(found, "ok")
+        found += f"; of {known.measured:,} figures, {', '.join(parts)}"
+    return found

@@ -15,7 +15,7 @@ from linkgauge.report.blocks import TONES, Line, Span, line, text_of
 from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import shown
 
-from .expectations import lowest_share, nothing_wrong
+from .expectations import lowest_share
 from .groups import FindingGroup, groups_of, headline
 from .run_notes import naming
 
@@ -32,19 +32,10 @@ class WorstOfRun(msgspec.Struct, frozen=True):
     alike: Sequence[Finding] = ()
 
 
-class Ending(msgspec.Struct, frozen=True):
-    """The verdict of a command that judges more than single cells. Its `tally` replaces the counts
-    of cells."""
-
-    verdict: Line
-    tally: str
-    is_low: bool = False
-
-
-def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> WorstOfRun | None:
+def worst_of(run: Run, outcome: Outcome) -> WorstOfRun | None:
     """Returns the worst fact about a run, or None if nothing is wrong. The order is: a lost rank,
-    the first failure among the findings, the first cell that failed or is low, a low `ending`, the
-    first finding, the first cell that is perhaps low."""
+    the first failure among the findings, the first cell that failed or is low, the first finding,
+    the first cell that is perhaps low."""
     if run.lost is not None:
         return WorstOfRun(line(Span("lost", "bad"), f": {run.lost}; the run ended there"))
     if run.soak is not None and run.soak.stopped == "temperature":
@@ -54,8 +45,6 @@ def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> WorstO
         return None if broken is None else WorstOfRun(broken)
     groups = groups_of(outcome.findings)
     low = _worst_cell(run, known=bool(groups)) if outcome.code or outcome.low else None
-    if ending is not None and ending.is_low and not outcome.broken:
-        low = ending.verdict
     if not failed(outcome.findings) and low is not None:
         return WorstOfRun(low, groups[0], headline(groups[0].alike)) if groups else WorstOfRun(low)
     perhaps = None if groups else _worst_low(run, "perhaps low")
@@ -65,12 +54,7 @@ def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> WorstO
 def short_verdict(run: Run, outcome: Outcome) -> str:
     """The verdict on a judged run in a few words: `ok`, `not judged`, or what is wrong."""
     wrong = worst_of(run, outcome)
-    if wrong is not None:
-        return " ".join(text_of(wrong.what).split())
-    if not outcome.verdict:
-        return "not judged"
-    word = nothing_wrong(run)
-    return {"ok": "ok", "skip": word.text}.get(word.kind, "not judged")
+    return outcome.word if wrong is None else " ".join(text_of(wrong.what).split())
 
 
 def worst_finding(groups: Sequence[FindingGroup]) -> WorstOfRun | None:

@@ -26,7 +26,6 @@ from linkgauge.model.units import count_of
 from linkgauge.report.blocks import Line, Span, line, said, text_of
 from linkgauge.report.files import judged_document
 from linkgauge.report.forms import cells_of
-from linkgauge.report.words.expectations import is_assumed
 from linkgauge.report.words.figures import difference
 from linkgauge.report.words.groups import groups_of, headline
 from linkgauge.report.words.sentences import first_of
@@ -205,7 +204,7 @@ def condition_line(checked: HealthResult) -> Line:
     """Returns the verdict as a line: `ok: 9 cells measured in 3.2 s`."""
     health = checked.health
     word = Span("ok", "good") if health.is_healthy else Span("not ok", "bad")
-    if health.is_healthy and health.run is not None and is_assumed(health.run):
+    if health.is_healthy and health.verdict == "not judged":
         word = Span("not judged", "dim")
     return line(word, f": {health.message}")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from linkgauge.history.records import microseconds
 from linkgauge.machine.extras import needed
 from linkgauge.model.documents.history import PastRun
-from linkgauge.model.documents.result import RunVerdict, Status, Verdict
+from linkgauge.model.documents.result import RunVerdict, Status
 from linkgauge.model.hardware.inventory import FabricLink, InventoryReading, LiveDevice, PciFunction
 from linkgauge.model.printable import printable
 
@@ -250,9 +250,7 @@ FIGURES = {
 }
 """The end of a metric's name and the meaning of its values, by the unit of a result."""
 STATUSES: tuple[Status, ...] = get_args(Status)
-VERDICTS: dict[Verdict, float] = {
-    "degraded": -2.0, "low": -1.0, "perhaps low": -0.5, "ok": 0.0, "high": 1.0,
-}  # fmt: skip
+VERDICTS = {"degraded": -2.0, "low": -1.0, "perhaps low": -0.5, "ok": 0.0, "high": 1.0}
 RUN = ("host", "simulated", "label")
 CELL = (*RUN, "benchmark", "backend", "size", "row", "column", "repeat")
 _KINDS = {
@@ -306,10 +304,7 @@ def _add_runs(families: Families, results: Results) -> None:
         (*RUN, "run", "profile", "accelerators"),
     )  # fmt: skip
     families.gauge("last_run_status", "1 for the status of the last run.", (*RUN, "status"))
-    families.gauge(
-        "last_run_verdict", "1 for the verdict on the last run; absent where it is not known.",
-        (*RUN, "verdict"),
-    )  # fmt: skip
+    families.gauge("last_run_verdict", "1 for the verdict on the last run.", (*RUN, "verdict"))
     for name, what in (
         ("last_run_started_timestamp_seconds", "When the last run began."),
         ("last_run_finished_timestamp_seconds", "When it ended; absent if it was interrupted."),

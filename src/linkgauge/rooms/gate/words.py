@@ -13,6 +13,7 @@ from linkgauge.judge.compare.baseline import Baseline, BaselineCell
 from linkgauge.judge.compare.disturbance import Disturbance
 from linkgauge.judge.compare.gate import FAILURES, UNDECIDED, GateCell, GateDocument
 from linkgauge.judge.compare.run_comparison import CellChange, RunCell, RunComparison
+from linkgauge.model.documents.result import RunVerdict
 from linkgauge.model.printable import escaped, printable
 from linkgauge.model.recorded import RECORDED
 from linkgauge.model.stats.changes import log_of_loss
@@ -24,6 +25,8 @@ from linkgauge.report.run_texts import case_of, document_of, fail, suite_of
 from linkgauge.report.words.figures import difference, digits, loss_below, may_have_lost
 
 _LEAST_P = 1e-99
+_WORDS: dict[int, RunVerdict] = {0: "ok", 1: "fail"}
+"""The verdicts on runs, by the gate's exit codes. Any other code means that nothing was decided."""
 
 
 def why(one: GateCell) -> str:
@@ -178,7 +181,8 @@ def _fields(one: CellChange | None) -> Sequence[object]:
 
 def gate_json(gate: GateDocument) -> str:
     """Returns a gate's verdict as JSON, in base units."""
-    return judged_document(gate, gate.verdict, gate.code, gate.findings)
+    word = _WORDS.get(gate.code, "not judged")
+    return judged_document(gate, word, gate.code, gate.findings)
 
 
 def gate_csv(gate: GateDocument) -> str:

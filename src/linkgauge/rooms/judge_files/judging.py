@@ -17,7 +17,7 @@ from linkgauge.cli.requests import command_line
 from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.model.cell_id import spoken
-from linkgauge.model.documents.result import CellResult, Result, Run, exit_code
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import HostFigures, HostVerdict, ToolRun
 from linkgauge.model.errors import InputError, worst_code
 from linkgauge.model.grouped import grouped
@@ -213,30 +213,18 @@ def judged_hosts(
     if len(by_host) < 2:
         return [judged(run_of_texts(texts, machine, label))], 0
     runs = {host: judged(run_of_texts(some, machine, host)) for host, some in by_host.items()}
-    codes = {host: outcome_of(run).code for host, run in runs.items()}
+    outcomes = {host: outcome_of(run) for host, run in runs.items()}
     figures = {host: dict(_figures(run)) for host, run in runs.items()}
     every = grouped((key, one[2]) for own in figures.values() for key, one in own.items())
     ranked = {key: sorted(some) for key, some in every.items()}
     peers = tuple(
-        _compared(host, run, codes[host], figures[host], ranked) for host, run in runs.items()
+        _compared(host, run, outcomes[host].word, figures[host], ranked)
+        for host, run in runs.items()
     )
     order = sorted(peers, key=lambda o: (not o.has_failed, -o.low, o.share or 1.0))
     worst = (runs[one.host] for one in order)
     found = [replace(run, tool=run.tool and replace(run.tool, peers=peers)) for run in worst]
-    return found, worst_code(codes.values()) or 0
-
-
-def _verdict(run: Run, code: int) -> HostVerdict:
-    """Returns what the figures of a host alone say of it. `code` is their exit code."""
-    match exit_code(run):
-        case 3:
-            return "error"
-        case 1:
-            return "fail"
-    if code:
-        return "low"
-    is_any = any(cell.is_as_expected for result in run.results for cell in result.cells)
-    return "ok" if is_any else "not judged"
+    return found, worst_code(one.code for one in outcomes.values()) or 0
 
 
 def _by_host(texts: Sequence[ReadText]) -> dict[str, list[ReadText]]:
@@ -271,7 +259,7 @@ def _hostname(text: ReadText) -> str:
 
 
 def _compared(
-    host: str, run: Run, code: int, own: Mapping[_Key, _Figure],
+    host: str, run: Run, verdict: HostVerdict, own: Mapping[_Key, _Figure],
     ranked: Mapping[_Key, Sequence[float]],
 ) -> HostFigures:  # fmt: skip
     """Compares a host with the median of the others. `ranked` are the figures of all hosts, in
@@ -289,7 +277,7 @@ def _compared(
     worst = min(less, key=lambda name: less[name], default="")
     return HostFigures(
         host=host, medians=dict(_medians(run)), cells=len(shares), low=len(less),
-        worst=worst, share=less.get(worst), verdict=_verdict(run, code),
+        worst=worst, share=less.get(worst), verdict=verdict,
     )  # fmt: skip
 
 

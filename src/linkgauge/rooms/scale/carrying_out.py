@@ -12,7 +12,6 @@ from rich.console import Console
 from linkgauge.cli.requests import concluded, keeper_of
 from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
-from linkgauge.judge.outcome import Outcome
 from linkgauge.model.documents.result import Run
 from linkgauge.report.files import write_document
 from linkgauge.report.keeping import Display, Keeper, Kept
@@ -22,29 +21,17 @@ from linkgauge.report.sections.verdict import Closing
 
 from .command import SCALING
 from .scaling import pairs_in_doubt, scaling_of
-from .sections import ending_of
 
 SCALE_FILE = "scale.json"
 
 
 class ScalingKeeper(Keeper):
-    """Judges a run by its scaling, too, and keeps the scaling."""
+    """Measures the pairs that its scaling leaves in doubt, and keeps the scaling, too."""
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
         if run.finished is None:
             return ()
         return pairs_in_doubt(scaling_of(self.judge(run)), run)
-
-    def outcome(self, run: Run) -> Outcome:
-        outcome = super().outcome(run)
-        if not outcome.verdict:
-            return outcome
-        verdicts = {count.verdict for count in scaling_of(run).counts}
-        is_low, judged = "low" in verdicts, bool(verdicts - {"not judged"})
-        return replace(
-            outcome, code=outcome.code or int(is_low), low=outcome.low or is_low,
-            judged=outcome.judged or judged,
-        )  # fmt: skip
 
     def write(self, folder: Path, run: Run) -> None:
         super().write(folder, run)
@@ -58,7 +45,7 @@ class LiveScaling(LiveReport):
         scaling, one = scaling_of(kept.run), kept.outcome
         judged = {"verdict": one.word, "exit_code": one.code, "findings": one.findings}
         self._display.format.write(SCALING, replace(scaling, **judged))
-        closing = Closing(ending_of(scaling), kept.folder, kept.since)
+        closing = Closing(kept.folder, kept.since)
         print_blocks(console, summary_blocks(kept.run, one, self._display, closing))
 
 

@@ -5,7 +5,6 @@ where scaling stops."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import median
 
 from msgspec.structs import replace
 
@@ -14,12 +13,10 @@ from linkgauge.judge.expected.dram import Ceilings
 from linkgauge.judge.expected.exchange_rates import ExchangeRates
 from linkgauge.judge.expected.healthy import LOOSE
 from linkgauge.judge.expected.routes import Paths
-from linkgauge.judge.verdict import LOW
 from linkgauge.model.by_name import by_name
 from linkgauge.model.curves import SizeLine
-from linkgauge.model.documents.result import CellResult, Result, Run, Verdict
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.scaling import SCHEMA, At, Count, Knee, Member, PairRate, Scaling
-from linkgauge.model.grouped import grouped
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.stats.hockney import Timed, fit
@@ -28,11 +25,8 @@ from linkgauge.model.units import format_size
 from .benchmarks import kind_of, label_of
 
 FALLEN = 0.9
-"""A plateau below this share of the best plateau before it is a knee. A pair below this share of
-the median of pairs with the same expectation is slow. The busbw of healthy rings of NCCL within one
-fabric varies by a few percent with their length."""
-ALIKE = 0.8
-"""A pair without an expectation is slow below this share of the median of all such pairs."""
+"""A plateau below this share of the best plateau before it is a knee. The busbw of healthy rings of
+NCCL within one fabric varies by a few percent with their length."""
 
 
 def scaling_of(run: Run) -> Scaling:
@@ -42,11 +36,7 @@ def scaling_of(run: Run) -> Scaling:
     backend = next((result.backend for result in run.results), "")
     work = next((work for result in measured if (work := _work(result))), Collective("all_reduce"))
     rates = _rates(run, work)
-    is_assumed = run.simulated and bool(run.machine.known.assumed)
-    found = [
-        _count(each, work, rates, _member(run, _devices(each)), is_assumed=is_assumed)
-        for each in measured
-    ]
+    found = [_count(each, work, rates, _member(run, _devices(each))) for each in measured]
     counts = tuple(sorted((one for one in found if one), key=lambda count: count.gpus))
     pairs = _pairs(run.results)
     devices = max((_devices(result) for result in measured), key=len, default=())
@@ -59,7 +49,7 @@ def scaling_of(run: Run) -> Scaling:
         devices=devices,
         counts=counts,
         knee=_knee(counts, pairs, rates, devices),
-        below=tuple(count.gpus for count in counts if count.verdict == "low"),
+        below=tuple(count.gpus for count in counts if _is_below(count, rates, devices)),
         pairs=pairs,
         problems=tuple(_problems(run.results)),
         member=_member(run, devices),
@@ -80,7 +70,7 @@ def _member(run: Run, devices: Sequence[str]) -> Member:
 def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
     """Returns the pairs of devices to measure alone, among the first N devices. N is the smallest
     number of devices that is low, or that is a knee without a known cause."""
-    numbers = [one.gpus for one in scaling.counts if one.verdict in ("low", "perhaps low")]
+    numbers = list(scaling.below)
     if scaling.knee is not None and scaling.knee.because is None:
         numbers.append(scaling.knee.gpus)
     if not numbers:
@@ -109,9 +99,7 @@ def _devices(result: Result) -> tuple[str, ...]:
     return tuple(str(transfer.engine.owner) for transfer in result.cells[0].transfers)
 
 
-def _count(
-    result: Result, work: Collective, rates: ExchangeRates, member: Member, *, is_assumed: bool
-) -> Count | None:
+def _count(result: Result, work: Collective, rates: ExchangeRates, member: Member) -> Count | None:
     devices = _devices(result)
     found = sorted(_points(result, len(devices)), key=lambda each: each[0].size)
     if not found:
@@ -127,27 +115,25 @@ def _count(
         plateau=best.busbw,
         at=None if best.busbw is None else best.size,
         line=_line(result, label_of(work, len(devices), member)),
+        verdict=cell.verdict,
     )
     share = cell.share(cell.at_best, cell.headline)
     if share is None and count.plateau and expected.figure:
         share = count.plateau / expected.figure
-    word = cell.verdict
-    if cell.not_judged == "start" and (expected.least or not is_assumed):
-        word = _once_started_verdict(count, *(rates.bounds(devices) or (LOOSE, LOOSE))[:2])
-    return replace(count, efficiency=share, verdict=word)
+    return replace(count, efficiency=share)
 
 
-def _once_started_verdict(count: Count, low: float, perhaps: float) -> Verdict:
-    """Returns the verdict on a number of devices of which only sizes were measured that are too
-    small to be judged alone. The time of the smallest one shows how long starting takes. The rate
-    without it is `low` or `perhaps` low below these shares of the expected rate."""
+def _is_below(count: Count, rates: ExchangeRates, devices: tuple[str, ...]) -> bool:
+    """Whether the rate of a number of devices is clearly below what is achievable: it is low or
+    perhaps low, or the sizes are too small for a verdict and the rate without the time to start is
+    below."""
     rate, expected = _once_started(count), count.expected
-    if not rate or expected.figure is None:
-        return "not judged"
-    if not expected.least:
-        return "ok" if rate >= LOW * expected.figure else "not judged"
-    share = rate / expected.figure
-    return "low" if share < low else "perhaps low" if share < perhaps else "ok"
+    if count.verdict != "not judged" or not rate or not expected.achievable:
+        return count.verdict in ("low", "perhaps low")
+    known = rates.bounds(devices[: count.gpus])
+    if known is not None:
+        return rate < known.low * expected.achievable
+    return rate < LOOSE * (expected.least or 0.0)
 
 
 def _points(result: Result, ranks: int) -> Iterator[tuple[At, CellResult]]:
@@ -202,7 +188,7 @@ def _cause(best: Count, count: Count, pairs: Sequence[PairRate]) -> str | None:
     """Returns the cause of a knee: a pair that is slow even alone, or only the time that a call
     needs to start. None if neither explains the knee."""
     if slow := [one for one in pairs if one.slow]:
-        return _slow(slow)
+        return f"also slow alone: {' and '.join(one.pair for one in slow)}"
     now, then = _once_started(count), _once_started(best)
     if not now or not then or now < FALLEN * then or count.at is None:
         return None
@@ -211,23 +197,16 @@ def _cause(best: Count, count: Count, pairs: Sequence[PairRate]) -> str | None:
     return f"no link: of {format_size(count.at)}, starting its steps takes {part:.0%} of the time"
 
 
-def _slow(pairs: Sequence[PairRate]) -> str:
-    return f"also slow alone: {' and '.join(one.pair for one in pairs)}"
-
-
 def _pairs(results: Sequence[Result]) -> tuple[PairRate, ...]:
-    """Returns the pairs that were measured alone. A pair is slow if it is low, or clearly below
-    similar pairs."""
+    """Returns the pairs that were measured alone. A pair is slow if it is low, or far from its
+    peers."""
     cells = [cell for result in results if result.benchmark == PAIRS for cell in result.cells]
-    known = [
-        (cell, figure, cell.expected.achievable if cell.expected else None)
+    return tuple(
+        PairRate(
+            f"{cell.row} -> {cell.column}", cell.headline,
+            cell.expected.achievable if cell.expected else None,
+            cell.verdict == "low" or cell.peers is not None,
+        )
         for cell in cells
-        if (figure := cell.headline)
-    ]
-    alike = grouped((expected, figure) for _, figure, expected in known)
-    found = []
-    for cell, figure, expected in known:
-        least = (ALIKE if expected is None else FALLEN) * median(alike[expected])
-        slow = cell.verdict == "low" or figure < least
-        found.append(PairRate(f"{cell.row} -> {cell.column}", figure, expected, slow))
-    return tuple(found)
+        if cell.headline
+    )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkgauge.model.operations.collective import Collective
-from linkgauge.report.blocks import Block, Prose
+from linkgauge.report.blocks import Block
 from linkgauge.report.sections import OneRun, Section
 
 
@@ -16,10 +16,9 @@ def _of_run(one: OneRun) -> Iterator[Block]:
     if len(numbers) <= 1:
         return
     from .scaling import scaling_of
-    from .sections import blocks, ending_of
+    from .sections import blocks
 
     if (scaling := scaling_of(one.run)).counts:
-        yield Prose([ending_of(scaling).verdict])
         yield from blocks(scaling)
 
 

@@ -3,12 +3,10 @@ pairs that were measured alone."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
-from typing import get_args
 
 from linkgauge.benchmarks.collectives import row_of
-from linkgauge.model.documents.result import Verdict
 from linkgauge.model.documents.scaling import Count, Scaling
 from linkgauge.model.units import BANDWIDTH, format_size
 from linkgauge.report import chart_specs
@@ -29,7 +27,6 @@ from linkgauge.report.csv_text import csv_text
 from linkgauge.report.curves import pivot
 from linkgauge.report.results import figure, mark
 from linkgauge.report.sections.sizes import line_lines
-from linkgauge.report.words.worst import Ending
 
 from .scaling import FALLEN
 
@@ -155,27 +152,6 @@ def _rows(scaling: Scaling) -> Iterator[dict[str, object]]:
                 rate = float(f"{value / BANDWIDTH.scale:.5g}")
                 says = f"{count.gpus} {scaling.member}s, {name}: {rate:.4g} {BANDWIDTH.shown}"
                 yield {"x": count.gpus, "y": rate, "series": name, "says": says}
-
-
-def ending_of(scaling: Scaling) -> Ending:
-    """Returns the verdict on the numbers of devices for which there is an expectation. A single
-    device uses no link, and so has no expectation."""
-    several = [count for count in scaling.counts if count.gpus > 1]
-    verdicts = Counter(count.verdict for count in several)
-    members = f"{scaling.member}s"
-    numbers = f"{len(several)} numbers of {members}"
-    shown = [word for word in get_args(Verdict) if verdicts[word] or word in ("ok", "low")]
-    tally = ", ".join([numbers, *(f"{verdicts[word]} {word}" for word in shown)])
-    low = [count for count in several if count.verdict == "low"]
-    if low:
-        counts = ", ".join(str(count.gpus) for count in low)
-        worst = min(count.efficiency or 0.0 for count in low)
-        verdict = Span("low", "bad"), f" {counts} {members} reach {worst:.0%} of the expected busbw"
-    elif verdicts["ok"]:
-        verdict = Span("ok", "good"), f": {verdicts['ok']} of {numbers} reach the expected busbw"
-    else:
-        verdict = Span("not judged", "dim"), f": no number of {members} has a reference"
-    return Ending(line(*verdict), tally, is_low=bool(low))
 
 
 def scale_csv(scaling: Scaling) -> str:

@@ -112,7 +112,7 @@ def card(one: OneRun, file: str, size: int) -> list[str]:
     made = f"linkgauge {run.machine.linkgauge}, profile {run.settings.profile}, {run.started[:10]}"
     lines = (
         f"machine: {_machine(run)}",
-        f"verdict: {_verdict(problem, tiles)}",
+        f"verdict: {_verdict(one.outcome.word, tiles)}",
         f"figures: {_figures(run)}",
         f"finding: {_finding(problem)}",
         f"not judged: {_not_judged(one, tiles)}",
@@ -127,10 +127,9 @@ def _machine(run: Run) -> str:
     return f"{simulated}{f'{hosts} hosts, ' if hosts > 1 else ''}{machine_of(run)}"
 
 
-def _verdict(problem: Problem, tiles: list[Tile]) -> str:
+def _verdict(word: str, tiles: list[Tile]) -> str:
     """Returns the verdict in a word, with the number of cells of each kind. Bad cells come
     first."""
-    word = problem.severity or next((span.text for span in problem.found), "not judged")
     first, *rest = (one for one in tiles if not one.name.startswith(("not judged", "skipped")))
     rest.sort(key=lambda tile: _GRAVE.index(tile.tone) if tile.tone in _GRAVE else len(_GRAVE))
     while len(text := f"{word}; {text_of(Tiles((first, *rest)).as_line)}") > _ROOM and rest:

@@ -133,7 +133,6 @@ def _placement(report: DomainReport, domain: Domain, judged: DomainFindings) -> 
 
 
 def domain_document(report: DomainReport) -> str:
-    outcome = outcome_of_setup(report.judged.findings)
     return judged_document(
         {
             "schema": "linkgauge.vm/1",
@@ -148,9 +147,7 @@ def domain_document(report: DomainReport) -> str:
             "settings": report.settings,
             "message": report.message,
         },
-        outcome.word,
-        outcome.code,
-        outcome.findings,
+        *outcome_of_setup(report.judged.findings).answer,
     )
 
 

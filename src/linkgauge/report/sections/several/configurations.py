@@ -21,7 +21,6 @@ from linkgauge.report.blocks import (
 )
 from linkgauge.report.results import label, mark
 from linkgauge.report.sections import OneRun, Section, SeveralRuns
-from linkgauge.report.words.expectations import judged_of
 from linkgauge.report.words.figures import TONES, signed, with_reach
 
 from .facts import fact_tables
@@ -35,11 +34,6 @@ _KINDS: dict[str, tuple[str, Tone]] = {
 }
 """The kinds of difference between a figure and that of the first configuration, with their form on
 the screen and their tone: `noise` is within the interval, `not proven` has no interval."""
-_WORDS: dict[int, tuple[str, Tone]] = {
-    0: ("ok", "good"),
-    1: ("failed", "bad"),
-    3: ("errors", "bad"),
-}
 _REACH = plain("±: the wider half of the 95% interval")
 _DIFFERENCES = line(
     "Differences are from the first configuration of the same accelerator: ",
@@ -94,13 +88,8 @@ def _table(
 
 
 def _verdict(one: OneRun | None) -> Entry:
-    if one is None:
-        return Entry("")
-    code = one.outcome.code
-    if code == 0 and not (one.outcome.verdict and judged_of(one.run).judged):
-        return Entry("not judged", code, "dim")
-    word, tone = _WORDS.get(code, ("nothing measured", "dim"))
-    return Entry(word, code, tone)
+    word = "" if one is None else one.outcome.word
+    return Entry(word, tone="good" if word == "ok" else "bad" if word in ("low", "fail") else "dim")
 
 
 def entry_of(cell: RunCell | None, at: int) -> Entry:
