@@ -77,7 +77,7 @@ def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set
     devices = tuple(str(one.engine.owner) for one in cell.transfers)
     bound = rates.bound(devices)
     known = rates.bounds(devices)
-    if known is None or not bound.least or (bound.reduced or 0.0) < _GAIN * bound.least:
+    if not known.figures or not bound.least or (bound.reduced or 0.0) < _GAIN * bound.least:
         return None
     reduced = bound.reduced or 0.0
     if not known.low * reduced <= own.bus <= (bound.least + reduced) / 2:

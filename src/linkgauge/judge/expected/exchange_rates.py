@@ -3,7 +3,6 @@ that share the links fairly (max-min)."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from linkgauge.model.operations.exchanges import Phase, Way, pairs_of, phases, w
 from linkgauge.model.transfer import Engine, Transfer
 
 from .fabric_rates import fabric_path
-from .healthy import Bounds, bounds_of
+from .healthy import LOOSE, Bounds, bounds_of
 from .link_rates import ExpectedPath, Unknown, capacity, figure, pcie_path
 from .routes import Paths
 
@@ -81,24 +80,22 @@ class ExchangeRates:
         found = pairs_of(self._work, len(devices))
         return tuple((devices[one], devices[other]) for one, other in found)
 
-    def bounds(self, devices: tuple[str, ...]) -> Bounds | None:
+    def bounds(self, devices: tuple[str, ...]) -> Bounds:
         """Returns the shares of the achievable rate below which a figure is low, and perhaps low.
-        None if the devices are not all joined by links of which healthy figures are known."""
-        for one, other in self.pairs(devices):
-            joined = self._paths.machine.wiring.bundles(one, other).values()
-            if not joined or not all(
-                bundle.nvlink is not None or bundle.kind.lower().startswith("xgmi")
-                for bundle in joined
-            ):
-                return None
+        Without any `figures`, they are loose: the devices are not all joined by links of which
+        healthy figures are known."""
         bound, operation = self.bound(devices), self._work.collective
-        is_reduced = bound.reduced is not None and bound.achievable == bound.reduced
+        rings = bound.least / bound.achievable if bound.least and bound.achievable else 1.0
+        for pair in self.pairs(devices):
+            joined = self._paths.machine.wiring.bundles(*pair).values()
+            known = (one.nvlink or one.kind.lower().startswith("xgmi") for one in joined)
+            if not joined or not all(known):
+                return Bounds(LOOSE * rings, LOOSE, 0, 0)
         ring = bounds_of(operation, "ring", len(devices))
-        if not is_reduced or not bound.least or not bound.achievable:
-            share = (bound.least or 0.0) / (bound.achievable or math.inf)
-            return ring._replace(low=ring.low * (share or 1.0))
+        if bound.reduced is None or bound.achievable != bound.reduced:
+            return ring._replace(low=ring.low * rings)
         own = bounds_of(operation, "nvls", len(devices))
-        return own._replace(low=min(own.low, ring.low * bound.least / bound.achievable))
+        return own._replace(low=min(own.low, ring.low * rings))
 
     def steps(self, ranks: int) -> int:
         """Returns the number of successive steps of a call."""

@@ -2,8 +2,7 @@
 with the arithmetic. docs/expect-formulas.md has each formula with its source.
 
 Figures are computed only from what the machine's readers found, and from what this run measured of
-host memory. `theoretical` is null if the path is unknown. `achievable` is null if something on the
-path is unknown. `because` says what is unknown."""
+host memory."""
 
 from __future__ import annotations
 
@@ -155,7 +154,7 @@ class Expectations:
         remarks = tuple(note for note in notes if isinstance(note, Remark))
         rates = self._rates(Collective(work.collective, root=work.root), remarks)
         devices = tuple(map(str, ranks))
-        bound, start = rates.bound(devices), START * rates.steps(len(devices))
+        bound, start = rates.bound(devices), START * rates.steps(len(ranks))
         if bound.theoretical is None:
             return Expectation(Expected(because=bound.because), without="path")
         moved = work.bytes_on_bus(transfers[0].bytes_moved(size), len(ranks)) * work.aggregated
@@ -164,14 +163,9 @@ class Expectations:
         if (enough or least) < start:
             return _unknown("starting its steps may take as long as moving its bytes", "start")
         because = f"{bound.because}: {figure(bound.figure or 0.0)} on the bus"
-        without: NotJudged | None = None if enough else "bound"
-        expected = Expected(least, enough, because)
-        known = rates.bounds(devices)
-        if known is not None:
-            return Expectation(expected, bounds=known[:2], start=healthy.START, without=without)
-        sure = enough * bound.least / moved if bound.least and enough else 1.0
-        roughly = healthy.LOOSE * sure, healthy.LOOSE
-        return Expectation(expected, bounds=roughly, start=start, without=without)
+        own, by = Expected(least, enough, because), rates.bounds(devices)
+        start = healthy.START if by.figures else start
+        return Expectation(own, bounds=by[:2], start=start, without=None if enough else "bound")
 
     def _rates(self, work: Collective, remarks: tuple[Remark, ...]) -> ExchangeRates:
         from .exchange_rates import ExchangeRates  # loaded for collectives alone

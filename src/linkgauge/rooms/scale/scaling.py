@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from linkgauge.cli.pairs_alone import PAIRS
 from linkgauge.judge.expected.dram import Ceilings
 from linkgauge.judge.expected.exchange_rates import ExchangeRates
-from linkgauge.judge.expected.healthy import LOOSE
 from linkgauge.judge.expected.routes import Paths
 from linkgauge.model.by_name import by_name
 from linkgauge.model.curves import SizeLine
@@ -128,12 +127,9 @@ def _is_below(count: Count, rates: ExchangeRates, devices: tuple[str, ...]) -> b
     perhaps low, or the sizes are too small for a verdict and the rate without the time to start is
     below."""
     rate, expected = _once_started(count), count.expected
-    if count.verdict != "not judged" or not rate or not expected.achievable:
+    if count.verdict != "not judged" or not rate or not expected.least or not expected.achievable:
         return count.verdict in ("low", "perhaps low")
-    known = rates.bounds(devices[: count.gpus])
-    if known is not None:
-        return rate < known.low * expected.achievable
-    return rate < LOOSE * (expected.least or 0.0)
+    return rate < rates.bounds(devices[: count.gpus]).low * expected.achievable
 
 
 def _points(result: Result, ranks: int) -> Iterator[tuple[At, CellResult]]:
