@@ -11,7 +11,9 @@ from msgspec.structs import replace
 from linkgauge.cli.pairs_alone import PAIRS
 from linkgauge.judge.expected.dram import Ceilings
 from linkgauge.judge.expected.exchange_rates import ExchangeRates
+from linkgauge.judge.expected.healthy import LOOSE
 from linkgauge.judge.expected.routes import Paths
+from linkgauge.judge.verdict import LOW
 from linkgauge.model.by_name import by_name
 from linkgauge.model.curves import SizeLine
 from linkgauge.model.documents.result import CellResult, Result, Run
@@ -126,10 +128,11 @@ def _is_below(count: Count, rates: ExchangeRates, devices: tuple[str, ...]) -> b
     """Whether the rate of a number of devices is clearly below what is achievable: it is low or
     perhaps low, or the sizes are too small for a verdict and the rate without the time to start is
     below."""
-    rate, expected = _once_started(count), count.expected
-    if count.verdict != "not judged" or not rate or not expected.least or not expected.achievable:
+    rate, rings = _once_started(count), count.expected.least
+    if count.verdict != "not judged" or not rate or not rings:
         return count.verdict in ("low", "perhaps low")
-    return rate < rates.bounds(devices[: count.gpus]).low * expected.achievable
+    is_known = rates.bounds(devices[: count.gpus]).figures
+    return rate < (LOW if is_known else LOOSE) * rings
 
 
 def _points(result: Result, ranks: int) -> Iterator[tuple[At, CellResult]]:
