@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV := $(VENV)/.dev
 MODULES := build/modules
-SOURCES := $(wildcard src/linkgauge tests bench examples notebooks tools/dashboard tools/hashes tools/man tools/notebook tools/record tools/recordings tools/schemas tools/screens tools/site_markdown.py)
+SOURCES := $(wildcard src/linkgauge tests bench examples notebooks tools/bounds tools/dashboard tools/hashes tools/man tools/notebook tools/record tools/recordings tools/schemas tools/screens tools/site_markdown.py)
 NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp)
 NATIVE_SOURCES := $(wildcard native/*.?pp native/test/*.?pp)
 # Those that a cross-compiler is there for (Debian: g++-aarch64-linux-gnu, g++-riscv64-linux-gnu).
@@ -118,6 +118,7 @@ screens: $(DEV)
 	$(BIN)/python tools/notebook
 	$(BIN)/python tools/dashboard
 	$(BIN)/python tools/recordings
+	$(BIN)/python tools/bounds
 
 format: $(DEV)
 	$(BIN)/ruff check --fix $(SOURCES)

@@ -13,7 +13,8 @@ from linkgauge.judge.compare.likeness import figures_of
 from linkgauge.judge.findings import evidence_of
 from linkgauge.judge.neighbours import at_work
 from linkgauge.judge.outcome import outcome_of
-from linkgauge.judge.verdict import behind_peers, judge
+from linkgauge.judge.peers import behind
+from linkgauge.judge.verdict import judge
 from linkgauge.model.documents.result import Run
 from linkgauge.model.hardware.inventory import Accelerator, Inventory
 from linkgauge.model.load import Load
@@ -216,7 +217,7 @@ def test_a_card_that_is_behind_is_told_of_by_its_whole_interval():
     for samples, number in ((steady, 1), (varying, 0)):
         cells[0] = replace(cells[0], samples=samples, summary=summarize(samples))
         evidence = evidence_of(judged(replace(result, cells=tuple(cells), sweep=True)))
-        assert len(behind_peers(evidence)) == number
+        assert len(behind(evidence)) == number
 
 
 def judged(result):
@@ -276,6 +277,7 @@ def test_a_slow_card_is_in_the_line_of_check_and_in_the_first_sentence(tmp_path)
     (path,) = tmp_path.rglob("run.json")
     run = judge(read_run(path))
     assert sentence_of(run, outcome_of(run)).endswith(", in part less than its peers")
-    assert re.search(r"^verdict: +warn slow +sim:3: 46 cells", done.stdout, re.MULTILINE)
+    assert re.search(r"^verdict: +low host_to_device.* sim:3 85%", done.stdout, re.MULTILINE)
+    assert re.search(r"^why: +warn slow +sim:3: 46 cells", done.stdout, re.MULTILINE)
     # Clocks do not slow copies by copy engines, so they are no reason of it.
     assert re.search(r"^warn clocks +sim:3: .*hardware slowdown", done.stdout, re.MULTILINE)

@@ -4,7 +4,7 @@ verdict."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 
 import msgspec
 
@@ -18,7 +18,8 @@ from linkgauge.model.units import COLLECTIVE
 from .blame import steadiness
 from .doctor import concerns, diagnose, failed
 from .findings import Finding, evidence_of
-from .verdict import judge
+from .peers import behind
+from .verdict import judge, pair_of
 
 _BROKEN = (1, 3)
 """The exit codes of runs with a cell that failed. One that was interrupted, or measured nothing, is
@@ -106,12 +107,14 @@ def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...
         return ()
     evidence = evidence_of(judge(run))
     unsteady = steadiness.unsteady(evidence)
+    once = {one.case.number for one in behind(evidence) if not one.is_sure}
+    numbers = count()
     return tuple(
         CellAt(number, cell.place)
         for number, result in enumerate(evidence.results)
-        for cell in result.cells
+        for cell, at in zip(result.cells, numbers, strict=False)
         if cell.status == "pass"
-        and (cell.verdict == "low" or (unsteady and spoken(result, cell) in unsteady))
+        and (cell.verdict == "low" or at in once or (unsteady and spoken(result, cell) in unsteady))
     )
 
 
@@ -131,14 +134,14 @@ def pairs_in_doubt(
     if not (collectives and able and why_unjudged(run) is None):
         return ()
     cells = [cell for result in verdicts(run) for cell in result.cells]
-    low = [cell for cell in cells if cell.verdict == "low" and exchanging(cell)]
+    low = [one for one in cells if one.verdict in ("low", "perhaps low") and exchanging(one)]
     if not low:
         return ()
     found = dict.fromkeys(pair for cell in low for pair in exchanging(cell))
     if len(found) > _MOST_PAIRS:
         ranks = [[str(one.engine.owner) for one in cell.transfers] for cell in low]
         found = dict.fromkeys(pair for own in ranks for pair in pairwise([*own, own[0]]))
-    measured = {tuple(str(end.place) for end in one.memories) for c in cells for one in c.transfers}
+    measured = {pair_of(one) for cell in cells for one in cell.transfers}
     return tuple(pair for pair in found if pair not in measured)
 
 

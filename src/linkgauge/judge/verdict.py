@@ -4,18 +4,19 @@ of each path, and finds cells whose figures are far from those of their peers.""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import count
 from statistics import median
 
 from msgspec.structs import replace
 
-from linkgauge.judge.blame.cases import Case, cases_of
+from linkgauge.judge.blame.cases import Case, exchanging
 from linkgauge.judge.expected.as_one import with_ranks
 from linkgauge.judge.expected.assumed import rests_on
 from linkgauge.judge.expected.dram import Ceilings, measured_ceilings
 from linkgauge.judge.expected.expect import Expectation, Expectations
+from linkgauge.judge.expected.healthy import LOOSE
 from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.expected.nominal import Nominal
 from linkgauge.judge.expected.readings import run_of
@@ -31,9 +32,12 @@ from linkgauge.model.documents.result import (
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.stats.hockney import LEAST, Timed, fit
+from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import BANDWIDTH, STREAM
 
 from .findings import Evidence
+from .peers import LOW as LOSS
+from .peers import Behind, behind, classes
 from .plateaus import with_levels
 
 # Cells whose figures are far from those of their peers, whether or not anything is expected of
@@ -42,9 +46,6 @@ from .plateaus import with_levels
 FAR = 0.75
 """A figure is far from its peers if it is below this share of their median, or above the inverse
 share. A path that lost half of its lanes or links is that far off."""
-BEHIND = 0.95
-"""The share of the median of its peers below which a cell shows that a limit of its device's clocks
-costs something. Boards of one model differ by a few percent under the same limit."""
 MOST_UNSURE = 2
 """The largest class in which a fast cell shows only that the other one is slow."""
 ENOUGH = 4
@@ -58,8 +59,10 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
     """Returns the results with the comparison of each cell with its peers. A cell that is far from
     its peers gets their median. A cell without another expectation is judged by the median of its
     peers."""
-    known = _peers(evidence)
-    found = {case.number: cell for alike in known for case, cell in _beside_peers(alike)}
+    alike = classes(evidence)
+    found = {case.number: cell for own in alike for case, cell in _beside_peers(own)}
+    for one in behind(evidence):
+        found[one.case.number] = _behind(one, found.get(one.case.number, one.case.cell))
     if not found:
         return evidence.results
     numbers = count()
@@ -69,43 +72,17 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
     )
 
 
-def behind_peers(evidence: Evidence) -> frozenset[str]:
-    """Returns the names of the cells whose whole interval is below `BEHIND` of the median of their
-    peers."""
-    found = set[str]()
-    for alike in _peers(evidence):
-        figures = sorted(case.figure for case in alike)
-        for case in alike if len(alike) > 1 else ():
-            others = _median_without(case.figure, figures)
-            low, high = _interval(case.cell)
-            is_higher = case.result.better == "higher"
-            if high < BEHIND * others if is_higher else BEHIND * low > others:
-                found.add(case.name)
-    return frozenset(found)
-
-
-def _peers(evidence: Evidence) -> Iterable[Sequence[Case]]:
-    """Returns the cells with figures, in groups of peers."""
-    nodes = {cpu: node.index for node in evidence.machine.host.nodes for cpu in node.cpus}
-    return grouped(
-        (_class(case, nodes), case)
-        for case in cases_of(evidence)
-        if case.cell.headline and case.cell.status == "pass"
-    ).values()
-
-
-def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
-    """Returns a key that is equal for cells that are peers. In a sweep, peers are cells of the same
-    setting on other parts. Pairs of CPUs are peers if they lie in the same two nodes."""
-    if case.alike is not None:
-        return case.alike
-    ends = case.cell.transfers[0].memories
-    if ends and all(end.space == "cpu" for end in ends):
-        return case.kind, *sorted(nodes.get(end.index or 0, -1) for end in ends)
-    cell = case.cell
-    devices = {str(place.index) for place in cell.places if place.is_device}
-    setting = cell.row if cell.column in devices else cell.column
-    return case.kind, cell.operation, setting
+def _behind(one: Behind, cell: CellResult) -> CellResult:
+    """Returns the cell with the verdict that its peers give. What its own links or arithmetic
+    explain keeps its verdict."""
+    known = cell.verdict in ("ok", "perhaps low") or cell.not_judged in _UNLIMITED
+    if not (one.is_sure and known):
+        return cell
+    because = f"the median of {one.peers - 1} equal cells, which are as fast as each other"
+    best = cell.expected.theoretical if cell.expected is not None else None
+    expected = Expected(best, one.usual, because, measured=True, peers=one.peers)
+    word: Verdict = "low" if one.loss >= LOSS else "perhaps low"
+    return replace(cell, expected=expected, peers=one.usual, verdict=word, not_judged=None)
 
 
 def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
@@ -209,12 +186,6 @@ hardware are 0.83 of it, reading from the host (Zhenwu 810E), and 0.85, kernels 
 NVLink (H200); all others are 0.91 or more (docs/expect.md). A tenth is margin for hardware not seen
 yet. A loss of half the lanes, speed or links is well below."""
 
-LOOSE = 0.5
-"""The share that replaces LOW if the achievable figure is only known roughly: kernels reading over
-PCIe, both ways over one PCIe link, fabrics whose protocol is not published, threads against the
-DIMMs' rate, collectives. The lowest known figures there are 0.58 (IPU-M2000) and 0.60 (Zhenwu
-810E)."""
-
 HIGH = 1.03
 """A figure above this share of the bound that no sharing exceeds comes from a cache, or the
 expectation is wrong. 3 % are margin for clocks."""
@@ -262,12 +233,30 @@ class Judge:
         verdicts = self.verdicts(run)
         if self._last is None or self._last[0] is not verdicts:
             alone = run.machine.alone
-            results = with_peers(Evidence(alone, run.after, verdicts))
+            results = _by_links(with_peers(Evidence(alone, run.after, verdicts)))
             if alone is not run.machine:
                 results = with_ranks(results, run.results)
             self._last = verdicts, with_lines(replace(run, results=results))
         judged = self._last[1]
         return replace(run, results=judged.results, lines=judged.lines)
+
+
+def pair_of(transfer: Transfer) -> tuple[str, ...]:
+    """Returns the places that a transfer joins."""
+    return tuple(str(end.place) for end in transfer.memories)
+
+
+def _by_links(results: Sequence[Result]) -> tuple[Result, ...]:
+    """Returns the results. A collective that is perhaps low is low if a copy between two of its
+    devices is low, too: then the links are the reason, and not the algorithm."""
+    cells = [cell for result in results for cell in result.cells]
+    low = {pair_of(one) for cell in cells if cell.verdict == "low" for one in cell.transfers}
+
+    def judged(cell: CellResult) -> CellResult:
+        is_low = cell.verdict == "perhaps low" and not low.isdisjoint(exchanging(cell))
+        return replace(cell, verdict="low", not_judged=None) if is_low else cell
+
+    return tuple(replace(each, cells=tuple(map(judged, each.cells))) for each in results)
 
 
 def judge(run: Run) -> Run:
@@ -321,7 +310,8 @@ def _judge_cell(
         best = nominal.of(cell, expected, result.size, result.unit)
         expected = expected if best is None else replace(expected, nominal=best)
         held = cell.share(expected.nominal, expected.figure)
-        word = "degraded" if word == "ok" and held is not None and held < HELD else word
+        is_held = held is not None and held < HELD and word in ("ok", "perhaps low")
+        word = "degraded" if is_held else word
     return replace(cell, expected=expected, peers=None, verdict=word, not_judged=why)
 
 
@@ -366,11 +356,12 @@ def _beside(
     if one.summary is None or not size:
         return "not judged"
     seconds = _seconds(cell, size)
-    least = LOOSE if estimate.loose else LOW
-    longest = seconds(expected) / (least * estimate.sure) + estimate.start
-    if seconds(one.summary.median) <= longest:
-        is_enough = seconds(one.summary.median) <= seconds(expected) / least + estimate.start
-        return "ok" if is_enough else "perhaps low"  # such calls may use few links only
+    loose = (LOOSE, LOOSE) if estimate.loose else (LOW, LOW)
+    longest, enough = (
+        seconds(expected) / share + estimate.start for share in estimate.bounds or loose
+    )
+    if (taken := seconds(one.summary.median)) <= longest:
+        return "ok" if taken <= enough else "perhaps low"
     last = one.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
     figures = (one.summary.median, *(one.summary.ci95 or ()), *([median(last)] if last else ()))
     return "low" if min(map(seconds, figures)) > longest else "perhaps low"

@@ -13,9 +13,10 @@ from statistics import NormalDist
 
 import msgspec
 
+from linkgauge.judge.expected.healthy import LOOSE
 from linkgauge.judge.expected.link_rates import figure
 from linkgauge.judge.findings import Evidence, Finding, Severity
-from linkgauge.judge.verdict import FAR, LOOSE, LOW
+from linkgauge.judge.verdict import FAR, LOW
 from linkgauge.model.earlier import Earlier
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from linkgauge.judge.blame.cases import Case, cases_of
 from linkgauge.judge.findings import Evidence, Finding
-from linkgauge.judge.verdict import behind_peers
+from linkgauge.judge.peers import behind
 from linkgauge.model.hardware.part import Part
 
 _OF_LIMITS = ("capped-clock", "locked-clock", "power-limit")
@@ -39,11 +39,11 @@ def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
     struck = {name for one in grave for name in one.cells}
     struck |= {case.name for case in cases if case.cell.verdict in ("low", "perhaps low")}
     struck |= {case.name for case in cases if case.cell.status in ("fail", "error", "timeout")}
-    behind = struck | behind_peers(evidence)
+    slower = struck | {one.case.name for one in behind(evidence)}
     causes = {name for one in grave for name in one.explained_by}
 
     def slows(one: Finding) -> bool:
-        suspects = behind if one.check in _OF_LIMITS else struck
+        suspects = slower if one.check in _OF_LIMITS else struck
         own = {case.name for case in cases if _depends(case, one)}
         return one.name in causes or not suspects.isdisjoint(one.cells or own)
 

@@ -19,6 +19,7 @@ from linkgauge.model.operations.exchanges import Phase, Way, pairs_of, phases, w
 from linkgauge.model.transfer import Engine, Transfer
 
 from .fabric_rates import fabric_path
+from .healthy import LOOSE, Bounds, bounds_of
 from .link_rates import ExpectedPath, Unknown, capacity, figure, pcie_path
 from .routes import Paths
 
@@ -79,12 +80,22 @@ class ExchangeRates:
         found = pairs_of(self._work, len(devices))
         return tuple((devices[one], devices[other]) for one, other in found)
 
-    def is_loose(self, devices: Sequence[str]) -> bool:
-        """Whether the achievable rate is only known roughly."""
-        try:
-            return any(self._path(pair).loose for pair in self.pairs(devices))
-        except Unknown:
-            return True
+    def bounds(self, devices: tuple[str, ...]) -> Bounds:
+        """Returns the shares of the achievable rate below which a figure is low, and perhaps low.
+        Without any `figures`, they are loose: the devices are not all joined by links of which
+        healthy figures are known."""
+        bound, operation = self.bound(devices), self._work.collective
+        rings = bound.least / bound.achievable if bound.least and bound.achievable else 1.0
+        for pair in self.pairs(devices):
+            joined = self._paths.machine.wiring.bundles(*pair).values()
+            known = (one.nvlink or one.kind.lower().startswith("xgmi") for one in joined)
+            if not joined or not all(known):
+                return Bounds(LOOSE * rings, LOOSE, 0, 0)
+        ring = bounds_of(operation, "ring", len(devices))
+        if bound.reduced is None or bound.achievable != bound.reduced:
+            return ring._replace(low=ring.low * rings)
+        own = bounds_of(operation, "nvls", len(devices))
+        return own._replace(low=min(own.low, ring.low * rings))
 
     def steps(self, ranks: int) -> int:
         """Returns the number of successive steps of a call."""

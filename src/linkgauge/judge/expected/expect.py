@@ -2,8 +2,7 @@
 with the arithmetic. docs/expect-formulas.md has each formula with its source.
 
 Figures are computed only from what the machine's readers found, and from what this run measured of
-host memory. `theoretical` is null if the path is unknown. `achievable` is null if something on the
-path is unknown. `because` says what is unknown."""
+host memory."""
 
 from __future__ import annotations
 
@@ -32,6 +31,7 @@ from linkgauge.model.operations.collective import Collective
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
+from . import healthy
 from .computing_rates import product_bound, roof_of
 from .dram import Ceilings
 from .fabric_rates import doubts_of_reads
@@ -50,15 +50,16 @@ rblnBandwidthLatencyTest's page), about 3 on GPUs. A shorter transfer says nothi
 class Expectation(msgspec.Struct, frozen=True):
     """The expectation for a cell, and how certain it is. `most` is a bound that no sharing of links
     exceeds, while `theoretical` assumes fair sharing. `loose` means that the achievable figure is
-    only known roughly. `sure` is the share of it that every library reaches. `start` is the most
-    seconds that starting takes. `without` is the reason why there is no achievable figure. `each`
-    is the rate in bytes/s that each transfer of a total should achieve. It is null for a transfer
-    from which other transfers take some of its rate. `each` is empty if the rates are unknown."""
+    only known roughly. `bounds` are the shares of it below which a figure is low, and perhaps low,
+    if healthy figures tell. `start` is the most seconds that starting takes. `without` is the
+    reason why there is no achievable figure. `each` is the rate in bytes/s that each transfer of a
+    total should achieve. It is null for a transfer from which other transfers take some of its
+    rate. `each` is empty if the rates are unknown."""
 
     expected: Expected
     most: float | None = None
     loose: bool = False
-    sure: float = 1.0
+    bounds: tuple[float, float] | None = None
     start: float = START
     without: NotJudged | None = None
     each: tuple[float | None, ...] = ()
@@ -153,7 +154,7 @@ class Expectations:
         remarks = tuple(note for note in notes if isinstance(note, Remark))
         rates = self._rates(Collective(work.collective, root=work.root), remarks)
         devices = tuple(map(str, ranks))
-        bound, start = rates.bound(devices), START * rates.steps(len(devices))
+        bound, start = rates.bound(devices), START * rates.steps(len(ranks))
         if bound.theoretical is None:
             return Expectation(Expected(because=bound.because), without="path")
         moved = work.bytes_on_bus(transfers[0].bytes_moved(size), len(ranks)) * work.aggregated
@@ -162,10 +163,9 @@ class Expectations:
         if (enough or least) < start:
             return _unknown("starting its steps may take as long as moving its bytes", "start")
         because = f"{bound.because}: {figure(bound.figure or 0.0)} on the bus"
-        without: NotJudged | None = None if enough else "bound"
-        expected = Expected(least, enough, because)
-        sure = enough * bound.least / moved if bound.least and enough else 1.0
-        return Expectation(expected, loose=True, sure=sure, start=start, without=without)
+        own, by = Expected(least, enough, because), rates.bounds(devices)
+        start = healthy.START if by.figures else start
+        return Expectation(own, bounds=by[:2], start=start, without=None if enough else "bound")
 
     def _rates(self, work: Collective, remarks: tuple[Remark, ...]) -> ExchangeRates:
         from .exchange_rates import ExchangeRates  # loaded for collectives alone

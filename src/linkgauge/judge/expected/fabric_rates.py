@@ -82,7 +82,7 @@ def _packets(bundle: LinkBundle, access: Access, *, kernel: bool) -> _PacketCost
         why = f"checksums and protocol leave {_XGMI:.0%} of {bundle.kind}"
         several = not kernel and bundle.rate > _ONE_XGMI
         doubts = ("a copy engine may drive one link of several",) if several else ()
-        return _PacketCost(1 / _XGMI, 0.0, why, (why,), doubts)
+        return _PacketCost(1 / _XGMI, 0.0, why, (), doubts)
     why = f"the overhead of {bundle.kind} packets is unknown"
     return _PacketCost(1.0, 0.0, why, (why,))
 

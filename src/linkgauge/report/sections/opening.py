@@ -122,8 +122,13 @@ def _should(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> str:
         return "; these rest on assumed facts, so what they should be is not known"
     if word is None:
         return "; what that should be is not known"
-    if word.kind in ("ok", "degraded") and _is_slow(cells, run, outcome):
+    below = [cell for cell in cells if cell.verdict in ("low", "perhaps low")]
+    by_peers = bool(below) and all(cell.expected and cell.expected.peers for cell in below)
+    if by_peers or (word.kind in ("ok", "degraded") and _is_slow(cells, run, outcome)):
         return ", in part less than its peers"
+    ends = {str(place) for cell in cells for place in cell.places}
+    if word.kind == "ok" and any(not ends.isdisjoint(one.ends) for one in outcome.findings):
+        return ""  # what a line below accuses is not praised
     if word.kind == "ok" and any(cell.is_as_peers for cell in cells):
         return ", each as much as its peers"
     if word.kind == "ok" and any(cell.expected and cell.expected.measured for cell in cells):

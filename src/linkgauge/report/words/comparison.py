@@ -11,12 +11,12 @@ from linkgauge.model.hardware.cpu_families import family_of
 from linkgauge.model.hardware.gaps import NEEDS_ROOT
 from linkgauge.model.notes import NearCache
 from linkgauge.model.units import LATENCY, STREAM, Unit
-from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import brief
 
 from .sentences import near_cache
 
 COMPARES = "compare: "
+_UNKNOWN = f"{COMPARES}what this memory should reach is not known"
 _TELL = "state the rate of its DIMMs: linkgauge devices --yaml > hardware.yml, then --hardware"
 _SUDO = "sudo reads the rate of its DIMMs"
 _SOURCES = "docs/expect-host.md has the sources"
@@ -46,11 +46,17 @@ def compared(run: Run) -> str:
     more = _SUDO if needs_root else ""
     if family is None or not known:
         how = " or ".join(filter(None, (more, _TELL)))
-        return f"{COMPARES}what this memory should reach is not known: {how}"
+        return f"{_UNKNOWN}: {how}"
     like = next((one.like for found in known.values() for one in found if one.like), family.name)
     said = "; ".join(_said(kind, found, here.get(kind)) for kind, found in known.items())
     end = "; ".join(filter(None, (_SOURCES, more)))
     return f"{COMPARES}published of {like}: {said} ({end})"
+
+
+def compared_with(run: Run) -> bool:
+    """Whether the sentence on a run's memory names a figure to compare with."""
+    said = compared(run)
+    return bool(said) and not said.startswith(_UNKNOWN)
 
 
 def may_be_cached(run: Run) -> str:
@@ -58,7 +64,8 @@ def may_be_cached(run: Run) -> str:
     figures may be the cache's. The text is empty for the same runs as that of `compared`."""
     near = [
         note
-        for _, cell in cells_of(run.results)
+        for result in run.results
+        for cell in result.cells
         for note in cell.notes
         if isinstance(note, NearCache)
     ]
@@ -83,7 +90,7 @@ def _figures(run: Run) -> dict[Kind, float]:
 
 
 def _found(run: Run) -> Iterator[tuple[Kind, float | None]]:
-    for _, cell in cells_of(run.results):
+    for cell in (cell for result in run.results for cell in result.cells):
         does, first = cell.does, cell.transfers[0]
         if does.name == "ping-pong":
             yield "cores", cell.headline

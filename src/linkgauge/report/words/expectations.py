@@ -13,6 +13,7 @@ from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import TONES, Line, Span, line, plain
 from linkgauge.report.matrix import shown
 
+from .comparison import compared_with
 from .sentences import first_of
 
 MOST = 3
@@ -166,8 +167,12 @@ def nothing_wrong(run: Run, unjudged: str = "") -> str:
         return NOTHING
     if unjudged or not known.judged:
         is_assumed = all(cell.not_judged == "assumed" for cell in passed)
-        why = "every figure rests on assumed facts" if is_assumed else "no figure has a reference"
-        return unjudged or why
+        printed = any(cell.expected and cell.expected.figure for cell in passed)
+        if is_assumed:
+            return unjudged or "every figure rests on assumed facts"
+        if printed or compared_with(run):
+            return unjudged or "the references are only upper limits, or of other machines"
+        return unjudged or "no figure has a reference"
     found = "nothing wrong was found"
     if run.finished is None:
         found += " before it was interrupted"

@@ -217,7 +217,7 @@ def _cause(health: Health) -> str:
         case "LinksHealthy":
             unseen = health.outcome.unseen
             more = f"; no figure would show it if {unseen} were slow" if unseen else ""
-            warned = [text_of(headline(one.alike)) for one in groups_of(health.outcome.findings)]
+            warned = _headlines(health.outcome)
             if not warned and (wrong := worst_of(run, health.outcome)) is not None:
                 warned = [text_of(wrong.what)]
             return "; ".join([_measured(run, bounded.seconds), *warned]) + more
@@ -236,8 +236,14 @@ def _cause(health: Health) -> str:
     wrong = worst_of(run, health.outcome)
     if wrong is None or health.reason == "Hung":
         return _hung(run, health)
-    what = text_of(wrong.what)
-    return f"{what}; {text_of(wrong.cause)}" if wrong.cause else what
+    what, cause = text_of(wrong.what), [text_of(wrong.cause)] if wrong.cause else []
+    return "; ".join(
+        [what, *(_headlines(health.outcome) if health.reason == "SlowTransfer" else cause)]
+    )
+
+
+def _headlines(outcome: Outcome) -> list[str]:
+    return [text_of(headline(group.alike)) for group in groups_of(outcome.findings)]
 
 
 def _hung(run: Run, health: Health) -> str:

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from linkgauge.cli.pairs_alone import PAIRS
 from linkgauge.judge.expected.dram import Ceilings
 from linkgauge.judge.expected.exchange_rates import ExchangeRates
+from linkgauge.judge.expected.healthy import LOOSE
 from linkgauge.judge.expected.routes import Paths
-from linkgauge.judge.verdict import LOOSE, LOW
+from linkgauge.judge.verdict import LOW
 from linkgauge.model.by_name import by_name
 from linkgauge.model.curves import SizeLine
 from linkgauge.model.documents.result import CellResult, Result, Run
@@ -123,13 +124,15 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
     return replace(count, efficiency=share)
 
 
-def _is_below(count: Count, rates: ExchangeRates, devices: Sequence[str]) -> bool:
-    """Whether the rate of a number of devices is clearly below what is achievable: it is low, or
-    the sizes are too small for a verdict and the rate without the time to start is below."""
-    rate, achievable = _once_started(count), count.expected.least
-    if count.verdict != "not judged" or not rate or not achievable:
-        return count.verdict == "low"
-    return rate < (LOOSE if rates.is_loose(devices[: count.gpus]) else LOW) * achievable
+def _is_below(count: Count, rates: ExchangeRates, devices: tuple[str, ...]) -> bool:
+    """Whether the rate of a number of devices is clearly below what is achievable: it is low or
+    perhaps low, or the sizes are too small for a verdict and the rate without the time to start is
+    below. A single size does not show how long starting takes."""
+    rate, rings = _once_started(count), count.expected.least
+    if count.verdict != "not judged" or not rate or not rings or len(count.points) == 1:
+        return count.verdict in ("low", "perhaps low")
+    is_known = rates.bounds(devices[: count.gpus]).figures
+    return rate < (LOW if is_known else LOOSE) * rings
 
 
 def _points(result: Result, ranks: int) -> Iterator[tuple[At, CellResult]]:

@@ -1,0 +1,112 @@
+"""The bounds of verdicts on collectives, from what healthy machines were seen to reach
+(`healthy.yml`).
+
+A kind of figure is an operation, an algorithm and a number of devices. The logarithms of the shares
+that healthy machines of a kind reach vary around the kind's own mean, and all kinds share one
+deviation (analysis of variance). A figure below the prediction interval of the next healthy one is
+low."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+import msgspec
+
+from linkgauge.model.grouped import grouped
+from linkgauge.model.operations.collective import Collective, CollectiveName, has_root
+from linkgauge.model.operations.exchanges import Algorithm
+from linkgauge.model.stats.student import critical
+from linkgauge.model.units import parse_size
+
+START = 100e-6
+"""The seconds that the start of a call takes over NVLink and xGMI: 70 to 120 µs of two H200s at 128
+MiB (docs/benchmarks-collectives.md), 75 to 150 of eight."""
+LOOSE = 0.5
+"""The share below which a figure is low if what is expected is only known roughly: kernels reading
+over PCIe, both ways over one PCIe link, fabrics whose protocol is not published, threads against
+the DIMMs' rate. The lowest known figures there are 0.58 (IPU-M2000) and 0.60 (Zhenwu 810E)."""
+LOW, PERHAPS = 0.01, 0.05
+"""The probabilities that the next healthy figure lies outside the intervals, half of them below:
+one in 200 is low, one in 40 perhaps low."""
+Devices = str
+Kind = tuple[CollectiveName, Algorithm, Devices]
+
+
+class Bounds(NamedTuple):
+    """The shares of what is expected below which a figure is low, and perhaps low, from so many
+    `figures` of so many `sources`."""
+
+    low: float
+    perhaps: float
+    figures: int
+    sources: int
+
+
+class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Figures of healthy machines, by size, or what an operator asks for, in GB/s."""
+
+    machine: str
+    ranks: int
+    operation: CollectiveName
+    algorithm: Algorithm
+    expected: float
+    source: str
+    reached: dict[str, float] = {}
+    asked: float | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return self.operation, self.algorithm, devices_of(self.ranks)
+
+    @property
+    def shares(self) -> list[float]:
+        """The share of the expected rate that each figure reaches once its call has started. What
+        exceeds the expectation meets it."""
+        work = Collective(self.operation, root=0 if has_root(self.operation) else None)
+        moved = [work.bytes_on_bus(parse_size(size), self.ranks) / 1e9 for size in self.reached]
+        both = zip(moved, self.reached.values(), strict=True)
+        return [min(1.0, size / self.expected / (size / rate - START)) for size, rate in both]
+
+
+def devices_of(ranks: int) -> Devices:
+    return "2" if ranks == 2 else "3 to 8" if ranks <= 8 else "more"
+
+
+def rows() -> list[Healthy]:
+    return msgspec.yaml.decode(Path(__file__).with_suffix(".yml").read_bytes(), type=list[Healthy])
+
+
+@cache
+def table() -> dict[Kind, Bounds]:
+    """Returns the bounds of each kind of figure."""
+    healthy = [row for row in rows() if row.reached]
+    logs = grouped((row.kind, math.log(share)) for row in healthy for share in row.shares)
+    sources = Counter(row.kind for row in healthy)
+    degrees = sum(len(own) - 1 for own in logs.values())
+    squares = sum((one - fmean(own)) ** 2 for own in logs.values() for one in own)
+    deviation = math.sqrt(squares / degrees)
+    found = {}
+    for kind, own in logs.items():
+        error = deviation * math.sqrt(1 + 1 / len(own))
+        low, perhaps = (fmean(own) - critical(p, degrees) * error for p in (LOW, PERHAPS))
+        # What a healthy machine was seen to reach is not low.
+        ends = math.exp(min(low, *own)), math.exp(perhaps)
+        found[kind] = Bounds(*ends, len(own), sources[kind])
+    return found
+
+
+def bounds_of(operation: CollectiveName, algorithm: Algorithm, ranks: int) -> Bounds:
+    """Returns the bounds of a kind of figure. What one source says of a kind may be a property of
+    its machine: then, and without any figures, the lowest bounds of the algorithm hold, over as
+    many devices if they are known."""
+    known, devices = table(), devices_of(ranks)
+    own = known.get((operation, algorithm, devices))
+    if own is not None and own.sources > 1:
+        return own
+    alike = {kind: bounds for kind, bounds in known.items() if kind[1] == algorithm}
+    return min([b for kind, b in alike.items() if kind[2] == devices] or alike.values())

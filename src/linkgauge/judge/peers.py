@@ -1,0 +1,186 @@
+"""Holds equal cells against each other, and finds those that are clearly slower.
+
+A part's cells are compared with the cells of at least three other parts of its kind. The margin
+comes from those others: from how much they differ from each other (Student's t). So one rule serves
+copies between devices, which agree within 0.1 %, and copies over PCIe on a shared host, which do
+not. What a single moment shows does not count: two benchmarks show it, or it was measured once more
+and came again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from statistics import median
+from typing import NamedTuple
+
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.part import Part
+from linkgauge.model.stats.student import two_sided
+
+from .blame.cases import Case, cases_of
+from .findings import Evidence
+
+LEAST = 3
+"""The fewest other parts of its kind with which a part is compared."""
+LOW, PERHAPS = 0.05, 0.02
+"""The losses from which a cell is low, and perhaps low."""
+CHANCE = 0.01
+"""The probability that chance alone makes any part of a healthy run stand out at one moment. It is
+divided by the number of comparisons (Bonferroni)."""
+QUIET = 0.001
+"""The relative standard deviation that any figure has."""
+
+
+class Behind(NamedTuple):
+    """A cell that is behind its peers. `usual` is the median figure of the others, and `peers` the
+    number of equal cells. `loss` is the share of that figure that is missing. `is_sure` means that
+    another benchmark of the same part, or another repetition of the cell, shows it, too."""
+
+    case: Case
+    usual: float
+    peers: int
+    loss: float
+    is_sure: bool
+
+
+class _Logs(NamedTuple):
+    """Sums over the logarithms of some figures."""
+
+    n: int
+    sum: float
+    squares: float
+
+    @staticmethod
+    def over(logs: Iterable[float]) -> _Logs:
+        own = tuple(logs)
+        return _Logs(len(own), math.fsum(own), math.fsum(one * one for one in own))
+
+    def without(self, other: _Logs) -> _Logs:
+        return _Logs(self.n - other.n, self.sum - other.sum, self.squares - other.squares)
+
+    @property
+    def rest(self) -> float:
+        """The sum of squared deviations from the mean."""
+        return max(0.0, self.squares - self.sum**2 / self.n)
+
+
+class _Standing(NamedTuple):
+    """A part, or a single cell, among equal cells. `inside` are the cells that touch it, and
+    `usual` is the median of the others. `beside` are the logarithms of the others."""
+
+    about: Part | Case
+    inside: Sequence[Case]
+    usual: float
+    beside: _Logs
+    peers: int
+
+
+_Nodes = tuple[tuple[int, int], ...]
+"""The CPUs of a machine, each with its node."""
+
+
+def _nodes(evidence: Evidence) -> _Nodes:
+    nodes = evidence.machine.host.nodes
+    return tuple((cpu, node.index) for node in nodes for cpu in node.cpus)
+
+
+def classes(evidence: Evidence) -> list[list[Case]]:
+    """Returns the cells with figures, in groups of peers."""
+    return _classes(cases_of(evidence), _nodes(evidence))
+
+
+@lru_cache(maxsize=2)
+def _classes(cases: tuple[Case, ...], cpus: _Nodes) -> list[list[Case]]:
+    nodes = dict(cpus)
+    return [*grouped(
+        (_class(case, nodes), case)
+        for case in cases
+        if case.cell.headline and case.cell.status == "pass"
+    ).values()]  # fmt: skip
+
+
+def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
+    """Returns a key that is equal for cells that are peers. In a sweep, peers are cells of the same
+    setting on other parts. Pairs of CPUs are peers if they lie in the same two nodes."""
+    if case.alike is not None:
+        return case.alike
+    ends = case.cell.transfers[0].memories
+    if ends and all(end.space == "cpu" for end in ends):
+        return case.kind, *sorted(nodes.get(end.index or 0, -1) for end in ends)
+    cell = case.cell
+    devices = {str(place.index) for place in cell.places if place.is_device}
+    setting = cell.row if cell.column in devices else cell.column
+    return case.kind, cell.operation, setting
+
+
+def behind(evidence: Evidence) -> tuple[Behind, ...]:
+    """Returns the cells that are behind their peers, each once."""
+    return _behind(cases_of(evidence), _nodes(evidence))
+
+
+@lru_cache(maxsize=2)
+def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
+    alike = [own for own in _classes(cases, cpus) if _counts(own[0])]
+    standings = [one for members in alike for one in _standings(members)]
+    spread = grouped(((one.about, _noise(one)), one.beside) for one in standings)
+    found: list[_Standing] = []
+    for one in standings:
+        beside = spread[one.about, _noise(one)]
+        degrees = sum(each.n - 1 for each in beside)
+        error = math.sqrt(sum(each.rest for each in beside) / degrees + QUIET**2)
+        error *= math.sqrt(1 + 1 / one.beside.n)
+        off = math.log(one.usual) - median(map(_at_most, one.inside))
+        is_apart = off > 0 and two_sided(off / error, degrees) / 2 < CHANCE / len(standings)
+        if is_apart and off > -math.log1p(-PERHAPS):
+            found.append(one)
+    shown = grouped((one.about, case.result.benchmark) for one in found for case in one.inside)
+    known: dict[Case, Behind] = {}
+    for one in found:
+        several = len(set(shown[one.about])) > 1
+        for case in one.inside:
+            loss = 1 - case.figure / one.usual
+            is_sure = several or len(case.cell.visits) > 1
+            if loss >= PERHAPS and not (case in known and known[case].is_sure):
+                known[case] = Behind(case, one.usual, one.peers, loss, is_sure)
+    return tuple(known.values())
+
+
+def _counts(case: Case) -> bool:
+    """Whether the cell's class is compared: figures of which more is better, and that no transfer
+    beside them changes."""
+    is_crowded = case.alike is not None and case.peers is None
+    return case.result.better == "higher" and not is_crowded
+
+
+def _noise(one: _Standing) -> frozenset[str]:
+    """Returns the kinds of the parts on the way: cells over the same kinds of parts vary alike."""
+    return frozenset(part.kind for part in one.inside[0].timed)
+
+
+def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
+    """Yields the parts, and the single cells, that have enough others beside them."""
+    if len(members) <= LEAST:
+        return
+    logs = {case: math.log(case.figure) for case in members}
+    whole = _Logs.over(logs.values())
+    touching = grouped((part, case) for case in members for part in case.timed)
+    kinds = grouped((part.kind, part) for part in touching)
+    compared: list[tuple[Part | Case, list[Case]]] = [(case, [case]) for case in members]
+    compared += [(p, touching[p]) for own in kinds.values() if len(own) > LEAST for p in own]
+    for about, inside in compared:
+        if len(members) - len(inside) < LEAST:
+            continue
+        out = set(inside)
+        others = median(case.figure for case in members if case not in out)
+        beside = whole.without(_Logs.over(map(logs.__getitem__, inside)))
+        yield _Standing(about, inside, others, beside, len(members))
+
+
+def _at_most(case: Case) -> float:
+    """Returns the logarithm of the most that a cell's figure may be: by its interval, and by its
+    last repetition."""
+    cell = case.cell
+    last = cell.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
+    ends = (cell.summary.ci95 if cell.summary is not None else None) or ()
+    return math.log(max((case.figure, *ends, *([median(last)] if last else ()))))
