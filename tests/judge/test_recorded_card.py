@@ -1,4 +1,4 @@
-"""Recorded runs of one and two H200s, judged anew: healthy runs are quiet, a neighbour is named first."""
+"""Recorded runs of H200s, judged anew: healthy runs are quiet, a neighbour is named first."""
 
 import pytest
 
