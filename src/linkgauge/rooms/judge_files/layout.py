@@ -16,8 +16,8 @@ from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.hardware.machine import UNNAMED
 from linkgauge.model.hardware.pcie import link_rate
 
-from .products import Product, product_of
-from .told import Facts, ToldFigure, ToldGpu, ToldNode
+from .products import VENDORS, Product, product_of
+from .told import Facts, ToldFigure, ToldGpu, ToldNode, vendor_of
 
 ON_SHEET = " (data sheet)"
 GIB = 1 << 30
@@ -26,9 +26,6 @@ _LINKS = re.compile(r"NV(\d{1,3})|XGMI")
 _MOST_LINKS = 18
 _OLDER = 0.55
 """The share of a data sheet's link that no copy exceeds whose slot is of an older generation."""
-_VENDORS = {
-    "nvidia": 0x10DE, "amd": 0x1002, "intel": 0x8086, "habana": 0x1DA3, "amazon": 0x1D0F,
-}  # fmt: skip
 _ALIKE = 0.85
 """The share of the best accelerator's copies that all others then reach, too."""
 _OVER = 1.03
@@ -100,7 +97,7 @@ class MachineLayout:
         device: dict[str, Any] = {
             "model": gpu.model or self._unnamed,
             "memory": str(gpu.memory or (product.memory if product else 16) * GIB),
-            "vendor_id": _VENDORS[product.vendor if product else "nvidia"],
+            "vendor_id": VENDORS[vendor_of(self._facts)].pci,
             "stages": True,
             "assumed": ["memory_latency"],
         }

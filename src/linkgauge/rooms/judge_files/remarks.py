@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from linkgauge.judge.vendor import Matter, tool_of
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.hardware.inventory import is_accelerator
@@ -52,6 +53,9 @@ class _Seen:
         self.tool, self.known, self.said = tool, known, list[str]()
         self.cells = [(result.benchmark, cell) for result in run.results for cell in result.cells]
         self.models = sorted({one.model for one in known.accelerators})
+        vendor = next((one.vendor for one in known.pci if is_accelerator(one)), None)
+        matters: tuple[Matter, ...] = ("links", "peers", "topology", "slots")
+        self.tools = {f"see_{matter}": tool_of(vendor, matter) for matter in matters}
         self.is_linked = any(one.links for one in known.accelerators)
         self.pairs = [cell for _, cell in self.cells if len(_places(cell)) > 1]
         self.low = [(name, cell) for name, cell in self.cells if cell.verdict == "low"]
@@ -63,7 +67,7 @@ class _Seen:
         """Adds a text of remarks.yml with these fields, if it applies."""
         if applies:
             texts: dict[str, str] = shipped("remarks.yml", dict[str, str])
-            self.said.append(" ".join(texts[text].format(**fields).split()))
+            self.said.append(" ".join(texts[text].format(**fields, **self.tools).split()))
 
     def has(self, *names: str) -> bool:
         """Whether any benchmark's name begins with one of these names."""
@@ -208,7 +212,12 @@ def _of_tools(seen: _Seen) -> None:
         seen.say("adapter_speed", not is_told, fit=_fitting(most / 1e9, 1))
     buffers = seen.tool.settings.get("buffers", "")
     seen.say("buffers", "D" in buffers, buffers=buffers, links=_links(seen))
-    seen.say("tcp", seen.has("nic_tcp_iperf3"))
+    is_tcp, again = seen.has("nic_tcp_iperf3"), seen.tool.settings.get("retransmits", "")
+    most = max((c.headline or 0.0 for n, c in seen.cells if n == "nic_tcp_iperf3"), default=0.0)
+    is_told = is_tcp and _told_speed(seen, most / 1e9)
+    seen.say("tcp_speed", is_tcp and not is_told)
+    seen.say("tcp", is_tcp)
+    seen.say("retransmits", is_tcp and again, count=again)
 
 
 def _links(seen: _Seen) -> str:
@@ -218,12 +227,13 @@ def _links(seen: _Seen) -> str:
     ends = ("nvswitch", *(one.memory for one in cards[1:2]))
     between = [link for link in links if link.remote in ends]
     rates = [link.rate for link in between if link.rate]
+    kind = between[0].kind if between else ""
     if rates:
-        each = f"{len(rates)} links of {rates[0] / 1e9:g} GB/s each way"
+        each = f"{len(rates)} {kind} links of {rates[0] / 1e9:g} GB/s each way"
         return f"{each} carry messages between two GPUs"
     found = [seen.known.assumed_of("link", one.memory) for one in cards[:1] if between]
     if found and found[0]:
-        each = found[0].replace(" × ", " links of ")
+        each = found[0].replace(" × ", f" {kind} links of ")
         return f"{each} each way, as is assumed, carry messages between two GPUs"
     return "the links between the GPUs, or the GPU's PCIe link, carry the messages"
 

@@ -119,7 +119,6 @@ class TextScan:
         tool: str,
         version: str | None = None,
         hosts: tuple[str, ...] = (),
-        space: str = "",
         *,
         sure: object = False,
         **facts: Any,
@@ -137,7 +136,7 @@ class TextScan:
         )
         self.logs.append(Log(
             tool, tuple(figures), version or None, hosts,
-            tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(self.remarks)), space,
+            tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(self.remarks)),
         ))  # fmt: skip
         self.facts(**facts)
 

@@ -104,7 +104,8 @@ def _read_tables(seen: TextScan) -> None:
     versions = filter(None, map(_VERSION.search, lines))
     version = next((match[2] or f"library {match[3]}" for match in versions), None)
     tool = "rccl-tests" if any("rccl" in line.lower() for line in lines[:2000]) else "nccl-tests"
-    seen.log(tool, version, hosts, sure=True, **facts)
+    vendor = "amd" if tool == "rccl-tests" else None
+    seen.log(tool, version, hosts, sure=True, vendor=vendor, **facts)
 
 
 def _facts(seen: TextScan, ranks: Iterable[re.Match[str]], debug: Sequence[str]) -> dict[str, Any]:
@@ -160,8 +161,8 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
         name = _name(lines, head, before, [row for _, row in rows])
         # Without ranks between the previous table and this one, those of the whole text count.
         count = sum(before <= number < head for number in ranks) or len(ranks)
-        # The list of ranks may be cut; busbw by algbw tells their number.
-        count = max(count, ranks_by_speeds(name, [row.speeds for _, row in rows]))
+        # The list of ranks may be cut or of another run; busbw by algbw tells their number.
+        count = ranks_by_speeds(name, [row.speeds for _, row in rows]) or count
         first = len(seen.figures)
         for number, row in rows:
             seen.used.add(number)
@@ -242,7 +243,7 @@ def _row(line: str, columns: _Columns | None) -> TableRow | None:
     words = _STAMP.sub("", line).split()
     if len(words) < 6 or not words[0].isdecimal() or not words[1].isdecimal():
         return None
-    kind, rest = _number_type(words[2]), words[3:]
+    kind, rest = number_type(words[2]), words[3:]
     if kind is None or len(words[0]) > 16:
         return None
     names, unit = columns or _Columns(_usual(rest))
@@ -299,7 +300,7 @@ def called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigu
             yield ToldFigure(*place, seconds, row.size, work, ranks, failure=said)
 
 
-def _number_type(word: str) -> NumberName | None:
+def number_type(word: str) -> NumberName | None:
     """Returns the type of numbers that NCCL's tests name so, or None."""
     return next((one for one in NUMBERS if one == _TYPES.get(word, word)), None)
 
@@ -318,7 +319,8 @@ _REPORT_ROW = re.compile(
 )  # fmt: skip
 _REPORT_HEAD = re.compile(r"numCycle,collective,|\s*[\[\]]\s*$")
 _IN_PARTS = ("reduce_scatter", "scatter")
-_NAMES = {name.replace("_", ""): name for name in COLLECTIVE_NAMES}
+NAMES = {name.replace("_", ""): name for name in COLLECTIVE_NAMES}
+"""The collectives, by their names without spaces, as other tools write them."""
 
 
 def _read_report(seen: TextScan) -> None:
@@ -326,8 +328,8 @@ def _read_report(seen: TextScan) -> None:
     of its table. A row of `_IN_PARTS` has the bytes that one rank receives; a line of the table has
     all."""
     for _, match in seen.each(_REPORT_ROW, _REPORT_HEAD):
-        name = _NAMES.get(match[1].lower()) if match.re is _REPORT_ROW else None
-        kind = _number_type(match[3]) if name else None
+        name = NAMES.get(match[1].lower()) if match.re is _REPORT_ROW else None
+        kind = number_type(match[3]) if name else None
         if name is None or kind is None:
             continue
         *places, size = (int(number) for number in re.findall(r"\d+(?=[,\s]|$)", match[2]))
@@ -340,7 +342,7 @@ def _read_report(seen: TextScan) -> None:
         seen.figures += called(name, line, ranks)
         if wrong and since == len(seen.figures):
             seen.fail(_wrong(wrong), name, since)
-    seen.log("rccl-tests")
+    seen.log("rccl-tests", vendor="amd")
 
 
 # The file of nccl-tests.
