@@ -28,6 +28,11 @@ _LOADED = (0.85, 1.05)
 _CARRIES = {10: 1.2, 25: 3, 50: 6, 100: 12, 200: 24, 400: 48, 800: 96}
 """GB/s that an adapter carries of its Gb/s (nccl-tests issue 119)."""
 _PAUSE = 2
+_OVER_LINKS, _MOST_OF_LINK = 1.05, 77e9
+"""The share of links' rate, and the bytes/s each way of a link of any product, that no message
+exceeds."""
+_FALLS = 0.7
+"""The share of the best size's rate below which no larger size may stay, or the curve falls."""
 _FAIR = 0.85
 """The share of the best size's rate below which the average of all sizes says little."""
 _LATE = 100e-6
@@ -211,7 +216,11 @@ def _of_tools(seen: _Seen) -> None:
         is_told = _told_speed(seen, most / 1e9)
         seen.say("adapter_speed", not is_told, fit=_fitting(most / 1e9, 1))
     buffers = seen.tool.settings.get("buffers", "")
-    seen.say("buffers", "D" in buffers, buffers=buffers, links=_links(seen))
+    seen.say("buffers", "D" in buffers, buffers=buffers, links=_links(seen)[0])
+    rates = [c.headline or 0.0 for n, c in seen.cells if n.startswith(("osu_bw", "ucx_"))]
+    if (most := max(rates, default=0.0)) and (carried := _links(seen)[1]):
+        above = {"rate": most / 1e9, "most": carried / 1e9}
+        seen.say("above_links", most > carried, **above)
     is_tcp, again = seen.has("nic_tcp_iperf3"), seen.tool.settings.get("retransmits", "")
     most = max((c.headline or 0.0 for n, c in seen.cells if n == "nic_tcp_iperf3"), default=0.0)
     is_told = is_tcp and _told_speed(seen, most / 1e9)
@@ -220,8 +229,9 @@ def _of_tools(seen: _Seen) -> None:
     seen.say("retransmits", is_tcp and again, count=again)
 
 
-def _links(seen: _Seen) -> str:
-    """Returns the links between the first two accelerators, in words."""
+def _links(seen: _Seen) -> tuple[str, float]:
+    """Returns the links between the first two accelerators, in words, and the most that they may
+    carry each way in bytes/s, or 0 if it is unknown."""
     cards = seen.known.accelerators
     links = [link for one in cards[:1] for link in one.links]
     ends = ("nvswitch", *(one.memory for one in cards[1:2]))
@@ -230,12 +240,13 @@ def _links(seen: _Seen) -> str:
     kind = between[0].kind if between else ""
     if rates:
         each = f"{len(rates)} {kind} links of {rates[0] / 1e9:g} GB/s each way"
-        return f"{each} carry messages between two GPUs"
+        return f"{each} carry messages between two GPUs", _OVER_LINKS * sum(rates)
     found = [seen.known.assumed_of("link", one.memory) for one in cards[:1] if between]
     if found and found[0]:
         each = found[0].replace(" × ", f" {kind} links of ")
-        return f"{each} each way, as is assumed, carry messages between two GPUs"
-    return "the links between the GPUs, or the GPU's PCIe link, carry the messages"
+        most = len(between) * _MOST_OF_LINK
+        return f"{each} each way, as is assumed, carry messages between two GPUs", most
+    return "the links between the GPUs, or the GPU's PCIe link, carry the messages", 0.0
 
 
 def _of_copies(seen: _Seen) -> None:
@@ -292,9 +303,17 @@ def _of_curve(seen: _Seen, result: Result, curve: Sequence[tuple[int, float]]) -
     """Explains averages over all sizes, unaligned sizes, sizes that take `_PAUSE` times as long as
     a larger size, and curves that still rise at the end."""
     name, ((before, less), (largest, most)) = result.benchmark, curve[-2:]
-    best = max(rate for _, rate in curve)
+    at, best = max(curve, key=lambda one: one[1])
+    after = [(size, rate) for size, rate in curve if size > at]
+    since, rest = max(after, key=lambda one: one[1], default=(at, best))
+    is_falling = rest < _FALLS * best
+    fall = {"at": format_size(at), "most": best / 1e9, "less": rest / 1e9}
+    seen.say(
+        "falls", is_falling, name=name, since=format_size(min(after, default=(since,))[0]), **fall
+    )
     average = result.average or best
-    seen.say("average", average < _FAIR * best, average=average / 1e9, most=best / 1e9)
+    is_little = average < _FAIR * best and not is_falling
+    seen.say("average", is_little, average=average / 1e9, most=best / 1e9)
     parts = 1 if name in ("all_reduce", "reduce", "broadcast") else seen.ranks
     seen.say(
         "unaligned", any(size % (16 * parts) for size, _ in curve if size > 1 << 20), name=name

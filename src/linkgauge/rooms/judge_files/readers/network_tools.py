@@ -35,9 +35,7 @@ _SUM = re.compile(
     r"\s*\[\s*(SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
     r"([\d.]{1,14}) ([KMGT]?)bits/sec.*receiver"
 )
-_RETRANSMITS = re.compile(
-    r"\s*\[\s*\d{1,4}\]\s+0\.00-.{10,60}bits/sec\s+(\d{1,9})\s+sender"
-)
+_RETRANSMITS = re.compile(r"\s*\[\s*\d{1,4}\]\s+0\.00-.{10,60}bits/sec\s+(\d{1,9})\s+sender")
 _IPERF_ERROR = re.compile(r"\s*iperf3: (error - .{1,200})")
 """An error in iperf3's text, and in its JSON without the name. Ctrl-C is no `error - `."""
 _OSU = re.compile(
