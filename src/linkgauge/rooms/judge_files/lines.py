@@ -24,7 +24,7 @@ _SURE = re.compile(
 _LABEL = re.compile(r"\s{0,6}(?:([A-Za-z0-9][\w.-]{0,80}):(?: |$)|(\[\d{1,5}\]) ?)")
 """The prefix of Slurm (a rank), pdsh (a host) or another launcher (`[0]`) before a line."""
 _MOST_LABELS = 4096
-MOST_LINES = 600_000
+MOST_LINES = 160_000
 """The most lines of a text that are read: half of them from its beginning, half from its end."""
 _LONGEST = 1 << 16
 """The most characters of a line, unless it is a document in JSON or XML."""

@@ -239,13 +239,13 @@ def _links(seen: _Seen) -> tuple[str, float]:
     rates = [link.rate for link in between if link.rate]
     kind = between[0].kind if between else ""
     if rates:
-        each = f"{len(rates)} {kind} links of {rates[0] / 1e9:g} GB/s each way"
+        each = f"{len(rates)} links of {rates[0] / 1e9:g} GB/s each way ({kind})"
         return f"{each} carry messages between two GPUs", _OVER_LINKS * sum(rates)
     found = [seen.known.assumed_of("link", one.memory) for one in cards[:1] if between]
     if found and found[0]:
-        each = found[0].replace(" × ", f" {kind} links of ")
+        each = found[0].replace(" × ", " links of ")
         most = len(between) * _MOST_OF_LINK
-        return f"{each} each way, as is assumed, carry messages between two GPUs", most
+        return f"{each} each way ({kind}), as is assumed, carry messages between two GPUs", most
     return "the links between the GPUs, or the GPU's PCIe link, carry the messages", 0.0
 
 

@@ -361,7 +361,9 @@ def _read_json(seen: TextScan) -> None:
                 model = str(one.get("device_info") or "").strip()[:100] or None
                 seen.gpus.setdefault(index, ToldGpu(model, _address(str(one.get("device_hex")))))
         rows = [row for one in _dicts(document["results"]) if (row := _row_of(one))]
-        name = _name([str(document.get("args"))], 0, 0, rows)
+        args = document.get("args")
+        words = " ".join(map(str, args)) if isinstance(args, list) else ""
+        name = _name([words], 0, 0, rows)
         count = len(devices) or ranks_by_speeds(name, [row.speeds for row in rows])
         for row in rows:
             seen.figures += called(name, row, count)
