@@ -1,5 +1,5 @@
-"""What `linkgauge as` prints in the form of each tool, on each healthy shipped machine, is read back
-to what was measured."""
+"""What `linkgauge as` prints in the form of each tool, on each healthy shipped machine, is read
+back to what was measured."""
 
 import os
 import random

@@ -68,11 +68,11 @@ def given(text: str) -> tuple[str, str] | None:
     paths, name, facts = [Path(one) for one in text.split(",")], text, list[Facts]()
     if all(path.is_file() for path in paths):
         name, facts = paths[0].stem, [o for p in paths for each in read_file(p) for o in each.facts]
-        if not any(one.gpus or one.joins for one in facts):
+        if not any(one.gpus or one.joins or one.nodes for one in facts):
             facts = []
-            if len(paths) > 1:
+            if len(paths) > 1 or paths[0].suffix not in (".yml", ".yaml", ".json"):
                 names = and_all(path.name for path in paths)
-                raise InputError(f"--machine: {names} tell of no accelerator: {FORMS}")
+                raise InputError(f"--machine: {names} tell of no machine: {FORMS}")
     elif counted := split_product(text):
         facts = [of_product(*counted)]
     elif text == "mine":

@@ -31,7 +31,7 @@ from linkgauge.model.units import count_of, format_size
 from ..failures import meaning_of
 from ..lines import address_of, index_of, number_of
 from ..scan import TextScan
-from ..told import ToldFigure, ToldGpu
+from ..told import HostFigure, ToldFigure, ToldGpu
 
 _RANK = re.compile(
     r".*?#\s+Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})\s+device\s+(\d{1,3})"
@@ -39,6 +39,7 @@ _RANK = re.compile(
 )
 _HEAD = re.compile(r".*?#\s+size\s+count\s+type\b(.*)")
 _NAME = re.compile(r"(?:^|[\s/])(" + "|".join(COLLECTIVE_NAMES) + r")_perf(?:_mpi)?\b")
+_UNEVEN = re.compile(r"(?:^|[\s/])alltoallv_perf\b")
 _VERSION = re.compile(r"# (n|r)ccl-tests version (\S{1,40})|(?:NCCL|RCCL) version ?:? ?(\S{1,40})")
 _DEBUG = re.compile(
     r"(?:(\S{1,80}):\d+:\d+ )?(?:\[\d+\] )?(?:\S{1,200}\.(?:cc|cpp|h):\d+ )?"
@@ -158,6 +159,10 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
         if columns is None and agree:
             seen.remarks.append("a table without its head is read in the usual form")
         rows = agree
+        if any(map(_UNEVEN.search, lines[before : head + 1])):
+            seen.used.update(number for number, _ in rows)
+            seen.figures += (_uneven(row) for _, row in rows)
+            continue
         name = _name(lines, head, before, [row for _, row in rows])
         # Without ranks between the previous table and this one, those of the whole text count.
         count = sum(before <= number < head for number in ranks) or len(ranks)
@@ -175,6 +180,14 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
             said = (foot[1] or foot[2]) if (foot := _FOOT.match(line)) else ""
             if said and not (is_told and meaning_of(said).kind == "wrong-bytes"):
                 seen.fail(said, name, first)
+
+
+def _uneven(row: TableRow) -> ToldFigure:
+    """Returns the rate on the bus of alltoallv, where each pair exchanges another size: nothing
+    tells which, so no figure is expected."""
+    bus = row.speeds[1] * 1e9
+    what = HostFigure("null -> null by host:0.cpu")
+    return ToldFigure("alltoallv", row.type, "bus", bus, max(row.size, 1), host=what)
 
 
 def _wrong(count: str) -> str:
