@@ -51,6 +51,8 @@ def compared(run, known):
     count = 0
     for result in run.results:
         for cell in result.cells if "staged" not in result.benchmark else ():
+            if cell.summary is None:
+                continue  # a test that its tool could not run
             measured = known.get(_key(cell), [])
             assert any(_are_close(_medians(cell), one) for one in measured), (
                 result.benchmark, cell.place, cell.summary.median, measured,
@@ -60,10 +62,10 @@ def compared(run, known):
 
 
 def _name(transfer):
-    """A transfer without what no text tells: the backend, and how many threads."""
-    return re.sub(
-        r"\bcpu\*\d+", "cpu", re.sub(r"(cuda|hip|ze|opencl|sim|ipu|rbln):", "gpu:", str(transfer))
-    )
+    """A transfer without what no text tells: the backend, the node, and how many threads."""
+    words = re.sub(r"(cuda|hip|ze|opencl|sim|ipu|rbln):", "gpu:", str(transfer))
+    words = re.sub(r"\bcpu\*\d+", "cpu", words)
+    return re.sub(r"\bhost:\d+", "host", words) if "staging" in words else words
 
 
 def _key(cell):
@@ -79,4 +81,8 @@ def _medians(cell):
 
 def _are_close(told, measured):
     both = told.keys() & measured.keys()
-    return all(math.isclose(told[name], measured[name], rel_tol=6e-3) for name in both)
+    return all(
+        math.isclose(told[name], measured[name], rel_tol=6e-3)
+        or abs(told[name] - measured[name]) < 5.1e7 < told[name]  # of 0.1 GB/s
+        for name in both
+    )

@@ -70,6 +70,7 @@ class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     host: tuple[int, int, int, float] | None = None
     nvls: float | None = None
     peers: str = "all"
+    reads: float | None = None
     reach: tuple[float, float] = (1.0, 1.0)
     vendor: str = "nvidia"
     ids: Mapping[str, str] = {}
