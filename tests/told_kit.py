@@ -65,7 +65,9 @@ def _name(transfer):
     """A transfer without what no text tells: the backend, the node, and how many threads."""
     words = re.sub(r"(cuda|hip|ze|opencl|sim|ipu|rbln):", "gpu:", str(transfer))
     words = re.sub(r"\bcpu\*\d+", "cpu", words)
-    return re.sub(r"\bhost:\d+", "host", words) if "staging" in words else words
+    if "staging" in words:
+        words = re.sub(r"\bhost:\d+\.", "", re.sub(r"\bhost:\d+/", "", words))
+    return words
 
 
 def _key(cell):

@@ -16,6 +16,7 @@ from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.cli.requests import command_line
 from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
 from linkgauge.judge.outcome import outcome_of
+from linkgauge.machine.tree import parse_cpu_list
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, Result, Run, exit_code
 from linkgauge.model.documents.tool_run import HostFigures, HostVerdict, ToolRun
@@ -173,10 +174,18 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         ways=tuple(sorted(known.ways)),
         adapters=known.used_adapters or known.adapters,
         nearest={str(index): near for index, near in known.nearest.items()},
-        warnings=tuple(sorted(known.warnings))[:3],
+        warnings=(*_far_bound(known), *sorted(known.warnings))[:3],
         relaxed=known.relaxed,
         failed=tuple(one for log in logs for one in log.remarks),
     )
+
+
+def _far_bound(facts: Facts) -> Iterator[str]:
+    """Yields what is said of processes that a library binds to CPUs away from their accelerator."""
+    for index, own in facts.bound.items():
+        near = facts.cpus.get(index)
+        if near and {*parse_cpu_list(own)}.isdisjoint(parse_cpu_list(near)):
+            yield f"the process of GPU {index} is bound to CPUs {own}, but {near} are beside it"
 
 
 def _tells(facts: Facts) -> bool:

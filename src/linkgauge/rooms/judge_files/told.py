@@ -80,6 +80,8 @@ class Facts(msgspec.Struct, frozen=True):
     nearest: How near each accelerator's nearest network adapter is (`PIX`, `SYS`), by its index.
     warnings: The warnings of a library that name something missing.
     relaxed: Whether relaxed ordering is on at all accelerators.
+    cpus, bound: The CPUs beside each accelerator, and those that a library binds its process to, as
+        lists such as `0-31,64-95`.
     iommu: How the IOMMU translates devices' addresses, as the kernel says.
     dimms: The slots for memory, also empty ones, whose width is null.
     vendor: The maker of the accelerators, as the tool tells that wrote the text."""
@@ -101,6 +103,8 @@ class Facts(msgspec.Struct, frozen=True):
     relaxed: bool | None = None
     settings: Mapping[str, str] = {}
     ways: frozenset[str] = frozenset()
+    cpus: Mapping[int, str] = {}
+    bound: Mapping[int, str] = {}
     iommu: Literal["translating", "passthrough"] | None = None
     dimms: tuple[Dimm, ...] = ()
     vendor: str | None = None

@@ -57,6 +57,7 @@ _OTHERWISE = {
     "P2P is disabled between": "P2P disabled",
     "NVLS multicast support is not available": "no NVLS",
 }
+_BOUND = re.compile(r"Affinity for GPU (\d{1,3}) is (\d[\d,-]{0,400}\d|\d)")
 _ADAPTER = re.compile(r"\[\d+\](\S{1,40}):\d+/(?:IB|RoCE)")
 _FOOT = re.compile(
     r".*?# ((?:Out of bounds values|Avg bus bandwidth)\s*: \S{1,24} FAILED)"
@@ -117,7 +118,10 @@ def _facts(seen: TextScan, ranks: Iterable[re.Match[str]], debug: Sequence[str])
         if match[1] == first:
             seen.gpus.setdefault(int(match[2]), ToldGpu(match[4].strip(), _address(match[3])))
     settings, ways, adapters, warnings = dict[str, str](), set[str](), set[str](), set[str]()
+    bound = dict[int, str]()
     for line in debug:
+        if own := _BOUND.search(line):
+            bound[int(own[1])] = own[2]
         if said := _SET.search(line):
             settings[said[1]] = said[2].rstrip(".")
         if via := _VIA.search(line):
@@ -130,7 +134,7 @@ def _facts(seen: TextScan, ranks: Iterable[re.Match[str]], debug: Sequence[str])
             settings |= dict(_GIVEN.findall(line))
     return {
         "settings": settings, "ways": frozenset(ways), "hostname": first,
-        "used_adapters": len(adapters) or None, "warnings": frozenset(warnings),
+        "bound": bound, "used_adapters": len(adapters) or None, "warnings": frozenset(warnings),
     }  # fmt: skip
 
 

@@ -66,8 +66,8 @@ def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[st
     joins, nodes, nearest = dict[tuple[int, int], str](), dict[int, ToldNode](), dict[int, str]()
     gpus = {at: int(match[1]) for at, one in enumerate(heads) if (match := _GPU.fullmatch(one))}
     told = {words[len(heads)] for words in rows.values() if len(words) == len(heads) + 1}
-    lists = sorted(filter(_CPUS.fullmatch, told), key=lambda one: int(re.split("[-,]", one)[0]))
-    sockets = {one: n for n, one in enumerate(lists)}  # older versions tell no node
+    order = sorted(filter(_CPUS.fullmatch, told), key=lambda one: int(re.split("[-,]", one)[0]))
+    sockets = {one: n for n, one in enumerate(order)}  # older versions tell no node
     for own, words in rows.items():
         rest = words[len(heads) :]
         node = _node(rest)
@@ -85,7 +85,9 @@ def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[st
         if near := next((near for near in _NEAR if near in others), None):
             nearest[own] = near
     adapters = len(heads) - len(gpus) or None
-    seen.facts(joins=joins, nodes=nodes, adapters=adapters, nearest=nearest)
+    lists = {n: words[len(heads)] for n, words in rows.items() if len(words) > len(heads)}
+    beside = {n: one for n, one in lists.items() if _CPUS.fullmatch(one)}
+    seen.facts(joins=joins, nodes=nodes, adapters=adapters, nearest=nearest, cpus=beside)
 
 
 def _peers(seen: TextScan) -> None:
