@@ -66,9 +66,12 @@ def _joined(pairs: Pairs, product: Product | None) -> Joined | None:
         return None
     rates = [median(group.values()) for group in groups]
     counts = [_links(rate, min(rates), product) for rate in rates]
-    said = ", ".join(
-        f"{rate / 1e9:.3g} GB/s between each and {count_of(next(iter(one.values())), 'other')}"
-        for rate, one in zip(rates, degrees, strict=True)
+    kind = f"{product.links[0]} link" if product is not None and product.links else ""
+    said = "; ".join(
+        (f"{count_of(count, kind)} " if count and kind else "")
+        + ("in pairs" if (each := next(iter(one.values()))) == 1 else f"to {each} others each")
+        + f": {rate / 1e9:.3g} GB/s"
+        for rate, count, one in zip(rates, counts, degrees, strict=True)
     )
     joins = {
         pair: f"NV{count}"
@@ -77,7 +80,7 @@ def _joined(pairs: Pairs, product: Product | None) -> Joined | None:
     }  # fmt: skip
     if not joins:
         return None
-    return joins, f"figures between accelerators fall into {len(groups)} groups, {said}: a topology"
+    return joins, f"figures between accelerators show a topology of {len(groups)} groups, {said}"
 
 
 def _groups(rates: Pairs) -> list[dict[tuple[int, int], float]]:
