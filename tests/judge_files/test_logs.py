@@ -7,23 +7,10 @@ import pytest
 import yaml
 
 from linkgauge.rooms.judge_files.readers import read_text
+from told_kit import named
 
 LOGS = Path(__file__).parents[1] / "data/judge/logs"
 READINGS = yaml.safe_load((LOGS / "readings.yml").read_text())
-
-
-def _named(one, ranks):
-    """The figure's name in readings.yml, and its value in GB/s or ns."""
-    if one.work is not None:
-        kind = " ".join(filter(None, (one.work.type, one.work.reduction)))
-        place = " in place" if one.work.in_place else ""
-        moved = one.work.bytes_on_bus(one.size, ranks)
-        return f"{one.benchmark} {kind}{place}|{one.size}", moved / one.figure / 1e9
-    is_time = one.host is not None and one.host.report.is_latency
-    part = "" if one.part is None else f" part {one.part}"
-    if one.host is not None and "@" in one.host.work:  # between hosts, by size
-        part = f"|{one.size}"
-    return f"{one.benchmark} {one.row} {one.column}{part}", one.figure * (1e9 if is_time else 1e-9)
 
 
 @pytest.mark.parametrize("reading", READINGS, ids=[one["file"] for one in READINGS])
@@ -34,7 +21,7 @@ def test_read(reading):
     assert {one.ranks for one in log.figures} <= {0, reading.get("ranks", 0)}
     if "version" in reading:
         assert log.version == reading["version"]
-    found = dict(_named(one, reading.get("ranks", 0)) for one in log.figures)
+    found = dict(named(one, reading.get("ranks", 0)) for one in log.figures)
     for name, figure in reading["figures"].items():
         assert found[name] == pytest.approx(figure, rel=3e-3), (name, found)
 

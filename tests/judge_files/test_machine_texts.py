@@ -141,14 +141,21 @@ def test_a_run_takes_a_machine_of_texts(given, shown):
     assert (tried.returncode, tried.stderr) == (0, "")
 
 
-def test_machine_of_no_accelerators_is_an_input_error():
-    given = f"{TEXTS / 'lscpu.txt'},{TEXTS / 'numactl.txt'}"
+def test_texts_that_tell_of_no_machine_are_an_input_error(tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("nothing that is known\n")
+    given = f"{tmp_path / 'a.txt'},{tmp_path / 'b.txt'}"
     tried = called("run", "device_local_copy", "--machine", given, "--dry-run")
     assert tried.returncode == 2
-    assert tried.stderr.startswith(
-        "linkgauge: --machine: lscpu.txt and numactl.txt tell of no accel"
-    )
+    assert tried.stderr.startswith("linkgauge: --machine: a.txt and b.txt tell of no machine")
     assert tried.stderr.count("\n") == 1
+
+
+def test_a_host_without_accelerators_is_a_machine():
+    given = f"{TEXTS / 'lscpu.txt'},{TEXTS / 'numactl.txt'}"
+    tried = called("run", "device_local_copy", "--machine", given, "--dry-run")
+    assert tried.returncode == 0
+    assert "no accelerator" in tried.stdout
 
 
 # What judge makes of them.

@@ -1,9 +1,7 @@
 """What a tool prints is read back to what was measured, whatever stands around it."""
 
 import math
-import re
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 import yaml
@@ -11,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from command_kit import called
-from linkgauge.engine.session import Session
 from linkgauge.model.operations.collective import COLLECTIVE_NAMES
 from linkgauge.rooms.judge_files.judging import run_of_texts
 from linkgauge.rooms.judge_files.readers import read_text
+from told_kit import compared, recorded
 
 TOOLS = {
     "nvbandwidth": ("dgx-h200-8", "nvbandwidth", "-t", "0", "1", "2", "4", "7", "22", "34"),
@@ -54,21 +52,7 @@ def printed(request):
         text = (PRINTED / request.param).read_text()
         return kept["machine"], text, dict(map(_kept, kept["measured"].items()))
     machine, *words = TOOLS[request.param]
-    known = {}
-    measure = Session.measure
-
-    def recording(self, plan, *more):
-        run = measure(self, plan, *more)
-        for result in run.results:
-            for cell in result.cells:
-                if cell.summary is not None:
-                    best = words[0] == "stream"
-                    figures = {"": max(cell.samples)} if best else _medians(cell)
-                    known.setdefault(_key(cell), []).append(figures)
-        return run
-
-    with patch.object(Session, "measure", recording):
-        done = called("as", *(("--machine", machine) if machine else ()), *words)
+    done, known = recorded(machine, words)
     assert done.returncode == 0, done.stderr
     return machine, done.stdout, known
 
@@ -80,29 +64,6 @@ def _kept(measured):
     return (*transfers.split(" & "), ""), figures
 
 
-def _name(transfer):
-    """A transfer without what no text tells: the backend, and how many threads."""
-    return re.sub(
-        r"\bcpu\*\d+", "cpu", re.sub(r"(cuda|opencl|sim|ipu|rbln):", "gpu:", str(transfer))
-    )
-
-
-def _key(cell):
-    is_named = cell.report.is_latency or cell.does.array is not None
-    return (*sorted(map(_name, cell.transfers)), cell.does.name if is_named else "")
-
-
-def _medians(cell):
-    """Of the whole, and of each of its transfers that has a figure of its own."""
-    parts = {_name(cell.transfers[part.transfer]): part.summary.median for part in cell.parts}
-    return {"": cell.summary.median} | parts
-
-
-def _are_close(told, measured):
-    both = told.keys() & measured.keys()
-    return all(math.isclose(told[name], measured[name], rel_tol=6e-3) for name in both)
-
-
 def _figures(text, machine):
     run = run_of_texts(read_text("log", text), machine, "default")
     return run, [(result, cell) for result in run.results for cell in result.cells]
@@ -110,18 +71,7 @@ def _figures(text, machine):
 
 def test_figures_are_those_that_were_measured(printed):
     machine, text, known = printed
-    run, cells = _figures(text, machine)
-    assert run.tool.judged == run.tool.figures
-    compared = 0
-    for result, cell in cells:
-        if "staged" in result.benchmark:
-            continue  # two copies where it was printed
-        measured = known.get(_key(cell), [])
-        assert any(_are_close(_medians(cell), one) for one in measured), (
-            result.benchmark, cell.place, cell.summary.median, measured,
-        )  # fmt: skip
-        compared += 1
-    assert compared
+    assert compared(_figures(text, machine)[0], known)
 
 
 PREFIXES = ("", "0: ", " 0: ", "node-17: ", "[1,0]<stdout>: ", "[pod/nccl-0/main] ", "> ",

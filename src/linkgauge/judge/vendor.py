@@ -11,9 +11,9 @@ from .findings import Evidence
 NVIDIA, AMD, REBELLIONS = 0x10DE, 0x1002, 0x1EFF
 """PCI vendor IDs."""
 
-Matter = Literal["state", "users", "links", "errors", "peers"]
+Matter = Literal["state", "users", "links", "errors", "peers", "topology", "slots"]
 """The facts that a tool shows: clocks, power and temperature; processes; a fabric's links; their
-error counters; the devices that can reach each other."""
+error counters; the devices that can reach each other; how devices are joined; their PCIe links."""
 
 _TOOLS: dict[Matter, dict[int, str]] = {
     "state": {
@@ -29,6 +29,8 @@ _TOOLS: dict[Matter, dict[int, str]] = {
         "clique (x-nv-gpudirect-clique)",
         AMD: "amd-smi topology",
     },
+    "topology": {NVIDIA: "nvidia-smi topo -m", AMD: "amd-smi topology"},
+    "slots": {NVIDIA: "nvidia-smi -q, GPU Link Info", AMD: "amd-smi metric --pcie"},
 }
 
 
@@ -45,6 +47,12 @@ def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
     vendors = {vendor_of(evidence, memory) for memory in evidence.machine.addresses}
     vendors |= {vendor_of(evidence, device.memory) for device in evidence.machine.all_devices}
     return tuple(tool for vendor, tool in _TOOLS[matter].items() if vendor in vendors)
+
+
+def tool_of(vendor: int | None, matter: Matter) -> str:
+    """Returns the command of this vendor that shows this `matter`, without a comment, or that which
+    shows the links of any vendor."""
+    return _TOOLS[matter].get(vendor or 0, "lspci -vv").partition("  #")[0]
 
 
 def nvidia(evidence: Evidence, memory: str, *commands: str) -> tuple[str, ...]:

@@ -77,11 +77,16 @@ def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | No
     dimms = read_dimms(root)
     if not dimms:
         return None, _no_dimms(root)
+    return rate_of(dimms, edac_channels(root) or named_channels(dimms, sockets))
+
+
+def rate_of(dimms: tuple[Dimm, ...], channels: int | None) -> tuple[float | None, str | None]:
+    """Returns the peak rate in bytes/s of DIMMs in this many channels, or the reason why it is
+    unknown."""
     widths = {dimm.width for dimm in dimms}
     rates = {dimm.rate for dimm in dimms}
     if None in widths | rates:
         return None, "the firmware's table does not give the speed and width of every DIMM"
-    channels = edac_channels(root) or named_channels(dimms, sockets)
     if channels is None:
         return None, (
             f"the firmware's table names {len(dimms)} DIMMs but not their channels: "

@@ -14,6 +14,7 @@ from linkgauge.backends.sim.backend import SimBackend
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.collectives import cell_of
 from linkgauge.benchmarks.table import DeviceSet, Row
+from linkgauge.machine.dimms import named_channels, rate_of
 from linkgauge.model.documents.result import CellResult, Result, TransferFigure, worst
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import HostDetails
@@ -39,6 +40,7 @@ def machine_of(described: Described, backend: str) -> Machine:
     simulation. Its accelerators have names of `backend`."""
     made = SimBackend(described.description)
     host, seen, told = made.host(), made.look(), described.facts
+    dimms = tuple(one for one in told.dimms if one.width)
     memories = {index: node.memory for index, node in told.nodes.items()}
     nodes = tuple(Node(one.index, one.cpus, memories.get(one.index)) for one in host.nodes)
     named = (told.hostname or "", "", "", told.architecture or "", told.cpu_model)
@@ -47,6 +49,8 @@ def machine_of(described: Described, backend: str) -> Machine:
         node_cpus=seen.host.node_cpus if told.nodes else {},
         hypervisor=told.hypervisor,
         sockets=told.sockets,
+        iommu=told.iommu,
+        memory_rate=rate_of(dimms, named_channels(dimms, told.sockets))[0] if dimms else None,
     )
     functions = tuple(_told_functions(seen.pci))
     cards = tuple(_bare_accelerator(one, backend) for one in seen.accelerators)

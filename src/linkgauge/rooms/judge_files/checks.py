@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import Literal
 
 import msgspec
 
 from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.vendor import tool_of
 from linkgauge.model.cell_id import spoken
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.inventory import Inventory, is_accelerator
+from linkgauge.model.hardware.pcie import link_rate
+from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import count_of
 
-from .products import shipped
+from .products import product_of, shipped
 
+CARRIES = {10: 1.2, 25: 3, 50: 6, 100: 12, 200: 24, 400: 48, 800: 96}
+"""GB/s that an adapter carries of its Gb/s (nccl-tests issue 119)."""
+_LITTLE, _LARGE = 0.65, 64 << 20
+"""The share of this below which collectives of at least so many bytes are slow. Published runs of 2
+to 20 nodes reach more."""
+_FAR_BELOW = 0.6
+"""The share of a link's rate below which a copy may have another link."""
+_FITS = (0.75, 0.95)
+"""The shares of a link's rate that copies over it usually reach."""
+_USUAL = (
+    "GPUDirect RDMA, ACS or an IOMMU, an adapter far from its GPU, one port of two, or a guest "
+    "without the topology are the usual causes"
+)
+_TRY = (
+    "# NCCL_DEBUG=INFO names the adapters in use and says GDRDMA, or not",
+    "ib_write_bw  # between the hosts: what the network carries",
+)
 _SLOWER = 0.9
 _FORWARDED = (
     "the CPU forwards peer traffic slowly, or ACS or an IOMMU sends it there; the driver also "
@@ -112,6 +134,93 @@ def check_peers(evidence: Evidence) -> Iterator[Finding]:
             )
             yield Finding("peers", "warn", "peer access", found, _FORWARDED, _LOOK, tuple(peers))
             return
+
+
+def places(cell: CellResult) -> set[str]:
+    """Returns the accelerators that a cell is about."""
+    return {str(m) for t in cell.transfers for m in t.memories if m.is_device}
+
+
+def narrowed(
+    known: Inventory, cells: Iterable[tuple[str, CellResult]]
+) -> tuple[float, str, str] | None:
+    """Returns the rate of the slowest copy in bytes/s, the PCIe links that usually carry as much,
+    and the link that there is or should be, if the rate is far below that link's."""
+    is_linked = any(one.links for one in known.accelerators)
+    links = [one.link for one in known.pci if is_accelerator(one)]
+    pcie = [(link.speed, link.width) for link in links if link.speed and link.width]
+    sheets = [one.pcie for one in (product_of(o.model) for o in known.accelerators) if one]
+    speed, width = max([*pcie, *filter(None, sheets)], default=(0.0, 0))
+    rates = (
+        cell.headline
+        for name, cell in cells
+        if "memcpy" in name and "bidirectional" not in name and not cell.is_as_expected
+        and cell.headline and not (is_linked and len(places(cell)) > 1)
+    )  # fmt: skip
+    rate = min(rates, default=0.0)
+    fit = [
+        f"{own:g} GT/s x{lanes}"
+        for own in (32.0, 16.0, 8.0, 5.0, 2.5)
+        for lanes in (16, 8, 4, 2, 1)
+        if own <= speed and lanes <= width and _FITS[0] <= rate / link_rate(own, lanes) <= _FITS[1]
+    ]
+    if not fit or rate >= _FAR_BELOW * link_rate(speed, width):
+        return None
+    return rate, " or ".join(fit), f"{speed:g} GT/s x{width}"
+
+
+def check_links(evidence: Evidence) -> Iterator[Finding]:
+    """Finds copies that reach about what a PCIe link with fewer lanes or of an older generation
+    carries. What is expected of a link that nobody told is no reference for them."""
+    if evidence.tool is None:
+        return
+    cells = [
+        (result.benchmark, cell)
+        for result in evidence.results
+        if not result.benchmark.endswith("_staged")
+        for cell in result.cells
+    ]
+    if found := narrowed(evidence.machine.known, cells):
+        rate, fit, link = found
+        said = f"{rate / 1e9:.3g} GB/s is about what PCIe {fit} carries, and not {link}"
+        vendor = next((o.vendor for o in evidence.machine.known.pci if is_accelerator(o)), None)
+        remedy = (f"# Look at the links under load: {tool_of(vendor, 'slots')}; lspci -vv, LnkSta",)
+        why = "a slot, a riser or a CPU offers less than the card takes"
+        slow = tuple(
+            spoken(result, cell)
+            for result in evidence.results
+            for cell in result.cells
+            if cell.headline == rate
+        )
+        yield Finding("links", "warn", "PCIe links", said, why, remedy, slow)
+
+
+def carried_by_adapters(tool: ToolRun) -> float:
+    """Returns the GB/s that a host's adapters carry of whose speed texts tell, or 0."""
+    speed = int(tool.settings.get("adapter Gb/s", "") or 0)
+    return CARRIES.get(speed, 0) * (tool.adapters or 1)
+
+
+def check_network(evidence: Evidence) -> Iterator[Finding]:
+    """Finds collectives between hosts that reach less than the share `_LITTLE` of what the adapters
+    carry, if texts tell their number and speed."""
+    tool = evidence.tool
+    if tool is None or not is_across(tool) or not tool.adapters:
+        return
+    carries = carried_by_adapters(tool) * 1e9
+    rates = {
+        spoken(result, cell): cell.operation.bytes_on_bus(size, len(cell.transfers)) / cell.headline
+        for result in evidence.results
+        if result.benchmark in ("all_reduce", "all_gather", "reduce_scatter")
+        for cell in result.cells
+        if isinstance(cell.operation, Collective) and cell.headline
+        and (size := cell.transfers[0].bytes_moved(1)) >= _LARGE
+    }  # fmt: skip
+    best = max(rates.values(), default=0.0)
+    if carries and best and best < _LITTLE * carries:
+        each = f"{count_of(tool.adapters, 'adapter')} of {tool.settings['adapter Gb/s']} Gb/s"
+        found = f"{best / 1e9:.3g} GB/s on the bus is {best / carries:.0%} of what {each} carry"
+        yield Finding("network", "warn", "network between hosts", found, _USUAL, _TRY, tuple(rates))
 
 
 def check_hosts(evidence: Evidence) -> Iterator[Finding]:

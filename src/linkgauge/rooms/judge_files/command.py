@@ -42,10 +42,12 @@ class JudgeOptions(Options):
 def judge_files(asked: JudgeOptions) -> int:
     """Judge the figures of another tool's output.
 
-    Reads nvbandwidth, nccl-tests, rccl-tests, p2pBandwidthLatencyTest, bandwidthTest,
-    rocm-bandwidth-test, TransferBench and others; and of the machine nvidia-smi topo -m, -q and
-    nvlink -s, lspci, lscpu, numactl -H, NCCL's topology XML, rocm-smi --showtopo and others. Says
-    what each figure should be and why, and what it does not know. Exits with 1 if a figure is low.
+    Reads nvbandwidth, nccl-tests, rccl-tests, all_reduce_bench, hccl_demo, CUDA's samples,
+    rocm-bandwidth-test, TransferBench, RVS, perftest, OSU, IMB, ucx_perftest, nixlbench, iperf3,
+    STREAM, MLC, sysbench, gdsio, fio and others; and of the machine nvidia-smi, lspci, lscpu,
+    numactl -H, dmidecode -t memory, ibstat, NCCL's topology XML, rocm-smi --showtopo and others.
+    Says what each figure should be and why, and what it does not know. Exits with 1 if a figure is
+    low.
 
     Examples:
         linkgauge judge nvbandwidth.log topo.txt

@@ -31,7 +31,8 @@ from linkgauge.model.hardware.wiring import coding
 from linkgauge.model.names import and_all
 
 from .layout import MachineLayout
-from .products import split_product
+from .pair_groups import Pairs, figures_of_pairs, joined_by_figures
+from .products import product_of, split_product
 from .readers import ReadText, read_text
 from .told import Bridge, Facts, ToldFigure, ToldGpu, ToldNode, merged
 
@@ -67,11 +68,11 @@ def given(text: str) -> tuple[str, str] | None:
     paths, name, facts = [Path(one) for one in text.split(",")], text, list[Facts]()
     if all(path.is_file() for path in paths):
         name, facts = paths[0].stem, [o for p in paths for each in read_file(p) for o in each.facts]
-        if not any(one.gpus or one.joins for one in facts):
+        if not any(one.gpus or one.joins or one.nodes for one in facts):
             facts = []
-            if len(paths) > 1:
+            if len(paths) > 1 or paths[0].suffix not in (".yml", ".yaml", ".json"):
                 names = and_all(path.name for path in paths)
-                raise InputError(f"--machine: {names} tell of no accelerator: {FORMS}")
+                raise InputError(f"--machine: {names} tell of no machine: {FORMS}")
     elif counted := split_product(text):
         facts = [of_product(*counted)]
     elif text == "mine":
@@ -140,8 +141,13 @@ def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ())
     usual = next((gpu.model for gpu in gpus if gpu.model), None)
     gpus = [replace(gpu, model=gpu.model or usual) for gpu in gpus]
     assumed = list[str]()
-    if not facts.joins and all(gpu.node is None for gpu in gpus):
-        nodes = _nodes_by(told, indices)
+    joined = facts.joins
+    measured = figures_of_pairs(told, indices)
+    if not joined:
+        joined, said = joined_by_figures(measured, product_of(usual))
+        assumed += [f"{said} (nvidia-smi topo -m would tell)"] if said else []
+    if not joined and all(gpu.node is None for gpu in gpus):
+        nodes = _nodes_by(*next(iter(measured.items()), ("", {})), indices)
         gpus = [replace(gpu, node=nodes.get(i)) for i, gpu in zip(indices, gpus, strict=True)]
         if nodes:
             groups = grouped((nodes[i], str(i)) for i in indices)
@@ -151,7 +157,7 @@ def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ())
                 "(nvidia-smi topo -m would tell)"
             )
     place = {index: place for place, index in enumerate(indices)}
-    joins = {(place[a], place[b]): how for (a, b), how in facts.joins.items()}
+    joins = {(place[a], place[b]): how for (a, b), how in joined.items()}
     numbered = replace(facts, joins=joins, gpus=dict(enumerate(gpus)))
     made = MachineLayout(numbered, told, assumed)
     tree = made.description()
@@ -164,25 +170,19 @@ def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ())
 _APART = 0.95
 
 
-def _nodes_by(told: Sequence[ToldFigure], indices: Sequence[int]) -> Mapping[int, int]:
+def _nodes_by(name: str, pairs: Pairs, indices: Sequence[int]) -> Mapping[int, int]:
     """Returns the NUMA node of each accelerator, or nothing if the figures do not show the nodes.
-    The first benchmark over pairs must have fast pairs in two or more groups of equal size, and
+    The benchmark over pairs must have fast pairs in two or more groups of equal size, and
     slow pairs between the groups, below the share `_APART` of the fast ones. Copies over the host
     are instead slower within a group, because they cross the shared links twice."""
-    for name in dict.fromkeys(one.benchmark for one in told if "device_to_device" in one.benchmark):
-        pairs = {
-            (int(one.row), int(one.column)): one.figure
-            for one in told
-            if one.benchmark == name and one.part is None and one.row != one.column
-        }
-        if pairs and {a for pair in pairs for a in pair} == {*indices}:
-            inverse = {pair: 1 / figure for pair, figure in pairs.items() if figure}
-            is_staged = name.endswith("_staged") and len(inverse) == len(pairs)
-            return _groups(pairs, indices) or (_groups(inverse, indices) if is_staged else {})
-    return {}
+    if not pairs:
+        return {}
+    inverse = {pair: 1 / figure for pair, figure in pairs.items() if figure}
+    is_staged = name.endswith("_staged") and len(inverse) == len(pairs)
+    return _groups(pairs, indices) or (_groups(inverse, indices) if is_staged else {})
 
 
-def _groups(pairs: Mapping[tuple[int, int], float], indices: Sequence[int]) -> Mapping[int, int]:
+def _groups(pairs: Pairs, indices: Sequence[int]) -> Mapping[int, int]:
     least = _APART * median(sorted(pairs.values())[-len(indices) :])
     near = {i: {i, *(b for a, b in pairs if a == i and pairs[a, b] >= least)} for i in indices}
     groups = list(dict.fromkeys(frozenset(group) for group in near.values()))

@@ -16,6 +16,7 @@ from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.cli.requests import command_line
 from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
 from linkgauge.judge.outcome import outcome_of
+from linkgauge.machine.tree import parse_cpu_list
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import HostFigures, HostVerdict, ToolRun
@@ -28,9 +29,9 @@ from linkgauge.report.files import write_run
 from .assemble import across, machine_of, results_of, results_without_figures
 from .descriptions import FORMS, MOST_BYTES, Described, describe, of_product, read_bytes, read_file
 from .failures import meaning_of
-from .products import product_of, split_product
+from .products import VENDORS, split_product
 from .readers import ReadText
-from .told import Facts, Log, ToldFigure, ToldGpu, merged
+from .told import Facts, Log, ToldFigure, ToldGpu, merged, vendor_of
 
 _STDIN = "-"
 _MOST_HOSTS = 64
@@ -62,9 +63,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     if not told and all(meaning_of(one.said).status == "skip" for one in failures):
         raise _nothing(texts)
     described = _described(texts, told, machine)
-    space = next((log.space for log in logs if log.space), "cuda")
-    products = (product_of(gpu.model) for gpu in described.facts.gpus.values())
-    backend = "opencl" if any(one and one.vendor == "amd" for one in products) else space
+    backend = VENDORS[vendor_of(described.facts)].space
     about = _about(texts, logs, described)
     known = machine_of(described, backend)
     ranks, own = max((one.ranks for one in told), default=0), len(known.all_devices)
@@ -138,7 +137,10 @@ def _described(
         return describe(name, [*facts, Facts(gpus={n: ToldGpu() for n in more})], told)
     count = max(_places(told), ranks if ranks <= _MOST_IN_A_HOST else _USUAL_IN_A_HOST, 2)
     found = describe(name, [Facts(gpus={n: ToldGpu() for n in range(count)}), *facts], told)
-    return found._replace(assumed=(*found.assumed, _NAMELESS))
+    example = VENDORS[vendor_of(found.facts)].example
+    named = f'--machine "{example}" names them, or a text' if example else "give a text"
+    nameless = f"no text tells which accelerators these are: {named} ({FORMS})"
+    return found._replace(assumed=(*found.assumed, nameless))
 
 
 def _places(told: Sequence[ToldFigure]) -> int:
@@ -150,11 +152,6 @@ def _places(told: Sequence[ToldFigure]) -> int:
 
 _MOST_IN_A_HOST, _USUAL_IN_A_HOST = 16, 8
 """More ranks than the first are assumed to be of several hosts, with as many as the second each."""
-
-_NAMELESS = (
-    'no text tells which accelerators these are: --machine "8 x H100 SXM" names them, or a text '
-    f"({FORMS})"
-)
 
 
 def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described) -> ToolRun:
@@ -177,10 +174,18 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         ways=tuple(sorted(known.ways)),
         adapters=known.used_adapters or known.adapters,
         nearest={str(index): near for index, near in known.nearest.items()},
-        warnings=tuple(sorted(known.warnings))[:3],
+        warnings=(*_far_bound(known), *sorted(known.warnings))[:3],
         relaxed=known.relaxed,
         failed=tuple(one for log in logs for one in log.remarks),
     )
+
+
+def _far_bound(facts: Facts) -> Iterator[str]:
+    """Yields what is said of processes that a library binds to CPUs away from their accelerator."""
+    for index, own in facts.bound.items():
+        near = facts.cpus.get(index)
+        if near and {*parse_cpu_list(own)}.isdisjoint(parse_cpu_list(near)):
+            yield f"the process of GPU {index} is bound to CPUs {own}, but {near} are beside it"
 
 
 def _tells(facts: Facts) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -16,8 +16,8 @@ from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.hardware.machine import UNNAMED
 from linkgauge.model.hardware.pcie import link_rate
 
-from .products import Product, product_of
-from .told import Facts, ToldFigure, ToldGpu, ToldNode
+from .products import VENDORS, Product, product_of
+from .told import Facts, ToldFigure, ToldGpu, ToldNode, vendor_of
 
 ON_SHEET = " (data sheet)"
 GIB = 1 << 30
@@ -26,9 +26,6 @@ _LINKS = re.compile(r"NV(\d{1,3})|XGMI")
 _MOST_LINKS = 18
 _OLDER = 0.55
 """The share of a data sheet's link that no copy exceeds whose slot is of an older generation."""
-_VENDORS = {
-    "nvidia": 0x10DE, "amd": 0x1002, "intel": 0x8086, "habana": 0x1DA3, "amazon": 0x1D0F,
-}  # fmt: skip
 _ALIKE = 0.85
 """The share of the best accelerator's copies that all others then reach, too."""
 _OVER = 1.03
@@ -100,7 +97,7 @@ class MachineLayout:
         device: dict[str, Any] = {
             "model": gpu.model or self._unnamed,
             "memory": str(gpu.memory or (product.memory if product else 16) * GIB),
-            "vendor_id": _VENDORS[product.vendor if product else "nvidia"],
+            "vendor_id": VENDORS[vendor_of(self._facts)].pci,
             "stages": True,
             "assumed": ["memory_latency"],
         }
@@ -209,12 +206,7 @@ class MachineLayout:
         for address, bridge in self._facts.bridges.items():
             below = {place for place, gpu in enumerate(self._gpus) if address in gpu.above}
             groups += [below] if bridge.is_switch and len(below) > 1 else []
-        joined: list[set[int]] = []
-        for group in groups:
-            touching = [one for one in joined if one & group]
-            joined = [one for one in joined if not one & group]
-            joined.append(group.union(*touching))
-        return sorted(joined, key=min)
+        return _merged(groups)
 
     def _is_staged(self, *places: int) -> bool:
         """Whether these accelerators only exchange over the host's memory, as nothing else was
@@ -249,18 +241,23 @@ class MachineLayout:
         # Fewer than direct links to all others need; or all lead to one other, through a switch.
         most = self._link[2]
         if max(own.values()) > most or (usual == {"switch"} and {*counts.values()} == {most}):
-            count = max(counts.values())
-            self._has_switch = True
-            self._switches.append({"name": "nvswitch", "kind": "fabric", "model": "NVSwitch"})
-            named = self._fabric(count)
-            for place in sorted(own):
-                links = self._gpus[place].links or count
-                one = named if links >= count else self._fabric(links)
-                self._links.append({"kind": one, "each": f"sim:{place}", "to": "nvswitch"})
+            self._through_switches(counts)
             return
         for count in sorted(set(counts.values())):
             pairs = [[f"sim:{a}", f"sim:{b}"] for (a, b), n in counts.items() if n == count]
             self._links.append({"kind": self._fabric(count), "pairs": pairs})
+
+    def _through_switches(self, counts: Mapping[tuple[int, int], int]) -> None:
+        """Joins the accelerators of each island by a switch of their fabric."""
+        count, self._has_switch = max(counts.values()), True
+        named = self._fabric(count)
+        for number, island in enumerate(_merged([{*pair} for pair in counts])):
+            name = f"nvswitch{number or ''}"
+            self._switches.append({"name": name, "kind": "fabric", "model": "NVSwitch"})
+            for place in sorted(island):
+                links = self._gpus[place].links or count
+                one = named if links >= count else self._fabric(links)
+                self._links.append({"kind": one, "each": f"sim:{place}", "to": name})
 
     def _fabric(self, count: int) -> str:
         kind, each, _, reach, is_assumed = self._link
@@ -313,6 +310,16 @@ class MachineLayout:
         there = len(self._gpus)
         is_partial = self._told and all(one.work is not None for one in self._told)
         return max(there, product.count) if is_partial and not self._facts.counted else there
+
+
+def _merged(groups: Iterable[set[int]]) -> list[set[int]]:
+    """Returns these groups, those that share a member as one, by their first members."""
+    merged: list[set[int]] = []
+    for group in groups:
+        touching = [one for one in merged if one & group]
+        merged = [one for one in merged if not one & group]
+        merged.append(group.union(*touching))
+    return sorted(merged, key=min)
 
 
 def _shares(read: float, write: float) -> dict[str, float]:

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from html import unescape
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError
 
@@ -23,6 +24,8 @@ _SURE = re.compile(
 _LABEL = re.compile(r"\s{0,6}(?:([A-Za-z0-9][\w.-]{0,80}):(?: |$)|(\[\d{1,5}\]) ?)")
 """The prefix of Slurm (a rank), pdsh (a host) or another launcher (`[0]`) before a line."""
 _MOST_LABELS = 4096
+MOST_LINES = 160_000
+"""The most lines of a text that are read: half of them from its beginning, half from its end."""
 _LONGEST = 1 << 16
 """The most characters of a line, unless it is a document in JSON or XML."""
 _LEAST_SHARE = 0.6
@@ -34,8 +37,35 @@ def cleaned(text: str) -> dict[str, list[str]]:
     """Returns the lines by the host or rank in their prefix, without this prefix. The host with the
     most figures is first; it also has the lines without a prefix. A text without prefixes is one
     entry with an empty name."""
+    return _by_label([_bare(line) for line in text.split("\n")])
+
+
+def plain(text: str) -> tuple[str, int]:
+    """Returns the text of a log or of a page without colours and tags, and the number of lines in
+    its middle that were left out, because more than `MOST_LINES` take too long."""
     text = _COLOUR.sub("", text.removeprefix("\ufeff"))
-    return _by_label([_bare(line) for line in re.split(r"\r\n|\r|\n", text)])
+    text = _of_page(text.replace("\r\n", "\n").replace("\r", "\n"))
+    left = text.count("\n") + 1 - MOST_LINES
+    if left <= 0:
+        return text, 0
+    begin, end = -1, len(text)
+    for _ in range(MOST_LINES // 2):
+        begin, end = text.index("\n", begin + 1), text.rindex("\n", 0, end)
+    return text[:begin] + text[end:], left
+
+
+_PAGE = re.compile(r"(?i)<(?:br|p|pre|t[dhr])\b[^<>\n]{0,200}>")
+_CELL_ENDS = re.compile(r"(?i)\s{0,99}</t[dh]>\s{0,99}")
+_LINE_ENDS = re.compile(r"(?i)\n?<(?:br ?/?|/?(?:p|tr|li|div|pre))(?: [^<>\n]{0,200})?>\n?")
+_TAG = re.compile(r"(?i)</?(?:a|b|i|em|tt|td|th|code|span|font|samp|table|tbody)\b[^<>\n]{0,200}>")
+
+
+def _of_page(text: str) -> str:
+    """Returns the text of a page in HTML, or any other text unchanged."""
+    if _PAGE.search(text) is None:
+        return text
+    text = _LINE_ENDS.sub("\n", _CELL_ENDS.sub(" ", text))
+    return unescape(_TAG.sub("", text)).replace("\xa0", " ")
 
 
 def _bare(line: str) -> str:
@@ -47,14 +77,14 @@ def _bare(line: str) -> str:
 
 
 def _by_label(lines: list[str]) -> dict[str, list[str]]:
-    found = [_LABEL.match(line) for line in lines]
-    counts = Counter(match[1] or match[2] for match in found if match)
+    counts = Counter(match[1] or match[2] for match in map(_LABEL.match, lines) if match)
     written = sum(1 for line in lines if line)
     usual = sum(count for count in counts.values() if count > 2)
     if not counts or usual < _LEAST_SHARE * written or len(counts) > min(_MOST_LABELS, usual // 3):
         return {"": lines}
     said, own = Counter[str](), list[tuple[str, str]]()
-    for match, line in zip(found, lines, strict=True):
+    for line in lines:
+        match = _LABEL.match(line)
         label = (match[1] or match[2]) if match else ""
         text = line[match.end() :] if match else line
         if match and match[2]:  # such a label may also be glued to words within the line
@@ -104,7 +134,7 @@ def address_of(text: str) -> str | None:
 Grid = Mapping[tuple[int, int], float | None]
 
 
-_CORNER = re.compile(r"\s*(?:D[\\/]D|GPU|CPU|Numa node)(?=\s|$)")
+_CORNER = re.compile(r"\s*(?:D[\\/]D|GPU|CPU|Numa node|Socket)(?=\s|$)")
 _NOTHING = ("N/A", "nan", "-nan", "-", "inf")
 
 

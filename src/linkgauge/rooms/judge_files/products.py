@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib import resources
-from typing import Literal, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import yaml
@@ -35,6 +35,26 @@ _NO_VARIANT = r"(?! ?(?:Ti|SUPER|XTX?|GRE|M|S)\b)(?!.*\b(?:Laptop|Mobile|Max-Q)\
 """What no name is followed by: such a word makes another product of it."""
 
 
+class Vendor(NamedTuple):
+    """The number that PCI has for a maker of accelerators, how texts about them name their memory,
+    and one of the products as `--machine` takes it."""
+
+    pci: int
+    space: str
+    example: str = ""
+
+
+VENDORS = {
+    "nvidia": Vendor(0x10DE, "cuda", "8 x H100 SXM"),
+    "amd": Vendor(0x1002, "hip", "8 x MI300X"),
+    "intel": Vendor(0x8086, "ze", "4 x Max 1550"),
+    "habana": Vendor(0x1DA3, "hpu", "8 x Gaudi 2"),
+    "amazon": Vendor(0x1D0F, "neuron", "16 x Trainium 2"),
+    "rebellions": Vendor(0x1EFF, "rbln", "4 x RBLN-CA"),
+    "graphcore": Vendor(0x1D95, "ipu"),
+}
+
+
 class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The entry of a product in products.yml."""
 
@@ -50,8 +70,9 @@ class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     host: tuple[int, int, int, float] | None = None
     nvls: float | None = None
     peers: str = "all"
+    reads: float | None = None
     reach: tuple[float, float] = (1.0, 1.0)
-    vendor: Literal["nvidia", "amd", "intel", "habana", "amazon"] = "nvidia"
+    vendor: str = "nvidia"
     ids: Mapping[str, str] = {}
 
 

@@ -6,33 +6,35 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from linkgauge.judge.vendor import Matter, tool_of
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import ToolRun
-from linkgauge.model.hardware.inventory import is_accelerator
-from linkgauge.model.hardware.pcie import link_rate
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import count_of, format_size
 
-from .checks import is_across, is_net
-from .products import product_of, shipped
+from .checks import CARRIES, carried_by_adapters, is_across, is_net, narrowed, places
+from .products import VENDORS, product_of, shipped
 
 _RISES = 1.04
 """The ratio by which a curve must gain with its last doubling to count as still rising."""
-_FAR_BELOW = 0.6
-"""The share of a link's rate below which a copy may have another link."""
-_FITS = (0.75, 0.95)
-"""The shares of a link's rate that copies over it usually reach."""
+_FAR_BELOW_OTHERS = 0.8
+"""The share of other copies' rate below which kernels read the host's memory notably slower."""
 _LOADED = (0.85, 1.05)
 """The shares of its adapters' rate that a collective between hosts usually reaches."""
-_CARRIES = {10: 1.2, 25: 3, 50: 6, 100: 12, 200: 24, 400: 48, 800: 96}
-"""GB/s that an adapter carries of its Gb/s (nccl-tests issue 119)."""
 _PAUSE = 2
+_OVER_LINKS, _MOST_OF_LINK = 1.05, 77e9
+"""The share of links' rate, and the bytes/s each way of a link of any product, that no message
+exceeds."""
+_FALLS = 0.7
+"""The share of the best size's rate below which no larger size may stay, or the curve falls."""
 _FAIR = 0.85
 """The share of the best size's rate below which the average of all sizes says little."""
 _LATE = 100e-6
 """The seconds for each host that a small collective takes where something holds up its start."""
 _SMALL, _ENOUGH = 64 << 10, 64 << 20
 """The sizes in bytes below which a collective shows only latency, and says little about links."""
+_RACK = 72
+"""The GPUs that one rack's NVLink joins (NVL72)."""
 _FAR = ("PHB", "NODE", "SYS")
 
 
@@ -51,9 +53,14 @@ class _Seen:
         known = run.machine.known
         self.tool, self.known, self.said = tool, known, list[str]()
         self.cells = [(result.benchmark, cell) for result in run.results for cell in result.cells]
-        self.models = sorted({one.model for one in known.accelerators})
+        cards = [one for one in run.machine.all_devices if not one.is_cpu]
+        self.models = sorted({one.model for one in cards})
+        spaces = {one.space: one.pci for one in VENDORS.values()}
+        vendor = next((spaces.get(one.memory.partition(":")[0]) for one in cards), None)
+        matters: tuple[Matter, ...] = ("links", "peers", "topology", "slots")
+        self.tools = {f"see_{matter}": tool_of(vendor, matter) for matter in matters}
         self.is_linked = any(one.links for one in known.accelerators)
-        self.pairs = [cell for _, cell in self.cells if len(_places(cell)) > 1]
+        self.pairs = [cell for _, cell in self.cells if len(places(cell)) > 1]
         self.low = [(name, cell) for name, cell in self.cells if cell.verdict == "low"]
         self.ranks = max((len(cell.transfers) for _, cell in self.cells), default=0)
         self.is_across = is_across(tool)
@@ -63,15 +70,15 @@ class _Seen:
         """Adds a text of remarks.yml with these fields, if it applies."""
         if applies:
             texts: dict[str, str] = shipped("remarks.yml", dict[str, str])
-            self.said.append(" ".join(texts[text].format(**fields).split()))
+            self.said.append(" ".join(texts[text].format(**fields, **self.tools).split()))
+
+    def best(self, name: str) -> float:
+        """Returns the highest figure of a benchmark, or 0."""
+        return max((c.headline or 0.0 for n, c in self.cells if n == name), default=0.0)
 
     def has(self, *names: str) -> bool:
         """Whether any benchmark's name begins with one of these names."""
         return any(name.startswith(names) for name, _ in self.cells)
-
-
-def _places(cell: CellResult) -> set[str]:
-    return {str(m) for t in cell.transfers for m in t.memories if m.is_device}
 
 
 def _between(seen: _Seen) -> None:
@@ -100,7 +107,9 @@ def _between(seen: _Seen) -> None:
 
 def _of_links(seen: _Seen) -> None:
     """Explains links that carry less than they should."""
-    _narrow(seen)
+    staged = ((name, cell) for name, cell in seen.cells if name.endswith("_staged"))
+    if found := narrowed(seen.known, staged):
+        seen.say("narrow", rate=found[0] / 1e9, fit=found[1], link=found[2])
     low, pairs = tuple(name for name, _ in seen.low), [c for c in seen.pairs if c.verdict == "low"]
     seen.say("host_copies", any(n.startswith(("host_to_device", "device_to_host")) for n in low))
     is_several = any(len(cell.transfers) > 1 for _, cell in seen.low)
@@ -110,29 +119,6 @@ def _of_links(seen: _Seen) -> None:
     is_told = seen.tool.relaxed is not None and any("bidirectional" in name for name in low)
     state = "on" if seen.tool.relaxed else "off, which slows both ways at once"
     seen.say("relaxed", is_told, state=state)
-
-
-def _narrow(seen: _Seen) -> None:
-    """Names the PCIe links that usually carry as much as the slowest copy reached."""
-    links = [one.link for one in seen.known.pci if is_accelerator(one)]
-    pcie = [(link.speed, link.width) for link in links if link.speed and link.width]
-    sheets = [one.pcie for one in map(product_of, seen.models) if one and one.pcie]
-    speed, width = max([*pcie, *sheets], default=(0.0, 0))
-    rates = (
-        cell.headline
-        for name, cell in seen.cells
-        if "memcpy" in name and "bidirectional" not in name and not cell.is_as_expected
-        and cell.headline and not (seen.is_linked and len(_places(cell)) > 1)
-    )  # fmt: skip
-    rate = min(rates, default=0.0)
-    fit = [
-        f"{own:g} GT/s x{lanes}"
-        for own in (32.0, 16.0, 8.0, 5.0, 2.5)
-        for lanes in (16, 8, 4, 2, 1)
-        if own <= speed and lanes <= width and _FITS[0] <= rate / link_rate(own, lanes) <= _FITS[1]
-    ]
-    link, is_far = f"{speed:g} GT/s x{width}", rate < _FAR_BELOW * link_rate(speed, width)
-    seen.say("narrow", fit and is_far, rate=rate / 1e9, fit=" or ".join(fit), link=link)
 
 
 def _of_hosts(seen: _Seen) -> None:
@@ -146,6 +132,10 @@ def _of_hosts(seen: _Seen) -> None:
         count = tool.adapters
         known = f"{count_of(count, 'adapter')} a host, but" if count else "no adapter and"
         nodes = len(tool.hosts) if len(tool.hosts) > 1 else "Several"
+        racks = [m for m in seen.models if re.search(r"\bG[BR][23]00\b", m)]
+        if racks and seen.ranks <= _RACK and not is_net(tool):
+            seen.say("rack", nodes=nodes, model=racks[0])
+            return
         seen.say("nodes", nodes=nodes, known=known)
         _of_network(seen, tool)
         seen.say("one_gpu", seen.ranks == len(tool.hosts))
@@ -176,7 +166,7 @@ def _of_network(seen: _Seen, tool: ToolRun) -> None:
 def _told_speed(seen: _Seen, most: float) -> float:
     """Says what adapters carry of whose speed texts tell. Returns GB/s, or 0 if none tells."""
     speed, number = seen.tool.settings.get("adapter Gb/s", ""), seen.tool.adapters or 1
-    carries = _CARRIES.get(int(speed or 0), 0) * number
+    carries = carried_by_adapters(seen.tool)
     count, share = count_of(number, "adapter"), f"{most / (carries or 1):.0%}"
     seen.say("adapters_told", carries, count=count, speed=speed, carries=carries, share=share)
     return carries
@@ -187,7 +177,7 @@ def _fitting(most: float, adapters: int | None = None) -> str:
     text if no set fits."""
     fit = [
         f"{count_of(count, 'adapter')} of {speed} Gb/s"
-        for speed, carries in _CARRIES.items()
+        for speed, carries in CARRIES.items()
         for count in ((adapters,) if adapters else (1, 2, 4, 8)[: 4 if speed > 50 else 1])
         if _LOADED[0] <= most / (count * carries) <= _LOADED[1]
     ]
@@ -202,36 +192,58 @@ def _of_tools(seen: _Seen) -> None:
         seen.say("gpu_memory", gpu, gpu=gpu)
         most = max((c.headline or 0.0 for n, c in seen.cells if n.endswith("_bw")), default=0.0)
         largest = max(result.size for result, _ in seen.curves)
-        is_little = most < _LOADED[0] * _CARRIES[200] * 1e9 and largest <= _SMALL
+        is_little = most < _LOADED[0] * CARRIES[200] * 1e9 and largest <= _SMALL
         seen.say("one_pair", seen.tool.settings.get("qps") == "1" and is_little)
         is_told = _told_speed(seen, most / 1e9)
         seen.say("adapter_speed", not is_told, fit=_fitting(most / 1e9, 1))
     buffers = seen.tool.settings.get("buffers", "")
-    seen.say("buffers", "D" in buffers, buffers=buffers, links=_links(seen))
-    seen.say("tcp", seen.has("nic_tcp_iperf3"))
+    seen.say("buffers", "D" in buffers, buffers=buffers, links=_links(seen)[0])
+    rates = [c.headline or 0.0 for n, c in seen.cells if n.startswith(("osu_bw", "ucx_"))]
+    if (most := max(rates, default=0.0)) and (carried := _links(seen)[1]):
+        above = {"rate": most / 1e9, "most": carried / 1e9}
+        seen.say("above_links", most > carried, **above)
+    is_tcp, again = seen.has("nic_tcp_iperf3"), seen.tool.settings.get("retransmits", "")
+    most = max((c.headline or 0.0 for n, c in seen.cells if n == "nic_tcp_iperf3"), default=0.0)
+    is_told = is_tcp and _told_speed(seen, most / 1e9)
+    seen.say("tcp_speed", is_tcp and not is_told)
+    seen.say("tcp", is_tcp)
+    seen.say("retransmits", is_tcp and again, count=again)
 
 
-def _links(seen: _Seen) -> str:
-    """Returns the links between the first two accelerators, in words."""
+def _links(seen: _Seen) -> tuple[str, float]:
+    """Returns the links between the first two accelerators, in words, and the most that they may
+    carry each way in bytes/s, or 0 if it is unknown."""
     cards = seen.known.accelerators
     links = [link for one in cards[:1] for link in one.links]
     ends = ("nvswitch", *(one.memory for one in cards[1:2]))
     between = [link for link in links if link.remote in ends]
     rates = [link.rate for link in between if link.rate]
+    kind = between[0].kind if between else ""
     if rates:
-        each = f"{len(rates)} links of {rates[0] / 1e9:g} GB/s each way"
-        return f"{each} carry messages between two GPUs"
+        each = f"{len(rates)} links of {rates[0] / 1e9:g} GB/s each way ({kind})"
+        return f"{each} carry messages between two GPUs", _OVER_LINKS * sum(rates)
     found = [seen.known.assumed_of("link", one.memory) for one in cards[:1] if between]
     if found and found[0]:
         each = found[0].replace(" × ", " links of ")
-        return f"{each} each way, as is assumed, carry messages between two GPUs"
-    return "the links between the GPUs, or the GPU's PCIe link, carry the messages"
+        most = len(between) * _MOST_OF_LINK
+        return f"{each} each way ({kind}), as is assumed, carry messages between two GPUs", most
+    return "the links between the GPUs, or the GPU's PCIe link, carry the messages", 0.0
 
 
 def _of_copies(seen: _Seen) -> None:
     """Explains copies within accelerators, and slices of accelerators."""
     for model in seen.models:
         seen.say("slice", " MIG " in f"{model} ", model=model)
+    seen.say("confidential", "confidential computing" in seen.tool.ways)
+    reads = seen.best("host_to_device_memcpy_sm")
+    others = max(seen.best("host_to_device_memcpy_ce"), seen.best("device_to_host_memcpy_sm"))
+    known = ", ".join(m for m in seen.models if (p := product_of(m)) and p.reads)
+    is_slower = known and 0 < reads < _FAR_BELOW_OTHERS * others
+    seen.say("kernels_read", is_slower, rate=reads / 1e9, beside=others / 1e9, model=known)
+    nodes = "host_to_host_memcpy_read_cpu"
+    far = max((c.headline or 0.0 for n, c in seen.cells if n == nodes and c.row != c.column),
+              default=0.0)  # fmt: skip
+    seen.say("between_nodes", far, rate=far / 1e9, share=f"{far / (seen.best(nodes) or 1):.0%}")
     is_local = seen.has("device_local_copy")
     seen.say("counted", is_local)
     for model in seen.models:
@@ -282,9 +294,17 @@ def _of_curve(seen: _Seen, result: Result, curve: Sequence[tuple[int, float]]) -
     """Explains averages over all sizes, unaligned sizes, sizes that take `_PAUSE` times as long as
     a larger size, and curves that still rise at the end."""
     name, ((before, less), (largest, most)) = result.benchmark, curve[-2:]
-    best = max(rate for _, rate in curve)
+    at, best = max(curve, key=lambda one: one[1])
+    after = [(size, rate) for size, rate in curve if size > at]
+    since, rest = max(after, key=lambda one: one[1], default=(at, best))
+    is_falling = rest < _FALLS * best
+    fall = {"at": format_size(at), "most": best / 1e9, "less": rest / 1e9}
+    seen.say(
+        "falls", is_falling, name=name, since=format_size(min(after, default=(since,))[0]), **fall
+    )
     average = result.average or best
-    seen.say("average", average < _FAIR * best, average=average / 1e9, most=best / 1e9)
+    is_little = average < _FAIR * best and not is_falling
+    seen.say("average", is_little, average=average / 1e9, most=best / 1e9)
     parts = 1 if name in ("all_reduce", "reduce", "broadcast") else seen.ranks
     seen.say(
         "unaligned", any(size % (16 * parts) for size, _ in curve if size > 1 << 20), name=name

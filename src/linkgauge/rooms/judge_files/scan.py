@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Self
 from xml.etree.ElementTree import Element
 
 from .failures import MOST_WORDS, meaning_of
 from .lines import Grid, documents_in, grid_at, xml_in
 from .told import Facts, Failure, Log, ToldFigure, ToldGpu
 
+MOST_FIGURES = 40_000
+"""The most figures of a tool that are read of a text."""
 _LONGEST = 1 << 16
 """The most characters of a line that patterns are tried on; longer ones are documents."""
 
@@ -19,6 +21,23 @@ _LONGEST = 1 << 16
 @cache
 def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
     return re.compile("|".join(one.pattern for one in patterns))
+
+
+class _Figures(list[ToldFigure]):
+    """The figures of a text. A text of more than `MOST_FIGURES` repeats itself."""
+
+    left = 0
+
+    def append(self, one: ToldFigure, /) -> None:
+        if len(self) < MOST_FIGURES:
+            super().append(one)
+        else:
+            self.left += 1
+
+    def __iadd__(self, some: Iterable[ToldFigure], /) -> Self:  # type: ignore[misc,override]
+        for one in some:
+            self.append(one)
+        return self
 
 
 class TextScan:
@@ -29,7 +48,7 @@ class TextScan:
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines, self.used = lines, set[int]()
         self.logs, self.told = list[Log](), list[Facts]()
-        self.figures, self.gpus = list[ToldFigure](), dict[int, ToldGpu]()
+        self.figures, self.gpus = _Figures(), dict[int, ToldGpu]()
         self.failures, self.remarks = list[Failure](), list[str]()
 
     def each(self, *patterns: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
@@ -91,7 +110,7 @@ class TextScan:
     def _leave_out_impossible(self) -> None:
         """Leaves out what no hardware has: a unit or a column was mistaken, by the tool or here."""
         odd = [one for one in self.figures if not one.is_possible]
-        self.figures = [one for one in self.figures if one.is_possible]
+        self.figures[:] = [one for one in self.figures if one.is_possible]
         if odd:
             several = f"{len(odd)} impossible figure{'s' if len(odd) > 1 else ''} left out"
             self.remarks.append(f"{several}, more than any hardware has: {odd[0].benchmark}")
@@ -119,7 +138,6 @@ class TextScan:
         tool: str,
         version: str | None = None,
         hosts: tuple[str, ...] = (),
-        space: str = "",
         *,
         sure: object = False,
         **facts: Any,
@@ -130,6 +148,8 @@ class TextScan:
             return
         self._strike()
         self._leave_out_impossible()
+        if left := self.figures.left:
+            self.remarks.append(f"{left} figures left out, after the first {MOST_FIGURES}")
         failures = (Failure(test or tool, f"{tool} says: {said}") for test, said in self.failures)
         figures = (
             one._replace(failure=f"{tool} says: {one.failure}") if one.failure else one
@@ -137,7 +157,7 @@ class TextScan:
         )
         self.logs.append(Log(
             tool, tuple(figures), version or None, hosts,
-            tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(self.remarks)), space,
+            tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(self.remarks)),
         ))  # fmt: skip
         self.facts(**facts)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.table import Layout, Row
+from linkgauge.machine.dimms import Dimm
 from linkgauge.model.grouped import grouped
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.operations.operation import OperationName
@@ -79,7 +80,12 @@ class Facts(msgspec.Struct, frozen=True):
     adapters, used_adapters: How many network adapters the machine has, and a library uses.
     nearest: How near each accelerator's nearest network adapter is (`PIX`, `SYS`), by its index.
     warnings: The warnings of a library that name something missing.
-    relaxed: Whether relaxed ordering is on at all accelerators."""
+    relaxed: Whether relaxed ordering is on at all accelerators.
+    cpus, bound: The CPUs beside each accelerator, and those that a library binds its process to, as
+        lists such as `0-31,64-95`.
+    iommu: How the IOMMU translates devices' addresses, as the kernel says.
+    dimms: The slots for memory, also empty ones, whose width is null.
+    vendor: The maker of the accelerators, as the tool tells that wrote the text."""
 
     gpus: Mapping[int, ToldGpu] = {}
     counted: int | None = None
@@ -99,6 +105,19 @@ class Facts(msgspec.Struct, frozen=True):
     relaxed: bool | None = None
     settings: Mapping[str, str] = {}
     ways: frozenset[str] = frozenset()
+    cpus: Mapping[int, str] = {}
+    bound: Mapping[int, str] = {}
+    iommu: Literal["translating", "passthrough"] | None = None
+    dimms: tuple[Dimm, ...] = ()
+    vendor: str | None = None
+
+
+def vendor_of(facts: Facts) -> str:
+    """Returns the maker of the accelerators that texts tell of: that of a known product, else that
+    of a tool. NVIDIA's tools run on accelerators of others, too, which have no name of their
+    own."""
+    products = (product_of(gpu.model) for gpu in facts.gpus.values())
+    return next((one.vendor for one in products if one), facts.vendor or "nvidia")
 
 
 class HostFigure(NamedTuple):
@@ -217,7 +236,7 @@ class Failure(NamedTuple):
 class Log(msgspec.Struct, frozen=True):
     """The output of one call of a tool. `hosts` are the names of the hosts that took part.
     `failures` are of tests without figures. `remarks` are what else the tool says, or what was left
-    out. `space` names the backend of the accelerators."""
+    out."""
 
     tool: str
     figures: tuple[ToldFigure, ...]
@@ -225,7 +244,6 @@ class Log(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
     remarks: tuple[str, ...] = ()
-    space: str = ""
 
     @property
     def is_judged(self) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.rooms.judge_files.failures import FAILED_PATH
-from linkgauge.rooms.judge_files.lines import cleaned, words_in
+from linkgauge.rooms.judge_files.lines import MOST_LINES, cleaned, plain, words_in
 from linkgauge.rooms.judge_files.products import shipped
 from linkgauge.rooms.judge_files.scan import Reader, TextScan
 from linkgauge.rooms.judge_files.told import Facts, Failure, Log, merged
@@ -69,8 +69,11 @@ class ReadText(msgspec.Struct, frozen=True):
 def read_text(name: str, text: str) -> list[ReadText]:
     """Returns all figures and facts in a text: a value for each host that wrote figures, or a
     single one. No content of a text raises an error."""
+    text, left = plain(text)
     by_label = cleaned(text)
-    read = {label: _read(name, lines) for label, lines in by_label.items()}
+    said = f"{left} lines in the middle left out: {MOST_LINES} lines of a text are read"
+    remarks = (said,) if left else ()
+    read = {label: _read(name, lines, remarks) for label, lines in by_label.items()}
     several = {label: one for label, one in read.items() if one.has_figures}
     if len(several) > 1:
         return [replace(one, host=label) for label, one in several.items()]
@@ -80,7 +83,7 @@ def read_text(name: str, text: str) -> list[ReadText]:
     return [replace(one, lines=one.lines + others, understood=one.understood + others)]
 
 
-def _read(name: str, lines: Sequence[str]) -> ReadText:
+def _read(name: str, lines: Sequence[str], remarks: tuple[str, ...]) -> ReadText:
     found = list(scans(lines))
     logs = [log for group in found for scan in group for log in scan.logs]
     struck = {n: match for n, line in enumerate(lines) if (match := FAILED_PATH.match(line))}
@@ -95,7 +98,7 @@ def _read(name: str, lines: Sequence[str]) -> ReadText:
     ]
     return ReadText(
         name,
-        _with_paths(logs, paths),
+        tuple(replace(o, remarks=o.remarks + remarks) for o in _with_paths(logs, paths)),
         tuple(merged(told for scan in group for told in scan.told)[0] for group in found),
         len(written),
         len(written) - len(missed),

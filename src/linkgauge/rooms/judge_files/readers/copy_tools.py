@@ -74,7 +74,7 @@ def _level_zero(seen: TextScan) -> None:
             key = figure.benchmark, *figure.place
             best[key] = max(best.get(key, figure), figure, key=lambda one: one.figure)
     seen.figures += best.values()
-    seen.log("level-zero-tests", space="ze")
+    seen.log("level-zero-tests", vendor="intel")
 
 
 def _ze_figure(match: re.Match[str], title: re.Match[str] | None) -> ToldFigure | None:
@@ -93,7 +93,7 @@ def _ze_figure(match: re.Match[str], title: re.Match[str] | None) -> ToldFigure 
 
 
 _GDSIO = re.compile(
-    r"\s*IoType: (READ|WRITE|RANDREAD|RANDWRITE) XferType: (\w{1,20}) Threads: (\d{1,5}) .*?"
+    r"[#\s]{0,9}IoType: (READ|WRITE|RANDREAD|RANDWRITE) XferType: (\w{1,20}) Threads: (\d{1,5}) .*?"
     rf"IOSize: (\d{{1,12}})\(KiB\) Throughput: ({DECIMAL}) ([KMG]iB)/sec"
 )
 _FIO = re.compile(rf"\s*(READ|WRITE): bw=({DECIMAL})([KMG]i?)B/s")
@@ -123,4 +123,26 @@ def _stored(name: str, kind: str, column: str, rate: float, size: int) -> Iterat
     yield ToldFigure(name, "all", column, rate, max(size, 1), host=HostFigure(work))
 
 
-READERS = (_gdrcopy, _level_zero, _storage)
+_CL_DEVICE = re.compile(r"\s*Device: +(\S.{1,80})")
+_CL_RATE = re.compile(rf"\s*enqueue(Write|Read)Buffer\s*: ({DECIMAL})\s*$")
+
+
+def _clpeak(seen: TextScan) -> None:
+    """Reads clpeak's copies with the host. What moves them is not said: a driver may copy with the
+    CPU, and a device may share the host's memory, so no link is held against them."""
+    device = -1
+    for _, match in seen.each(_CL_RATE, _CL_DEVICE) if seen.has(_CL_RATE) else ():
+        if match.re is _CL_DEVICE:
+            device += 1
+            continue
+        work = "host:0 -> null by host:0.cpu" if match[1] == "Write" else _TO_HOST
+        place = f"clpeak_{match[1].lower()}", "all", f"device {max(device, 0)}"
+        rate = float(match[2]) * 1e9
+        seen.figures.append(ToldFigure(*place, rate, _CL_BUFFER, host=HostFigure(work)))
+    seen.log("clpeak")
+
+
+_CL_BUFFER = 1 << 29
+"""The largest buffer that it copies, unless the device has less memory."""
+
+READERS = (_gdrcopy, _level_zero, _storage, _clpeak)

@@ -91,7 +91,7 @@ _CSV = re.compile(
     r".*?bandwidthTest-(H2D|D2H|D2D)(?:-(Pinned|Paged|Pageable))?(?:-WriteCombined)?, Bandwidth = "
     rf"({DECIMAL}) (GB|MB)/s,.*Size = (\d{{1,12}}) bytes"
 )
-_WAYS = {"H2D": (None, 0), "D2H": (0, None), "D2D": (0, 0)}
+_WAYS = ("H2D", "D2H", "D2D")
 _SAID = re.compile(
     r"\s*(?:\[CUDA Bandwidth Test\]|Running on|.{0,12}Mode$|Transfer Size|Result =|NOTE: The CUDA)"
 )
@@ -102,10 +102,11 @@ def _read_bandwidth(seen: TextScan) -> None:
     rate of a link."""
     if not any(map(_IS_ONE.search, seen.lines)):
         return
-    way, pinned, unit = "", True, 1
+    way, pinned, unit, device = "", True, 1, 0
     for number, match in seen.each(_RUNS, _WAY, _KIND, _CSV, _SAID, _ROW):
         if match.re is _RUNS:
-            seen.gpus[int(match[1])] = ToldGpu(match[2].strip())
+            device = int(match[1])  # the last one listed, if it is the only one that copies
+            seen.gpus[device] = ToldGpu(match[2].strip())
         elif match.re is _WAY:
             way = f"{match[1][0]}2{match[2][0]}" if match[3] == "1" else ""
         elif match.re is _KIND:
@@ -123,7 +124,8 @@ def _read_bandwidth(seen: TextScan) -> None:
             own, is_pinned, figure, scale, size = row
             if own in _WAYS and (is_pinned or own == "D2D"):
                 rate = float(figure) / scale / (2 if own == "D2D" else 1)
-                seen.figures.append(copied(*_WAYS[own], rate, int(size)))
+                source, to = (None if end == "H" else device for end in (own[0], own[2]))
+                seen.figures.append(copied(source, to, rate, int(size)))
     _result(seen)
     seen.log("bandwidthTest", sure=True)
 

@@ -50,7 +50,7 @@ def _read(seen: TextScan) -> None:
             rates[match[1]] = float(match[2])
     end_test()
     if seen.figures or test:
-        seen.log(_TOOL, space=_SPACE)
+        seen.log(_TOOL, vendor="graphcore")
 
 
 def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFigure]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from linkgauge.machine.dimms import Dimm
 from linkgauge.machine.tree import parse_cpu_list, parse_cpu_mask
 from linkgauge.model.operations.operation import PRIMES, ArrayOperation
 from linkgauge.model.transfer import Report
@@ -155,6 +156,48 @@ def _adapters(seen: TextScan) -> None:
         seen.facts(settings={"adapter Gb/s": str(speed)})
 
 
+_MODULE = re.compile(r"\s*Memory Device\s*$")
+_QUANTITY = re.compile(r"(\d{1,6}) (bits|[MG]B|MT/s|MHz)")
+_HANDLE = re.compile(r"Handle 0x|# dmidecode|Getting SMBIOS|SMBIOS |Physical Memory Array")
+
+
+def _dmidecode(seen: TextScan) -> None:
+    """Reads the slots for memory of dmidecode -t memory (or -t 17), and the modules in them."""
+    slots = list[dict[str, str]]()
+    for _, match in seen.each(_MODULE, _HANDLE, _FIELD) if seen.has(_MODULE) else ():
+        if match.re is _MODULE:
+            slots.append({})
+        elif match.re is _FIELD and slots:
+            slots[-1].setdefault(match[1], match[2].strip())
+    if slots:
+        seen.facts(dimms=tuple(map(_slot, slots)))
+
+
+def _slot(fields: Mapping[str, str]) -> Dimm:
+    """Returns a module. An empty slot has no width."""
+
+    def number(*names: str) -> int | None:
+        found = (_QUANTITY.match(fields.get(name, "")) for name in names)
+        return next((int(match[1]) for match in found if match), None)
+
+    rate = number("Configured Memory Speed", "Configured Clock Speed", "Speed")
+    return Dimm(
+        locator=fields.get("Locator", ""), bank=fields.get("Bank Locator", ""),
+        kit=0, alone=fields.get("Form Factor") in ("Row Of Chips", "Die", "CAMM"),
+        width=number("Data Width") if number("Size") else None,
+        rate=rate * 1e6 if rate else None, stacked="HBM" in fields.get("Type", ""),
+    )  # fmt: skip
+
+
+_DOMAIN = re.compile(r".{0,80}?iommu: Default domain type: (Translated|Passthrough)")
+
+
+def _kernel_log(seen: TextScan) -> None:
+    """Reads in the kernel's log how the IOMMU translates."""
+    for _, match in seen.each(_DOMAIN):
+        seen.facts(iommu="translating" if match[1] == "Translated" else "passthrough")
+
+
 # Tools that measure.
 
 _STREAM = re.compile(rf"\s*(Copy|Scale|Add|Triad):\s+({DECIMAL})(?:\s+{DECIMAL}){{3}}")
@@ -190,7 +233,8 @@ def _stream(seen: TextScan) -> None:
 def _mlc(seen: TextScan) -> None:
     version = seen.first(_MLC)
     nodes = 1
-    for number, match in seen.each(_MLC_GRID, _MLC_RATE, _MLC_ERROR) if version else ():
+    is_one = version or seen.has(_MLC_GRID)  # older versions print no name
+    for number, match in seen.each(_MLC_GRID, _MLC_RATE, _MLC_ERROR) if is_one else ():
         if match.re is _MLC_ERROR:
             if not seen.failures:  # else the first line tells the cause
                 seen.fail(match[1])
@@ -273,6 +317,8 @@ READERS = (
     _hypervisor,
     _ibstat,
     _adapters,
+    _dmidecode,
+    _kernel_log,
     _stream,
     _mlc,
     _sysbench,

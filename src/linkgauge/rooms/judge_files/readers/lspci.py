@@ -6,7 +6,8 @@ Accelerators are numbered in the order of their addresses, as nvidia-smi numbers
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from linkgauge.machine.tree import ADDRESS
@@ -25,6 +26,7 @@ _LINK = re.compile(rf"(LnkCap|LnkSta):.*?Speed ({DECIMAL})GT/s.{{0,20}}?, Width 
 _NODE = re.compile(r"NUMA node: (\d{1,3})")
 _ACS = re.compile(r"ACSCtl:.*?ReqRedir([+-]).*?CmpltRedir([+-])")
 _ORDER = re.compile(r"RlxdOrd([+-])")
+_OWN_SWITCH = re.compile(r"AMD/ATI|\[AMD\] Vega")
 _BUSES = re.compile("Bus: primary=.., secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2})")
 _PORT = re.compile(r"Express .{0,12}?(Upstream Port|Downstream Port|Root Port)")
 
@@ -56,15 +58,17 @@ def _listed(seen: TextScan) -> None:
         seen.used.update(range(number, last))
     accelerators = sorted((one for one in found if one.is_accelerator), key=lambda one: one.address)
     bridges = {one.address: one for one in found if "bridge" in one.kind.lower()}
-    seen.gpus = {n: _described(one, _above(one, bridges)) for n, one in enumerate(accelerators)}
+    seen.gpus = {n: _described(one, bridges) for n, one in enumerate(accelerators)}
     known = {address: _bridge(one) for address, one in bridges.items() if one.body}
     ordered = [match[1] == "+" for one in accelerators if (match := _ORDER.search(one.body))]
     relaxed = all(ordered) if ordered else None
     seen.facts(bridges=known, relaxed=relaxed)
 
 
-def _described(one: _Function, above: tuple[str, ...]) -> ToldGpu:
-    links = {match[1]: (float(match[2]), int(match[3])) for match in _LINK.finditer(one.body)}
+def _described(one: _Function, bridges: Mapping[str, _Function]) -> ToldGpu:
+    above = _above(one, bridges)
+    shown = _LINK.finditer(_slot(one, [bridges[address] for address in above]))
+    links = {match[1]: (float(match[2]), int(match[3])) for match in shown}
     (speed, width), (most, widest) = (links.get(k, (None, None)) for k in ("LnkSta", "LnkCap"))
     node, number = _NODE.search(one.body), re.search(r"Device ([0-9a-f]{4})\b", one.name)
     return ToldGpu(
@@ -73,6 +77,15 @@ def _described(one: _Function, above: tuple[str, ...]) -> ToldGpu:
         node=int(node[1]) if node else None,
         speed=speed, width=width, max_speed=most, max_width=widest, above=above,
     )  # fmt: skip
+
+
+def _slot(card: _Function, above: Sequence[_Function]) -> str:
+    """Returns the lines on the link of a card's slot. Cards of AMD have a switch of their own,
+    whose outermost port is at the slot; where it is not shown, nothing tells of the slot."""
+    if not _OWN_SWITCH.search(card.name):
+        return card.body
+    own = [*takewhile(lambda port: _OWN_SWITCH.search(port.name), above)]
+    return own[-1].body if own else card.body if above else ""
 
 
 def _model(name: str) -> str | None:

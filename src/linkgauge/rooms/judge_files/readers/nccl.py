@@ -31,7 +31,7 @@ from linkgauge.model.units import count_of, format_size
 from ..failures import meaning_of
 from ..lines import address_of, index_of, number_of
 from ..scan import TextScan
-from ..told import ToldFigure, ToldGpu
+from ..told import HostFigure, ToldFigure, ToldGpu
 
 _RANK = re.compile(
     r".*?#\s+Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})\s+device\s+(\d{1,3})"
@@ -39,6 +39,7 @@ _RANK = re.compile(
 )
 _HEAD = re.compile(r".*?#\s+size\s+count\s+type\b(.*)")
 _NAME = re.compile(r"(?:^|[\s/])(" + "|".join(COLLECTIVE_NAMES) + r")_perf(?:_mpi)?\b")
+_UNEVEN = re.compile(r"(?:^|[\s/])alltoallv_perf\b")
 _VERSION = re.compile(r"# (n|r)ccl-tests version (\S{1,40})|(?:NCCL|RCCL) version ?:? ?(\S{1,40})")
 _DEBUG = re.compile(
     r"(?:(\S{1,80}):\d+:\d+ )?(?:\[\d+\] )?(?:\S{1,200}\.(?:cc|cpp|h):\d+ )?"
@@ -56,6 +57,7 @@ _OTHERWISE = {
     "P2P is disabled between": "P2P disabled",
     "NVLS multicast support is not available": "no NVLS",
 }
+_BOUND = re.compile(r"Affinity for GPU (\d{1,3}) is (\d[\d,-]{0,400}\d|\d)")
 _ADAPTER = re.compile(r"\[\d+\](\S{1,40}):\d+/(?:IB|RoCE)")
 _FOOT = re.compile(
     r".*?# ((?:Out of bounds values|Avg bus bandwidth)\s*: \S{1,24} FAILED)"
@@ -104,7 +106,8 @@ def _read_tables(seen: TextScan) -> None:
     versions = filter(None, map(_VERSION.search, lines))
     version = next((match[2] or f"library {match[3]}" for match in versions), None)
     tool = "rccl-tests" if any("rccl" in line.lower() for line in lines[:2000]) else "nccl-tests"
-    seen.log(tool, version, hosts, sure=True, **facts)
+    vendor = "amd" if tool == "rccl-tests" else None
+    seen.log(tool, version, hosts, sure=True, vendor=vendor, **facts)
 
 
 def _facts(seen: TextScan, ranks: Iterable[re.Match[str]], debug: Sequence[str]) -> dict[str, Any]:
@@ -115,7 +118,10 @@ def _facts(seen: TextScan, ranks: Iterable[re.Match[str]], debug: Sequence[str])
         if match[1] == first:
             seen.gpus.setdefault(int(match[2]), ToldGpu(match[4].strip(), _address(match[3])))
     settings, ways, adapters, warnings = dict[str, str](), set[str](), set[str](), set[str]()
+    bound = dict[int, str]()
     for line in debug:
+        if own := _BOUND.search(line):
+            bound[int(own[1])] = own[2]
         if said := _SET.search(line):
             settings[said[1]] = said[2].rstrip(".")
         if via := _VIA.search(line):
@@ -128,7 +134,7 @@ def _facts(seen: TextScan, ranks: Iterable[re.Match[str]], debug: Sequence[str])
             settings |= dict(_GIVEN.findall(line))
     return {
         "settings": settings, "ways": frozenset(ways), "hostname": first,
-        "used_adapters": len(adapters) or None, "warnings": frozenset(warnings),
+        "bound": bound, "used_adapters": len(adapters) or None, "warnings": frozenset(warnings),
     }  # fmt: skip
 
 
@@ -157,11 +163,15 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
         if columns is None and agree:
             seen.remarks.append("a table without its head is read in the usual form")
         rows = agree
+        if any(map(_UNEVEN.search, lines[before : head + 1])):
+            seen.used.update(number for number, _ in rows)
+            seen.figures += (_uneven(row) for _, row in rows)
+            continue
         name = _name(lines, head, before, [row for _, row in rows])
         # Without ranks between the previous table and this one, those of the whole text count.
         count = sum(before <= number < head for number in ranks) or len(ranks)
-        # The list of ranks may be cut; busbw by algbw tells their number.
-        count = max(count, ranks_by_speeds(name, [row.speeds for _, row in rows]))
+        # The list of ranks may be cut or of another run; busbw by algbw tells their number.
+        count = ranks_by_speeds(name, [row.speeds for _, row in rows]) or count
         first = len(seen.figures)
         for number, row in rows:
             seen.used.add(number)
@@ -174,6 +184,14 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
             said = (foot[1] or foot[2]) if (foot := _FOOT.match(line)) else ""
             if said and not (is_told and meaning_of(said).kind == "wrong-bytes"):
                 seen.fail(said, name, first)
+
+
+def _uneven(row: TableRow) -> ToldFigure:
+    """Returns the rate on the bus of alltoallv, where each pair exchanges another size: nothing
+    tells which, so no figure is expected."""
+    bus = row.speeds[1] * 1e9
+    what = HostFigure("null -> null by host:0.cpu")
+    return ToldFigure("alltoallv", row.type, "bus", bus, max(row.size, 1), host=what)
 
 
 def _wrong(count: str) -> str:
@@ -242,7 +260,7 @@ def _row(line: str, columns: _Columns | None) -> TableRow | None:
     words = _STAMP.sub("", line).split()
     if len(words) < 6 or not words[0].isdecimal() or not words[1].isdecimal():
         return None
-    kind, rest = _number_type(words[2]), words[3:]
+    kind, rest = number_type(words[2]), words[3:]
     if kind is None or len(words[0]) > 16:
         return None
     names, unit = columns or _Columns(_usual(rest))
@@ -299,7 +317,7 @@ def called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigu
             yield ToldFigure(*place, seconds, row.size, work, ranks, failure=said)
 
 
-def _number_type(word: str) -> NumberName | None:
+def number_type(word: str) -> NumberName | None:
     """Returns the type of numbers that NCCL's tests name so, or None."""
     return next((one for one in NUMBERS if one == _TYPES.get(word, word)), None)
 
@@ -318,7 +336,8 @@ _REPORT_ROW = re.compile(
 )  # fmt: skip
 _REPORT_HEAD = re.compile(r"numCycle,collective,|\s*[\[\]]\s*$")
 _IN_PARTS = ("reduce_scatter", "scatter")
-_NAMES = {name.replace("_", ""): name for name in COLLECTIVE_NAMES}
+NAMES = {name.replace("_", ""): name for name in COLLECTIVE_NAMES}
+"""The collectives, by their names without spaces, as other tools write them."""
 
 
 def _read_report(seen: TextScan) -> None:
@@ -326,8 +345,8 @@ def _read_report(seen: TextScan) -> None:
     of its table. A row of `_IN_PARTS` has the bytes that one rank receives; a line of the table has
     all."""
     for _, match in seen.each(_REPORT_ROW, _REPORT_HEAD):
-        name = _NAMES.get(match[1].lower()) if match.re is _REPORT_ROW else None
-        kind = _number_type(match[3]) if name else None
+        name = NAMES.get(match[1].lower()) if match.re is _REPORT_ROW else None
+        kind = number_type(match[3]) if name else None
         if name is None or kind is None:
             continue
         *places, size = (int(number) for number in re.findall(r"\d+(?=[,\s]|$)", match[2]))
@@ -340,7 +359,7 @@ def _read_report(seen: TextScan) -> None:
         seen.figures += called(name, line, ranks)
         if wrong and since == len(seen.figures):
             seen.fail(_wrong(wrong), name, since)
-    seen.log("rccl-tests")
+    seen.log("rccl-tests", vendor="amd")
 
 
 # The file of nccl-tests.
@@ -359,7 +378,9 @@ def _read_json(seen: TextScan) -> None:
                 model = str(one.get("device_info") or "").strip()[:100] or None
                 seen.gpus.setdefault(index, ToldGpu(model, _address(str(one.get("device_hex")))))
         rows = [row for one in _dicts(document["results"]) if (row := _row_of(one))]
-        name = _name([str(document.get("args"))], 0, 0, rows)
+        args = document.get("args")
+        words = " ".join(map(str, args)) if isinstance(args, list) else ""
+        name = _name([words], 0, 0, rows)
         count = len(devices) or ranks_by_speeds(name, [row.speeds for row in rows])
         for row in rows:
             seen.figures += called(name, row, count)

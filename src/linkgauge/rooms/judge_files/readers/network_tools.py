@@ -5,6 +5,7 @@ reach."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ _SUM = re.compile(
     r"\s*\[\s*(SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
     r"([\d.]{1,14}) ([KMGT]?)bits/sec.*receiver"
 )
+_RETRANSMITS = re.compile(r"\s*\[\s*\d{1,4}\]\s+0\.00-.{10,60}bits/sec\s+(\d{1,9})\s+sender")
 _IPERF_ERROR = re.compile(r"\s*iperf3: (error - .{1,200})")
 """An error in iperf3's text, and in its JSON without the name. Ctrl-C is no `error - `."""
 _OSU = re.compile(
@@ -42,6 +44,10 @@ _OSU = re.compile(
 _OSU_ROW = re.compile(
     rf"\s*(\d{{1,12}})\s+({DECIMAL})(?:\s+(Pass|Fail))?(?:\s+{DECIMAL}){{0,8}}\s*$"
 )
+_OSU_TESTS = {
+    "Latency": ("osu_latency", 1e-6), "Bandwidth": ("osu_bw", 1e6),
+    "Bi-Directional Bandwidth": ("osu_bibw", 1e6),
+}  # fmt: skip
 _OSU_ERROR = re.compile(r"\s*(DATA VALIDATION ERROR:.{1,200})")
 _COMMENT = re.compile("#")
 
@@ -54,6 +60,11 @@ def _figure(
     of = (LATENCY.symbol, Report.LATENCY) if name.endswith(("lat", "latency")) else ()
     cell = HostFigure(_BETWEEN.format(engine), *of)
     return ToldFigure(name, "0", str(column or 1), figure, max(size, 1), host=cell)
+
+
+def loopback(verb: str, size: int, gigabytes: float, adapter: str) -> ToldFigure:
+    """Returns the rate in GB/s of an adapter that exchanges with itself."""
+    return _figure(f"rdma_{verb}_bw", size, gigabytes * 1e9, column=adapter)
 
 
 def _names(test: str) -> str:
@@ -123,17 +134,18 @@ def _float(value: Any) -> float | None:
 
 
 def _iperf3(seen: TextScan) -> None:
-    version = ""
+    version, again = "", 0
     for document in seen.documents("start"):
         received = _at(document, "end", "sum_received") or _at(document, "end", "sum")
         streams = _at(document, "start", "test_start", "num_streams")
         if rate := _float(_at(received, "bits_per_second")):
             count = streams if isinstance(streams, int) else 1
             seen.figures.append(_figure("nic_tcp_iperf3", 128 << 10, rate / 8, _TCP, count))
+            again += int(_float(_at(document, "end", "sum_sent", "retransmits")) or 0)
             version = str(_at(document, "start", "version") or "").removeprefix("iperf ")[:20]
         elif (said := str(_at(document, "error"))).startswith("error - "):
             seen.fail(said)
-    seen.log("iperf3", version)
+    seen.log("iperf3", version, settings={"retransmits": str(again)} if again else {})
 
 
 def _iperf3_text(seen: TextScan) -> None:
@@ -145,29 +157,31 @@ def _iperf3_text(seen: TextScan) -> None:
     if not found:
         seen.log("iperf3")
         return
+    again = sum(int(match[1]) for _, match in seen.each(_RETRANSMITS))
     total = next((match for match in found if match[1] == "SUM"), found[0])
     rate = (number_of(total[2]) or 0.0) * 1000 ** " KMGT".index(total[3] or " ") / 8
     streams = str(max(len({match[1] for match in found} - {"SUM"}), 1))
     seen.figures.append(_figure("nic_tcp_iperf3", 128 << 10, rate, _TCP, streams))
-    seen.log("iperf3")
+    seen.log("iperf3", settings={"retransmits": str(again)} if again else {})
 
 
 def _osu(seen: TextScan) -> None:
     kind, version, settings, errors = "", None, dict[str, str](), list[str]()
+    runs = Counter[str]()
     for _, match in seen.each(_OSU, _BUFFERS, _OSU_ROW, _OSU_ERROR, _COMMENT):
         if match.re is _OSU:
             kind, version = match[2], match[3] or version
+            runs[kind] += 1
         elif match.re is _BUFFERS:
             settings.setdefault("buffers", f"{match[1]} {match[2]}")
         elif match.re is _OSU_ERROR:
             errors.append(match[1])
         elif kind and match.re is _OSU_ROW:
             size, value, first = int(match[1]), float(match[2]), len(seen.figures)
-            if kind == "Latency":
-                seen.figures.append(_figure("osu_latency", size, value * 1e-6, _MESSAGES))
-            elif size:
-                name = "osu_bw" if kind == "Bandwidth" else "osu_bibw"
-                seen.figures.append(_figure(name, size, value * 1e6, _MESSAGES))
+            again = f"1, run {runs[kind]}" if runs[kind] > 1 else None
+            name, scale = _OSU_TESTS[kind]
+            if size or kind == "Latency":
+                seen.figures.append(_figure(name, size, value * scale, _MESSAGES, again))
             if match[3] == "Fail":
                 seen.fail("Validation: Fail", f"OSU {kind} test", first)
     if errors and not any(one.failure for one in seen.figures):  # else the column tells which
@@ -203,9 +217,9 @@ _UCX_ROW = re.compile(
     rf"\s*(Final:|\[thread \d+\])?\s*(\d{{1,12}})((?:\s+{DECIMAL}){{5}})"
     r"\s+(\d{1,15})\s+(\d{1,15})\s*$"
 )
-_UCX_TEST = re.compile(r".*?\b(?:Test:\s+|-t )(\w{3,40})|[| ]*(\w*(?:tag|am|put|get)\w*_bw)\b")
+_UCX_TEST = re.compile(r".*?(?:\bTest:\s+|\s-t )(\w{3,40})|[| ]*(\w*(?:tag|am|put|get)\w*_bw)\b")
 _UCX_SIZE = re.compile(r".*?(?:Message size:\s+| -s )(\d{1,14})\b")
-_UCX_MORE = re.compile(r"[+|]|\[\d+\.\d+\] ")
+_UCX_MORE = re.compile(r"\s*[+|]|\[\d+\.\d+\] ")
 
 
 def _ucx(seen: TextScan) -> None:
@@ -224,4 +238,25 @@ def _ucx(seen: TextScan) -> None:
     seen.log("ucx_perftest")
 
 
-READERS = (_perftest, _perftest_json, _iperf3, _iperf3_text, _osu, _imb, _ucx)
+_NIXL_HEAD = re.compile(r"\s*(Block Size \(B\)\s+Batch Size\s.{10,300})")
+_NIXL_ROW = re.compile(r"\s*(\d{1,13}\s+\d{1,9}(?:\s+[\d.e+-]{1,20}){2,12})\s*$")
+_NIXL_SET = re.compile(r".{0,30}\(--op_type=.{0,20}\)\s*: (READ|WRITE)")
+_NIXL_MORE = re.compile(r"[*-]{20,}$|NIXLBench|.{2,40}\(--\w{2,40}=.{0,80}: ")
+
+
+def _nixl(seen: TextScan) -> None:
+    """Reads nixlbench, by the names of its columns, which stand two spaces apart."""
+    names, name = list[str](), f"nixl_{seen.first(_NIXL_SET, 'WRITE').lower()}"
+    for _, match in seen.each(_NIXL_HEAD, _NIXL_ROW) if seen.has(_NIXL_HEAD) else ():
+        if match.re is _NIXL_HEAD:
+            names = re.split(r"\s{2,}", match[1].strip())
+            continue
+        found = dict(zip(names, map(number_of, match[1].split()), strict=False))
+        if rate := found.get("B/W (GB/Sec)"):
+            seen.figures.append(_figure(name, int(match[1].split()[0]), rate * 1e9, _MESSAGES))
+    if seen.figures:
+        seen.used.update(number for number, _ in seen.each(_NIXL_MORE))
+    seen.log("nixlbench")
+
+
+READERS = (_perftest, _perftest_json, _iperf3, _iperf3_text, _osu, _imb, _ucx, _nixl)

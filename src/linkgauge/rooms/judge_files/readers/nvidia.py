@@ -65,9 +65,14 @@ def _topology(seen: TextScan) -> None:
 def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[str]]) -> None:
     joins, nodes, nearest = dict[tuple[int, int], str](), dict[int, ToldNode](), dict[int, str]()
     gpus = {at: int(match[1]) for at, one in enumerate(heads) if (match := _GPU.fullmatch(one))}
+    told = {words[len(heads)] for words in rows.values() if len(words) == len(heads) + 1}
+    order = sorted(filter(_CPUS.fullmatch, told), key=lambda one: int(re.split("[-,]", one)[0]))
+    sockets = {one: n for n, one in enumerate(order)}  # older versions tell no node
     for own, words in rows.items():
         rest = words[len(heads) :]
         node = _node(rest)
+        if node is None and rest and sockets.get(rest[0]) is not None:
+            node = sockets[rest[0]]
         seen.gpus[own] = ToldGpu(node=node)
         if node is not None:
             cpus = count_of_list(rest[0]) if _CPUS.fullmatch(rest[0]) else None
@@ -80,7 +85,9 @@ def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[st
         if near := next((near for near in _NEAR if near in others), None):
             nearest[own] = near
     adapters = len(heads) - len(gpus) or None
-    seen.facts(joins=joins, nodes=nodes, adapters=adapters, nearest=nearest)
+    lists = {n: words[len(heads)] for n, words in rows.items() if len(words) > len(heads)}
+    beside = {n: one for n, one in lists.items() if _CPUS.fullmatch(one)}
+    seen.facts(joins=joins, nodes=nodes, adapters=adapters, nearest=nearest, cpus=beside)
 
 
 def _peers(seen: TextScan) -> None:
@@ -142,7 +149,7 @@ _OWN = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\
 
 
 def _query(seen: TextScan) -> None:
-    lines, warnings = seen.lines, set[str]()
+    lines, warnings, is_closed = seen.lines, set[str](), False
     starts = [n for n, line in enumerate(lines) if _OWN.match(line)]
     for index, (start, end) in enumerate(pairwise([*starts, len(lines)])):
         fields, last = _fields(lines, start, end)
@@ -150,7 +157,11 @@ def _query(seen: TextScan) -> None:
         seen.gpus[index] = _described(fields, lines[start])
         if (state := fields.get("Fabric/State", "N/A")) not in ("N/A", "Completed"):
             warnings.add(f"NVLink's fabric is {state}, not Completed: does the fabric manager run?")
-    seen.facts(warnings=frozenset(warnings))
+        if (status := fields.get("Fabric/Status", "N/A")) not in ("N/A", "Success"):
+            warnings.add(f"GPU {index} is not part of NVLink's fabric, whose status is {status}")
+        is_closed |= fields.get("Confidential Compute", "").lower() in ("on", "enabled")
+    ways = frozenset(["confidential computing"] if is_closed else [])
+    seen.facts(warnings=frozenset(warnings), ways=ways)
 
 
 def _fields(lines: Sequence[str], start: int, end: int) -> tuple[dict[str, str], int]:

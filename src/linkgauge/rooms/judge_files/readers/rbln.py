@@ -47,7 +47,7 @@ def _read(seen: TextScan) -> None:
         elif columns:
             reads = title == "Read"
             seen.figures += _figures(match[1], columns, match[2].split(), size, reads=reads)
-    seen.log(_TOOL, space="rbln", sure=seen.gpus, bridges=bridges)
+    seen.log(_TOOL, vendor="rebellions", sure=seen.gpus, bridges=bridges)
 
 
 def _figures(

@@ -9,7 +9,6 @@ from itertools import permutations
 from msgspec.structs import replace
 
 from ..lines import DECIMAL, Grid, number_of, words_of
-from ..products import product_of
 from ..scan import TextScan
 from ..told import MIB, ToldFigure, ToldGpu, copied
 
@@ -21,7 +20,8 @@ _DEVICE = re.compile(
     r"\s*Device: (\d{1,3}),\s+([^,]{1,100}?)(?:,\s+(?:\S{4,60},\s+)?"
     r"([0-9a-f]{1,4}):([0-9a-f]{1,2})(?:\.([0-9a-f]))?)?\s*$"
 )
-_TITLE = re.compile(r"\s*(Unidirectional|Bi?directional) copy peak bandwidth GB/s\s*$")
+_TITLE = re.compile(r"\s*(Unidirectional|Bi?directional) (?:copy )?peak bandwidth GB/s\s*$")
+_CPU = re.compile(r"(?i)CPU|processor|EPYC|Xeon|Ryzen|Core\(|Opteron|POWER|Neoverse|Kunpeng")
 _OTHER = re.compile(
     r"\s*(?:(?:Inter-)?Device (?:Access|Numa Distance)|Launch Command|\.{4,}"
     r"|Data (?i:path|verification))"
@@ -44,7 +44,7 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
                 bus, device, own = (int(part or "0", 16) for part in match.groups()[2:])
                 pci = f"0000:{bus & 255:02x}:{device & 31:02x}.{own & 7}"
                 seen.gpus[int(match[1])] = ToldGpu(match[2].strip(), pci)
-            elif product_of(match[2]) is not None:  # the line is cut
+            elif not _CPU.search(match[2]):  # the line is cut, or of the first versions
                 seen.gpus[int(match[1])] = ToldGpu(match[2].strip())
         elif match.re is _CHECKED:
             words = enumerate(match[2].split())
@@ -60,7 +60,7 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
     cpu = next((name for index, name in names.items() if index not in place), None)
     seen.gpus = {place[index]: gpu for index, gpu in seen.gpus.items()}
     sure = version or titles or wrong
-    seen.log("rocm-bandwidth-test", version, sure=sure, cpu_model=cpu)
+    seen.log("rocm-bandwidth-test", version, sure=sure, cpu_model=cpu, vendor="amd")
 
 
 def _not_verified(
@@ -120,7 +120,7 @@ def _rocm_smi(seen: TextScan) -> None:
             for other, kind in enumerate(match[2].split()[:64]):
                 if other > index:
                     joins[index, other] = "XGMI" if kind == "XGMI" else "NODE"
-    seen.facts(joins=joins)
+    seen.facts(joins=joins, vendor="amd")
 
 
 # TransferBench.
@@ -171,7 +171,7 @@ def _transferbench(seen: TextScan) -> None:
         elif match := _BENCH_ERROR.match(line):
             seen.fail(match[1])
             seen.used.add(number)
-    seen.log("TransferBench", seen.first(_BENCH_VERSION), sure=True)
+    seen.log("TransferBench", seen.first(_BENCH_VERSION), sure=True, vendor="amd")
 
 
 def _matrix(seen: TextScan, start: int, kind: str, size: int, both: bool) -> Iterator[ToldFigure]:
@@ -257,7 +257,7 @@ def _rvs(seen: TextScan) -> None:
         seen.figures.append(copied(source, destination, float(match[4]), _SIZE, both=both))
     if found:
         seen.used.update(number for number, _ in seen.each(_RVS_MORE))
-    seen.log("RVS")
+    seen.log("RVS", vendor="amd")
 
 
 READERS = (_rocm_bandwidth_test, _rocm_smi, _transferbench, _rvs)

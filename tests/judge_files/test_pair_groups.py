@@ -1,0 +1,78 @@
+"""Groups of figures between accelerators are a topology only if none of them has more or fewer
+pairs in a group than the others."""
+
+import random
+from itertools import permutations
+
+import pytest
+
+from linkgauge.rooms.judge_files.pair_groups import joined_by_figures
+from linkgauge.rooms.judge_files.products import product_of
+
+DOUBLE = {(0, 3), (0, 4), (1, 2), (1, 5), (2, 3), (4, 7), (5, 6), (6, 7)}
+SINGLE = {(0, 1), (0, 2), (1, 3), (2, 6), (3, 7), (4, 5), (4, 6), (5, 7)}
+"""The pairs of a DGX-1V with two links and with one."""
+
+
+def measured(rate_of, devices=8, noise=0.02, seed="pairs"):
+    draw = random.Random(seed)
+    return {
+        (a, b): rate_of(min(a, b), max(a, b)) * 1e9 * draw.uniform(1 - noise, 1 + noise)
+        for a, b in permutations(range(devices), 2)
+    }
+
+
+def mesh(a, b):
+    return 48.2 if (a, b) in DOUBLE else 24.1 if (a, b) in SINGLE else 9.8
+
+
+def joined(pairs, model=None, name="device_to_device_memcpy_write_ce"):
+    return joined_by_figures({name: pairs}, product_of(model))
+
+
+def test_a_cube_mesh_is_a_topology():
+    joins, said = joined(measured(mesh), "Tesla V100-SXM2-16GB")
+    assert joins == dict.fromkeys(DOUBLE, "NV2") | dict.fromkeys(SINGLE, "NV1")
+    assert "3 groups, 2 nvlink2 links to 2 others each: 48" in said
+
+
+@pytest.mark.parametrize("model", [None, "NVIDIA RTX A6000"])
+def test_bridges_in_pairs_are_a_topology(model):
+    pairs = measured(lambda a, b: 52.8 if a // 2 == b // 2 else 24.6)
+    joins, said = joined(pairs, model)
+    assert "in pairs: 52" in said or "in pairs: 53" in said
+    assert joins.keys() == {(0, 1), (2, 3), (4, 5), (6, 7)}
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(lambda a, b: (a, b) == (0, 1), id="a link"),
+        pytest.param(lambda a, b: a == 0, id="an accelerator"),
+        pytest.param(lambda a, b: 2 in (a, b) or 5 in (a, b), id="two accelerators"),
+        pytest.param(lambda a, b: (a, b) in ((0, 1), (2, 3)), id="two links"),
+    ],
+)
+def test_what_breaks_the_groups_is_left_to_blame(broken):
+    flat = measured(lambda a, b: 24.0 if broken(a, b) else 48.0)
+    assert joined(flat) == ({}, "")
+    of_mesh = measured(lambda a, b: mesh(a, b) * (0.4 if broken(a, b) else 1))
+    assert joined(of_mesh, "Tesla V100-SXM2-16GB") == ({}, "")
+
+
+def test_figures_that_differ_by_direction_are_no_topology():
+    pairs = measured(lambda a, b: 48.0)
+    slow = {(a, b): rate * (0.5 if a < b else 1) for (a, b), rate in pairs.items()}
+    assert joined(slow) == ({}, "")
+
+
+def test_a_product_of_a_switch_has_one_topology():
+    """Where NVLink is not in use, figures over PCIe may fall into groups, too."""
+    pairs = measured(lambda a, b: 24.0 if a // 4 == b // 4 else 12.0)
+    assert joined(pairs, "NVIDIA A100-SXM4-80GB") == ({}, "")
+    assert joined(pairs) != ({}, "")
+
+
+def test_copies_over_the_host_show_no_links():
+    pairs = measured(mesh)
+    assert joined(pairs, name="device_to_device_memcpy_staged") == ({}, "")

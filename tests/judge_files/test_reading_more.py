@@ -1,0 +1,221 @@
+"""What else is read in pages, in texts about host and slots, and of makers; and what is left out of
+texts that are too long."""
+
+import gzip
+from unittest.mock import patch
+
+import pytest
+
+from command_kit import called
+from linkgauge.rooms.judge_files import lines, scan
+from linkgauge.rooms.judge_files.descriptions import read_bytes
+from linkgauge.rooms.judge_files.judging import run_of_texts
+from linkgauge.rooms.judge_files.lines import plain
+from linkgauge.rooms.judge_files.readers import read_text
+from linkgauge.rooms.judge_files.told import merged
+
+TABLE = (
+    "Running host_to_device_memcpy_ce.\nmemcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n"
+    "           0         1\n 0     55.20     27.61\n\nSUM host_to_device_memcpy_ce 82.81\n"
+)
+
+
+def facts_of(text):
+    return merged(read_text("text", text)[0].facts)[0]
+
+
+def figures_of(text):
+    return [one.figure / 1e9 for log in read_text("log", text)[0].logs for one in log.figures]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        TABLE.replace(" ", "&nbsp;").replace("\n", "<br>\n"),
+        "<pre>" + TABLE + "</pre>",
+        TABLE.replace("\n", "<br/>"),
+        "<p><code>" + TABLE.replace("\n", "</code></p>\n<p><code>"),
+        TABLE.replace(
+            "           0         1\n 0     55.20     27.61\n",
+            "<tr><td>0</td>\n<td>1</td></tr>\n<tr>\n<td>0</td>\n<td>55.20</td>\n<td>27.61</td></tr>\n",
+        ),
+    ],
+)
+def test_pages(page):
+    assert figures_of(page) == pytest.approx([55.2, 27.61])
+
+
+def test_xml_is_no_page():
+    text = '<system version="1"><pci busid="0000:01:00.0" class="0x030200"/></system>'
+    assert plain(text) == (text, 0)
+
+
+def test_lines_in_the_middle_are_left_out_and_said_to_be():
+    with patch.object(lines, "MOST_LINES", 20), patch(f"{read_text.__module__}.MOST_LINES", 20):
+        (read,) = read_text("log", "text\n" * 100 + TABLE)
+    assert figures_of(TABLE) == [one.figure / 1e9 for one in read.logs[0].figures]
+    assert read.logs[0].remarks == ("87 lines in the middle left out: 20 lines of a text are read",)
+
+
+def test_more_figures_than_that_are_left_out_and_said_to_be():
+    with patch.object(scan, "MOST_FIGURES", 3):
+        (log,) = read_text("log", TABLE * 4)[0].logs
+    assert len(log.figures) == 3
+    assert log.remarks == ("5 figures left out, after the first 3",)
+
+
+def test_a_gzipped_log_is_read():
+    (read,) = read_bytes("log.gz", gzip.compress(TABLE.encode()))
+    assert len(read.logs[0].figures) == 2
+
+
+MODULE = """\
+Handle 0x0045, DMI type 17, 84 bytes
+Memory Device
+\tData Width: {width}
+\tSize: {size}
+\tLocator: DIMM_{channel}1
+\tBank Locator: P0 CHANNEL {channel}
+\tType: DDR4
+\tSpeed: 2933 MT/s
+\tConfigured Memory Speed: {rate}
+"""
+
+
+def test_modules_of_memory_give_its_rate():
+    """Two of three channels have a module, at the rate that is set: 2 × 8 bytes × 2.4 GT/s."""
+    full = [MODULE.format(width="64 bits", size="32 GB", channel=c, rate="2400 MT/s") for c in "AB"]
+    empty = MODULE.format(width="Unknown", size="No Module Installed", channel="C", rate="Unknown")
+    text = "\n".join([*full, empty])
+    facts = facts_of(text)
+    assert [one.width for one in facts.dimms] == [64, 64, None]
+    run = run_of_texts(read_text("log", TABLE + text), None, "x")
+    assert run.machine.inventory.host.memory_rate == 38.4e9
+
+
+@pytest.mark.parametrize(
+    ("said", "state"), [("Translated", "translating"), ("Passthrough", "passthrough")]
+)
+def test_the_kernel_says_how_the_iommu_translates(said, state):
+    text = f"[    1.234567] iommu: Default domain type: {said}\n"
+    assert facts_of(text).iommu == state
+    run = run_of_texts(read_text("log", TABLE + text), None, "x")
+    assert run.machine.inventory.host.iommu == state
+
+
+CARD = """\
+{0}0:00.0 PCI bridge: Advanced Micro Devices, Inc. [AMD/ATI] Navi 10 XL Upstream Port
+\tBus: primary={0}0, secondary={0}1, subordinate={0}2
+\tCapabilities: [58] Express (v2) Upstream Port, MSI 00
+\t\tLnkSta:\tSpeed 8GT/s (downgraded), Width x8 (downgraded)
+{0}1:00.0 PCI bridge: Advanced Micro Devices, Inc. [AMD/ATI] Navi 10 XL Downstream Port
+\tBus: primary={0}1, secondary={0}2, subordinate={0}2
+\t\tLnkSta:\tSpeed 16GT/s, Width x16
+"""
+GPU = """\
+{0}2:00.0 Display controller: Advanced Micro Devices, Inc. [AMD/ATI] Navi 31 [RX 7900 XTX]
+\tLnkCap:\tPort #0, Speed 16GT/s, Width x16
+\tLnkSta:\tSpeed 16GT/s, Width x16
+"""
+
+
+def test_the_slot_of_a_card_with_a_switch_of_its_own():
+    """It is that of the outermost port; the link of the GPU itself tells nothing of it."""
+    gpus = facts_of((CARD + GPU).format(0)).gpus
+    assert (gpus[0].speed, gpus[0].width) == (8.0, 8)
+    (alone,) = facts_of(GPU.format(0)).gpus.values()
+    assert (alone.speed, alone.width, alone.max_width) == (None, None, None)
+    nvidia = GPU.replace("Advanced Micro Devices, Inc. [AMD/ATI]", "NVIDIA Corporation")
+    (other,) = facts_of(nvidia.format(0)).gpus.values()
+    assert (other.speed, other.width) == (16.0, 16)
+
+
+ROCM = """\
+RocmBandwidthTest Version: 2.6.0
+Device: 0,  Intel(R) Xeon(R)
+Device: 1,  gfx906
+Unidirectional copy peak bandwidth GB/s
+D/D 0 1
+0 N/A 13.7
+1 14.2 N/A
+"""
+HCCL = """\
+[BENCHMARK] hcclAllReduce(dataSize=33554432, count=8388608, dtype=float, iterations=1)
+[BENCHMARK]     NW Bandwidth   : 258.2 GB/s
+[BENCHMARK]     Algo Bandwidth : 147.543 GB/s
+"""
+
+
+@pytest.mark.parametrize(("text", "space"), [(TABLE, "cuda"), (ROCM, "hip"), (HCCL, "hpu")])
+def test_accelerators_have_their_makers_name(text, space):
+    run = run_of_texts(read_text("log", text), None, "x")
+    assert {one.memory.partition(":")[0] for one in run.machine.all_devices} == {space}
+
+
+def test_remedies_are_of_the_maker(tmp_path):
+    of = range(1, 5)
+    rows = [f"{a} " + " ".join("N/A" if a == b else "50.0" for b in of) for a in of]
+    rows[0] = rows[0].replace("50.0", "20.0", 1)
+    text = "RocmBandwidthTest Version: 2.6.0\n" + "".join(
+        f"Device: {n},  AMD Instinct MI210,  GPU-{n:04x},  0{n}:0.0\n" for n in of
+    )
+    text += "Unidirectional copy peak bandwidth GB/s\nD/D 1 2 3 4\n" + "\n".join(rows) + "\n"
+    (tmp_path / "log.txt").write_text(text)
+    answer = called("judge", tmp_path / "log.txt").stdout
+    assert "hip:0" in answer
+    assert "nvidia-smi" not in answer
+
+
+def test_uneven_exchanges_are_read_and_not_judged():
+    text = (
+        "# Collective test starting: alltoallv_perf\n"
+        "#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+        "1073741824 33554432 float none -1 3320.10 323.41 282.98 0 3318.30 323.58 283.13 N/A\n"
+    )
+    (log,) = read_text("log", text)[0].logs
+    assert [(one.benchmark, one.figure) for one in log.figures] == [("alltoallv", 283.13e9)]
+
+
+def test_a_text_about_the_host_alone_describes_a_machine(tmp_path):
+    (tmp_path / "numactl.txt").write_text(
+        "available: 2 nodes (0-1)\nnode 0 cpus: 0 1\nnode 0 size: 1000 MB\nnode 1 cpus: 2 3\n"
+        "node 1 size: 1000 MB\nnode distances:\nnode   0   1\n  0:  10  21\n  1:  21  10\n"
+    )
+    done = called("devices", "--machine", tmp_path / "numactl.txt")
+    assert done.returncode == 0, done.stderr
+    assert "host:0-1" in done.stdout
+    (tmp_path / "free.txt").write_text("nothing\n")
+    done = called("devices", "--machine", tmp_path / "free.txt")
+    assert done.returncode == 2
+    assert "numactl -H" in done.stderr
+
+
+def test_a_curve_that_falls_is_said_to_fall(tmp_path):
+    head = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+    rows = [(16 << 20, 12.57, 24.06), (32 << 20, 15.39, 29.5), (64 << 20, 2.75, 5.27),
+            (1 << 30, 2.76, 5.29)]  # fmt: skip
+    table = "".join(
+        f"{size} {size // 4} float sum -1 {size / algorithm / 1e3:.2f} {algorithm} {bus} 0 "
+        f"{size / algorithm / 1e3:.2f} {algorithm} {bus} 0\n"
+        for size, algorithm, bus in rows
+    )
+    (tmp_path / "log.txt").write_text(f"all_reduce_perf\n{head}{table}")
+    answer = " ".join(called("judge", tmp_path / "log.txt").stdout.split())
+    assert "falls from 29.5 GB/s at 32 MiB to 5.29 GB/s or less from 64 MiB on" in answer
+    assert "large sizes reach 29" not in answer
+
+
+def test_more_than_links_carry_is_impossible(tmp_path):
+    head = (
+        "+---+\n|   |   overhead (usec)   |   bandwidth (MB/s)  |  message rate (msg/s) |\n+---+\n"
+    )
+    topology = (
+        "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\n"
+        "GPU0\t X \tNV6\t0-31\t0\nGPU1\tNV6\t X \t0-31\t0\n"
+    )
+    for rate, is_odd in ((956192.9, True), (120000.0, False)):
+        text = f"{head}Final: 560 21162.373 21156.088 19947.318 {rate} {rate} 47 50\n\n{topology}"
+        (tmp_path / "log.txt").write_text(text)
+        answer = called("judge", tmp_path / "log.txt").stdout
+        assert ("impossible" in answer) is is_odd
+        assert "not judged" in answer

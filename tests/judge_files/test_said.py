@@ -1,0 +1,127 @@
+"""What an answer says of causes that the texts show, and of what is known to be so."""
+
+import pytest
+
+from command_kit import called
+from linkgauge.rooms.judge_files.readers import read_text
+from linkgauge.rooms.judge_files.told import merged
+
+HEAD = "#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+RANK = "#  Rank {0} Group  0 Pid 1 on node{1} device {2} [0x1{2}] {3}\n"
+CARD = "CA 'mlx5_{}'\n\tPort 1:\n\t\tState: Active\n\t\tRate: {}\n"
+COPIES = "Running {0}.\nmemcpy {1} bandwidth (GB/s)\n 0\n0 {2}\n\nSUM {0} {2}\n"
+
+
+def answer_of(folder, text):
+    (folder / "log.txt").write_text(text)
+    done = called("judge", folder / "log.txt")
+    return " ".join(done.stdout.split())
+
+
+def nodes_of(ranks, model="NVIDIA H100 80GB HBM3", each=8):
+    return "".join(RANK.format(n, n // each, n % each, model) for n in range(ranks))
+
+
+def reduced(bus, ranks=16, size=1 << 30):
+    algorithm = bus * ranks / (2 * (ranks - 1))
+    time = size / algorithm / 1e3
+    row = f"{size} {size // 4} float sum -1 " + f"{time:.2f} {algorithm:.2f} {bus:.2f} 0 " * 2
+    return "all_reduce_perf\n" + HEAD + row + "\n"
+
+
+@pytest.mark.parametrize(("bus", "verdict"), [(96, "warn"), (180, "warn"), (388, "not judged")])
+def test_hosts_are_held_against_the_adapters_that_texts_tell(tmp_path, bus, verdict):
+    cards = "".join(CARD.format(n, 400) for n in range(8))
+    answer = answer_of(tmp_path, nodes_of(16) + reduced(bus) + cards)
+    assert f"verdict: {verdict}" in answer
+    said = f"{bus} GB/s on the bus is {bus / 384:.0%} of what 8 adapters of 400 Gb/s carry"
+    assert (said in answer) is (verdict == "warn")
+
+
+def test_nothing_is_held_against_adapters_that_no_text_counts(tmp_path):
+    answer = answer_of(tmp_path, nodes_of(16) + reduced(96))
+    assert "verdict: not judged" in answer
+
+
+def test_a_rack_of_one_fabric_has_no_adapters(tmp_path):
+    answer = answer_of(tmp_path, nodes_of(8, "NVIDIA GB200", 4) + reduced(800, 8))
+    assert "one NVLink domain" in answer
+    assert "MTU" not in answer
+    network = "node0:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 4[0] [send] via NET/IB/0\n"
+    answer = answer_of(tmp_path, nodes_of(8, "NVIDIA GB200", 4) + network + reduced(800, 8))
+    assert "one NVLink domain" not in answer
+
+
+def test_a_link_that_carries_less_than_the_card_takes_is_a_warning(tmp_path):
+    device = "Device 0: NVIDIA GeForce RTX 4090 (00000000:01:00)\n"
+    slow = COPIES.format("host_to_device_memcpy_ce", "CE CPU(row) -> GPU(column)", 6.6)
+    answer = answer_of(tmp_path, device + slow)
+    assert "verdict: warn" in answer or "verdict: low" in answer
+    assert "6.6 GB/s is about what PCIe 16 GT/s x4" in answer
+    usual = slow.replace("6.6", "25.1")
+    assert "verdict: ok" in answer_of(tmp_path, device + usual)
+
+
+def test_kernels_that_read_less_are_known(tmp_path):
+    reads = COPIES.format("host_to_device_memcpy_sm", "SM CPU(row) -> GPU(column)", 35.2)
+    writes = COPIES.format("device_to_host_memcpy_sm", "SM CPU(row) <- GPU(column)", 52.8)
+    for model, is_known in (("NVIDIA H100 80GB HBM3", True), ("NVIDIA H200", False)):
+        device = f"Device 0: {model} (00000000:01:00)\n"
+        answer = answer_of(tmp_path, device + reads + writes)
+        assert ("known of NVIDIA H100" in answer) is is_known
+
+
+def facts_of(text):
+    return merged(read_text("text", text)[0].facts)[0]
+
+
+QUERY = """\
+==============NVSMI LOG==============
+GPU 00000000:18:00.0
+    Product Name                          : NVIDIA H100 80GB HBM3
+    Fabric
+        State                             : Completed
+        Status                            : {}
+    Confidential Compute                  : {}
+"""
+
+
+def test_the_status_of_the_fabric_counts():
+    (said,) = facts_of(QUERY.format("Insufficient Resources", "OFF")).warnings
+    assert "GPU 0" in said
+    assert "Insufficient Resources" in said
+    assert not facts_of(QUERY.format("Success", "OFF")).warnings
+
+
+def test_confidential_computing_is_said(tmp_path):
+    slow = COPIES.format("host_to_device_memcpy_ce", "CE CPU(row) -> GPU(column)", 3.4)
+    for state in ("ON", "OFF"):
+        answer = answer_of(tmp_path, slow + QUERY.format("Success", state))
+        assert ("Confidential computing is on" in answer) is (state == "ON")
+
+
+@pytest.mark.parametrize(("bound", "is_far"), [("64-95", True), ("32-63,96-127", False)])
+def test_a_process_far_from_its_gpu_is_named(tmp_path, bound, is_far):
+    topology = (
+        "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tSYS\t0-31,64-95\t0\n"
+        "GPU1\tSYS\t X \t32-63,96-127\t1\n"
+    )
+    said = f"node0:1:1 [1] NCCL INFO Affinity for GPU 1 is {bound}. (GPU affinity = {bound})\n"
+    log = nodes_of(2, "NVIDIA RTX PRO 6000") + said + reduced(24.1, 2)
+    assert (f"GPU 1 is bound to CPUs {bound}" in answer_of(tmp_path, topology + log)) is is_far
+
+
+def test_older_topologies_tell_sockets_by_affinity():
+    facts = facts_of(
+        "\tGPU0\tGPU1\tmlx5_0\tCPU Affinity\nGPU0\t X \tNV6\tPIX\t0-23,48-71\n"
+        "GPU1\tNV6\t X \tSYS\t24-47,72-95\n"
+    )
+    assert [gpu.node for gpu in facts.gpus.values()] == [0, 1]
+    assert facts.adapters == 1
+
+
+def test_retransmits_of_iperf3_are_said(tmp_path):
+    end = "[  5]   0.00-10.00  sec  10.1 GBytes  8.6{} Gbits/sec  {}  {}\n"
+    log = end.format(4, "1027           ", "sender") + end.format(3, "               ", "receiver")
+    assert "1027 packets were sent again" in answer_of(tmp_path, log)
+    assert "sent again" not in answer_of(tmp_path, log.replace("1027", "0"))
