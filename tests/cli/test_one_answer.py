@@ -69,14 +69,14 @@ SITUATIONS = [
     Situation("vm-degraded", COPIES, "fail", 1),
     # each kind of fault at three depths
     *at_depths("2 x H200", COPIES, "slow sim:1", (60, "fail", 1), (50, "fail", 1), (25, "fail", 1)),
-    *at_depths("dgx-h200-8", COPIES, "slow sim:3", (85, "warn"), (50, "fail", 1), (25, "fail", 1)),
+    *at_depths("dgx-h200-8", COPIES, "slow sim:3", (85, "low", 1), (50, "fail", 1), (25, "fail", 1)),
     *at_depths("dgx-h200-8", PEERS, "slow sim:2-nvswitch",
                (78, "fail", 1), (50, "fail", 1), (25, "fail", 1)),
     *at_depths("dgx-h200-8", (TO,), "slow sim:1-host:0",
                (50, "fail", 1), (25, "fail", 1), (12, "fail", 1)),
     *at_depths("adapters.yml", PEERS, "slow sim:1-leaf0", (50, "fail", 1)),
     *at_depths("own.yml", PEERS, "slow sim:1-sim:2",
-               (85, "warn"), (50, "fail", 1), (20, "fail", 1)),
+               (85, "low", 1), (50, "fail", 1), (20, "fail", 1)),
     *at_depths("dgx-h200-8", SUM, "slow sim:2", (75,), (50,), (25, "fail", 1)),
     # what is rare, and wrong bytes
     Situation("dgx-h200-8", COPIES, "warn", 0, ("jitter sim:3 sigma=9%",), is_rare=True),
