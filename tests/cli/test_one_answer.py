@@ -29,7 +29,7 @@ LIMITS = 'limits:\n- {limit: "≥ 75% × achievable"}\n'
 AS_PEERS = {"ok", "not judged"}
 """What is held against its peers has no verdict where they are not measured, too."""
 ONCE = ("ok", "perhaps low")
-"""A watch measures nothing once more, so what a single benchmark shows beside peers does not count
+"""A watch measures nothing once more, nor scale the pairs that it measures alone, so what a single benchmark shows beside peers does not count
 there."""
 TIMED = ("check", "watch")
 """The commands that measure for a moment: of noise, and of what is rare, they see less."""
@@ -200,7 +200,7 @@ def check_figures(every, of):
             (verdict, share), (other, same) = every.own["run"][key], every.own[command][key]
             if (verdict, other, command) == ("degraded", "low", "judge"):
                 verdict = "low"  # no text says that the link trained low
-            by_moment = verdict == "low" and other in ONCE and command == "watch"
+            by_moment = verdict == "low" and other in ONCE and command in ("watch", "scale")
             assert other == verdict or {other, verdict} == AS_PEERS or by_moment, (command, key)
             if command == "Python":
                 assert same == share
