@@ -29,8 +29,8 @@ LIMITS = 'limits:\n- {limit: "≥ 75% × achievable"}\n'
 AS_PEERS = {"ok", "not judged"}
 """What is held against its peers has no verdict where they are not measured, too."""
 ONCE = ("ok", "perhaps low")
-"""A watch measures nothing once more, nor scale the pairs that it measures alone, so what a single benchmark shows beside peers does not count
-there."""
+"""A watch measures nothing once more, nor does scale its pairs: what one benchmark shows beside
+peers does not count there."""
 TIMED = ("check", "watch")
 """The commands that measure for a moment: of noise, and of what is rare, they see less."""
 
