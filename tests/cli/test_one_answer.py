@@ -72,7 +72,8 @@ SITUATIONS = [
     Situation("vm-degraded", COPIES, "fail", 1),
     # each kind of fault at three depths
     *at_depths("2 x H200", COPIES, "slow sim:1", (60, "fail", 1), (50, "fail", 1), (25, "fail", 1)),
-    *at_depths("dgx-h200-8", COPIES, "slow sim:3", (85, "low", 1), (50, "fail", 1), (25, "fail", 1)),
+    *at_depths("dgx-h200-8", COPIES, "slow sim:3",
+               (85, "low", 1), (50, "fail", 1), (25, "fail", 1)),
     *at_depths("dgx-h200-8", PEERS, "slow sim:2-nvswitch",
                (78, "fail", 1), (50, "fail", 1), (25, "fail", 1)),
     *at_depths("dgx-h200-8", (TO,), "slow sim:1-host:0",
