@@ -68,7 +68,7 @@ def collectives(name):
             seconds = max(exchanging.seconds(backend._resources.capacity))
             busbw = work.bytes_on_bus(SIZE, ranks) / seconds
             names = tuple(map(str, some))
-            least = 0.6 if rates.is_loose(names) else 0.8
+            least = 0.8 if rates.bounds(names).figures else 0.6
             yield collective, ranks, busbw / 1e9, rates.bound(names), least
 
 

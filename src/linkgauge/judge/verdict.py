@@ -233,7 +233,8 @@ class Judge:
         verdicts = self.verdicts(run)
         if self._last is None or self._last[0] is not verdicts:
             alone = run.machine.alone
-            results = _by_links(with_peers(Evidence(alone, run.after, verdicts)))
+            evidence = Evidence(alone, run.after, verdicts)
+            results = _by_links(with_peers(evidence), behind(evidence))
             if alone is not run.machine:
                 results = with_ranks(results, run.results)
             self._last = verdicts, with_lines(replace(run, results=results))
@@ -246,11 +247,13 @@ def pair_of(transfer: Transfer) -> tuple[str, ...]:
     return tuple(str(end.place) for end in transfer.memories)
 
 
-def _by_links(results: Sequence[Result]) -> tuple[Result, ...]:
+def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Result, ...]:
     """Returns the results. A collective that is perhaps low is low if a copy between two of its
-    devices is low, too: then the links are the reason, and not the algorithm."""
+    devices is low or behind its peers, too: then the links are the reason, not the algorithm."""
     cells = [cell for result in results for cell in result.cells]
-    low = {pair_of(one) for cell in cells if cell.verdict == "low" for one in cell.transfers}
+    copies = [one.case.cell for one in slower if one.loss >= LOSS]
+    copies += [cell for cell in cells if cell.verdict == "low"]
+    low = {pair_of(one) for cell in copies for one in cell.transfers}
 
     def judged(cell: CellResult) -> CellResult:
         is_low = cell.verdict == "perhaps low" and not low.isdisjoint(exchanging(cell))
