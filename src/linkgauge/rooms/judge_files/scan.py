@@ -12,7 +12,7 @@ from .failures import MOST_WORDS, meaning_of
 from .lines import Grid, documents_in, grid_at, xml_in
 from .told import Facts, Failure, Log, ToldFigure, ToldGpu
 
-MOST_FIGURES = 40_000
+MOST_FIGURES = 100_000
 """The most figures of a tool that are read of a text."""
 _LONGEST = 1 << 16
 """The most characters of a line that patterns are tried on; longer ones are documents."""

@@ -178,7 +178,7 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
             since = len(seen.figures)
             seen.figures += called(name, row, count)
             if any(row.wrong) and not any(one.failure for one in seen.figures[since:]):
-                seen.fail(_wrong(next(filter(None, row.wrong))), name, since)
+                seen.fail(wrong_elements(next(filter(None, row.wrong))), name, since)
         is_told = any(any(row.wrong) for _, row in rows)
         for line in lines[head:end]:
             said = (foot[1] or foot[2]) if (foot := _FOOT.match(line)) else ""
@@ -194,7 +194,7 @@ def _uneven(row: TableRow) -> ToldFigure:
     return ToldFigure("alltoallv", row.type, "bus", bus, max(row.size, 1), host=what)
 
 
-def _wrong(count: str) -> str:
+def wrong_elements(count: str) -> str:
     return f"{count} wrong element{'' if count == '1' else 's'}"
 
 
@@ -275,7 +275,7 @@ def _row(line: str, columns: _Columns | None) -> TableRow | None:
         return None
     wrong = [w if number_of(w := side.get("wrong", "")) else "" for side in sides[:2]]
     best = max((side for side, time in zip(sides, times, strict=False) if time), key=_algbw)
-    reduction = _reduction_of(before[0]) if before else None
+    reduction = reduction_of(before[0]) if before else None
     root = before[-1] if before else ""
     return TableRow(
         int(words[0]), kind, reduction,
@@ -313,7 +313,7 @@ def called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigu
         work = Collective(name, row.type, reduction, root, in_place)
         if seconds and row.size and work.is_checked:
             place = name, row_of(work), format_size(row.size)
-            said = _wrong(wrong) if wrong else ""
+            said = wrong_elements(wrong) if wrong else ""
             yield ToldFigure(*place, seconds, row.size, work, ranks, failure=said)
 
 
@@ -322,44 +322,12 @@ def number_type(word: str) -> NumberName | None:
     return next((one for one in NUMBERS if one == _TYPES.get(word, word)), None)
 
 
-def _reduction_of(word: str | None) -> Reduction | None:
+def reduction_of(word: str | None) -> Reduction | None:
     return next((one for one in REDUCTIONS if one == word), None)
 
 
-# The file of rccl-tests.
-
-_NEXT = r', ?(?:"\w{1,16}":)?'
-_REPORT_ROW = re.compile(
-    r'\{?(?:"numCycle":)?\d{1,9}' + _NEXT + r'"(\w{1,20})"((?:' + _NEXT + r"\d{1,16}){2,5})"
-    + _NEXT + r'"(\w{1,12})"' + _NEXT + r'"(\w{0,12})"' + _NEXT + "([01])"
-    + _NEXT + r"(\d{1,14}\.\d{1,9})" + (_NEXT + r"[\d.]{1,24}") * 2 + _NEXT + r'"(\d{1,18}|N/A)"'
-)  # fmt: skip
-_REPORT_HEAD = re.compile(r"numCycle,collective,|\s*[\[\]]\s*$")
-_IN_PARTS = ("reduce_scatter", "scatter")
 NAMES = {name.replace("_", ""): name for name in COLLECTIVE_NAMES}
 """The collectives, by their names without spaces, as other tools write them."""
-
-
-def _read_report(seen: TextScan) -> None:
-    """Reads the file that rccl-tests writes with `-Z csv` or `-Z json`. A row is one side of a line
-    of its table. A row of `_IN_PARTS` has the bytes that one rank receives; a line of the table has
-    all."""
-    for _, match in seen.each(_REPORT_ROW, _REPORT_HEAD):
-        name = NAMES.get(match[1].lower()) if match.re is _REPORT_ROW else None
-        kind = number_type(match[3]) if name else None
-        if name is None or kind is None:
-            continue
-        *places, size = (int(number) for number in re.findall(r"\d+(?=[,\s]|$)", match[2]))
-        ranks = places[1] if len(places) > 1 else places[0]
-        size, seconds = size * (ranks if name in _IN_PARTS else 1), float(match[6]) / 1e6
-        sides = (None, seconds) if match[5] == "1" else (seconds, None)
-        wrong = "" if match[7] in ("0", "N/A") else match[7]
-        line = TableRow(size, kind, _reduction_of(match[4]), 0, sides, (wrong, wrong))
-        since = len(seen.figures)
-        seen.figures += called(name, line, ranks)
-        if wrong and since == len(seen.figures):
-            seen.fail(_wrong(wrong), name, since)
-    seen.log("rccl-tests", vendor="amd")
 
 
 # The file of nccl-tests.
@@ -407,4 +375,4 @@ def _row_of(one: Mapping[str, Any]) -> TableRow | None:
     return _row(" ".join("".join(word.split()) or "-" for word in words), _Columns(tuple(names)))
 
 
-READERS = (_read_tables, _read_report, _read_json)
+READERS = (_read_tables, _read_json)
