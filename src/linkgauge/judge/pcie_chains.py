@@ -90,7 +90,7 @@ def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
 
 def _hops(evidence: Evidence) -> Iterator[PcieChain]:
     machine = evidence.machine
-    named = machine.named | {one.pci: one.name for one in machine.known.adapters if one.pci}
+    named = machine.named | {one.pci: one.device for one in machine.known.adapters if one.pci}
     loaded, latest = _under_load(evidence), _latest_functions(evidence)
     accelerators = latest_accelerators(evidence)
     carried = most_carried(machine, evidence.results).values()

@@ -210,6 +210,11 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
         return known | {a: a for a in others if a not in known.values()}
 
     @cached_property
+    def endpoints(self) -> dict[str, str]:
+        """The PCI address of each device and of each network adapter with RDMA, by its name."""
+        return self.addresses | {one.device: one.pci for one in self.known.adapters if one.pci}
+
+    @cached_property
     def named(self) -> dict[str, str]:
         """The notation of each device's memory, by the device's PCI address. The value is the
         address for a device that only PCI shows."""

@@ -35,7 +35,7 @@ class TopologyPlace(msgspec.Struct, frozen=True):
 
 class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A line between two places of the drawing, which stands for one or more links. The joint of a
-    network adapter has no wires."""
+    network adapter without RDMA has no wires."""
 
     a: str
     b: str
@@ -107,6 +107,7 @@ def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
         is_below = wire.kind in ("pcie", "internal", "bridge")
         for name, end in ((a, wire.a), (b, wire.b)):
             kind: Kind = "switch" if end in wiring.switches else "device"
+            kind = "nic" if end in wiring.adapters else kind
             kind = "bridge" if end != name and kind == "device" else kind
             places.setdefault(name, TopologyPlace(name, kind))
         if is_below and a != b and places[a].kind != "node":
@@ -159,7 +160,7 @@ def _adapters(
     """Yields the network adapters. Each is placed below the closest bridge that leads to an
     accelerator. Without such a bridge, it is placed below its NUMA node."""
     known = {one.pci: one.name for one in machine.known.interfaces if one.pci}
-    known |= {one.pci: one.name for one in machine.known.adapters if one.pci}
+    known |= {one.pci: one.device for one in machine.known.adapters if one.pci}
     for address, name in known.items() if nodes else ():
         function = machine.functions.get(address)
         above = (inside.get(one.address) for one in machine.pci_line(address)[1:])

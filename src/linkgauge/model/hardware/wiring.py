@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from linkgauge.model.grouped import Shared
+from linkgauge.model.grouped import Shared, grouped
 from linkgauge.model.memory import host as node_memory
 from linkgauge.model.notes import STAGED
 from linkgauge.model.ranks import nic_ends
 from linkgauge.model.transfer import Cell, Engine, Transfer
 
+from .host_details import UNREACHABLE
 from .inventory import FabricLink, PciFunction, PciLink
 from .map import Crossing, Link, Map, Passing
 from .part import Part, is_memory, is_node
@@ -154,6 +155,7 @@ class Wiring:
             for node in machine.host.nodes
         }
         self._cpus = {f"host:{node.index}": len(node.cpus) for node in machine.host.nodes}
+        self.adapters = machine.endpoints.keys() - machine.addresses.keys()
         found: dict[frozenset[str], Wire] = {}
         for wire in self._wires():
             known = found.setdefault(frozenset((wire.a, wire.b)), wire)
@@ -173,7 +175,7 @@ class Wiring:
         return (function.numa_node if function else None) or 0
 
     def _function(self, memory: str) -> PciFunction | None:
-        return self._machine.functions.get(self._machine.addresses.get(memory, ""))
+        return self._machine.functions.get(self._machine.endpoints.get(memory, ""))
 
     def _passing(self, place: str) -> Passing:
         """Returns the traffic that a place may forward. Devices may forward traffic within their
@@ -190,10 +192,16 @@ class Wiring:
             # A device has one path to the host: over its own fabric if that leads there.
             if not any(wire.kind == "internal" for wire in links):
                 yield from self._pcie(memory, host)
+        for adapter in sorted(self.adapters):
+            if self._function(adapter) is not None:
+                yield from self._pcie(adapter, f"host:{self._node(adapter)}")
+        yield from self._cables()
         yield from self._between_switches()
         within = self._machine.known.host.within
         for one, other in combinations(self._nodes, 2):
             ends = int(one.rpartition(":")[2]), int(other.rpartition(":")[2])
+            if self.distance(one, other) == UNREACHABLE:
+                continue
             grade = f"socket {within.get(ends, self.distance(one, other))}"
             yield _wire(Part.link(one, other), one, other, "socket", grade=grade)
 
@@ -228,6 +236,24 @@ class Wiring:
                 nominal=bundle.nominal or None,
             )  # fmt: skip
 
+    def _cables(self) -> Iterator[Wire]:
+        """Yields the links from adapters to the network, as far as it is known where they lead."""
+        known = grouped(
+            ((one.device, one.leads_to), one)
+            for one in self._machine.known.adapters
+            if one.leads_to
+        )
+        for (here, there), ports in known.items():
+            if there not in self.adapters:
+                self.switches.add(there)
+            rates = [port.rate or 0.0 for port in ports]
+            kind = ports[0].link_layer or "network"
+            of = len(ports), len(ports), sum(rates), kind, rates[0], sum(rates)
+            yield _wire(
+                Part.link(here, there), here, there, "network", bundle=LinkBundle(*of),
+                grade=f"{kind} {sum(rates):.3g}", nominal=sum(rates) or None,
+            )  # fmt: skip
+
     def _between_switches(self) -> Iterator[Wire]:
         for link in self._machine.known.switch_links:
             self.switches |= {link.a, link.b}
@@ -258,6 +284,7 @@ class Wiring:
         here = memory
         for lower, upper in zip(line, (*line[1:], None), strict=True):
             there = upper.address if upper else host
+            own = memory if here == memory and memory in self._near else None
             if upper is not None and lower.port == "downstream port":
                 yield _wire(Part.pcie_switch(there), here, there, "bridge")
             elif upper is None and here != memory and lower.port != "upstream port":
@@ -271,8 +298,8 @@ class Wiring:
                     grade=f"PCIe {lower.link.max_speed} x{lower.link.max_width}",
                     lower=lower,
                     upper=upper,
-                    device=memory if here == memory else None,
-                    reported=reported if here == memory else None,
+                    device=own,
+                    reported=reported if own else None,
                 )
             here = there
 
@@ -291,6 +318,8 @@ class Wiring:
         memories may not forward traffic."""
         crossed = self.route(begin, end) or ()
         passed = {crossing.end for _, crossing in crossed} - {begin, end} - self.switches
+        if any(wire.kind == "network" for wire, _ in crossed):
+            passed &= self._near.keys()  # adapters reach the memory at each end by themselves
         if passed and not any(map(is_node, (begin, end))):
             return {}
         found: dict[tuple[str, str], list[LinkBundle]] = {}
