@@ -58,7 +58,8 @@ def vm(asked: VmOptions) -> int:
         raise InputError("give one of --root and --machine")
     described = None if asked.domain is None else read_domain(asked.domain)
     report = _report(described, asked.role, asked.root, asked.machine)
-    write_fixes(asked.fix_script, report.judged.findings, f"the {report.decision.role}")
+    of = "the host" if report.decision.role == "neither" else f"the {report.decision.role}"
+    write_fixes(asked.fix_script, report.judged.findings, of)
     asked.form.write(DOMAIN, report)
     return 1 if failed(report.judged.findings) else 0
 

@@ -150,6 +150,7 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
     iommu: The model of the guest's own IOMMU; `iommu_caches`: its driver's caching_mode is on.
     added_memory: The bytes of memory devices (DIMM, virtio-mem) by their cell.
     mediated: How many mediated devices (vGPUs) are passed through.
+    mapped: The names of whole devices whose addresses the cluster's mapping has (Proxmox VE).
     elements: The texts of those elements that a better placement changes, by name.
     refused: What libvirt refuses of other elements, and why."""
 
@@ -183,6 +184,7 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
     controllers: tuple[Controller, ...] = ()
     devices: tuple[HostDevice, ...] = ()
     mediated: int = 0
+    mapped: tuple[str, ...] = ()
     elements: dict[str, str] = {}
     refused: tuple[tuple[str, str], ...] = ()
 
@@ -250,7 +252,8 @@ class PciRoute(msgspec.Struct, frozen=True):
     cell: int | None = None
 
 
-Role = Literal["guest", "host"]
+Role = Literal["guest", "host", "neither"]
+"""What the machine is to a domain."""
 X86 = ("x86_64", "i686")
 TOPOEXT = "# In <cpu>: <feature policy='require' name='topoext'/>"
 """The remedy for a guest that takes threads for cores."""

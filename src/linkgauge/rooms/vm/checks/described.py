@@ -172,3 +172,11 @@ def check_mediated(case: DomainEvidence) -> Iterator[Finding]:
         found = f"{several(count, 'mediated device')} passed through (vGPU): not compared"
         look = "ls -l /sys/bus/mdev/devices  # on the host: the parent of each, and its numa_node"
         yield Finding("mediated", "unknown", "devices", found, remedy=(look,))
+
+
+def check_mapped(case: DomainEvidence) -> Iterator[Finding]:
+    """Names whole devices of which the definition has no address."""
+    for name in case.domain.mapped:
+        found = "a whole device by the cluster's mapping, which has its address: not compared"
+        look = f"pvesh get /cluster/mapping/pci/{name}  # on the host: its address on each node"
+        yield Finding("mapped", "unknown", f"mapping {name}", found, remedy=(look,))

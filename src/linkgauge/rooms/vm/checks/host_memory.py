@@ -11,7 +11,7 @@ from linkgauge.judge.remedies import restarted
 from linkgauge.machine.tree import ranges
 from linkgauge.model.hardware.virtual import Cpus
 from linkgauge.model.units import count_of
-from linkgauge.rooms.vm.domain import GuestNode
+from linkgauge.rooms.vm.domain import GuestNode, MemoryPolicy
 
 from .comparison import DomainEvidence, sized
 
@@ -67,15 +67,21 @@ def check_bound(case: DomainEvidence) -> Iterator[Finding]:
             found = f"{how}: it may come from any of {len(case.node_memory)} nodes"
             why = "vCPUs and devices reach memory on another node over the link between nodes"
             yield Finding("memory-unbound", "warn", subject, found, why, BELOW)
-        elif policy.mode in ("preferred", "interleave"):
-            found = f"its policy is {policy.mode} on node {ranges(policy.nodes)}"
-            why = "when the node is full, the rest comes from other nodes"
-            why = why if policy.mode == "preferred" else "interleaved memory is partly remote"
-            is_own = cell.index in case.domain.cell_policies
-            tag = f"<memnode cellid='{cell.index}'" if is_own else "<memory"
-            remedy = f"# Set {tag} mode='strict' nodeset='{ranges(policy.nodes)}'/>: the domain "
-            remedy += "starts only if the node has the memory."
-            yield Finding("memory-policy", "note", subject, found, why, (remedy,))
+        else:
+            yield from by_policy(case, cell, policy)
+
+
+def by_policy(case: DomainEvidence, cell: GuestNode, policy: MemoryPolicy) -> Iterator[Finding]:
+    """Finds memory of a cell that its policy does not keep on its nodes."""
+    if policy.nodes is not None and policy.mode in ("preferred", "interleave"):
+        found = f"its policy is {policy.mode} on node {ranges(policy.nodes)}"
+        why = "when the node is full, the rest comes from other nodes"
+        why = why if policy.mode == "preferred" else "interleaved memory is partly remote"
+        is_own = cell.index in case.domain.cell_policies
+        tag = f"<memnode cellid='{cell.index}'" if is_own else "<memory"
+        remedy = f"# Set {tag} mode='strict' nodeset='{ranges(policy.nodes)}'/>: the domain "
+        remedy += "starts only if the node has the memory."
+        yield Finding("memory-policy", "note", case.name_of(cell), found, why, (remedy,))
 
 
 def check_remote(case: DomainEvidence) -> Iterator[Finding]:
