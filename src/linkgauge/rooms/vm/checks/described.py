@@ -133,6 +133,12 @@ def check_spans(case: DomainEvidence) -> Iterator[Finding]:
         why = "the guest's kernel ignores what its CPUs share, and places threads without it"
         better = topology.fitted(case.cells)
         remedy = "# List the threads of each core in the same cell."
+        if better is not None and better.across(case.cells):
+            sizes = " and ".join(str(len(cell.vcpus)) for cell in case.cells if cell.vcpus)
+            why += f": no sockets of equal size hold cells of {sizes} vCPUs"
+            remedy = "# Give the cells equal numbers of vCPUs."
+            yield Finding("cell-spans", "note", "topology", found, why, (remedy,))
+            return
         remedy = remedy if better is None else f"# In <cpu>: {better}"
         yield Finding("cell-spans", "warn", "topology", found, why, (remedy,))
 
