@@ -117,7 +117,9 @@ class OverNodes(Row, frozen=True, kw_only=True):
 
     def _why_not(self, fabric: DeviceSet, nodes: Nodes) -> str | None:
         count = len(nodes.memories)
-        if not fabric.across_ranks and any(device.pci is not None for device in fabric.devices):
+        if not fabric.across_ranks and any(
+            device.pci is not None and device.node is None for device in fabric.devices
+        ):
             return _NO_NODES
         if count < 2:
             return fabric.reason or f"needs two nodes, {fabric.backend} has {count} selected"

@@ -47,6 +47,12 @@ class AdapterUnit(msgspec.Struct, frozen=True):
     pci: str
     group: AdapterGroup
 
+    @property
+    def told_rate(self) -> float | None:
+        """The rate of a port as it is read, or None if it is only assumed."""
+        rate = self.group.rate
+        return None if rate is None or self.group.assumed else float(rate)
+
 
 def ports_of(unit: AdapterUnit) -> tuple[str, ...]:
     """Returns the names of an adapter's ports. A single port has the adapter's name."""
@@ -78,7 +84,7 @@ def _rdma(units: Sequence[AdapterUnit], leads_to: Mapping[str, Sequence[str]]) -
                 name=name,
                 pci=unit.pci,
                 state="active",
-                rate=None if unit.group.assumed else unit.group.rate,
+                rate=unit.told_rate,
                 link_layer=unit.group.link_layer,
                 leads_to=ends[number] if number < len(ends) else None,
             )
@@ -93,7 +99,7 @@ def _interfaces(
             up=True,
             kind=unit.group.link_layer,
             driver=_DRIVERS.get(unit.group.vendor_id),
-            speed=None if unit.group.assumed else unit.group.rate,
+            speed=unit.told_rate,
             mtu=unit.group.mtu,
             node=node_of(unit),
             pci=unit.pci,

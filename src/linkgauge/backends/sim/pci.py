@@ -242,7 +242,8 @@ def _hang(hardware: Hardware, topology: SimTopology) -> dict[str, list[tuple[str
 def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
     """Returns the names of switches and adapters by vendor and device number. The first word of a
     name is the maker's. Models whose name is a single word are left out."""
-    units: tuple[AdapterUnit | SwitchUnit, ...] = (*hardware.adapters, *hardware.switches)
+    switches = [one for one in hardware.switches if one.group.kind != "network"]
+    units: tuple[AdapterUnit | SwitchUnit, ...] = (*hardware.adapters, *switches)
     groups: list[AdapterGroup | SwitchGroup] = [unit.group for unit in units]
     return {(of.vendor_id, of.device_id): of.model for of in groups if " " in of.model}
 

@@ -40,6 +40,7 @@ class SimTopology:
         self._gpudirect = hardware.gpudirect
         self._network = {s.name for s in hardware.switches if s.group.kind == "network"}
         self._links = hardware.links
+        self.devices = hardware.devices
         self._nodes = hardware.nodes
         self._devices = {device.name: device.group for device in hardware.devices}
         self._switches = {s.name: s.group for s in hardware.switches if s.group.kind == "pcie"}
@@ -151,6 +152,12 @@ class SimTopology:
         kind = self._links[found[0].number].common
         each = (crossing._replace(share=1 / len(found)) for crossing in found)
         return Route(tuple(each), kind.latency, kind.jitter)
+
+    def in_one_fabric(self, devices: Sequence[str]) -> bool:
+        """Whether the same switches of a fabric join all of these devices."""
+        routes = [self.to_switches(device) for device in devices]
+        ends = [{each.end for each in route.crossings} if route else set() for route in routes]
+        return bool(ends) and bool(set.intersection(*ends))
 
     def links(self, one: str, other: str) -> int:
         """Returns the number of links that lead directly from one device to another."""

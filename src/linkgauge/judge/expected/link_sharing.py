@@ -51,6 +51,7 @@ class LinkSharing:
             for transfer in cell.transfers
             for route, _ in self._routes(transfer)
             for wire, crossing in route
+            if wire.kind != "bridge"
         )
         found = tuple(sorted(loads, reverse=True))
         return None if found and found[0] > _FULL else found
@@ -64,8 +65,8 @@ class LinkSharing:
         """Yields the links that a transfer crosses, each with the load that the transfer would
         cause alone."""
         for route, part in self._routes(transfer):
-            alone = min(((wire.nominal or 0.0) / c.share for wire, c in route), default=0.0)
-            for wire, crossing in route:
+            links = [(wire, c, wire.best or 0.0) for wire, c in route if wire.kind != "bridge"]
+            alone = min((rate / c.share for _, c, rate in links), default=0.0)
+            for wire, crossing, rate in links:
                 share = crossing.share * part
-                load = share * alone / wire.nominal if alone and wire.nominal else math.inf
-                yield wire, crossing, load
+                yield wire, crossing, share * alone / rate if alone else math.inf
