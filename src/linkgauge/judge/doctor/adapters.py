@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from linkgauge.judge.blame.cases import cases_of, listed
 from linkgauge.judge.expected.link_rates import figure
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.pcie_chains import hops
@@ -13,6 +14,7 @@ from linkgauge.model.hardware.inventory import Adapter
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.part import MACHINE, Part
 from linkgauge.model.hardware.pcie import TopologyClass, link_rate
+from linkgauge.model.hardware.wiring import Wire
 from linkgauge.model.names import spans
 from linkgauge.model.units import count_of
 
@@ -101,6 +103,28 @@ def check_mtu(evidence: Evidence) -> Iterator[Finding]:
             why += "the packets: headers and interrupts take their part"
             remedy = (f"sudo ip link set {nic.name} mtu 9000  # at the switch and all hosts, too",)
             yield Finding("mtu", "warn", f"{nic.name} ({nic.rdma})", found, why, remedy)
+
+
+def check_uncrossed(evidence: Evidence) -> Iterator[Finding]:
+    """Yields a note on links of a network that no measured cell crossed, while others were."""
+    wires = [one for one in evidence.machine.wiring.wires if _of_network(one)]
+    if not wires:
+        return
+    crossed = frozenset[Part]().union(*(case.touched for case in cases_of(evidence)))
+    missed = [wire.part for wire in wires if wire.part not in crossed]
+    if len(missed) in (0, len(wires)):
+        return
+    found = f"no cell crossed {listed(missed)}: nothing is known of what they carry"
+    remedy = (
+        "linkgauge run nodes_rails rails_crossing  # rails_crossing takes the spine switches",
+    )
+    about = missed[0] if len(missed) == 1 else f"{len(missed)} links of the network"
+    yield Finding("uncrossed", "unknown", about, found, remedy=remedy)
+
+
+def _of_network(wire: Wire) -> bool:
+    bundle = wire.bundle
+    return wire.kind == "network" or (wire.kind == "fabric" and bundle is None)
 
 
 def check_gpudirect(evidence: Evidence) -> Iterator[Finding]:

@@ -49,6 +49,9 @@ class _Pairs:
         self._labels = [one.label for one in subjects]
         # A virtual machine's bridges are made up and do not show where devices are.
         self._tree = PciTree(()) if machine.is_virtual else machine.pci_tree
+        # Adapters join the hosts of a cluster; routes between a thousand devices would take minutes.
+        adapters = self._wiring.adapters
+        self._hosts = {one.memory: one.node for one in machine.all_devices if adapters}
         links = [link for one in machine.known.accelerators for link in one.links]
         self._kinds = {_short(link.kind): link.kind for link in links}
 
@@ -60,7 +63,7 @@ class _Pairs:
         """Returns the class of a pair: `NV18`, or a PCI class such as `PIX`. A question mark after
         `NV18` means that it is unknown where some links lead."""
         ends = [subject.accelerator.memory for subject in (one, other) if subject.accelerator]
-        if len(ends) == 2 and self._wiring.leaves(*ends):
+        if len({self._hosts.get(end) for end in ends}) > 1:
             return NETWORK
         crossed = list(self._wiring.bundles(*ends).values()) if len(ends) == 2 else []
         if count := min((bundle.count for bundle in crossed), default=0):

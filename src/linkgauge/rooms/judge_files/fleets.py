@@ -127,6 +127,7 @@ def joined(tree: Mapping[str, Any], hosts: int) -> dict[str, Any]:
         return [f"{int(domain, 16) + host * domains:04x}:{place}" for host in range(hosts)]
 
     made = {name: value for name, value in tree.items() if name != "collectives"}
+    made["routing"] = "destination"
     nodes = [dict(g) for g in tree["host"]["nodes"] for _ in range(g.get("count", 1))]
     about = {name: value for name, value in tree["host"].items() if name != "distances"}
     made["host"] = about | {"nodes": [node | {"count": hosts} for node in nodes]}
