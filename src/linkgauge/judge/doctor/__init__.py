@@ -25,6 +25,7 @@ from . import (
     busy,
     cells,
     fabric,
+    guest_copies,
     host_setup,
     kernel_log,
     links,
@@ -36,7 +37,7 @@ from .bearing import weighed
 
 CHECKS = checks_in(
     busy, cells, links, adapters, fabric, kernel_log, slow_parts, accelerator_state, settings,
-    host_setup, stalls, scatter, shape, two_modes, reach,
+    host_setup, guest_copies, stalls, scatter, shape, two_modes, reach,
 )  # fmt: skip
 OF_MACHINE = ("busy", "steal")
 """Checks of the whole machine during a run. Their warnings come before findings about parts, and

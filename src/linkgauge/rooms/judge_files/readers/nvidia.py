@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec.structs import replace
@@ -177,9 +177,36 @@ def _query(seen: TextScan) -> None:
         fields, last = _fields(lines, start, end)
         seen.used.update(range(start if index else max(start - 8, 0), last))
         seen.gpus[index] = _described(fields, lines[start])
-        if (state := fields.get("Fabric/State", "N/A")) not in ("N/A", "Completed"):
-            warnings.add(f"NVLink's fabric is {state}, not Completed: does the fabric manager run?")
+        warnings |= set(_troubles(index, fields))
     seen.facts(warnings=frozenset(warnings))
+
+
+_UNHEALTHY = {"True", "Unhealthy", "Degraded"}
+
+
+def _troubles(index: int, fields: Mapping[str, str]) -> Iterator[str]:
+    """Yields what a GPU reports of its fabric, of confidential computing, and of a slot that is
+    slower than the GPU."""
+    state = fields.get("Fabric/State", "N/A")
+    if state not in ("N/A", "Completed"):
+        yield f"NVLink's fabric is {state}, not Completed: does the fabric manager run?"
+    status = fields.get("Fabric/Status", "N/A")
+    if state == "Completed" and status not in ("N/A", "Success"):
+        yield f"NVLink's fabric ended with {status}: look at the fabric manager's log"
+    for name, value in fields.items():
+        if name.startswith("Fabric/Health/") and value in _UNHEALTHY:
+            yield f"NVLink's fabric: {name.removeprefix('Fabric/Health/')} is {value}"
+    protected = "Conf Compute Protected Memory Usage/Total"
+    is_on = re.match("[1-9]", fields.get(protected, ""))
+    if is_on or fields.get("Confidential Compute/CC State") == "ON":
+        yield "confidential computing is on: copies with the host are encrypted, at a few GB/s"
+    card, slot = (_generation(fields.get(f"PCI/GPU Link Info/PCIe Generation/{of} Max"))
+                  for of in ("Device", "Host"))  # fmt: skip
+    if card and slot and slot < card:
+        yield (
+            f"GPU {index}: its slot carries {slot:g} GT/s, the GPU {card:g} GT/s: use a slot of "
+            "its generation, or ask the board's vendor for one"
+        )
 
 
 def _fields(lines: Sequence[str], start: int, end: int) -> tuple[dict[str, str], int]:
