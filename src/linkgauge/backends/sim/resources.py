@@ -222,8 +222,9 @@ class Resources:
         return route or Route((), 0.0, 0.0)  # transfers without a route are refused
 
     def _ways(self, source: Memory, target: Memory, stops: Sequence[str]) -> tuple[Route, ...]:
-        """Returns the routes of a copy, by the nodes whose memory it goes through."""
-        if not stops:
+        """Returns the routes of a copy, by the nodes whose memory it goes through. Across a
+        network, these are on the route to the adapters."""
+        if not stops or self._topology.leaves(str(source), str(target)):
             return (self._route(source, target),)
         ends = pairwise((str(source), *stops, str(target)))
         return tuple(route for end in ends if (route := self._topology.route(*end)))

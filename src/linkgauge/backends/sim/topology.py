@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 
 import msgspec
 
@@ -108,11 +109,20 @@ class SimTopology:
             for adapter in ends & self._adapters if crossing.link.kind == "network" else ():
                 leaves = adapter == crossing.begin
                 way = (source, adapter) if leaves else (adapter, target)
-                route = self.route(*way) if way[0] != way[1] else None
-                for each in route.crossings if route else ():
-                    found.append(each._replace(share=each.share * crossing.share))
-                through |= route.through if route else frozenset()
+                for route in self._beside(*way) if way[0] != way[1] else ():
+                    for each in route.crossings:
+                        found.append(each._replace(share=each.share * crossing.share))
+                    through |= route.through
         return self._over(found, through)
+
+    def _beside(self, begin: str, end: str) -> Iterator[Route]:
+        """Yields the routes between a device and an adapter. Without GPUDirect, the memory of the
+        device's node is between them."""
+        devices = {begin, end} & self._devices.keys()
+        stops = () if self._gpudirect or not devices else (self.nearest_node(*devices),)
+        for pair in pairwise((begin, *(f"host:{node}" for node in stops), end)):
+            if (route := self.route(*pair)) is not None:
+                yield route
 
     def _over(self, crossings: Sequence[Crossing], through: frozenset[str]) -> Route:
         kinds = [(self._links[crossing.number].common, crossing.share) for crossing in crossings]

@@ -50,8 +50,8 @@ def nearest(machine: Machine, address: str) -> tuple[TopologyClass | None, tuple
 
 
 def check_far_adapters(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for accelerators whose adapters are all at another socket. With a single adapter, some
-    accelerators are always far."""
+    """Checks for accelerators whose adapters are all at another NUMA node. With a single adapter,
+    some accelerators are always far."""
     machine = evidence.machine
     far = [
         (name, address, adapters)
@@ -62,9 +62,9 @@ def check_far_adapters(evidence: Evidence) -> Iterator[Finding]:
     several = len({one.pci for one in machine.known.adapters}) > 1
     severity: Severity = "warn" if several else "note"
     for name, address, adapters in far:
-        found = f"no adapter is at its socket: the nearest are {spans(adapters[:4])}"
-        why = "what it sends to other hosts crosses the link between the sockets first"
-        remedy = ("# Move an adapter to a slot of this socket; the board's manual has a drawing.",)
+        found = f"no adapter is at its NUMA node: the nearest is {spans(adapters[:4])}"
+        why = "what it sends to other hosts crosses the link between the nodes first"
+        remedy = ("# Move an adapter to a slot of this node; the board's manual has a drawing.",)
         yield Finding("far-adapter", severity, Part.device(name, address), found, why, remedy)
 
 

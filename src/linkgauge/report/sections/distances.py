@@ -49,7 +49,7 @@ class _Pairs:
         self._labels = [one.label for one in subjects]
         # A virtual machine's bridges are made up and do not show where devices are.
         self._tree = PciTree(()) if machine.is_virtual else machine.pci_tree
-        # Adapters join the hosts of a cluster; routes between a thousand devices would take minutes.
+        # With adapters, other hosts are beyond a network: to look for routes would take minutes.
         adapters = self._wiring.adapters
         self._hosts = {one.memory: one.node for one in machine.all_devices if adapters}
         links = [link for one in machine.known.accelerators for link in one.links]
