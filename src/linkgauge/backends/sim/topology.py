@@ -74,10 +74,15 @@ class SimTopology:
         return self.route(*ends) is not None and not self.leaves(*ends)
 
     def leaves(self, one: str, other: str) -> bool:
-        """Whether traffic between two parts crosses a network."""
+        """Whether traffic between two parts crosses a network, from adapter to adapter."""
         route = self.route(one, other)
-        crossings = route.crossings if route is not None else ()
-        return any(crossing.link.kind == "network" for crossing in crossings)
+        return route is not None and self._is_away(route.crossings)
+
+    def _is_away(self, crossings: Sequence[Crossing]) -> bool:
+        return any(
+            crossing.link.kind == "network" and {crossing.begin, crossing.end} & self._adapters
+            for crossing in crossings
+        )
 
     def _route(self, source: str, target: str) -> Route | None:
         """Returns the route between two parts, or None if there is none. The route from a part to
@@ -86,7 +91,7 @@ class SimTopology:
         if crossings is None:
             return None
         peers = {source, target} <= self._devices.keys() | self._adapters
-        if any(crossing.link.kind == "network" for crossing in crossings):
+        if self._is_away(crossings):
             return self._across(source, target, crossings)
         if peers and (root := self._redirected(crossings)) is not None:
             crossings = tuple(

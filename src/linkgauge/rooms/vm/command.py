@@ -89,7 +89,9 @@ def _report(
     virtual = virtual_of(found.known) if simulated else read_virtual(place)
     running, uuid = running_domains(place), machine_uuid(place)
     alive = None if domain is None else alive_of(domain, running)
-    decision = decide(found, virtual, domain, uuid, alive)
+    names = {Path(path).stem for path in definitions(place)}
+    is_defined = domain is not None and domain.name in names
+    decision = decide(found, virtual, domain, uuid, alive, is_defined=is_defined)
     if role is not None:
         decision = Decision(role, ("as --as says",))
     if decision.role is None:

@@ -9,7 +9,7 @@ from linkgauge.machine.tree import ranges
 from linkgauge.model.units import count_of
 
 from .comparison import DomainEvidence, several
-from .host_memory import by_policy
+from .host_memory import by_policy, without_pages
 
 _HOST = "# On its host, linkgauge vm names the CPUs and nodes:"
 
@@ -25,6 +25,10 @@ def check_unbound(case: DomainEvidence) -> Iterator[Finding]:
             why = "vCPUs and devices reach memory on another node over the link between nodes"
             remedy = (_HOST, "linkgauge vm DEFINITION --as host")
             yield Finding("memory-unbound", "note", case.name_of(cell), found, why, remedy)
+
+
+def check_no_pages(case: DomainEvidence) -> Iterator[Finding]:
+    yield from without_pages(case, is_off=False)
 
 
 def check_unpinned(case: DomainEvidence) -> Iterator[Finding]:

@@ -297,12 +297,17 @@ def decide(
     domain: Domain | None = None,
     uuid: str | None = None,
     alive: RunningDomain | None = None,
+    *,
+    is_defined: bool = False,
 ) -> Decision:
     """Decides by the strongest evidence. A machine on which the domain runs is a host, even if it
     is itself virtual (nested). A machine whose firmware has the domain's UUID is its guest, even if
-    it hides its hypervisor. A machine that shows that it has no part in the domain is neither."""
+    it hides its hypervisor. `is_defined` says that libvirt has the domain on this machine. A
+    machine that shows that it has no part in the domain is neither."""
     if alive is not None:
         return Decision("host", (f"the domain runs here (control group of {alive.name!r})",))
+    if is_defined:
+        return Decision("host", ("libvirt defines the domain here",))
     if domain is not None and uuid and domain.uuid and is_same_uuid(uuid, domain.uuid):
         return Decision("guest", ("the firmware has the domain's UUID",))
     host = machine.known.host

@@ -162,9 +162,13 @@ def _pool(case: DomainEvidence, page: int, nodes: Cpus, need: int) -> Iterator[F
 def check_no_pages(case: DomainEvidence) -> Iterator[Finding]:
     """Finds domains without huge pages. It is worse on a host that has transparent huge pages
     off."""
+    yield from without_pages(case, is_off=case.host.transparent_huge_pages == "never")
+
+
+def without_pages(case: DomainEvidence, *, is_off: bool) -> Iterator[Finding]:
+    """Finds domains without huge pages. `is_off` says that the host has no transparent ones."""
     if any(_page_size(case, cell) is not None for cell in case.memories):
         return
-    is_off = case.host.transparent_huge_pages == "never"
     severity: Severity = "warn" if is_off else "note"
     other = ", and transparent huge pages are off" if is_off else " or transparent huge pages"
     found = f"the domain's memory is in base pages{other}"
