@@ -91,16 +91,6 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[Gap, ...] = ()
 
 
-_ACCELERATORS = (0x03, 0x0B, 0x12)
-"""PCI base classes: display (GPUs), processors, processing accelerators."""
-
-
-def is_accelerator(function: PciFunction) -> bool:
-    """Whether the function may compute and is not a display of the host itself."""
-    computes = function.class_code is not None and function.class_code >> 16 in _ACCELERATORS
-    return computes and not function.display
-
-
 class FabricLink(msgspec.Struct, frozen=True):
     """A link of an accelerator's own fabric (NVLink and the like).
 

@@ -29,8 +29,8 @@ from linkgauge.model.shareable import (
     Word,
 )
 
-from .inventory import Accelerator, Inventory, PciFunction, is_accelerator
-from .pcie import PciTree
+from .inventory import Accelerator, Inventory, PciFunction
+from .pcie import PciTree, is_accelerator
 from .wiring import Wiring
 
 MemoryKind = Literal["DRAM", "HBM", "NVM", "CXL"]

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import ToolRun
-from linkgauge.model.hardware.inventory import is_accelerator
-from linkgauge.model.hardware.pcie import link_rate
+from linkgauge.model.hardware.pcie import is_accelerator, link_rate
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import count_of, format_size
 
