@@ -51,7 +51,6 @@ class LinkSharing:
             for transfer in cell.transfers
             for route, _ in self._routes(transfer)
             for wire, crossing in route
-            if wire.kind != "bridge"
         )
         found = tuple(sorted(loads, reverse=True))
         return None if found and found[0] > _FULL else found
@@ -65,7 +64,13 @@ class LinkSharing:
         """Yields the links that a transfer crosses, each with the load that the transfer would
         cause alone."""
         for route, part in self._routes(transfer):
-            links = [(wire, c, wire.best or 0.0) for wire, c in route if wire.kind != "bridge"]
+            # Between hosts, the PCIe links on the way to adapters have their best rate.
+            is_away = any(wire.kind == "network" for wire, _ in route)
+            links = [
+                (wire, crossing, (wire.best if is_away else wire.nominal) or 0.0)
+                for wire, crossing in route
+                if not (is_away and wire.kind == "bridge")
+            ]
             alone = min((rate / c.share for _, c, rate in links), default=0.0)
             for wire, crossing, rate in links:
                 share = crossing.share * part
