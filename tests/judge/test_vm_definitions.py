@@ -42,7 +42,7 @@ def test_definitions_of_other_tools(name, right):
     [
         ("openstack.xml", ["--property hw:cpu_policy=dedicated", "hw:mem_page_size=large"]),
         ("kubevirt.xml", ["dedicatedCpuPlacement: true", "guestMappingPassthrough: {}"]),
-        ("proxmox.conf", []),
+        ("proxmox.conf", ["affinity: ", "numa0: cpus=", "policy=bind"]),
     ],
 )
 def test_who_writes_the_xml_is_asked_for_the_placement(name, asked, tmp_path):

@@ -97,3 +97,25 @@ def test_garbled_and_truncated_tables_never_raise(noise, cut):
         for one in files:
             found = host_of(captured({one: files[one]})).memory_rate
             assert found is None or found > 0
+
+
+def channels(*slots, sockets=1):
+    files = processors(sockets=sockets, cores=1, threads=1) | {DMI: table(*slots)}
+    details = host_of(captured(files))
+    return details.memory_channels, details.memory_channels_empty
+
+
+def test_channels_whose_slots_are_all_empty_are_counted():
+    two = [dimm(f"DIMM_{c}{n}", size=0x4000 if c in "AB" and n == 1 else 0)
+           for c in "ABCD" for n in (1, 2)]  # fmt: skip
+    assert channels(*two) == (2, 2)
+    assert channels(*[dimm(f"DIMM_{c}1") for c in "AB"]) == (2, 0)
+    spelled = [
+        dimm("DIMM 0", bank=f"P0 CHANNEL {c}", size=0 if c == "C" else 0x4000) for c in "ABC"
+    ]
+    assert channels(*spelled) == (2, 1)
+
+
+def test_channels_are_not_guessed_of_slots_without_names():
+    assert channels(dimm("PROC 1 DIMM 1"), dimm("PROC 1 DIMM 2", size=0)) == (None, None)
+    assert channels() == (None, None)

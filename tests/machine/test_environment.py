@@ -9,7 +9,7 @@ from pci_kit import CARD, PORT, Bus
 OTHER = f"{PORT}/0000:01:00.1"
 VENDOR, PRODUCT = "sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/product_name"
 CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
-TREE = "proc/device-tree"
+TREE, NVIDIA = "proc/device-tree", "proc/driver/nvidia/version"
 X86, GUEST = ({"proc/cpuinfo": f"flags\t\t: lm{more}\n"} for more in ("", " hypervisor"))
 TYPES = [f"{GROUPS}/{group}/type" for group in (0, 1)]
 
@@ -50,6 +50,10 @@ TYPES = [f"{GROUPS}/{group}/type" for group in (0, 1)]
         ("iommu", {TYPES[0]: "identity\n", TYPES[1]: "DMA\n"}, "translating"),
         ("iommu", {f"{GROUPS}/0/devices/x": "", "proc/cmdline": "ro iommu=pt\n"}, "passthrough"),
         ("iommu", {"proc/cmdline": "intel_iommu=off\n"}, "off"),
+        ("gpudirect", {NVIDIA: "NVIDIA UNIX x86_64 Kernel Module\n"}, "none"),
+        ("gpudirect", {NVIDIA: "NVIDIA UNIX Open Kernel Module\n"}, "DMA-BUF"),
+        ("gpudirect", {"sys/module/nvidia_peermem/refcnt": "0\n"}, "nvidia_peermem"),
+        ("gpudirect", {}, None),
         ("iommu", {f"{GROUPS}/0/devices/x": ""}, None),
         ("iommu", {}, None),
     ],

@@ -62,11 +62,12 @@ class Nodes(NamedTuple):
 
 class Step(NamedTuple):
     """Transfers from one node to another, one on each rail. Steps with the same `round` run at
-    once."""
+    once. `across` is how many rails further on a transfer arrives."""
 
     source: int
     target: int
     round: int | None = None
+    across: int = 0
 
 
 Steps = Callable[[int, int], Iterator[Step]]
@@ -105,9 +106,10 @@ class OverNodes(Row, frozen=True, kw_only=True):
         return replace(made, pairs=False, rounds=tuple(step.round or 0 for step in steps))
 
     def _on_rail(self, nodes: Nodes, step: Step, rail: int) -> Cell:
-        cell = self._pair_cell(nodes.memories[step.source][rail], nodes.memories[step.target][rail])
+        arrives = (rail + step.across) % len(nodes.rails)
+        source, target = nodes.memories[step.source][rail], nodes.memories[step.target][arrives]
         row = f"{nodes.labels[step.source]}->{nodes.labels[step.target]}"
-        return replace(cell, row=row, column=nodes.rails[rail])
+        return replace(self._pair_cell(source, target), row=row, column=nodes.rails[rail])
 
     def _of_all_rails(self, nodes: Nodes, step: Step) -> Cell:
         ends = zip(nodes.memories[step.source], nodes.memories[step.target], strict=True)
@@ -117,12 +119,16 @@ class OverNodes(Row, frozen=True, kw_only=True):
 
     def _why_not(self, fabric: DeviceSet, nodes: Nodes) -> str | None:
         count = len(nodes.memories)
-        if not fabric.across_ranks and any(device.pci is not None for device in fabric.devices):
+        if not fabric.across_ranks and any(
+            device.pci is not None and device.node is None for device in fabric.devices
+        ):
             return _NO_NODES
         if count < 2:
             return fabric.reason or f"needs two nodes, {fabric.backend} has {count} selected"
         if not nodes.rails:
             return "the nodes that are selected have no rail in common"
+        if len(nodes.rails) < 2 and any(step.across for step in self.steps(2, 1)):
+            return "needs several rails: a node has a single one"
         if self.of_pairs is not None and count > self.of_pairs:
             return f"{_PAIRS}: of {count}, nodes_rails and nodes_bisection find what is slow"
         return None
@@ -151,6 +157,12 @@ def _ring(count: int, _: int) -> Iterator[Step]:
     return (Step(one, (one + 1) % count, 0) for one in range(count))
 
 
+def _crossing(count: int, _: int) -> Iterator[Step]:
+    """Yields the steps of a ring that leaves each node's rail for the next one: what only the
+    switches above the rails carry."""
+    return (step._replace(across=1) for step in _ring(count, 1))
+
+
 def _bisections(count: int, rails: int) -> Iterator[Step]:
     """Yields the steps of all bisections. In the first, each node of one half sends to a node of
     the other half. Later bisections split the halves again, and then the quarters. Every second
@@ -169,14 +181,16 @@ def _pairs(count: int, _: int) -> Iterator[Step]:
 
 def _row(name: str, title: str, steps: Steps, of_pairs: int | None = None) -> OverNodes:
     return OverNodes(
-        f"nodes_{name}", title, Layout.PAIRS, "r -> c by r.ce", profiles=(), across_ranks=True,
+        name, title, Layout.PAIRS, "r -> c by r.ce", profiles=(), across_ranks=True,
         steps=steps, of_pairs=of_pairs,
     )  # fmt: skip
 
 
 NODES: tuple[OverNodes, ...] = (
-    _row("rails", "node -> the next one(row) on each rail(column), all at once", _ring),
-    _row("bisection", "node of one half -> its partner in the other(row) on each rail(column), all "
-         "of a bisection at once", _bisections),
-    _row("pairs", "node(row) -> node(column), disjoint pairs at once", _pairs, MOST_PAIRED),
+    _row("nodes_rails", "node -> the next one(row) on each rail(column), all at once", _ring),
+    _row("nodes_bisection", "node of one half -> its partner in the other(row) on each "
+         "rail(column), all of a bisection at once", _bisections),
+    _row("nodes_pairs", "node(row) -> node(column), disjoint pairs at once", _pairs, MOST_PAIRED),
+    _row("rails_crossing", "node -> the next one(row), from each rail(column) to the next rail, "
+         "all at once", _crossing),
 )  # fmt: skip

@@ -38,7 +38,7 @@ def devices(typed: Typed) -> Iterable[str]:
         return _devices(_text(machine))
     from linkgauge.machine.pci import read_functions
     from linkgauge.machine.tree import ROOT
-    from linkgauge.model.hardware.inventory import is_accelerator
+    from linkgauge.model.hardware.pcie import is_accelerator
 
     found = [one for one in read_functions(ROOT)[0] if is_accelerator(one)]
     driven = sum(one.driver == "nvidia" for one in found)

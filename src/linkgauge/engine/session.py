@@ -36,8 +36,8 @@ from linkgauge.machine.hardware import state
 from linkgauge.machine.kernel_log import following
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
-from linkgauge.model.hardware.inventory import is_accelerator
 from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.hardware.pcie import is_accelerator
 from linkgauge.model.settings import Budget, EngineSettings, Settings
 from linkgauge.model.transfer import Benchmark
 

@@ -90,7 +90,8 @@ def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
 
 def _hops(evidence: Evidence) -> Iterator[PcieChain]:
     machine = evidence.machine
-    named = machine.named | {one.pci: one.name for one in machine.known.adapters if one.pci}
+    named = machine.named | {one.pci: one.device for one in machine.known.adapters if one.pci}
+    adapters = {one.pci for one in machine.known.adapters}
     loaded, latest = _under_load(evidence), _latest_functions(evidence)
     accelerators = latest_accelerators(evidence)
     carried = most_carried(machine, evidence.results).values()
@@ -111,9 +112,9 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
                 link = accelerators[own].link if own in accelerators else PciLink()
                 lower = _completed(latest.get(function.address, function), link)
                 port = None if machine.is_virtual else latest.get(function.parent or "")
-                yield PcieChain(
-                    name, lower, port, loaded.get(own, ()), link, function.address in confirmed
-                )
+                at = function.address
+                is_sure = at in confirmed or at in adapters  # adapters' links do not slow down
+                yield PcieChain(name, lower, port, loaded.get(own, ()), link, is_sure)
 
 
 def _latest_functions(evidence: Evidence) -> dict[str, PciFunction]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -146,6 +146,41 @@ def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
     kits = {(match[2], dimm.kit) for match, dimm in zip(letters, dimms, strict=True) if match}
     one_kit_each = len(kits) == len(slots) and all(kit for _, kit in kits)
     return len(dimms) if one_kit_each else None
+
+
+def channels(root: Root, sockets: int | None) -> tuple[int | None, int | None]:
+    """Returns how many memory channels have a module, and of how many all slots are empty. Both are
+    None if the names of the slots do not show the channels."""
+    slots = [(_slot(one), _dimm(one) is not None) for one in _structures(root)]
+    used = [slot for slot, is_filled in slots if is_filled]
+    names = _channel_names([slot for slot, _ in slots], sockets)
+    if names is None or not used or any(slot.stacked for slot in used):
+        return None, None
+    filled = {name for name, (_, is_filled) in zip(names, slots, strict=True) if is_filled}
+    return len(filled), len({*names} - filled)
+
+
+def _channel_names(slots: Sequence[Dimm], sockets: int | None) -> list[tuple[str, ...]] | None:
+    """Returns the channel of each slot, by the slots' names: see `named_channels`. None if the
+    names do not show it."""
+    spelled = [name for slot in slots if (name := _spelled_channel(slot)) is not None]
+    if len(spelled) == len(slots):
+        return list(spelled)
+    letters = [_LETTER.fullmatch(slot.locator.upper()) for slot in slots]
+    names = [match.groups() for match in letters if match]
+    if len(names) < len(slots) or sockets is None or len({n for _, n in names}) <= sockets:
+        return None
+    return names
+
+
+def _slot(structure: bytes) -> Dimm:
+    """Returns a slot by its names, with or without a module."""
+    length = structure[1] if len(structure) > 1 else 0
+    at, bank, kind = (structure[n] if length > n else 0 for n in (0x10, 0x11, 0x12))
+    return Dimm(
+        locator=_string(structure, length, at), bank=_string(structure, length, bank), kit=0,
+        alone=False, width=None, rate=None, stacked=kind in _STACKED,
+    )  # fmt: skip
 
 
 def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:

@@ -144,6 +144,20 @@ def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
     return None, NO_GROUPS
 
 
+_PEER_MODULES = ("nvidia_peermem", "nv_peer_mem")
+_NVIDIA_VERSION = "proc/driver/nvidia/version"
+
+
+def gpudirect(root: Root) -> str | None:
+    """Returns what lets network adapters reach the memory of NVIDIA's GPUs: a module, or DMA-BUF of
+    the open kernel modules. `none` if the driver runs without either, None without the driver."""
+    module = next((one for one in _PEER_MODULES if names_in(root, f"sys/module/{one}")), None)
+    version = read_text(root, _NVIDIA_VERSION)
+    if module is not None or version is None:
+        return module
+    return "DMA-BUF" if "Open Kernel Module" in version else "none"
+
+
 # Environment variables that accelerators' libraries need on some machines to work at all: as a
 # table, with what each is for and who says so.
 

@@ -24,8 +24,8 @@ from .cpu import (
     topology,
 )
 from .cpu_time import ticks_and_steal
-from .dimms import huge_pages, memory_rate
-from .environment import container, firmware, hypervisor, iommu
+from .dimms import channels, huge_pages, memory_rate
+from .environment import container, firmware, gpudirect, hypervisor, iommu
 from .host import read_host, unread
 from .interfaces import read_interfaces
 from .kernel_options import command_line
@@ -53,6 +53,7 @@ def read_details(root: Root = ROOT) -> HostDetails:
     ticks, steal = ticks_and_steal(root)
     rate, why_no_rate = memory_rate(root, sockets)
     cpus_allowed = allowed(root, "Cpus")
+    used_channels, empty_channels = channels(root, sockets)
     details = HostDetails(
         cpu_vendor=cpu_vendor(cpuinfo),
         cpu_code=cpu_code(cpuinfo),
@@ -82,6 +83,9 @@ def read_details(root: Root = ROOT) -> HostDetails:
         steal=steal,
         cpu_ticks=ticks,
         memory_rate=rate,
+        memory_channels=used_channels,
+        memory_channels_empty=empty_channels,
+        gpudirect=gpudirect(root),
     )
     reasons = {
         **_missing(details),

@@ -30,6 +30,9 @@ def _each(hardware: Hardware, topology: SimTopology) -> Iterator[tuple[_Known, s
         if link.common.assumed:
             for part in _ends(number, link, hardware, topology):
                 yield _of_link(link), part
+    for adapter in hardware.adapters:
+        if adapter.group.assumed:
+            yield ("port", _rate(adapter.group.rate)), adapter.name
     units: tuple[DeviceUnit | NodeUnit, ...] = (*hardware.devices, *hardware.nodes)
     for unit in units:
         for field in unit.group.assumed:
@@ -50,7 +53,7 @@ def _of_link(link: SimLink) -> _Known:
 def _ends(number: int, link: SimLink, hardware: Hardware, topology: SimTopology) -> Iterator[str]:
     """Yields the memories at the ends of a link. A link above a PCIe switch counts for the devices
     below."""
-    devices = [device.name for device in hardware.devices]
+    devices = [unit.name for unit in hardware.cards]
     nodes = [node.name for node in hardware.nodes]
     ends = [end for end in (link.a, link.b) if end in devices]
     if link.kind == "socket":

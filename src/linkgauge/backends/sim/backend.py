@@ -33,6 +33,7 @@ from linkgauge.model.settings import EngineSettings, Simulation
 from linkgauge.model.transfer import Cell, Engine, Transfer
 
 from . import inventory, pci, refusals
+from .adapters import shown
 from .assumed import assumptions
 from .collecting import SimCollective
 from .description import Description
@@ -45,7 +46,7 @@ from .noise import Noise
 from .resources import Demand
 from .run_position import RunPosition
 from .schedule import Schedule
-from .sensors import SimTelemetry, switch_links
+from .sensors import SimTelemetry, cables, switch_links
 from .symptoms import Symptoms
 from .trouble import Trouble
 
@@ -147,6 +148,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             routing=self._hardware.routing,
             assumed=assumptions(self._hardware, self._topology),
             unknown=pci.unread(self._hardware),
+            **shown(self._hardware.adapters, cables(self._hardware), self._topology.node_of),
         )
         if found != self._looked:  # a large cluster's takes much memory
             self._looked = found

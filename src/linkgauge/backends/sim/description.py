@@ -49,6 +49,7 @@ from linkgauge.model.recorded import PathKind, kind_of
 from linkgauge.model.transfer import Transfer
 from linkgauge.registry import sources_of_machines
 
+from .adapters import AdapterGroup
 from .noise import Noise
 from .quantities import Fraction, Rate, Seconds, Size, WorkRate, quantity
 
@@ -214,7 +215,8 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     bytes/s. `call` is the time in which a thread hands a copy to a device. `peers` limits traffic
     between devices through a node. `distances` is the NUMA distance table (null: 10 within a node,
     20 between nodes). A `hypervisor` makes the host a virtual machine, which shows no IOMMU and no
-    frequency settings."""
+    frequency settings. Without `gpudirect`, adapters reach only the memory of nodes, and what
+    devices of different hosts exchange goes through the memory of both."""
 
     nodes: tuple[NodeGroup, ...]
     cpu_model: str
@@ -225,6 +227,7 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     kernel: str = "6.8.0-simulated"
     hypervisor: str | None = None
     iommu: Translation = "passthrough"
+    gpudirect: bool = True
     peers: PeerRates = PeerRates()
     governor: str = "performance"
     frequency_driver: str | None = None
@@ -249,8 +252,9 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     says over which links devices can access each other's memory. Without peer access, `stages` lets
     copies go through host memory; otherwise they are refused.
 
-    With `node`, a device stands for another host behind a network interface, and PCI does not show
-    it. Several such groups are rails: the first devices of all groups form a node, and so on."""
+    With `node`, each device belongs to another host, and PCI shows it only where `pci` has its
+    address. Several such groups are rails: the first devices of all groups form a node, and so
+    on."""
 
     count: Count = 1
     model: str
@@ -316,6 +320,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     link_kinds: dict[str, LinkKind] = {}
     switches: tuple[SwitchGroup, ...] = ()
     devices: tuple[DeviceGroup, ...] = ()
+    adapters: tuple[AdapterGroup, ...] = ()
     links: tuple[LinkGroup, ...] = ()
     routing: Routing = "spread"
     collectives: Exchanges = Exchanges()

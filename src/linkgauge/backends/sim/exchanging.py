@@ -74,6 +74,7 @@ class Exchanging:
         self._places = [copy.transfer.engine.owner for copy in copies]
         self._resources = resources
         self._topology = topology
+        self._hosts = {device.name: device.node for device in topology.devices}
         self._work = work
         self._exchanges = exchanges
         self.groups = work.groups(len(copies))
@@ -108,7 +109,8 @@ class Exchanging:
             self._work,
             len(group),
             lambda one, other: self._topology.links(places[one], places[other]),
-            lambda: how.algorithm == "nvls" and all(map(self._topology.to_switches, places)),
+            lambda: how.algorithm == "nvls" and self._topology.in_one_fabric(places),
+            tuple(self._hosts.get(place) for place in places),
         )
 
     def _stage(self, phase: Phase, group: Sequence[int], algorithm: Algorithm) -> ExchangeStage:

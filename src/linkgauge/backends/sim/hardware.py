@@ -7,7 +7,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, count
 
 import msgspec
 
@@ -17,6 +17,7 @@ from linkgauge.model.hardware import map as graph
 from linkgauge.model.hardware.map import Routing
 from linkgauge.model.hardware.pcie import link_rate
 
+from .adapters import AdapterGroup, AdapterUnit
 from .description import (
     Description,
     DeviceGroup,
@@ -79,7 +80,8 @@ class SimLink(graph.Link, frozen=True):
 
 class Hardware(msgspec.Struct, frozen=True, dict=True):
     """All parts of a machine. `routing` says how traffic uses equally short routes. `peers` limits
-    traffic between devices through a node, in bytes/s (None: no limit)."""
+    traffic between devices through a node, in bytes/s (None: no limit). With `gpudirect`, adapters
+    reach the devices' memory."""
 
     nodes: tuple[NodeUnit, ...]
     devices: tuple[DeviceUnit, ...]
@@ -87,13 +89,21 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
     links: tuple[SimLink, ...]
     routing: Routing = "spread"
     peers: float | None = None
+    adapters: tuple[AdapterUnit, ...] = ()
+    gpudirect: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Returns the names of all parts that links can join: nodes, devices and switches."""
-        units: tuple[NodeUnit | DeviceUnit | SwitchUnit, ...]
-        units = (*self.nodes, *self.devices, *self.switches)
+        """Returns the names of all parts that links can join: nodes, devices, adapters and
+        switches."""
+        units: tuple[NodeUnit | DeviceUnit | AdapterUnit | SwitchUnit, ...]
+        units = (*self.nodes, *self.cards, *self.switches)
         return tuple(unit.name for unit in units)
+
+    @property
+    def cards(self) -> tuple[DeviceUnit | AdapterUnit, ...]:
+        """Returns the devices and the adapters."""
+        return (*self.devices, *self.adapters)
 
     @cached_property
     def switch_names(self) -> frozenset[str]:
@@ -118,17 +128,21 @@ def build(description: Description) -> Hardware:
     """Expands the groups of a description. Raises InputError with the name of the wrong field."""
     nodes = tuple(_nodes(description.host.nodes))
     devices = tuple(_devices(description.devices))
+    adapters = tuple(_adapters(description.adapters, {device.pci for device in devices}))
     switches = tuple(_switches(description.switches))
     if not nodes:
         raise _wrong("host.nodes is empty: a host has at least one node")
-    places = Hardware(nodes, devices, switches, ()).names
+    places = Hardware(nodes, devices, switches, (), adapters=adapters).names
     links = tuple(_links(description, set(places)))
     for what, names in (("switches", places), ("links", [link.name for link in links])):
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
             raise _wrong(f"{what}: several have the name {twice}")
     peers = getattr(description.host.peers, description.host.iommu)
-    return Hardware(nodes, devices, switches, links, description.routing, peers)
+    return Hardware(
+        nodes, devices, switches, links, description.routing, peers, adapters,
+        description.host.gpudirect,
+    )  # fmt: skip
 
 
 def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
@@ -184,6 +198,24 @@ def _devices(groups: Sequence[DeviceGroup]) -> Iterator[DeviceUnit]:
             node = f"node{number}" if group.node else None
             yield DeviceUnit(f"sim:{index}", index, pci, own, group, node, rail)
             index += 1
+
+
+def _adapters(groups: Sequence[AdapterGroup], taken: set[str | None]) -> Iterator[AdapterUnit]:
+    """Yields the adapters. Their addresses that are not described are the first free ones."""
+    made_up = (f"0000:{bus:02x}:00.0" for bus in count(_FIRST_BUS))
+    free = (pci for pci in made_up if pci not in taken)
+    for place, group in enumerate(groups):
+        names = expand(group.name)
+        if group.pci is not None and len(group.pci) != len(names):
+            counts = f"{len(names)} expected, found {len(group.pci)}"
+            raise _wrong(counts, f"$.adapters[{place}].pci")
+        for number, name in enumerate(names):
+            if not _SWITCH.fullmatch(name):
+                raise _wrong(f"adapter {name!r}: give small letters, digits, '_' and '.'")
+            pci = group.pci[number] if group.pci else next(free)
+            if not re.fullmatch(ADDRESS, pci):
+                raise _wrong(f"{pci!r} is no PCI address (0000:1b:00.0)")
+            yield AdapterUnit(name, pci, group)
 
 
 def _switches(groups: Sequence[SwitchGroup]) -> Iterator[SwitchUnit]:

@@ -92,9 +92,16 @@ def details(
         allowed_cores=len(cores),
         allowed_nodes=tuple(node.index for node in nodes),
         steal=0.0,
+        gpudirect=_gpudirect(description),
         cpu_ticks=float(len(cpus) * _TICKS),
         unknown=tuple(_unknown(about, grouped)),
     )
+
+
+def _gpudirect(description: Description) -> str | None:
+    if not description.adapters:
+        return None
+    return "nvidia_peermem" if description.host.gpudirect else "none"
 
 
 def _unknown(about: HostDescription, grouped: bool) -> Iterator[Gap]:

@@ -19,6 +19,8 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import PciFunction, PciLink, PortType
 
+from .adapters import AdapterGroup, AdapterUnit
+from .description import SwitchGroup
 from .hardware import DeviceUnit, Hardware, SimLink, SwitchUnit
 from .symptoms import Symptoms
 from .topology import SimTopology
@@ -37,11 +39,14 @@ _OF_PACKETS = ("max_payload", "max_read_request")
 NOT_DESCRIBED = "not described: the machine's description gives no PCIe link of it"
 
 
-class _BusSlot(msgspec.Struct, frozen=True):
-    """The place of a device or switch on its PCI bus. `link` leads towards the host, or is null if
-    it is not PCIe. `inner` is the bus within a switch."""
+_Unit = DeviceUnit | AdapterUnit | SwitchUnit
 
-    unit: DeviceUnit | SwitchUnit
+
+class _BusSlot(msgspec.Struct, frozen=True):
+    """The place of a device, adapter or switch on its PCI bus. `link` leads towards the host, or is
+    null if it is not PCIe. `inner` is the bus within a switch."""
+
+    unit: _Unit
     link: SimLink | None
     node: int
     domain: str
@@ -66,7 +71,7 @@ def functions(
 def unread(hardware: Hardware) -> tuple[Gap, ...]:
     """Returns the facts about PCI that cannot be read, with reasons in the words of a real
     machine."""
-    if all(device.pci is None for device in hardware.devices):
+    if not hardware.adapters and all(device.pci is None for device in hardware.devices):
         return (NONE_LISTED,)
     return () if _models(hardware) else (NO_NAMES,)
 
@@ -78,12 +83,12 @@ class _BusNumbering:
         self._topology = topology
         self._symptoms = symptoms
         self._grouped = grouped
-        units: tuple[DeviceUnit | SwitchUnit, ...] = (*hardware.devices, *hardware.switches)
+        units: tuple[_Unit, ...] = (*hardware.cards, *hardware.switches)
         self._units = {unit.name: unit for unit in units}
         self._models = _models(hardware)
         self._makers = {vendor: name.split()[0] for (vendor, _), name in self._models.items()}
         self._used: defaultdict[str, set[int]] = defaultdict(set)
-        for place in map(_place, hardware.devices):
+        for place in map(_place, hardware.cards):
             if place is not None:
                 self._used[place[0]].add(place[1])
         self._below = _hang(hardware, topology)
@@ -110,8 +115,9 @@ class _BusNumbering:
     def _functions(self, seat: _BusSlot, parent: str) -> Iterator[PciFunction]:
         group = seat.unit.group
         ids, revision = (group.vendor_id, group.device_id), group.revision
-        if isinstance(seat.unit, DeviceUnit):
+        if not isinstance(seat.unit, SwitchUnit):
             code = _GRAPHICS if group.vendor_id == _NVIDIA else _ACCELERATOR
+            code = group.class_code if isinstance(group, AdapterGroup) else code
             own = {"class_code": code, "revision": revision}
             yield self._function(seat, "endpoint", seat.unit.pci or "", parent, ids, **own)
             return
@@ -176,7 +182,7 @@ class _BusNumbering:
         """Returns the place of a device or switch. Returns None for a switch without devices, and
         for a device that PCI does not show."""
         unit = self._units[name]
-        if isinstance(unit, DeviceUnit):
+        if not isinstance(unit, SwitchUnit):
             place = _place(unit)
             return place and _BusSlot(unit, link, self._topology.node_of(unit), *place)
         seats = (self._seat(*child) for child in self._below.get(name, ()))
@@ -218,7 +224,7 @@ def _hang(hardware: Hardware, topology: SimTopology) -> dict[str, list[tuple[str
     tops = [switch.name for switch in hardware.switches if switch.group.kind != "pcie"]
     tops += [node.name for node in hardware.nodes]
     below: dict[str, list[tuple[str, SimLink | None]]] = {name: [] for name in tops}
-    devices = {device.name for device in hardware.devices}
+    devices = {unit.name for unit in hardware.cards}
     seen, reached = set(tops), list(tops)
     for here in reached:
         for there, link in joined[here]:
@@ -227,25 +233,24 @@ def _hang(hardware: Hardware, topology: SimTopology) -> dict[str, list[tuple[str
                 below.setdefault(here, []).append((there, link))
                 if there not in devices:
                     reached.append(there)
-    for device in hardware.devices:
-        if device.name not in seen:
-            below[f"host:{topology.nearest_node(device.name)}"].append((device.name, None))
+    for unit in hardware.cards:
+        if unit.name not in seen:
+            below[f"host:{topology.nearest_node(unit.name)}"].append((unit.name, None))
     return below
 
 
 def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
-    """Returns the names of switch models by vendor and device number. The first word of a name is
-    the maker's. Models whose name is a single word are left out."""
-    return {
-        (switch.group.vendor_id, switch.group.device_id): switch.group.model
-        for switch in hardware.switches
-        if " " in switch.group.model
-    }
+    """Returns the names of switches and adapters by vendor and device number. The first word of a
+    name is the maker's. Models whose name is a single word are left out."""
+    switches = [one for one in hardware.switches if one.group.kind != "network"]
+    units: tuple[AdapterUnit | SwitchUnit, ...] = (*hardware.adapters, *switches)
+    groups: list[AdapterGroup | SwitchGroup] = [unit.group for unit in units]
+    return {(of.vendor_id, of.device_id): of.model for of in groups if " " in of.model}
 
 
-def _place(device: DeviceUnit) -> tuple[str, int] | None:
-    """Returns the PCI domain and bus number of a device, or None if PCI does not show the
-    device."""
+def _place(device: DeviceUnit | AdapterUnit) -> tuple[str, int] | None:
+    """Returns the PCI domain and bus number of a device or an adapter, or None if PCI does not show
+    it."""
     if device.pci is None:
         return None
     domain, bus, _ = device.pci.split(":")

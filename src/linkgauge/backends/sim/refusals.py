@@ -32,6 +32,7 @@ def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> 
         return None
     owner = transfer.engine.owner
     stages = hardware.devices[owner.index or 0].group.stages
+    stages = stages or topology.leaves(str(owner), str(other))
     if stages and transfer.engine.kind == "ce" and len(transfer.memories) == 2:
         return None
     return NoPeerAccess(f"no peer access from {owner} to {other}")
@@ -68,8 +69,11 @@ def _rules(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> Ite
     else:
         yield from _of_device(transfer)
     for memory in transfer.memories:
-        route = topology.route(str(owner), str(memory.place))
-        yield route is None, f"no link leads from {owner} to {memory.place}"
+        ends = str(owner), str(memory.place)
+        is_away = topology.route(*ends) is None
+        if owner.is_host or memory.is_host:  # only devices reach each other over a network
+            is_away = is_away or topology.leaves(*ends)
+        yield is_away, f"no link leads from {owner} to {memory.place}"
 
 
 def _of_device(transfer: Transfer) -> Iterator[Rule]:

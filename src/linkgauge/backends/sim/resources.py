@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
-from itertools import chain, product
+from itertools import chain, pairwise, product
 
 import msgspec
 from msgspec.structs import replace
@@ -136,15 +136,15 @@ class Resources:
                 usage[str(memory.place)] += _STAGED
                 cap = thread
         for source, target, access, part in transfer.legs():
-            staged = self._staged(source, target)
-            for route in self._ways(source, target, staged):
+            stops = self._staged(source, target)
+            for route in self._ways(source, target, stops):
                 jitters.append(route.jitter)
                 for crossing in route.crossings:
                     touched |= self.names[crossing.number, True]
                 self._cross(usage, route, engine.kind, access, part)
-            if staged is not None:
-                usage[staged] += 2 * part
-                touched.add(staged)
+            for stop in stops:
+                usage[stop] += 2 * part
+                touched.add(stop)
             if not is_cpu:
                 usage[str(engine.owner), engine.kind, access] += part
                 peer = source if access == "read" else target
@@ -221,21 +221,22 @@ class Resources:
         route = self._topology.route(str(source), str(target))
         return route or Route((), 0.0, 0.0)  # transfers without a route are refused
 
-    def _ways(self, source: Memory, target: Memory, staged: str | None) -> tuple[Route, ...]:
-        """Returns the routes of a copy. With `staged`, the copy goes to this node and from there to
-        its target."""
-        if staged is not None:
-            ends = ((str(source), staged), (staged, str(target)))
-            return tuple(route for end in ends if (route := self._topology.route(*end)))
-        return (self._route(source, target),)
+    def _ways(self, source: Memory, target: Memory, stops: Sequence[str]) -> tuple[Route, ...]:
+        """Returns the routes of a copy, by the nodes whose memory it goes through. Across a
+        network, these are on the route to the adapters."""
+        if not stops or self._topology.leaves(str(source), str(target)):
+            return (self._route(source, target),)
+        ends = pairwise((str(source), *stops, str(target)))
+        return tuple(route for end in ends if (route := self._topology.route(*end)))
 
-    def _staged(self, source: Memory, target: Memory) -> str | None:
-        """Returns the node through which a copy must go because the devices have no peer access.
-        Returns None for all other copies."""
-        if not (source.is_device and target.is_device):
-            return None
-        reached = self._topology.reaches(str(source), str(target))
-        return None if reached else f"host:{self._topology.nearest_node(str(source))}"
+    def _staged(self, source: Memory, target: Memory) -> tuple[str, ...]:
+        """Returns the nodes through whose memory a copy must go because the devices have no peer
+        access: the one near its source and, across a network, the one near its target."""
+        ends = str(source), str(target)
+        if not (source.is_device and target.is_device) or self._topology.reaches(*ends):
+            return ()
+        near = [f"host:{self._topology.nearest_node(end)}" for end in ends]
+        return tuple(near if self._topology.leaves(*ends) else near[:1])
 
     def in_switch(self, rank: Memory, *, inward: bool) -> Demand:
         """Returns what a device demands if it sends bytes to the switches of its fabric, or

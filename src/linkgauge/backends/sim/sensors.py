@@ -43,8 +43,19 @@ def switch_links(hardware: Hardware) -> tuple[SwitchLink, ...]:
     return tuple(
         SwitchLink(link.a, link.b, _kind(link.kind_name)[0], link.common.count, link.rate)
         for link in hardware.links
-        if link.kind == "fabric" and {link.a, link.b} <= switches
+        if link.kind in ("fabric", "network") and {link.a, link.b} <= switches
     )
+
+
+def cables(hardware: Hardware) -> dict[str, list[str]]:
+    """Returns the other ends of each adapter's network links, one for each port."""
+    adapters = {unit.name for unit in hardware.adapters}
+    found: dict[str, list[str]] = {name: [] for name in adapters}
+    for link in hardware.links:
+        for here, there in ((link.a, link.b), (link.b, link.a)):
+            if link.kind == "network" and here in adapters:
+                found[here] += [there] * link.common.count
+    return found
 
 
 class SimTelemetry:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 
 import msgspec
 
 from linkgauge.model.hardware.map import Crossing, Map, Passing
 
+from .adapters import AdapterUnit
 from .hardware import DeviceUnit, Hardware
 
 
@@ -35,7 +37,11 @@ class SimTopology:
         places: dict[str, Passing] = dict.fromkeys(hardware.names, "all")
         for device in hardware.devices:
             places[device.name] = "fabric" if device.group.forwards else "none"
+        self._adapters = {adapter.name for adapter in hardware.adapters}
+        self._gpudirect = hardware.gpudirect
+        self._network = {s.name for s in hardware.switches if s.group.kind == "network"}
         self._links = hardware.links
+        self.devices = hardware.devices
         self._nodes = hardware.nodes
         self._devices = {device.name: device.group for device in hardware.devices}
         self._switches = {s.name: s.group for s in hardware.switches if s.group.kind == "pcie"}
@@ -56,15 +62,27 @@ class SimTopology:
         reached = (found for found in costs if found[0] is not None)
         return min(reached, default=(0, self._nodes[0].index))[1]
 
-    def node_of(self, device: DeviceUnit) -> int:
-        """Returns the node that sysfs shows for a device: that of the description, or else the
-        nearest."""
+    def node_of(self, device: DeviceUnit | AdapterUnit) -> int:
+        """Returns the node that sysfs shows for a device or an adapter: that of the description, or
+        else the nearest."""
         said = device.group.numa_node
         return self.nearest_node(device.name) if said is None else said
 
     def joins(self, one: int, other: int) -> bool:
-        """Whether links lead from one host node to the other."""
-        return self.route(f"host:{one}", f"host:{other}") is not None
+        """Whether links within a host lead from one node to the other."""
+        ends = f"host:{one}", f"host:{other}"
+        return self.route(*ends) is not None and not self.leaves(*ends)
+
+    def leaves(self, one: str, other: str) -> bool:
+        """Whether traffic between two parts crosses a network, from adapter to adapter."""
+        route = self.route(one, other)
+        return route is not None and self._is_away(route.crossings)
+
+    def _is_away(self, crossings: Sequence[Crossing]) -> bool:
+        return any(
+            crossing.link.kind == "network" and {crossing.begin, crossing.end} & self._adapters
+            for crossing in crossings
+        )
 
     def _route(self, source: str, target: str) -> Route | None:
         """Returns the route between two parts, or None if there is none. The route from a part to
@@ -72,7 +90,9 @@ class SimTopology:
         crossings = self._map.route(source, target)
         if crossings is None:
             return None
-        peers = {source, target} <= self._devices.keys()
+        peers = {source, target} <= self._devices.keys() | self._adapters
+        if self._is_away(crossings):
+            return self._across(source, target, crossings)
         if peers and (root := self._redirected(crossings)) is not None:
             crossings = tuple(
                 crossing
@@ -81,12 +101,41 @@ class SimTopology:
             )
         passes_root = peers and any(crossing.end in self._roots for crossing in crossings)
         ends = (source, target) if passes_root else ()
+        return self._over(crossings, frozenset(f"host:{self.nearest_node(end)}" for end in ends))
+
+    def _across(self, source: str, target: str, crossings: Sequence[Crossing]) -> Route:
+        """Returns the route of traffic that crosses a network: to the adapters, between them, and
+        from there to its target."""
+        found, through = list[Crossing](), frozenset[str]()
+        for crossing in crossings:
+            ends = {crossing.begin, crossing.end}
+            if crossing.link.kind == "network" or ends <= self._network:
+                found.append(crossing)
+            for adapter in ends & self._adapters if crossing.link.kind == "network" else ():
+                leaves = adapter == crossing.begin
+                way = (source, adapter) if leaves else (adapter, target)
+                for route in self._beside(*way) if way[0] != way[1] else ():
+                    for each in route.crossings:
+                        found.append(each._replace(share=each.share * crossing.share))
+                    through |= route.through
+        return self._over(found, through)
+
+    def _beside(self, begin: str, end: str) -> Iterator[Route]:
+        """Yields the routes between a device and an adapter. Without GPUDirect, the memory of the
+        device's node is between them."""
+        devices = {begin, end} & self._devices.keys()
+        stops = () if self._gpudirect or not devices else (self.nearest_node(*devices),)
+        for pair in pairwise((begin, *(f"host:{node}" for node in stops), end)):
+            if (route := self.route(*pair)) is not None:
+                yield route
+
+    def _over(self, crossings: Sequence[Crossing], through: frozenset[str]) -> Route:
         kinds = [(self._links[crossing.number].common, crossing.share) for crossing in crossings]
         return Route(
-            crossings,
+            tuple(crossings),
             sum(kind.latency * part for kind, part in kinds),
             math.sqrt(sum(kind.jitter**2 * part for kind, part in kinds)),
-            frozenset(f"host:{self.nearest_node(end)}" for end in ends),
+            through,
         )
 
     def _redirected(self, crossings: Sequence[Crossing]) -> str | None:
@@ -119,14 +168,23 @@ class SimTopology:
         each = (crossing._replace(share=1 / len(found)) for crossing in found)
         return Route(tuple(each), kind.latency, kind.jitter)
 
+    def in_one_fabric(self, devices: Sequence[str]) -> bool:
+        """Whether the same switches of a fabric join all of these devices."""
+        routes = [self.to_switches(device) for device in devices]
+        ends = [{each.end for each in route.crossings} if route else set() for route in routes]
+        return bool(ends) and bool(set.intersection(*ends))
+
     def links(self, one: str, other: str) -> int:
         """Returns the number of links that lead directly from one device to another."""
         return self._direct[one, other] + self._direct[other, one]
 
     def reaches(self, owner: str, other: str) -> bool:
-        """Whether one device may access another device's memory."""
+        """Whether one device may access another device's memory. Across a network, its adapters do,
+        if they reach the memory of devices."""
         allowed = {self._devices[one].peer_access for one in (owner, other)}
         route = self.route(owner, other)
+        if route is not None and self.leaves(owner, other):
+            return self._gpudirect
         if "none" in allowed or route is None:
             return False
         over_fabric = all(crossing.link.kind == "fabric" for crossing in route.crossings)

@@ -21,9 +21,11 @@ from linkgauge.registry import listed
 
 from . import (
     accelerator_state,
+    adapters,
     busy,
     cells,
     fabric,
+    guest_copies,
     host_setup,
     kernel_log,
     links,
@@ -34,8 +36,8 @@ from . import (
 from .bearing import OF_CLOCKS, is_by_copy_engine, weighed
 
 CHECKS = checks_in(
-    busy, cells, links, fabric, kernel_log, slow_parts, accelerator_state, settings, host_setup,
-    stalls, scatter, shape, two_modes, reach,
+    busy, cells, links, adapters, fabric, kernel_log, slow_parts, accelerator_state, settings,
+    host_setup, guest_copies, stalls, scatter, shape, two_modes, reach,
 )  # fmt: skip
 OF_MACHINE = ("busy", "steal")
 """Checks of the whole machine during a run. Their warnings come before findings about parts, and

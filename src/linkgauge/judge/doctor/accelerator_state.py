@@ -12,8 +12,8 @@ from linkgauge.judge.neighbours import at_work
 from linkgauge.judge.pcie_chains import latest_accelerators
 from linkgauge.judge.vendor import nvidia, nvidia_option, tools
 from linkgauge.model.grouped import grouped
-from linkgauge.model.hardware.inventory import is_accelerator
 from linkgauge.model.hardware.part import Part
+from linkgauge.model.hardware.pcie import is_accelerator
 
 _STOP_FIRST = "stop the programs that use it first"
 

@@ -49,6 +49,8 @@ def check_iommu(evidence: Evidence) -> Iterator[Finding]:
             "each transfer looks up its addresses, and copies between devices may go through the "
             "root complex"
         )
+        if evidence.machine.known.adapters:
+            why += ", as may what adapters read and write in devices' memory (GPUDirect)"
         remedy: tuple[str, ...] = (IOMMU_PT,)
         if "iommu=pt" in (host.command_line or "").split():
             remedy = (
@@ -61,6 +63,21 @@ def check_iommu(evidence: Evidence) -> Iterator[Finding]:
         why = "if it does, each transfer looks up its addresses"
         remedy = ("cat /proc/cmdline", kernel_log("iommu", "dmar"))
         yield Finding("iommu", "unknown", MACHINE, found, why, remedy)
+
+
+def check_channels(evidence: Evidence) -> Iterator[Finding]:
+    """Checks for channels of host memory without a module."""
+    host = evidence.machine.known.host
+    used, empty = host.memory_channels, host.memory_channels_empty
+    if not used or not empty:
+        return
+    found = f"{empty} of {used + empty} memory channels have no module (DIMM)"
+    why = f"the host's memory carries {used / (used + empty):.0%} of what all channels would"
+    remedy = (
+        "sudo dmidecode -t memory | grep -E 'Locator|Size'",
+        "# Fit each channel with a module of the same kind; the board's manual has the slots.",
+    )
+    yield Finding("channels", "warn", MACHINE, found, why, remedy)
 
 
 def check_governor(evidence: Evidence) -> Iterator[Finding]:

@@ -264,17 +264,18 @@ def check_read_request(evidence: Evidence) -> Iterator[Finding]:
 
 
 def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
-    """Returns the ports that redirect traffic between two devices through the root complex. Each
-    port has the pairs of devices whose traffic it redirects."""
-    functions = evidence.machine.functions
+    """Returns the ports that redirect traffic between two devices, or between a device and a
+    network adapter, through the root complex. Each port has the pairs whose traffic it
+    redirects."""
+    functions, devices = evidence.machine.functions, evidence.machine.addresses
     above = {
         name: [f.address for f in evidence.machine.pci_line(address)][1:]
-        for name, address in evidence.machine.addresses.items()
+        for name, address in evidence.machine.endpoints.items()
     }
     found: dict[str, list[tuple[str, str]]] = {}
     for one, other in combinations(above, 2):
         shared = set(above[one]) & set(above[other])
-        if not shared:
+        if not shared or not (one in devices or other in devices):
             continue
         for port in (p for p in above[one] + above[other] if p not in shared):
             if any("redirect" in control.lower() for control in functions[port].acs or ()):
@@ -283,12 +284,19 @@ def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
 
 
 def check_acs(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for ports whose ACS redirects traffic between two devices through the root complex."""
-    functions = evidence.machine.functions
+    """Checks for ports whose ACS redirects traffic between two devices, or between a device and an
+    adapter, through the root complex."""
+    functions, devices = evidence.machine.functions, evidence.machine.addresses
     for port, pairs in redirecting(evidence).items():
+        pairs.sort(key=lambda pair: not devices.keys() >= {*pair})
         how = ", ".join(functions[port].acs or ())
         found = f"ACS redirects the peer traffic of {', '.join(map('-'.join, pairs[:4]))}: {how}"
         why = "copies between devices below one switch go up to the root complex and back"
+        if not devices.keys() >= {*pairs[0]}:
+            why = (
+                "what an adapter reads and writes in a device's memory (GPUDirect) goes up to the "
+            )
+            why += "root complex and back"
         remedy = f"sudo setpci -s {port} ECAP_ACS+6.w=0:1c"
         remedy += "  # not if devices are passed to VMs: it isolates them"
         yield Finding("acs", "warn", Part.function(port), found, why, (remedy,))

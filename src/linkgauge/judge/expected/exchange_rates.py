@@ -10,8 +10,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from linkgauge.model.documents.scaling import BusbwBound
+from linkgauge.model.hardware.bundles import LinkBundle
 from linkgauge.model.hardware.map import share
-from linkgauge.model.hardware.wiring import LinkBundle, Wire
+from linkgauge.model.hardware.wiring import Wire
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.notes import Note, Remark
 from linkgauge.model.operations.collective import Collective, no_hypercube
@@ -112,7 +113,9 @@ class ExchangeRates:
             bundle = self._paths.machine.wiring.bundles(*ends).get(ends)
             return bundle.count if bundle is not None else 0
 
-        return ways(self._work, len(devices), links, lambda: bool(self.reducing(devices)))
+        known = self._paths.machine.by_memory
+        hosts = tuple(known[one].node if one in known else None for one in devices)
+        return ways(self._work, len(devices), links, lambda: bool(self.reducing(devices)), hosts)
 
     def reducing(self, devices: Sequence[str]) -> set[str]:
         """Returns the switches that join all of these devices and can reduce. The result is empty

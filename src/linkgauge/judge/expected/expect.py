@@ -52,9 +52,8 @@ class Expectation(msgspec.Struct, frozen=True):
     exceeds, while `theoretical` assumes fair sharing. `loose` means that the achievable figure is
     only known roughly. `bounds` are the shares of it below which a figure is low, and perhaps low,
     if healthy figures tell. `start` is the most seconds that starting takes. `without` is the
-    reason why there is no achievable figure. `each` is the rate in bytes/s that each transfer of a
-    total should achieve. It is null for a transfer from which other transfers take some of its
-    rate. `each` is empty if the rates are unknown."""
+    reason why there is no achievable figure. `each` is the rate in bytes/s of each transfer of a
+    total, empty if unknown. It is null for a transfer from which others take some of its rate."""
 
     expected: Expected
     most: float | None = None
@@ -145,19 +144,20 @@ class Expectations:
         ranks = [transfer.engine.owner for transfer in transfers]
         if len(ranks) < 2:
             return _unknown("one device sends nothing", "no-limit")
-        if len(work.groups(len(ranks))) > 1:
-            return _unknown("groups of ranks share their links", "shared")
         if not all(rank.is_device for rank in ranks):
             return _unknown("what joins the ranks is unknown")
+        if len(work.groups(len(ranks))) > 1:
+            return _unknown("groups of ranks share their links", "shared")
         notes = cell.notes if isinstance(cell, CellResult) else ()
-        # Other notes have figures of their own cell, and would never be met again.
+        # Other notes are of their own cell, and would never be met again.
         remarks = tuple(note for note in notes if isinstance(note, Remark))
         rates = self._rates(Collective(work.collective, root=work.root), remarks)
         devices = tuple(map(str, ranks))
         bound, start = rates.bound(devices), START * rates.steps(len(ranks))
         if bound.theoretical is None:
             return Expectation(Expected(because=bound.because), without="path")
-        moved = work.bytes_on_bus(transfers[0].bytes_moved(size), len(ranks)) * work.aggregated
+        size = transfers[0].bytes_moved(size)
+        moved = work.bytes_on_bus(size, len(ranks)) * work.aggregated
         least = moved / bound.theoretical
         enough = moved / bound.achievable if bound.achievable and bound.least else None
         if (enough or least) < start:
@@ -165,7 +165,8 @@ class Expectations:
         because = f"{bound.because}: {figure(bound.figure or 0.0)} on the bus"
         own, by = Expected(least, enough, because), rates.bounds(devices)
         start = healthy.START if by.figures else start
-        return Expectation(own, bounds=by[:2], start=start, without=None if enough else "bound")
+        bounds = by[:2] if size >= healthy.COUNTS else (min(by.low, healthy.LOOSE),) * 2
+        return Expectation(own, bounds=bounds, start=start, without=None if enough else "bound")
 
     def _rates(self, work: Collective, remarks: tuple[Remark, ...]) -> ExchangeRates:
         from .exchange_rates import ExchangeRates  # loaded for collectives alone

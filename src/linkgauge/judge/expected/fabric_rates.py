@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from linkgauge.model.hardware.wiring import LinkBundle, coding
+from linkgauge.model.hardware.bundles import LinkBundle, coding
 from linkgauge.model.transfer import Access, Transfer
 
 from .link_rates import ExpectedPath, Unknown, Use, figure

@@ -26,6 +26,8 @@ from linkgauge.model.units import parse_size
 START = 100e-6
 """The seconds that the start of a call takes over NVLink and xGMI: 70 to 120 µs of two H200s at 128
 MiB (docs/benchmarks-collectives.md), 75 to 150 of eight."""
+COUNTS = 512 << 20
+"""The size in bytes from which the bounds hold. What starting takes differs more at less."""
 LOOSE = 0.5
 """The share below which a figure is low if what is expected is only known roughly: kernels reading
 over PCIe, both ways over one PCIe link, fabrics whose protocol is not published, threads against

@@ -64,8 +64,14 @@ class LinkSharing:
         """Yields the links that a transfer crosses, each with the load that the transfer would
         cause alone."""
         for route, part in self._routes(transfer):
-            alone = min(((wire.nominal or 0.0) / c.share for wire, c in route), default=0.0)
-            for wire, crossing in route:
+            # Between hosts, the PCIe links on the way to adapters have their best rate.
+            is_away = any(wire.kind == "network" for wire, _ in route)
+            links = [
+                (wire, crossing, (wire.best if is_away else wire.nominal) or 0.0)
+                for wire, crossing in route
+                if not (is_away and wire.kind == "bridge")
+            ]
+            alone = min((rate / c.share for _, c, rate in links), default=0.0)
+            for wire, crossing, rate in links:
                 share = crossing.share * part
-                load = share * alone / wire.nominal if alone and wire.nominal else math.inf
-                yield wire, crossing, load
+                yield wire, crossing, share * alone / rate if alone else math.inf

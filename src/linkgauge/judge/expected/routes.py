@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Literal, NamedTuple
 
+from linkgauge.model.hardware.bundles import LinkBundle
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.map import Crossing
 from linkgauge.model.hardware.part import is_node
-from linkgauge.model.hardware.wiring import LinkBundle, Wire
+from linkgauge.model.hardware.wiring import Wire
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import NIC_ENGINES, Access, Transfer
 

@@ -35,7 +35,14 @@ def read_gap(text: str) -> Gap:
 
 
 AssumedFact = Literal[
-    "PCIe link", "link", "link between nodes", "memory size", "memory rate", "latency", "CPUs"
+    "PCIe link",
+    "link",
+    "link between nodes",
+    "port",
+    "memory size",
+    "memory rate",
+    "latency",
+    "CPUs",
 ]
 
 

@@ -68,6 +68,10 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
         stolen share between these moments.
     memory_rate: The rate of the DIMMs of all channels together in bytes/s; null also if the
         firmware's tables are not readable.
+    memory_channels: The number of memory channels that have a module (DIMM).
+    memory_channels_empty: The number of memory channels whose slots are all empty.
+    gpudirect: What lets network adapters reach the memory of accelerators: the name of a kernel
+        module, `DMA-BUF`, or `none`.
     unknown: What could not be read, and why."""
 
     cpu_vendor: Product | None = None
@@ -98,6 +102,9 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     steal: float | None = None
     cpu_ticks: float | None = None
     memory_rate: float | None = None
+    memory_channels: int | None = None
+    memory_channels_empty: int | None = None
+    gpudirect: Word | None = None
     unknown: tuple[Gap, ...] = ()
 
     @property

@@ -91,16 +91,6 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[Gap, ...] = ()
 
 
-_ACCELERATORS = (0x03, 0x0B, 0x12)
-"""PCI base classes: display (GPUs), processors, processing accelerators."""
-
-
-def is_accelerator(function: PciFunction) -> bool:
-    """Whether the function may compute and is not a display of the host itself."""
-    computes = function.class_code is not None and function.class_code >> 16 in _ACCELERATORS
-    return computes and not function.display
-
-
 class FabricLink(msgspec.Struct, frozen=True):
     """A link of an accelerator's own fabric (NVLink and the like).
 
@@ -244,6 +234,7 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     state: The state of its port, such as `active`; null if unknown.
     rate: The rate of its port in bytes/s, as sysfs reports it; null if unknown.
     link_layer: `InfiniBand` or `Ethernet`; null if unknown.
+    leads_to: The switch or adapter at the other end of the port's cable; null if unknown.
     unknown: What could not be read, and why."""
 
     name: shareable.InterfaceName
@@ -251,7 +242,13 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     state: shareable.Word | None = None
     rate: float | None = None
     link_layer: shareable.Word | None = None
+    leads_to: shareable.PlaceName | None = None
     unknown: tuple[Gap, ...] = ()
+
+    @property
+    def device(self) -> str:
+        """The name of the adapter itself, without the number of its port."""
+        return self.name if self.name == self.pci else self.name.partition(":")[0]
 
 
 class Interface(msgspec.Struct, frozen=True, kw_only=True):

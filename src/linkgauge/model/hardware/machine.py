@@ -29,8 +29,8 @@ from linkgauge.model.shareable import (
     Word,
 )
 
-from .inventory import Accelerator, Inventory, PciFunction, is_accelerator
-from .pcie import PciTree
+from .inventory import Accelerator, Inventory, PciFunction
+from .pcie import PciTree, is_accelerator
 from .wiring import Wiring
 
 MemoryKind = Literal["DRAM", "HBM", "NVM", "CXL"]
@@ -208,6 +208,11 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
         known |= {d.memory: d.pci for d in self.all_devices if d.pci}
         others = (f.address for f in self.known.pci if is_accelerator(f))
         return known | {a: a for a in others if a not in known.values()}
+
+    @cached_property
+    def endpoints(self) -> dict[str, str]:
+        """The PCI address of each device and of each network adapter with RDMA, by its name."""
+        return self.addresses | {one.device: one.pci for one in self.known.adapters if one.pci}
 
     @cached_property
     def named(self) -> dict[str, str]:

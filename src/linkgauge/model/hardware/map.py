@@ -1,14 +1,14 @@
 """The graph of a machine: its places, the links between them, and the routes over the links. Also
 computes how flows share the links and memories that they cross.
 
-Routes are shortest paths, as drivers choose them: the fewest links outside any fabric, then the
-fewest links. If there are several shortest paths, a route either uses all of them evenly or uses
-the path that the destination's number selects. Sharing is max-min fair, by progressive filling. A
-resource (one direction of a link, a memory) has a capacity; a flow of rate r takes weight × r of
-each resource that it uses. All rates rise together until a resource is full, or a flow reaches its
-own cap; the rates of these flows then stay, and the other rates rise further. In the end no rate
-can be raised without lowering a rate that is no greater. Source: D. Bertsekas and R. Gallager, Data
-Networks, 2nd ed., section 6.5.2."""
+Routes are shortest paths, as drivers choose them: the fewest links of adapters to a network, then
+the fewest links outside any fabric, then the fewest links. If there are several shortest paths, a
+route either uses all of them evenly or uses the path that the destination's number selects. Sharing
+is max-min fair, by progressive filling. A resource (one direction of a link, a memory) has a
+capacity; a flow of rate r takes weight × r of each resource that it uses. All rates rise together
+until a resource is full, or a flow reaches its own cap; the rates of these flows then stay, and the
+other rates rise further. In the end no rate can be raised without lowering a rate that is no
+greater. Source: D. Bertsekas and R. Gallager, Data Networks, 2nd ed., section 6.5.2."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ _NEAR = ("fabric", "bridge")
 """Kinds of links that cost 1: those of a fabric, and those between the ports of one chip."""
 _FAR = 1000
 """Cost of any other link. No fabric is so wide that leaving it would be cheaper."""
+_AWAY = 1000_000
+"""Cost of the link between an adapter and its network: nothing within a host goes that way."""
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -66,7 +68,9 @@ class Crossing(NamedTuple):
 
     @property
     def cost(self) -> int:
-        return 1 if self.link.kind in _NEAR else _FAR
+        if self.link.kind in _NEAR:
+            return 1
+        return _AWAY if self.link.kind == "network" else _FAR
 
 
 _Hops = tuple[Crossing, ...]

@@ -67,6 +67,16 @@ def packet_overhead(packet: str, speed: float) -> int:
     return HEADER[packet] + (_WRAPPING if speed < 64 else 0)
 
 
+_ACCELERATORS = (0x03, 0x0B, 0x12)
+"""PCI base classes: display (GPUs), processors, processing accelerators."""
+
+
+def is_accelerator(function: PciFunction) -> bool:
+    """Whether the function may compute and is not a display of the host itself."""
+    computes = function.class_code is not None and function.class_code >> 16 in _ACCELERATORS
+    return computes and not function.display
+
+
 # The tree of PCI functions: what lies above a function, and how far apart two are.
 
 TopologyClass = Literal["PIX", "PXB", "PHB", "NODE", "SYS"]

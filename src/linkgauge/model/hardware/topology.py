@@ -16,9 +16,7 @@ import msgspec
 from linkgauge.model.grouped import grouped
 
 from .host_details import UNREACHABLE
-from .inventory import PciLink
 from .machine import Machine
-from .pcie import link_rate
 from .wiring import Wire
 
 Kind = Literal["node", "bridge", "device", "nic", "switch"]
@@ -35,7 +33,7 @@ class TopologyPlace(msgspec.Struct, frozen=True):
 
 class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A line between two places of the drawing, which stands for one or more links. The joint of a
-    network adapter has no wires."""
+    network adapter without RDMA has no wires."""
 
     a: str
     b: str
@@ -44,7 +42,7 @@ class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def rate(self) -> float | None:
         """The bytes/s of one direction with all links at their best; None if unknown."""
-        rates = [_best(wire) or 0.0 for wire in self.wires]
+        rates = [wire.best or 0.0 for wire in self.wires]
         return sum(rates) if rates and all(rates) else None
 
     def carries_no_more(self, other: Joint) -> bool:
@@ -107,6 +105,7 @@ def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
         is_below = wire.kind in ("pcie", "internal", "bridge")
         for name, end in ((a, wire.a), (b, wire.b)):
             kind: Kind = "switch" if end in wiring.switches else "device"
+            kind = "nic" if end in wiring.adapters else kind
             kind = "bridge" if end != name and kind == "device" else kind
             places.setdefault(name, TopologyPlace(name, kind))
         if is_below and a != b and places[a].kind != "node":
@@ -159,7 +158,7 @@ def _adapters(
     """Yields the network adapters. Each is placed below the closest bridge that leads to an
     accelerator. Without such a bridge, it is placed below its NUMA node."""
     known = {one.pci: one.name for one in machine.known.interfaces if one.pci}
-    known |= {one.pci: one.name for one in machine.known.adapters if one.pci}
+    known |= {one.pci: one.device for one in machine.known.adapters if one.pci}
     for address, name in known.items() if nodes else ():
         function = machine.functions.get(address)
         above = (inside.get(one.address) for one in machine.pci_line(address)[1:])
@@ -167,18 +166,3 @@ def _adapters(
         yield TopologyPlace(
             name, "nic", next(filter(None, above), node if node in nodes else nodes[0])
         )
-
-
-def _best(wire: Wire) -> float | None:
-    """Returns the bytes/s of a wire at its best. For a PCIe link, this is the rate that both ends
-    support, because the link slows down while it is idle."""
-    if wire.kind != "pcie":
-        return wire.nominal
-    ends = [end.link for end in (wire.lower, wire.upper) if end] + [wire.reported or PciLink()]
-    rates = [_rate(end) for end in ends]
-    return min((rate for rate in rates if rate), default=None)
-
-
-def _rate(link: PciLink) -> float | None:
-    speed, width = link.max_speed or link.speed, link.max_width or link.width
-    return link_rate(speed, width) if speed and width else None

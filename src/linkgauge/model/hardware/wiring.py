@@ -4,95 +4,28 @@ uses."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from linkgauge.model.grouped import Shared
+from linkgauge.model.grouped import Shared, grouped
 from linkgauge.model.memory import host as node_memory
 from linkgauge.model.notes import STAGED
 from linkgauge.model.ranks import nic_ends
 from linkgauge.model.transfer import Cell, Engine, Transfer
 
-from .inventory import FabricLink, PciFunction, PciLink
+from .bundles import LinkBundle, bundles
+from .host_details import UNREACHABLE
+from .inventory import PciFunction, PciLink
 from .map import Crossing, Link, Map, Passing
 from .part import Part, is_memory, is_node
+from .pcie import link_rate
 
 if TYPE_CHECKING:
     from .machine import Machine
-
-# Parallel links of an accelerator's own fabric, counted as one: NVLink and the like.
-
-_CODING = {25781: 64 / 66, 26562: 514 / 544 * 256 / 257, 53125: 514 / 544 * 256 / 257}
-"""The share of a link's bytes that remains after line coding, by signalling rate in MB/s. NVLink 2
-and 3 use 64b/66b. NVLink 4 and 5 use the Reed-Solomon code and 256b/257b (as 100G and 200G Ethernet
-lanes do, IEEE 802.3 clauses 91 and 119). The result is the 25 or 50 GB/s of NVIDIA's data sheets.
-Rates that are not listed count as net of coding."""
-
-
-_NVLINK = {19531: 1, 20000: 1, 25781: 2, 14062: 3, 25000: 3, 26562: 4, 53125: 5}
-"""The generations of NVLink by signalling rate in MB/s, for libraries that report no version."""
-
-
-class LinkBundle(msgspec.Struct, frozen=True):
-    """Parallel links of a fabric. `count` of `all` links are active. `rate` is the total of the
-    active links after line coding, and `nominal` is the total signalling rate of all links."""
-
-    count: int
-    all: int
-    rate: float
-    kind: str
-    each: float
-    nominal: float
-    version: str | None = None
-
-    @property
-    def nvlink(self) -> int | None:
-        """The generation of NVLink, 0 if unknown; None for links of another kind."""
-        if not self.kind.lower().startswith("nvlink"):
-            return None
-        known = (self.version or "").partition(".")[0]
-        return int(known) if known.isdecimal() else _NVLINK.get(int(self.each / 1e6), 0)
-
-    @staticmethod
-    def joined(many: Sequence[LinkBundle], idle: int = 0) -> LinkBundle:
-        """Returns all bundles as one, plus `idle` links that are down and whose remote ends are
-        unknown."""
-        return LinkBundle(
-            sum(bundle.count for bundle in many),
-            sum(bundle.all for bundle in many) + idle,
-            sum(bundle.rate for bundle in many),
-            many[0].kind,
-            many[0].each,
-            sum(bundle.nominal for bundle in many),
-            many[0].version,
-        )
-
-
-def bundles(links: Iterable[FabricLink]) -> dict[str | None, LinkBundle]:
-    """Returns the links grouped by their remote ends. Links that are down count only in `all` and
-    `nominal`."""
-    found: dict[str | None, LinkBundle] = {}
-    for link in links:
-        remote = None if link.remote == "gpu" else link.remote  # which of several is unknown
-        known = found.get(remote, LinkBundle(0, 0, 0.0, link.kind, 0.0, 0.0))
-        each, rate, count = known.each, known.rate, known.count
-        if link.active is not False:
-            each = link.rate or 0.0
-            rate, count = rate + each * coding(each), count + 1
-        nominal = known.nominal + (link.rate or 0.0)
-        found[remote] = LinkBundle(
-            count, known.all + 1, rate, link.kind, each, nominal, link.version
-        )
-    return found
-
-
-def coding(rate: float) -> float:
-    """Returns the share of a signalling rate (bytes/s) that remains after line coding."""
-    return _CODING.get(int(rate / 1e6), 1.0)
 
 
 class Wire(Link, frozen=True, kw_only=True):
@@ -109,6 +42,20 @@ class Wire(Link, frozen=True, kw_only=True):
     reported: PciLink | None = None
     bundle: LinkBundle | None = None
     nominal: float | None = None
+
+    @property
+    def best(self) -> float | None:
+        """The bytes/s of one direction at its best. For a PCIe link, this is the rate that both
+        ends support, because the link slows down while it is idle."""
+        if self.kind != "pcie":
+            return self.nominal
+        ends = [end.link for end in (self.lower, self.upper) if end] + [self.reported or PciLink()]
+        return min((rate for end in ends if (rate := _rate(end))), default=None)
+
+
+def _rate(link: PciLink) -> float | None:
+    speed, width = link.max_speed or link.speed, link.max_width or link.width
+    return link_rate(speed, width) if speed and width else None
 
 
 class Touched(msgspec.Struct, frozen=True, eq=False):
@@ -154,6 +101,7 @@ class Wiring:
             for node in machine.host.nodes
         }
         self._cpus = {f"host:{node.index}": len(node.cpus) for node in machine.host.nodes}
+        self.adapters = machine.endpoints.keys() - machine.addresses.keys()
         found: dict[frozenset[str], Wire] = {}
         for wire in self._wires():
             known = found.setdefault(frozenset((wire.a, wire.b)), wire)
@@ -173,7 +121,7 @@ class Wiring:
         return (function.numa_node if function else None) or 0
 
     def _function(self, memory: str) -> PciFunction | None:
-        return self._machine.functions.get(self._machine.addresses.get(memory, ""))
+        return self._machine.functions.get(self._machine.endpoints.get(memory, ""))
 
     def _passing(self, place: str) -> Passing:
         """Returns the traffic that a place may forward. Devices may forward traffic within their
@@ -190,10 +138,16 @@ class Wiring:
             # A device has one path to the host: over its own fabric if that leads there.
             if not any(wire.kind == "internal" for wire in links):
                 yield from self._pcie(memory, host)
+        for adapter in sorted(self.adapters):
+            if self._function(adapter) is not None:
+                yield from self._pcie(adapter, f"host:{self._node(adapter)}")
+        yield from self._cables()
         yield from self._between_switches()
         within = self._machine.known.host.within
         for one, other in combinations(self._nodes, 2):
             ends = int(one.rpartition(":")[2]), int(other.rpartition(":")[2])
+            if self.distance(one, other) == UNREACHABLE:
+                continue
             grade = f"socket {within.get(ends, self.distance(one, other))}"
             yield _wire(Part.link(one, other), one, other, "socket", grade=grade)
 
@@ -228,6 +182,24 @@ class Wiring:
                 nominal=bundle.nominal or None,
             )  # fmt: skip
 
+    def _cables(self) -> Iterator[Wire]:
+        """Yields the links from adapters to the network, as far as it is known where they lead."""
+        known = grouped(
+            ((one.device, one.leads_to), one)
+            for one in self._machine.known.adapters
+            if one.leads_to
+        )
+        for (here, there), ports in known.items():
+            if there not in self.adapters:
+                self.switches.add(there)
+            rates = [port.rate or 0.0 for port in ports]
+            kind = ports[0].link_layer or "network"
+            of = len(ports), len(ports), sum(rates), kind, rates[0], sum(rates)
+            yield _wire(
+                Part.link(here, there), here, there, "network", bundle=LinkBundle(*of),
+                grade=f"{kind} {sum(rates):.3g}", nominal=sum(rates) or None,
+            )  # fmt: skip
+
     def _between_switches(self) -> Iterator[Wire]:
         for link in self._machine.known.switch_links:
             self.switches |= {link.a, link.b}
@@ -258,6 +230,7 @@ class Wiring:
         here = memory
         for lower, upper in zip(line, (*line[1:], None), strict=True):
             there = upper.address if upper else host
+            own = memory if here == memory and memory in self._near else None
             if upper is not None and lower.port == "downstream port":
                 yield _wire(Part.pcie_switch(there), here, there, "bridge")
             elif upper is None and here != memory and lower.port != "upstream port":
@@ -271,8 +244,8 @@ class Wiring:
                     grade=f"PCIe {lower.link.max_speed} x{lower.link.max_width}",
                     lower=lower,
                     upper=upper,
-                    device=memory if here == memory else None,
-                    reported=reported if here == memory else None,
+                    device=own,
+                    reported=reported if own else None,
                 )
             here = there
 
@@ -285,12 +258,18 @@ class Wiring:
         """Whether the route passes a place that was taken for a switch without proof."""
         return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
 
+    def leaves(self, begin: str, end: str) -> bool:
+        """Whether the route crosses a network between hosts."""
+        return any(wire.kind == "network" for wire, _ in self.route(begin, end) or ())
+
     def _bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:
         """Returns the bundles of fabric links on the route, by their ends. Links to several
         switches count as one bundle. Returns nothing if the route passes another memory, because
         memories may not forward traffic."""
         crossed = self.route(begin, end) or ()
         passed = {crossing.end for _, crossing in crossed} - {begin, end} - self.switches
+        if self.leaves(begin, end):
+            passed &= self._near.keys()  # adapters reach the memory at each end by themselves
         if passed and not any(map(is_node, (begin, end))):
             return {}
         found: dict[tuple[str, str], list[LinkBundle]] = {}

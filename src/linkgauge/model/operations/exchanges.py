@@ -16,12 +16,14 @@ architecture for accelerating shared-memory multiprocessor collectives, ISCA 202
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import msgspec
+
+from linkgauge.model.grouped import grouped
 
 from .collective import Collective, CollectiveName, no_hypercube
 
@@ -73,12 +75,16 @@ def ways(
     ranks: int,
     links: Callable[[int, int], int],
     reduces: Callable[[], bool],
+    hosts: Sequence[Hashable] = (),
 ) -> Iterator[Way]:
     """Yields the ways from which libraries choose the fastest: one ring, as many rings as have
-    separate links, and reductions in a switch. `links` returns the number of links that lead
-    directly from one rank to another. `reduces` says whether a switch joins all ranks and
-    reduces."""
+    separate links, a ring for each rail of several hosts, and reductions in a switch. `links`
+    returns the number of links that lead directly from one rank to another. `reduces` says whether
+    a switch joins all ranks and reduces. `hosts` has the host of each rank, if there are
+    several."""
     yield Way()
+    if work.collective in _RINGS and (orders := rings_by_rail(hosts)):
+        yield Way("ring", orders)
     if work.collective in _RINGS and ranks <= _SEARCHED:
         numbers = range(ranks)
         joined = tuple(tuple(links(a, b) if a != b else 0 for b in numbers) for a in numbers)
@@ -156,6 +162,25 @@ def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order
     limit = min(map(sum, (*links, *zip(*links, strict=True))))
     tried = (_apart(links, many) for many in range(min(limit, most or limit), 0, -1))
     return tuple(next((found for found in tried if found), ()))
+
+
+def rings_by_rail(hosts: Sequence[Hashable]) -> tuple[Order, ...]:
+    """Returns as many rings as a host has ranks, if several hosts have as many. Each ring passes
+    all ranks of a host, and goes on to the next host from a rank to the one with the same number
+    there (on its rail), another one for each ring."""
+    by_host = grouped(zip(hosts, range(len(hosts)), strict=True))
+    own = [*by_host.values()]
+    if None in by_host or len(own) < 2 or len({*map(len, own)}) > 1 or len(own[0]) < 2:
+        return ()
+    count = len(own[0])
+    return tuple(
+        tuple(
+            ranks[(first - place + step) % count]
+            for place, ranks in enumerate(own)
+            for step in range(count)
+        )
+        for first in range(count)
+    )
 
 
 def _apart(links: Sequence[Order], rings: int) -> list[Order]:

@@ -16,13 +16,14 @@ MOST = 16
 """The most devices whose matrix is readable; with more, close devices are listed in groups."""
 MOST_COMPARED = 256
 """The most devices whose pairs are compared; a thousand devices would take minutes."""
-UNKNOWN = "?"
+UNKNOWN, NETWORK = "?", "NET"
 _CLASSES = {
     "PIX": "at most one PCIe switch between them",
     "PXB": "several PCIe switches, no host bridge",
     "PHB": "a PCIe host bridge",
     "NODE": "host bridges of one NUMA node",
     "SYS": "the link between NUMA nodes",
+    NETWORK: "the network between hosts",
     UNKNOWN: "unknown: a hypervisor hides or emulates a bridge or a NUMA node",
 }
 """The classes of distances, from close to far; devices joined by links of a fabric are closer."""
@@ -48,6 +49,9 @@ class _Pairs:
         self._labels = [one.label for one in subjects]
         # A virtual machine's bridges are made up and do not show where devices are.
         self._tree = PciTree(()) if machine.is_virtual else machine.pci_tree
+        # With adapters, other hosts are beyond a network: to look for routes would take minutes.
+        adapters = self._wiring.adapters
+        self._hosts = {one.memory: one.node for one in machine.all_devices if adapters}
         links = [link for one in machine.known.accelerators for link in one.links]
         self._kinds = {_short(link.kind): link.kind for link in links}
 
@@ -59,6 +63,8 @@ class _Pairs:
         """Returns the class of a pair: `NV18`, or a PCI class such as `PIX`. A question mark after
         `NV18` means that it is unknown where some links lead."""
         ends = [subject.accelerator.memory for subject in (one, other) if subject.accelerator]
+        if len({self._hosts.get(end) for end in ends}) > 1:
+            return NETWORK
         crossed = list(self._wiring.bundles(*ends).values()) if len(ends) == 2 else []
         if count := min((bundle.count for bundle in crossed), default=0):
             unsure = UNKNOWN if self._wiring.is_unsure(*ends) else ""

@@ -3,8 +3,9 @@ as it should be, and the command that runs a program on the NUMA node nearest to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from linkgauge.judge.doctor.adapters import nearest
 from linkgauge.judge.findings import Evidence
 from linkgauge.judge.pcie_chains import PcieChain, hops
 from linkgauge.model.grouped import grouped
@@ -17,6 +18,7 @@ from .pci import shown_link
 
 _IDLE = " now, can be "
 _LOAD = "A link that is slower than it can be may only be idle. Under load, it is seen with: "
+_ALL = "NCCL chooses the nearest itself; a process of one accelerator may be told."
 _RUN = "linkgauge run --prefix host_to_device_memcpy_ce"
 
 
@@ -37,6 +39,23 @@ def nearest_blocks(evidence: Evidence) -> Iterator[Table]:
     lines = [line(Span(_LOAD, "dim"), Span(_RUN, "strong"))] if idle else []
     heads = ("", "PCIe link", "to run beside it")
     yield table("Accelerators", heads, rows)._replace(lines=lines)
+    yield from _beside(evidence, found)
+
+
+def _beside(evidence: Evidence, found: Sequence[Subject]) -> Iterator[Table]:
+    """Yields a table with the adapters nearest to each accelerator, and the settings that choose
+    these. Accelerators with the same adapters share a row."""
+    near = grouped((nearest(evidence.machine, one.pci or ""), one.label) for one in found)
+    rows = []
+    for (how, adapters), names in near.items():
+        if how is not None:
+            listed = ",".join(adapters)
+            chosen = f"UCX_NET_DEVICES={','.join(f'{one}:1' for one in adapters)}"
+            setting = f"{chosen} NCCL_IB_HCA=={listed}"
+            rows.append((spans(names), f"{spans(adapters)} ({how})", Entry(setting, tone="strong")))
+    if rows:
+        lines = [line(Span(_ALL, "dim"))]
+        yield table("Adapters", ("", "nearest", "to use them"), rows)._replace(lines=lines)
 
 
 def _link(evidence: Evidence, one: Subject) -> tuple[str, Tone]:

@@ -16,11 +16,14 @@ from linkgauge.judge.remedies import DEVICE, PORT_ABOVE
 from linkgauge.model.printable import printable
 
 LOOKING = frozenset({
-    "amd-smi", "cat", "coredumpctl", "dmesg", "echo", "grep", "head", "journalctl", "linkgauge",
-    "ls", "lscpu", "lspci", "numactl", "nvidia-smi", "ps", "ras-mc-ctl", "rbln-smi", "top",
+    "amd-smi", "cat", "coredumpctl", "dmesg", "dmidecode", "echo", "grep", "head", "journalctl",
+    "linkgauge", "ls", "lscpu", "lspci", "numactl", "nvidia-smi", "ps", "pvesh", "ras-mc-ctl",
+    "rbln-smi", "top",
 })  # fmt: skip
 """The programs that change nothing without root."""
-CHANGING = frozenset({"cpupower", "setpci", "systemctl", "tee", "ulimit", "virsh"})
+CHANGING = frozenset({
+    "cpupower", "ip", "modprobe", "setpci", "systemctl", "tee", "ulimit", "virsh",
+})  # fmt: skip
 _SHOWING = {"cpupower": {"frequency-info"}, "systemctl": {"status"}, "virsh": {"dumpxml"}}
 """The arguments with which these programs change nothing."""
 SETTING = frozenset({DEVICE, PORT_ABOVE})

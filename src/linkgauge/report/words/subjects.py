@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from linkgauge.model.hardware.inventory import Accelerator, is_accelerator
+from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.machine import Device, Machine
+from linkgauge.model.hardware.pcie import is_accelerator
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):

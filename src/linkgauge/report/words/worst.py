@@ -88,7 +88,8 @@ def _worst_low(run: Run, verdict: Verdict, why: str = "") -> Line | None:
         return None
     share, _, where = low[0]
     said = f" {where} {share:.0%} of what is expected{more_of(low)}{why}"
-    return line(Span(verdict, "warn"), said)
+    word = f"warn {verdict}" if verdict == "perhaps low" else verdict
+    return line(Span(word, "warn"), said)
 
 
 def more_of(found: Sequence[object]) -> str:

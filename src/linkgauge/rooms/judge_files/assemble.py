@@ -18,8 +18,9 @@ from linkgauge.machine.dimms import named_channels, rate_of
 from linkgauge.model.documents.result import CellResult, Result, TransferFigure, worst
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import HostDetails
-from linkgauge.model.hardware.inventory import Accelerator, PciFunction, is_accelerator
+from linkgauge.model.hardware.inventory import Accelerator, PciFunction
 from linkgauge.model.hardware.machine import Device, Host, Machine, Node
+from linkgauge.model.hardware.pcie import is_accelerator
 from linkgauge.model.memory import host as node_memory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import STAGED

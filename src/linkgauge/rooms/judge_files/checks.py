@@ -15,8 +15,8 @@ from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.grouped import grouped
-from linkgauge.model.hardware.inventory import Inventory, is_accelerator
-from linkgauge.model.hardware.pcie import link_rate
+from linkgauge.model.hardware.inventory import Inventory
+from linkgauge.model.hardware.pcie import is_accelerator, link_rate
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import count_of
 

@@ -25,11 +25,12 @@ from linkgauge.judge.pcie_chains import hops
 from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
 from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.bundles import coding
 from linkgauge.model.hardware.inventory import Accelerator, PciFunction
 from linkgauge.model.hardware.machine import Device, Machine
-from linkgauge.model.hardware.wiring import coding
 from linkgauge.model.names import and_all
 
+from .fleets import Fleet, fleet_of, joined, rack_of
 from .layout import MachineLayout
 from .pair_groups import Pairs, figures_of_pairs, joined_by_figures
 from .products import product_of, split_product
@@ -75,6 +76,8 @@ def given(text: str) -> tuple[str, str] | None:
                 raise InputError(f"--machine: {names} tell of no machine: {FORMS}")
     elif counted := split_product(text):
         facts = [of_product(*counted)]
+    elif (fleet := fleet_of(text)) is not None:
+        return text, _of_fleet(text, fleet)
     elif text == "mine":
         facts = [facts_of(Evidence(survey(RunRequest())))]
     if not facts and (path := _kept(text)) is not None:
@@ -89,6 +92,13 @@ FORMS = (
     "nvidia-smi topo -m, -q or nvlink -s, lspci -vvv or -tv, NCCL's topology XML, rocm-smi "
     "--showtopo, lscpu, numactl -H, lstopo's XML and DCGM's JSON are understood"
 )
+
+
+def _of_fleet(name: str, fleet: Fleet) -> str:
+    """Returns the YAML of hosts that a network joins, or of a single one."""
+    tree = rack_of(fleet.facts.nics) if fleet.rack else describe(name, [fleet.facts]).tree
+    made = joined(tree, fleet.hosts) if fleet.hosts > 1 else tree
+    return yaml.safe_dump(made, sort_keys=False, allow_unicode=True)
 
 
 def of_product(model: str, count: int) -> Facts:

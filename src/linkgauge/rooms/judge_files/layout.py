@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -16,9 +16,11 @@ from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.hardware.machine import UNNAMED
 from linkgauge.model.hardware.pcie import link_rate
 
+from .nics import joined_nics, kind_of_nic, rate_of_nic
 from .products import VENDORS, Product, product_of
-from .told import Facts, ToldFigure, ToldGpu, ToldNode, vendor_of
+from .told import Facts, ToldFigure, ToldGpu, ToldNic, ToldNode, vendor_of
 
+_Member = TypeVar("_Member")
 ON_SHEET = " (data sheet)"
 GIB = 1 << 30
 _BELOW_ONE_SWITCH = ("PIX", "PXB")
@@ -36,6 +38,7 @@ class MachineLayout:
     def __init__(self, facts: Facts, told: Sequence[ToldFigure], assumed: list[str]) -> None:
         self._told, self._facts, self._assumed = told, facts, assumed
         self._gpus = tuple(facts.gpus.values())
+        self._nics = joined_nics(facts)
         self._unnamed = UNNAMED[0 if facts.joins else 1]  # those texts are of GPUs
         self._products = [product_of(gpu.model) for gpu in self._gpus]
         self._product = next(filter(None, self._products), None)
@@ -59,10 +62,11 @@ class MachineLayout:
         return node | {"assumed": ["latency"]}
 
     def description(self) -> dict[str, Any]:
-        named = [gpu.node for gpu in self._gpus if gpu.node is not None]
+        named = [card.node for _, card in self._cards() if card.node is not None]
         nodes = min(1 + max([*named, *self._facts.nodes, 0]), 64)
         for place in range(len(self._gpus)):
             self._to_host(place)
+        adapters = [self._adapter(name, nic) for name, nic in self._nics.items()]
         self._among()
         self._below_switches()
         if nodes > 1:
@@ -77,6 +81,7 @@ class MachineLayout:
             "link_kinds": self._kinds,
             "switches": self._switches,
             "devices": [*map(self._device, self._gpus, self._products)],
+            **({"adapters": adapters} if adapters else {}),
             "links": self._links,
         } | ({"collectives": nvls} if reduces else {})
 
@@ -139,9 +144,30 @@ class MachineLayout:
             self._by_sheet(product, f"C2C of {product.c2c:g} GB/s each way to the host")
         else:
             kind = self._pcie(place)
-            switches = (f"plx{n}" for n, group in enumerate(self._groups) if place in group)
-            there = next(switches, there)
+            there = self._switch_of(place) or there
         self._links.append({"kind": kind, "each": f"sim:{place}", "to": there})
+
+    def _switch_of(self, card: int | str) -> str | None:
+        switches = (f"plx{n}" for n, group in enumerate(self._groups) if card in group)
+        return next(switches, None)
+
+    def _adapter(self, name: str, nic: ToldNic) -> dict[str, Any]:
+        """Returns an adapter, and joins it to its switch or node."""
+        there = self._switch_of(name) or f"host:{nic.node or 0}"
+        speed, width = nic.speed or nic.max_speed, nic.width or nic.max_width
+        about: dict[str, Any] = {"kind": "pcie", "efficiency": _shares(0.86, 0.86)}
+        if speed and width:
+            about |= {"speed": speed, "width": width}
+            about |= {"max_speed": nic.max_speed} if (nic.max_speed or 0) > speed else {}
+            about |= {"max_width": nic.max_width} if (nic.max_width or 0) > width else {}
+            kind = self._kind(f"pcie{speed:g}x{width}".replace(".", "_"), **about)
+        else:
+            kind = self._kind("pcie_assumed", **about, speed=16, width=16, assumed=True)
+        self._links.append({"kind": kind, "each": name, "to": there})
+        rate, is_assumed = rate_of_nic(nic, self._facts)
+        if is_assumed and nic.model:
+            self._assumed.append(f"{nic.model}: a port of {rate / 1e9:g} GB/s{ON_SHEET}")
+        return kind_of_nic(name, nic, rate, is_assumed=is_assumed)
 
     def _pcie(self, place: int) -> str:
         gpu, product = self._gpus[place], self._products[place]
@@ -195,18 +221,29 @@ class MachineLayout:
     # Switches of PCIe.
 
     @cached_property
-    def _groups(self) -> list[set[int]]:
-        """Returns the groups of accelerators below one PCIe switch, from their bridges. If these
-        are unknown, the links between the accelerators show the groups."""
-        groups = [
+    def _groups(self) -> list[set[int | str]]:
+        """Returns the groups of accelerators and adapters below one PCIe switch, from their
+        bridges. If these are unknown, tables of how they are joined show the groups."""
+        groups: list[set[int | str]] = [
             {a, b}
             for (a, b), how in self._facts.joins.items()
             if how in _BELOW_ONE_SWITCH and not self._is_staged(a, b)
         ]
+        groups += [
+            {place, name}
+            for name, nic in self._nics.items()
+            for place, how in nic.near.items()
+            if how in _BELOW_ONE_SWITCH and place < len(self._gpus)
+        ]
         for address, bridge in self._facts.bridges.items():
-            below = {place for place, gpu in enumerate(self._gpus) if address in gpu.above}
+            below: set[int | str] = {name for name, card in self._cards() if address in card.above}
             groups += [below] if bridge.is_switch and len(below) > 1 else []
-        return _merged(groups)
+        order = [card for card, _ in self._cards()]
+        return sorted(_merged(groups), key=lambda group: min(map(order.index, group)))
+
+    def _cards(self) -> Iterator[tuple[int | str, ToldGpu | ToldNic]]:
+        yield from enumerate(self._gpus)
+        yield from self._nics.items()
 
     def _is_staged(self, *places: int) -> bool:
         """Whether these accelerators only exchange over the host's memory, as nothing else was
@@ -218,11 +255,14 @@ class MachineLayout:
 
     def _below_switches(self) -> None:
         for number, group in enumerate(self._groups):
-            name, above = f"plx{number}", {o for place in group for o in self._gpus[place].above}
+            name, cards = f"plx{number}", [card for at, card in self._cards() if at in group]
+            above = {address for card in cards for address in card.above}
             redirects = any(b.acs for at, b in self._facts.bridges.items() if at in above)
             self._switches.append({"name": name, "kind": "pcie", "acs_redirect": redirects})
-            there = f"host:{self._gpus[min(group)].node or 0}"
-            self._links.append({"kind": self._pcie(min(group)), "each": name, "to": there})
+            there = f"host:{cards[0].node or 0}"
+            gpus = [place for place in group if isinstance(place, int)]
+            kind = self._pcie(min(gpus, default=0))
+            self._links.append({"kind": kind, "each": name, "to": there})
 
     # Links between accelerators.
 
@@ -251,7 +291,7 @@ class MachineLayout:
         """Joins the accelerators of each island by a switch of their fabric."""
         count, self._has_switch = max(counts.values()), True
         named = self._fabric(count)
-        for number, island in enumerate(_merged([{*pair} for pair in counts])):
+        for number, island in enumerate(sorted(_merged([{*pair} for pair in counts]), key=min)):
             name = f"nvswitch{number or ''}"
             self._switches.append({"name": name, "kind": "fabric", "model": "NVSwitch"})
             for place in sorted(island):
@@ -312,14 +352,14 @@ class MachineLayout:
         return max(there, product.count) if is_partial and not self._facts.counted else there
 
 
-def _merged(groups: Iterable[set[int]]) -> list[set[int]]:
-    """Returns these groups, those that share a member as one, by their first members."""
-    merged: list[set[int]] = []
+def _merged(groups: Iterable[set[_Member]]) -> list[set[_Member]]:
+    """Returns these groups, those that share a member as one."""
+    merged: list[set[_Member]] = []
     for group in groups:
         touching = [one for one in merged if one & group]
         merged = [one for one in merged if not one & group]
         merged.append(group.union(*touching))
-    return sorted(merged, key=min)
+    return merged
 
 
 def _shares(read: float, write: float) -> dict[str, float]:

@@ -53,6 +53,29 @@ class ToldGpu(msgspec.Struct, frozen=True):
     above: tuple[str, ...] = ()
 
 
+class ToldNic(msgspec.Struct, frozen=True):
+    """A network adapter as texts describe it. Null means that no text gives the value.
+
+    rate: The rate of one of its ports one way, in bytes/s.
+    ports: The number of its ports.
+    ethernet: Whether its network is Ethernet, and not InfiniBand.
+    near: How near each accelerator is (`PIX`, `SYS`), by the accelerator's index.
+    Other values are those of an accelerator."""
+
+    model: str | None = None
+    pci: str | None = None
+    node: int | None = None
+    speed: float | None = None
+    width: int | None = None
+    max_speed: float | None = None
+    max_width: int | None = None
+    rate: float | None = None
+    ports: int = 1
+    ethernet: bool | None = None
+    near: Mapping[int, str] = {}
+    above: tuple[str, ...] = ()
+
+
 class Bridge(msgspec.Struct, frozen=True):
     """A port of a PCIe switch, or a root port. `acs` says whether the port redirects traffic
     between its devices to the host bridge."""
@@ -73,6 +96,7 @@ class Facts(msgspec.Struct, frozen=True):
 
     gpus: The accelerators, by their index.
     counted: How many accelerators the machine has, if that is said.
+    nics: The network adapters, by their name (`mlx5_0`), or by their PCI address without one.
     joins: The link between two of them (`NV12`, `PIX`, `SYS`, `XGMI`), by both indices, the lower
         first.
     settings: The settings in the environment, by name: `NCCL_P2P_LEVEL`.
@@ -89,6 +113,7 @@ class Facts(msgspec.Struct, frozen=True):
 
     gpus: Mapping[int, ToldGpu] = {}
     counted: int | None = None
+    nics: Mapping[str, ToldNic] = {}
     joins: Mapping[tuple[int, int], str] = {}
     bridges: Mapping[str, Bridge] = {}
     nodes: Mapping[int, ToldNode] = {}
@@ -287,7 +312,7 @@ def _value(one: object, other: object, what: str, clashes: dict[_Clash, None]) -
             name = f"{what} {shown}"
             both[key] = _value(one[key], value, name, clashes) if key in one else value
         return both
-    if isinstance(one, ToldGpu | Bridge | ToldNode):
+    if isinstance(one, ToldGpu | ToldNic | Bridge | ToldNode):
         return _filled(one, other, f" of {what}", clashes)
     if isinstance(one, frozenset) and isinstance(other, frozenset):
         return one | other

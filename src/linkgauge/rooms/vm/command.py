@@ -58,7 +58,8 @@ def vm(asked: VmOptions) -> int:
         raise InputError("give one of --root and --machine")
     described = None if asked.domain is None else read_domain(asked.domain)
     report = _report(described, asked.role, asked.root, asked.machine)
-    write_fixes(asked.fix_script, report.judged.findings, f"the {report.decision.role}")
+    of = "the host" if report.decision.role == "neither" else f"the {report.decision.role}"
+    write_fixes(asked.fix_script, report.judged.findings, of)
     asked.form.write(DOMAIN, report)
     return 1 if failed(report.judged.findings) else 0
 
@@ -88,7 +89,9 @@ def _report(
     virtual = virtual_of(found.known) if simulated else read_virtual(place)
     running, uuid = running_domains(place), machine_uuid(place)
     alive = None if domain is None else alive_of(domain, running)
-    decision = decide(found, virtual, domain, uuid, alive)
+    names = {Path(path).stem for path in definitions(place)}
+    is_defined = domain is not None and domain.name in names
+    decision = decide(found, virtual, domain, uuid, alive, is_defined=is_defined)
     if role is not None:
         decision = Decision(role, ("as --as says",))
     if decision.role is None:

@@ -66,14 +66,24 @@ class CpuTopology(msgspec.Struct, frozen=True):
                     return sizes[size], part
         return None
 
+    def suits(self, cells: Sequence[GuestNode]) -> bool:
+        """Whether no part is in two cells, and a socket has several vCPUs if the cells do."""
+        homes = sum(bool(cell.vcpus) for cell in cells) or 1
+        return self.across(cells) is None and not self.vcpus == self.sockets > homes
+
     def fitted(self, cells: Sequence[GuestNode]) -> CpuTopology | None:
         """Returns a topology with as many cores in all, as many threads of a core, and as few
-        sockets as possible, none of them in two cells. None if the threads of a core are in two
-        cells."""
+        sockets as possible, none of them in two cells. If only a socket for each vCPU is in no two
+        cells, as with cells of 3 and 5, all vCPUs are one socket. None if the threads of a core are
+        in two cells."""
         cores, least = self.vcpus // self.threads, sum(bool(cell.vcpus) for cell in cells) or 1
         counts = (count for count in range(least, cores + 1) if cores % count == 0)
         made = (CpuTopology(sockets=n, cores=cores // n, threads=self.threads) for n in counts)
-        return next((one for one in made if one.across(cells) is None), None)
+        whole = CpuTopology(cores=cores, threads=self.threads)
+        part = whole.across(cells)
+        if part is not None and part[0] == "core":
+            return None
+        return next((one for one in made if one.suits(cells)), whole)
 
 
 class GuestNode(msgspec.Struct, frozen=True):
@@ -150,6 +160,7 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
     iommu: The model of the guest's own IOMMU; `iommu_caches`: its driver's caching_mode is on.
     added_memory: The bytes of memory devices (DIMM, virtio-mem) by their cell.
     mediated: How many mediated devices (vGPUs) are passed through.
+    mapped: The names of whole devices whose addresses the cluster's mapping has (Proxmox VE).
     elements: The texts of those elements that a better placement changes, by name.
     refused: What libvirt refuses of other elements, and why."""
 
@@ -183,6 +194,7 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
     controllers: tuple[Controller, ...] = ()
     devices: tuple[HostDevice, ...] = ()
     mediated: int = 0
+    mapped: tuple[str, ...] = ()
     elements: dict[str, str] = {}
     refused: tuple[tuple[str, str], ...] = ()
 
@@ -250,7 +262,8 @@ class PciRoute(msgspec.Struct, frozen=True):
     cell: int | None = None
 
 
-Role = Literal["guest", "host"]
+Role = Literal["guest", "host", "neither"]
+"""What the machine is to a domain."""
 X86 = ("x86_64", "i686")
 TOPOEXT = "# In <cpu>: <feature policy='require' name='topoext'/>"
 """The remedy for a guest that takes threads for cores."""

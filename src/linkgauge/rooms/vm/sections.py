@@ -89,6 +89,9 @@ def _heading(report: DomainReport) -> Line:
     if report.domain is None:
         return line(f"virtual machine, read as a {role}", because)
     name = Span(shown_name(report.domain.name), "strong")
+    if role == "neither":
+        return line("domain ", name, ", by itself: this machine is neither its guest nor its host",
+                    because)  # fmt: skip
     return line("domain ", name, f", compared with its {role}", because)
 
 

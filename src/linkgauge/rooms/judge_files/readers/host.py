@@ -1,5 +1,5 @@
-"""Reads the output of tools on a host: lscpu, numactl -H and lstopo (XML) describe its CPUs and
-nodes; STREAM, Intel's Memory Latency Checker and sysbench measure its memory and CPUs."""
+"""Reads the output of tools on a host: lscpu and numactl -H describe its CPUs and nodes; STREAM,
+Intel's Memory Latency Checker and sysbench measure its memory and CPUs."""
 
 from __future__ import annotations
 
@@ -75,21 +75,6 @@ def _numactl(seen: TextScan) -> None:
     distances = square if rows and len(square) == len(rows) else None
     if nodes:
         seen.facts(nodes=nodes, distances=distances)
-
-
-def _lstopo(seen: TextScan) -> None:
-    if (root := seen.xml("topology")) is None:
-        return
-    nodes = {}
-    for one in root.iter("object"):
-        index = index_of(one.get("os_index", ""))
-        if one.get("type") == "NUMANode" and index is not None:
-            memory = one.get("local_memory", "")
-            cpus = count_of_mask(one.get("cpuset", ""))
-            is_size = memory.isdecimal() and len(memory) < 16
-            nodes[index] = ToldNode(cpus, int(memory) if is_size else None)
-    infos = {one.get("name"): one.get("value") for one in root.iter("info")}
-    seen.facts(nodes=nodes, cpu_model=infos.get("CPUModel"), architecture=infos.get("Architecture"))
 
 
 def count_of_mask(mask: str) -> int | None:
@@ -313,7 +298,6 @@ def _sysbench_memory(seen: TextScan) -> None:
 READERS = (
     _lscpu,
     _numactl,
-    _lstopo,
     _hypervisor,
     _ibstat,
     _adapters,

@@ -15,11 +15,18 @@ from linkgauge.machine.tree import ADDRESS
 from ..lines import DECIMAL
 from ..products import model_of, product_of
 from ..scan import TextScan
-from ..told import Bridge, ToldGpu
+from ..told import Bridge, ToldGpu, ToldNic
 
 _HEAD = re.compile(rf"({ADDRESS}|[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]) (.{{3,60}}?): (.{{1,200}})")
 _GPU = re.compile("3D controller|VGA compatible|Processing accelerators|Display controller")
 _MAKERS = re.compile("NVIDIA|Advanced Micro|AMD/ATI|Intel|Rebellions|Graphcore|T-Head|Alibaba")
+_NIC = re.compile("Infiniband controller|Ethernet controller|Fabric controller|Network controller")
+_RDMA = re.compile(
+    r"Mellanox|ConnectX|BlueField|Elastic Fabric|BCM57[45678]|Pollara|Pensando|DSC Ethernet"
+    r"|E8[13]\d|Omni-Path|Cornelis"
+)
+"""Adapters that reach an accelerator's memory."""
+_VIRTUAL = re.compile("Virtual Function")
 _ONBOARD = re.compile("ASPEED|Matrox|Cirrus|QXL|Virtio|VMware|Hyper-V|Integrated|UHD Graphics")
 _MODEL = re.compile(r"\[(?!AMD\]|AMD/ATI\])([^\]]{2,80})\](?!.*\[[^\]]*[A-Za-z]{3})")
 _LINK = re.compile(rf"(LnkCap|LnkSta):.*?Speed ({DECIMAL})GT/s.{{0,20}}?, Width x(\d{{1,2}})")
@@ -42,12 +49,16 @@ class _Function(NamedTuple):
         makes = _MAKERS.search(self.name) and not _ONBOARD.search(self.name)
         return bool(_GPU.search(self.kind) and makes)
 
+    @property
+    def is_adapter(self) -> bool:
+        return bool(_NIC.search(self.kind) and _RDMA.search(self.name))
+
 
 def _listed(seen: TextScan) -> None:
     lines = seen.lines
     heads = [(n, match) for n, line in enumerate(lines) if (match := _HEAD.match(line))]
     if not any("LnkSta:" in line or "ACSCtl:" in line or "RlxdOrd" in line for line in lines):
-        heads = [one for one in heads if _GPU.search(one[1][2])]
+        heads = [one for one in heads if _GPU.search(one[1][2]) or _RDMA.search(one[1][3])]
     found = list[_Function]()
     ends = [*(number for number, _ in heads[1:]), len(lines)]
     for (number, match), end in zip(heads, ends, strict=False):
@@ -59,10 +70,13 @@ def _listed(seen: TextScan) -> None:
     accelerators = sorted((one for one in found if one.is_accelerator), key=lambda one: one.address)
     bridges = {one.address: one for one in found if "bridge" in one.kind.lower()}
     seen.gpus = {n: _described(one, bridges) for n, one in enumerate(accelerators)}
+    adapters = [one for one in found if one.is_adapter]
+    real = [one for one in adapters if not _VIRTUAL.search(one.name)]  # else a guest's
+    nics = {one.address: _nic(one, bridges) for one in real or adapters}
     known = {address: _bridge(one) for address, one in bridges.items() if one.body}
     ordered = [match[1] == "+" for one in accelerators if (match := _ORDER.search(one.body))]
     relaxed = all(ordered) if ordered else None
-    seen.facts(bridges=known, relaxed=relaxed)
+    seen.facts(bridges=known, relaxed=relaxed, nics=nics)
 
 
 def _described(one: _Function, bridges: Mapping[str, _Function]) -> ToldGpu:
@@ -86,6 +100,15 @@ def _slot(card: _Function, above: Sequence[_Function]) -> str:
         return card.body
     own = [*takewhile(lambda port: _OWN_SWITCH.search(port.name), above)]
     return own[-1].body if own else card.body if above else ""
+
+
+def _nic(one: _Function, bridges: Mapping[str, _Function]) -> ToldNic:
+    told = _described(one, bridges)
+    return ToldNic(
+        model=told.model, pci=told.pci, node=told.node, speed=told.speed, width=told.width,
+        max_speed=told.max_speed, max_width=told.max_width, above=told.above,
+        ethernet="Ethernet" in one.kind,
+    )  # fmt: skip
 
 
 def _model(name: str) -> str | None:
@@ -122,7 +145,7 @@ def _tree(seen: TextScan) -> None:
     """Reads the tree of `lspci -t`. The indentation of a device shows the bridges above."""
     if not seen.has(_ROOT):
         return
-    gpus, is_switch = dict[str, ToldGpu](), set[str]()
+    gpus, nics, is_switch = dict[str, ToldGpu](), dict[str, ToldNic](), set[str]()
     stack: list[tuple[int, str, str]] = []
     domain, bus = "0000", "00"
     for number, match in seen.each(_ROOT, _BRANCH):
@@ -137,12 +160,15 @@ def _tree(seen: TextScan) -> None:
             if piece[2]:
                 stack.append((at, last, piece[2]))
         text = line[end:].strip()
+        above = tuple(address for _, address, _ in reversed(stack))
         if last and _is_gpu_name(text):
-            above = tuple(address for _, address, _ in reversed(stack))
             is_switch |= set(above[:-1])
             gpus[last] = ToldGpu(model=_model(text), pci=last, above=above)
+        elif last and _RDMA.search(text) and not _VIRTUAL.search(text):
+            is_switch |= set(above[:-1])
+            nics[last] = ToldNic(model=_model(text), pci=last, above=above)
     seen.gpus = {index: gpus[address] for index, address in enumerate(sorted(gpus))}
-    seen.facts(bridges={address: Bridge(is_switch=True) for address in is_switch})
+    seen.facts(bridges={address: Bridge(is_switch=True) for address in is_switch}, nics=nics)
 
 
 def _is_gpu_name(text: str) -> bool:

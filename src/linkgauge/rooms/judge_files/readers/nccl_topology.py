@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 from ..lines import DECIMAL, address_of, index_of
 from ..products import model_of
 from ..scan import TextScan
-from ..told import Bridge, ToldGpu, ToldNode
+from ..told import Bridge, ToldGpu, ToldNic, ToldNode
 from .host import count_of_mask
 
 _SPEED = re.compile(rf"({DECIMAL}) GT/s")
@@ -23,18 +23,19 @@ _DEEPEST = 32
 
 
 def _topology(seen: TextScan) -> None:
-    """Reads the XML of NCCL_TOPO_DUMP_FILE: CPUs, PCI bridges, GPUs and their links."""
+    """Reads the XML of NCCL_TOPO_DUMP_FILE: CPUs, PCI bridges, GPUs and their links, adapters."""
     root = seen.xml("system")
     if root is None or root.get("version") is None:
         return
     cpus = [(index_of(cpu.get("numaid", "0")), cpu) for cpu in root.iter("cpu")]
     links, bridges = dict[int, list[tuple[str, int]]](), dict[str, Bridge]()
-    adapters, bare = 0, next(root.iter("gpu"), None) is None
+    nics, bare = dict[str, ToldNic](), next(root.iter("gpu"), None) is None
     for node, cpu in cpus:
         for pci, above in _below(cpu, ()):
             bridges |= {address: Bridge(is_switch=True) for address in above}
             kind = (pci.get("class") or "")[:6]
-            adapters += kind in _ADAPTERS
+            if kind in _ADAPTERS or pci.find("nic/net") is not None:
+                nics |= _nic(pci, node, above)
             cards = [_BARE] if bare and kind in _GPUS else pci.findall("gpu")
             for gpu in cards:
                 index = len(seen.gpus) if bare else index_of(gpu.get("dev", ""))
@@ -42,7 +43,7 @@ def _topology(seen: TextScan) -> None:
                     seen.gpus[index] = _gpu(gpu, pci, node, above)
                     links[index] = [*map(_target, (*gpu.findall("nvlink"), *gpu.findall("xgmi")))]
     seen.facts(
-        joins=_joins(seen.gpus, links), bridges=bridges, adapters=adapters or None,
+        joins=_joins(seen.gpus, links), bridges=bridges, adapters=len(nics) or None, nics=nics,
         nodes={n: ToldNode(count_of_mask(cpu.get("affinity", "")))
                for n, cpu in cpus if n is not None},
         architecture=next(filter(None, (cpu.get("arch") for _, cpu in cpus)), None),
@@ -89,6 +90,22 @@ def _gpu(gpu: Element, pci: Element, node: int | None, above: tuple[str, ...]) -
         node=node, max_speed=speed, width=width, above=above,
         link_rate=rate * 1e9 if rate else None,
     )  # fmt: skip
+
+
+def _nic(pci: Element, node: int | None, above: tuple[str, ...]) -> dict[str, ToldNic]:
+    """Returns the adapter at a PCI function, by the name of its device. The library numbers the
+    ports of one device, and lists each."""
+    nets = pci.findall("nic/net")
+    speed, width = _link(pci)
+    address = address_of(pci.get("busid", ""))
+    name = next((net.get("name") for net in nets if net.get("name")), None) or address
+    rates = [index_of(net.get("speed", "")) or 0 for net in nets]
+    nic = ToldNic(
+        pci=address, node=node, max_speed=speed, width=width, above=above,
+        ports=min(max(len(nets), 1), 8), rate=max(rates, default=0) * 1e6 / 8 or None,
+        ethernet=(pci.get("class") or "").startswith("0x0200"),
+    )  # fmt: skip
+    return {name: nic} if name else {}
 
 
 def _link(pci: Element) -> tuple[float | None, int | None]:

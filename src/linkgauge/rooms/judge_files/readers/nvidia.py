@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from linkgauge.model.hardware.pcie import SPEEDS
 from ..lines import DECIMAL, address_of, words_of
 from ..products import model_of
 from ..scan import TextScan
-from ..told import MIB, ToldGpu, ToldNode, copied
+from ..told import MIB, ToldGpu, ToldNic, ToldNode, copied
 from .host import count_of_list
 
 _CPUS = re.compile(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*")
@@ -24,6 +24,8 @@ _GPU = re.compile(r"GPU(\d{1,3})")
 _LEGEND = re.compile(
     r"\s*(?:Legend:|(?:X|SYS|NODE|PHB|PXB|PIX|SOC|PSB|NV#)\s+= |NIC Legend:|NIC\d+: \S+$)"
 )
+_NAMED = re.compile(r"\s*(NIC\d{1,3}): (\S{1,40})$")
+_MOST_LENGTH = 4000
 _REFUSED = {
     "CNS": "the chipset does not support it",
     "GNS": "the GPUs do not support it",
@@ -43,12 +45,12 @@ _SCREEN = re.compile(
 
 def _topology(seen: TextScan) -> None:
     """Reads `topo -m`."""
-    heads, rows = list[str](), dict[int, list[str]]()
+    heads, rows, names = list[str](), dict[int, list[str]](), dict[str, str]()
     for number, line in enumerate(seen.lines):
         words = words_of(line)
         row = words[1 : len(heads) + 1]
         if not heads:
-            if words[:1] == ["GPU0"] and len(line) < 4000 and "X" not in words:
+            if words[:1] == ["GPU0"] and len(line) < _MOST_LENGTH and "X" not in words:
                 heads = words[: words.index("CPU")] if "CPU" in words else words
                 seen.used.add(number)
         elif row and words[0] in heads and all(map(_JOIN.fullmatch, row)):
@@ -57,22 +59,21 @@ def _topology(seen: TextScan) -> None:
                 rows[int(match[1])] = words[1:]
         elif _LEGEND.match(line):
             seen.used.add(number)
+            names |= {match[1]: match[2]} if (match := _NAMED.match(line)) else {}
         elif words and words[0].startswith("GPU") and words[0] not in ("GPU", "GPUs"):
             break
-    _matrix(seen, heads, rows)
+    _matrix(seen, [names.get(head, head) for head in heads], rows)
 
 
 def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[str]]) -> None:
     joins, nodes, nearest = dict[tuple[int, int], str](), dict[int, ToldNode](), dict[int, str]()
     gpus = {at: int(match[1]) for at, one in enumerate(heads) if (match := _GPU.fullmatch(one))}
-    told = {words[len(heads)] for words in rows.values() if len(words) == len(heads) + 1}
-    order = sorted(filter(_CPUS.fullmatch, told), key=lambda one: int(re.split("[-,]", one)[0]))
-    sockets = {one: n for n, one in enumerate(order)}  # older versions tell no node
+    near: dict[str, dict[int, str]] = {one: {} for at, one in enumerate(heads) if at not in gpus}
+    rests = {own: words[len(heads) :] for own, words in rows.items()}
+    sockets = _sockets(rests)
     for own, words in rows.items():
-        rest = words[len(heads) :]
-        node = _node(rest)
-        if node is None and rest and sockets.get(rest[0]) is not None:
-            node = sockets[rest[0]]
+        rest = rests[own]
+        node = _node(rest) if _node(rest) is not None else sockets.get(own)
         seen.gpus[own] = ToldGpu(node=node)
         if node is not None:
             cpus = count_of_list(rest[0]) if _CPUS.fullmatch(rest[0]) else None
@@ -81,13 +82,38 @@ def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[st
         for at, how in ways.items():
             if gpus.get(at, -1) > own:
                 joins[own, gpus[at]] = "SYS" if how == "SOC" else how
-        others = {how for at, how in ways.items() if at not in gpus}
-        if near := next((near for near in _NEAR if near in others), None):
-            nearest[own] = near
-    adapters = len(heads) - len(gpus) or None
-    lists = {n: words[len(heads)] for n, words in rows.items() if len(words) > len(heads)}
-    beside = {n: one for n, one in lists.items() if _CPUS.fullmatch(one)}
-    seen.facts(joins=joins, nodes=nodes, adapters=adapters, nearest=nearest, cpus=beside)
+        others = {heads[at]: "SYS" if how == "SOC" else how
+                  for at, how in ways.items() if at not in gpus}  # fmt: skip
+        for adapter, how in others.items():
+            near[adapter][own] = how
+        if closest := next((one for one in _NEAR if one in others.values()), None):
+            nearest[own] = closest
+    nics = {name: ToldNic(near=of, node=_beside(seen.gpus, of)) for name, of in near.items()}
+    lists = {own: rest[0] for own, rest in rests.items() if rest and _CPUS.fullmatch(rest[0])}
+    adapters = len(nics) or None
+    seen.facts(
+        joins=joins, nodes=nodes, adapters=adapters, nearest=nearest, nics=nics, cpus=lists
+    )  # fmt: skip
+
+
+def _beside(gpus: Mapping[int, ToldGpu], near: Mapping[int, str]) -> int | None:
+    """Returns the node of an adapter: that of an accelerator that is near, or, if all are far, the
+    other one of two."""
+    known = {index: _NEAR.index(how) for index, how in near.items() if how in _NEAR}
+    closest = min(known, key=lambda index: known[index], default=None)
+    if closest is None or near[closest] != "SYS":
+        return None if closest is None else gpus[closest].node
+    far = {gpus[index].node for index in near}
+    return {frozenset([0]): 1, frozenset([1]): 0}.get(frozenset(far))  # type: ignore[arg-type]
+
+
+def _sockets(rests: Mapping[int, Sequence[str]]) -> dict[int, int]:
+    """Returns the node of each accelerator in old tables, which give only CPUs: accelerators with
+    other CPUs are at another node. Returns nothing if all have the same CPUs."""
+    cpus = {own: rest[0] for own, rest in rests.items() if rest and _CPUS.fullmatch(rest[0])}
+    found = sorted(set(cpus.values()), key=lambda text: int(re.split("[-,]", text)[0]))
+    apart = sum(count_of_list(text) or 0 for text in found) == count_of_list(",".join(found))
+    return {own: found.index(text) for own, text in cpus.items()} if apart and found[1:] else {}
 
 
 def _peers(seen: TextScan) -> None:
@@ -155,13 +181,40 @@ def _query(seen: TextScan) -> None:
         fields, last = _fields(lines, start, end)
         seen.used.update(range(start if index else max(start - 8, 0), last))
         seen.gpus[index] = _described(fields, lines[start])
-        if (state := fields.get("Fabric/State", "N/A")) not in ("N/A", "Completed"):
-            warnings.add(f"NVLink's fabric is {state}, not Completed: does the fabric manager run?")
-        if (status := fields.get("Fabric/Status", "N/A")) not in ("N/A", "Success"):
-            warnings.add(f"GPU {index} is not part of NVLink's fabric, whose status is {status}")
-        is_closed |= fields.get("Confidential Compute", "").lower() in ("on", "enabled")
+        warnings |= set(_troubles(index, fields))
+        is_closed |= _is_closed(fields)
     ways = frozenset(["confidential computing"] if is_closed else [])
     seen.facts(warnings=frozenset(warnings), ways=ways)
+
+
+def _is_closed(fields: Mapping[str, str]) -> bool:
+    """Whether confidential computing is on, as drivers of several ages say it."""
+    said = fields.get("Confidential Compute", ""), fields.get("Confidential Compute/CC State", "")
+    protected = fields.get("Conf Compute Protected Memory Usage/Total", "")
+    return bool({one.lower() for one in said} & {"on", "enabled"} or re.match("[1-9]", protected))
+
+
+_UNHEALTHY = {"True", "Unhealthy", "Degraded"}
+
+
+def _troubles(index: int, fields: Mapping[str, str]) -> Iterator[str]:
+    """Yields what a GPU reports of its fabric, and of a slot that is slower than the GPU."""
+    state = fields.get("Fabric/State", "N/A")
+    if state not in ("N/A", "Completed"):
+        yield f"NVLink's fabric is {state}, not Completed: does the fabric manager run?"
+    status = fields.get("Fabric/Status", "N/A")
+    if status not in ("N/A", "Success"):
+        yield f"GPU {index} is not part of NVLink's fabric, whose status is {status}"
+    for name, value in fields.items():
+        if name.startswith("Fabric/Health/") and value in _UNHEALTHY:
+            yield f"NVLink's fabric: {name.removeprefix('Fabric/Health/')} is {value}"
+    card, slot = (_generation(fields.get(f"PCI/GPU Link Info/PCIe Generation/{of} Max"))
+                  for of in ("Device", "Host"))  # fmt: skip
+    if card and slot and slot < card:
+        yield (
+            f"GPU {index}: its slot carries {slot:g} GT/s, the GPU {card:g} GT/s: use a slot of "
+            "its generation, or ask the board's vendor for one"
+        )
 
 
 def _fields(lines: Sequence[str], start: int, end: int) -> tuple[dict[str, str], int]:

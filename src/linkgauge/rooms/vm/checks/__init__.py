@@ -13,7 +13,7 @@ from linkgauge.judge.doctor.busy import check_steal
 from linkgauge.judge.findings import SEVERITIES, Check, Evidence, Finding, checks_in
 from linkgauge.rooms.vm.domain import Role
 
-from . import described, guest, host_cpus, host_devices, host_memory
+from . import alone, described, guest, host_cpus, host_devices, host_memory
 from .comparison import DomainEvidence
 from .planner import PLACEMENT, Suited, applied, cost, suited
 
@@ -26,6 +26,7 @@ def _steal(case: DomainEvidence) -> Iterator[Finding]:
 CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
     "guest": (*checks_in(described, guest), _steal),
     "host": checks_in(described, host_cpus, host_devices, host_memory),
+    "neither": checks_in(described, alone),
 }
 
 
@@ -44,7 +45,7 @@ class DomainFindings(msgspec.Struct, frozen=True):
 def judge(case: DomainEvidence, role: Role) -> DomainFindings:
     findings = _sorted(found_in(case, role))
     wrong = {one.check for one in findings if one.is_grave}
-    if role == "guest" or PLACEMENT.isdisjoint(wrong):
+    if role != "host" or PLACEMENT.isdisjoint(wrong):
         return DomainFindings(findings)
     placement = suited(case, wrong)
     if placement is None:

@@ -297,21 +297,44 @@ def decide(
     domain: Domain | None = None,
     uuid: str | None = None,
     alive: RunningDomain | None = None,
+    *,
+    is_defined: bool = False,
 ) -> Decision:
     """Decides by the strongest evidence. A machine on which the domain runs is a host, even if it
     is itself virtual (nested). A machine whose firmware has the domain's UUID is its guest, even if
-    it hides its hypervisor."""
+    it hides its hypervisor. `is_defined` says that libvirt has the domain on this machine. A
+    machine that shows that it has no part in the domain is neither."""
     if alive is not None:
         return Decision("host", (f"the domain runs here (control group of {alive.name!r})",))
+    if is_defined:
+        return Decision("host", ("libvirt defines the domain here",))
     if domain is not None and uuid and domain.uuid and is_same_uuid(uuid, domain.uuid):
         return Decision("guest", ("the firmware has the domain's UUID",))
     host = machine.known.host
     unread = {field for gap in host.unknown for field in gap.fields}
     if host.hypervisor is None and "hypervisor" in unread:
         return Decision(None, virtual.signs)
+    strange = None if domain is None else _strange(machine, virtual, domain, uuid)
+    if strange is not None:
+        return Decision("neither", (strange, "--as guest or --as host compares them anyway"))
     if host.hypervisor is not None:
         return Decision("guest", (f"it runs under {host.hypervisor}", *virtual.signs))
     return Decision("host", virtual.signs)
+
+
+def _strange(machine: Machine, virtual: Virtual, domain: Domain, uuid: str | None) -> str | None:
+    """Returns what shows that a machine is neither the guest nor the host of a domain, or None. A
+    guest that does not show its UUID is one only with as many CPUs as the domain."""
+    if machine.known.host.hypervisor is not None:
+        if uuid and domain.uuid:
+            return f"its firmware has the UUID {uuid}"
+        cpus = machine.host.cpus
+        is_alike = cpus == len(domain.enabled)
+        return None if is_alike else f"it is virtual, shows no UUID, and has {cpus} CPUs"
+    known = {function.address for function in virtual.functions or ()}
+    passed = {device.source for device in domain.devices}
+    is_elsewhere = known and passed and known.isdisjoint(passed)
+    return "it has none of the devices that are passed through" if is_elsewhere else None
 
 
 def several(count: int, what: str) -> str:

@@ -133,6 +133,12 @@ def check_spans(case: DomainEvidence) -> Iterator[Finding]:
         why = "the guest's kernel ignores what its CPUs share, and places threads without it"
         better = topology.fitted(case.cells)
         remedy = "# List the threads of each core in the same cell."
+        if better is not None and better.across(case.cells):
+            sizes = " and ".join(str(len(cell.vcpus)) for cell in case.cells if cell.vcpus)
+            why += f": no sockets of equal size hold cells of {sizes} vCPUs"
+            remedy = "# Give the cells equal numbers of vCPUs."
+            yield Finding("cell-spans", "note", "topology", found, why, (remedy,))
+            return
         remedy = remedy if better is None else f"# In <cpu>: {better}"
         yield Finding("cell-spans", "warn", "topology", found, why, (remedy,))
 
@@ -172,3 +178,11 @@ def check_mediated(case: DomainEvidence) -> Iterator[Finding]:
         found = f"{several(count, 'mediated device')} passed through (vGPU): not compared"
         look = "ls -l /sys/bus/mdev/devices  # on the host: the parent of each, and its numa_node"
         yield Finding("mediated", "unknown", "devices", found, remedy=(look,))
+
+
+def check_mapped(case: DomainEvidence) -> Iterator[Finding]:
+    """Names whole devices of which the definition has no address."""
+    for name in case.domain.mapped:
+        found = "a whole device by the cluster's mapping, which has its address: not compared"
+        look = f"pvesh get /cluster/mapping/pci/{name}  # on the host: its address on each node"
+        yield Finding("mapped", "unknown", f"mapping {name}", found, remedy=(look,))

@@ -11,7 +11,7 @@ from linkgauge.judge.remedies import restarted
 from linkgauge.machine.tree import ranges
 from linkgauge.model.hardware.virtual import Cpus
 from linkgauge.model.units import count_of
-from linkgauge.rooms.vm.domain import GuestNode
+from linkgauge.rooms.vm.domain import GuestNode, MemoryPolicy
 
 from .comparison import DomainEvidence, sized
 
@@ -67,15 +67,21 @@ def check_bound(case: DomainEvidence) -> Iterator[Finding]:
             found = f"{how}: it may come from any of {len(case.node_memory)} nodes"
             why = "vCPUs and devices reach memory on another node over the link between nodes"
             yield Finding("memory-unbound", "warn", subject, found, why, BELOW)
-        elif policy.mode in ("preferred", "interleave"):
-            found = f"its policy is {policy.mode} on node {ranges(policy.nodes)}"
-            why = "when the node is full, the rest comes from other nodes"
-            why = why if policy.mode == "preferred" else "interleaved memory is partly remote"
-            is_own = cell.index in case.domain.cell_policies
-            tag = f"<memnode cellid='{cell.index}'" if is_own else "<memory"
-            remedy = f"# Set {tag} mode='strict' nodeset='{ranges(policy.nodes)}'/>: the domain "
-            remedy += "starts only if the node has the memory."
-            yield Finding("memory-policy", "note", subject, found, why, (remedy,))
+        else:
+            yield from by_policy(case, cell, policy)
+
+
+def by_policy(case: DomainEvidence, cell: GuestNode, policy: MemoryPolicy) -> Iterator[Finding]:
+    """Finds memory of a cell that its policy does not keep on its nodes."""
+    if policy.nodes is not None and policy.mode in ("preferred", "interleave"):
+        found = f"its policy is {policy.mode} on node {ranges(policy.nodes)}"
+        why = "when the node is full, the rest comes from other nodes"
+        why = why if policy.mode == "preferred" else "interleaved memory is partly remote"
+        is_own = cell.index in case.domain.cell_policies
+        tag = f"<memnode cellid='{cell.index}'" if is_own else "<memory"
+        remedy = f"# Set {tag} mode='strict' nodeset='{ranges(policy.nodes)}'/>: the domain "
+        remedy += "starts only if the node has the memory."
+        yield Finding("memory-policy", "note", case.name_of(cell), found, why, (remedy,))
 
 
 def check_remote(case: DomainEvidence) -> Iterator[Finding]:
@@ -156,9 +162,13 @@ def _pool(case: DomainEvidence, page: int, nodes: Cpus, need: int) -> Iterator[F
 def check_no_pages(case: DomainEvidence) -> Iterator[Finding]:
     """Finds domains without huge pages. It is worse on a host that has transparent huge pages
     off."""
+    yield from without_pages(case, is_off=case.host.transparent_huge_pages == "never")
+
+
+def without_pages(case: DomainEvidence, *, is_off: bool) -> Iterator[Finding]:
+    """Finds domains without huge pages. `is_off` says that the host has no transparent ones."""
     if any(_page_size(case, cell) is not None for cell in case.memories):
         return
-    is_off = case.host.transparent_huge_pages == "never"
     severity: Severity = "warn" if is_off else "note"
     other = ", and transparent huge pages are off" if is_off else " or transparent huge pages"
     found = f"the domain's memory is in base pages{other}"

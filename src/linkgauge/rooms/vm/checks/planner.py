@@ -115,7 +115,7 @@ def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
     if not pins or not (keeps_memory or (len(alone) == len(cells) and _holds(case, alone))):
         return None
     topology = domain.topology
-    if topology is not None and topology.across(case.cells):
+    if topology is not None and not topology.suits(case.cells):
         topology = topology.fitted(case.cells)
         if topology is None:
             return None
@@ -341,10 +341,10 @@ class _Planner:
         )
 
     def _topology(self, cells: Sequence[GuestNode], threads: int) -> CpuTopology:
-        """Returns the domain's own topology if it has these threads and no socket in two cells.
-        Otherwise it has as few sockets as possible, each in one cell."""
+        """Returns the domain's own topology if it has these threads and suits the cells. Otherwise
+        it has as few sockets as possible, each in one cell."""
         own, vcpus = self._domain.topology, self._domain.vcpus
-        if own and (own.threads, own.vcpus) == (threads, vcpus) and not own.across(cells):
+        if own and (own.threads, own.vcpus) == (threads, vcpus) and own.suits(cells):
             return own
         whole = CpuTopology(cores=vcpus // threads, threads=threads)
         return whole.fitted(cells) or whole

@@ -14,7 +14,7 @@ from linkgauge.rooms.vm.domain import Domain
 from . import kubevirt, openstack, proxmox, qemu
 
 _OWNERS = {one.NAME: one for one in (kubevirt, openstack)}
-SETTINGS = {name: one.settings for name, one in _OWNERS.items()}
+SETTINGS = {one.NAME: one.settings for one in (kubevirt, openstack, proxmox)}
 """How a placement is asked for, by the form of a domain."""
 
 

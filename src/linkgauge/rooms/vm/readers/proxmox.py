@@ -7,7 +7,11 @@ MiB; lists are separated by semicolons; `affinity` is for all threads of the vir
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
 
+from linkgauge.machine.tree import ranges
 from linkgauge.rooms.vm.domain import (
     CpuTopology,
     Domain,
@@ -19,6 +23,10 @@ from linkgauge.rooms.vm.domain import (
 
 from .words import MODES, address, count, host_device, numbers, options, size, vcpus
 
+if TYPE_CHECKING:
+    from linkgauge.rooms.vm.checks.planner import Suited
+
+NAME = "Proxmox VE"
 _LINE = re.compile(r"([a-z][a-z0-9_-]*): *(\S.*)")
 _OWN = frozenset({"cores", "sockets", "memory", "scsihw", "ostype", "bootdisk", "numa", "vmgenid"})
 _MIB = 1 << 20
@@ -48,11 +56,11 @@ def parse(text: str) -> Domain:
     cpu = dict(options(said.get("cpu", "kvm64"), "cputype"))
     flags = re.findall(r"\+([\w-]+)", cpu.get("flags", ""))
     model = "host-passthrough" if cpu.get("cputype") == "host" else cpu.get("cputype")
-    devices, unnamed = _devices(said)
+    devices, mapped, mediated = _devices(said)
     memory = dict(options(said.get("memory", _MEMORY), "current")).get("current", _MEMORY)
     return Domain(
         name=said.get("name", ""),
-        form="Proxmox VE",
+        form=NAME,
         kind="qemu" if said.get("kvm") == "0" else "kvm",
         arch=said.get("arch", "x86_64"),
         machine=dict(options(said.get("machine", "pc"), "type")).get("type"),
@@ -71,7 +79,8 @@ def parse(text: str) -> Domain:
         cells=cells,
         huge_pages=_pages(said.get("hugepages")),
         devices=devices,
-        mediated=len(unnamed),
+        mediated=mediated,
+        mapped=mapped,
     )
 
 
@@ -97,16 +106,41 @@ def _pages(text: str | None) -> tuple[HugePages, ...]:
     return (HugePages(None if text == "any" else count(text, "hugepages") * _MIB),)
 
 
-def _devices(said: dict[str, str]) -> tuple[tuple[HostDevice, ...], tuple[str, ...]]:
-    """Returns the devices that have an address, and the names of the others: vGPUs and entries of
-    the cluster's mapping."""
-    found, unnamed = list[HostDevice](), list[str]()
+def _devices(said: dict[str, str]) -> tuple[tuple[HostDevice, ...], tuple[str, ...], int]:
+    """Returns the devices that have an address, the names of those in the cluster's mapping, and
+    the number of vGPUs."""
+    found, mapped, mediated = list[HostDevice](), list[str](), 0
     for name in sorted(said):
         if not re.fullmatch("hostpci[0-9]{1,2}", name):
             continue
         own = dict(options(said[name], "host"))
-        if "mdev" in own or "host" not in own:
-            unnamed.append(own.get("mapping", name))
-            continue
-        found += [host_device(address(one, name)) for one in own["host"].split(";")]
-    return tuple(found), tuple(unnamed)
+        if "mdev" in own:
+            mediated += 1
+        elif "host" not in own:
+            mapped.append(own.get("mapping", name))
+        else:
+            found += [host_device(address(one, name)) for one in own["host"].split(";")]
+    return tuple(found), tuple(mapped), mediated
+
+
+def settings(domain: Domain, suited: Suited) -> Iterator[str]:
+    """Yields the lines of the configuration that ask for the placement. `affinity` is for all
+    threads of the virtual machine: with it, vCPUs may run on any of its CPUs."""
+    yield f"# In /etc/pve/qemu-server/VMID.conf{f' ({domain.name})' if domain.name else ''}:"
+    yield f"affinity: {ranges({*chain(*suited.pins.values())})}"
+    topology = suited.topology or domain.topology
+    if topology is not None:
+        yield f"sockets: {topology.sockets}"
+        yield f"cores: {topology.cores_of_socket * topology.threads}"
+    whole = GuestNode(0, tuple(range(domain.vcpus)), domain.bytes or 0)
+    cells = [cell for cell in suited.cells or (whole,) if cell.index in suited.nodes]
+    if cells:
+        yield "numa: 1"
+    for cell in cells:
+        cpus, nodes = (
+            ranges(of).replace(",", ";") for of in (cell.vcpus, suited.nodes[cell.index])
+        )
+        about = f"cpus={cpus},hostnodes={nodes},memory={cell.memory // _MIB},policy=bind"
+        yield f"numa{cell.index}: {about}"
+    if suited.page_size:
+        yield f"hugepages: {suited.page_size // _MIB}"

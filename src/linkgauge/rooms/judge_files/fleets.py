@@ -1,0 +1,186 @@
+"""Describes several equal hosts that a network joins, or one host with its adapters, from a
+product: `2 x 8 x H100 SXM + 8 x 400G`, `8 x H100 SXM + 8 x CX-7 400G`, `4 x GB200 NVL72`.
+
+The network is optimised for rails: the first adapters of all hosts are at the same leaf switch, and
+so on. Spine switches join the leaf switches, and carry as much as these."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import yaml
+
+from linkgauge.backends.sim.description import description_of, load
+from linkgauge.backends.sim.hardware import build, expand
+from linkgauge.model.errors import InputError
+
+from .products import split_product
+from .told import Facts, ToldGpu, ToldNic
+
+_HOSTS = re.compile(r"\s*(\d{1,4})\s*[x×*]\s*(\d.{0,80})")
+_NICS = re.compile(
+    r"\s*(?:(\d{1,2})\s*[x×*]\s*)?(?:([A-Za-z][\w -]{0,40}?)[ -])?\s*(\d{2,4})\s*G(?:b/s|bps|b)?\s*"
+)
+_RACKS = re.compile(r"\s*(?:(\d{1,2})\s*[x×*]\s*)?(?:NVIDIA )?G?B[23]00 NVL ?72\s*", re.IGNORECASE)
+_RACK, _GPUS_OF_RACK, _GPUS_OF_TRAY = "gb200-nvl72", 72, 4
+_MOST_HOSTS, _MOST_GPUS = 256, 1024
+_HOSTS_OF_LEAF, _HOSTS_OF_SPINE = 32, 4
+_SHORT = {"CX": "ConnectX-", "BF": "BlueField-"}
+_GIGABIT = 1e9 / 8
+_OVERHEAD = 0.95
+"""The share of a port's rate that payload has in large packets of RDMA
+(docs/expect-formulas.md)."""
+
+
+class Fleet(NamedTuple):
+    """Equal hosts: `hosts` of them, each with `facts`. `rack` says that each is a rack of them."""
+
+    hosts: int
+    facts: Facts
+    rack: bool = False
+
+
+def fleet_of(text: str) -> Fleet | None:
+    """Returns the hosts that a text describes, or None for any other text. Raises InputError if the
+    number of hosts or of adapters is not possible."""
+    machines, plus, adapters = text.partition("+")
+    nics = _NICS.fullmatch(adapters) if plus else None
+    if plus and nics is None:
+        return None
+    gigabits = int(nics[3]) if nics else 400
+    if racks := _RACKS.fullmatch(machines):
+        many = _checked(int(racks[1] or 1), _GPUS_OF_RACK, text)
+        if many == 1 and nics is None:
+            return None
+        return Fleet(many, Facts(nics=_nics(_GPUS_OF_RACK, None, gigabits, {})), rack=True)
+    several = None if split_product(machines) else _HOSTS.fullmatch(machines)
+    product = split_product(several[2] if several else machines)
+    if product is None or (several is None and nics is None):
+        return None
+    model, count = product
+    hosts = _checked(int(several[1]) if several else 1, count, text)
+    gpus = {index: ToldGpu(model) for index in range(count)}
+    number = int(nics[1] or 1) if nics else count
+    near = {place: place * number // count for place in gpus}
+    name = (nics[2] if nics else None) or None
+    return Fleet(hosts, Facts(gpus=gpus, nics=_nics(number, name, gigabits, near)))
+
+
+def _checked(hosts: int, gpus: int, text: str) -> int:
+    if not (1 <= hosts <= _MOST_HOSTS and 1 <= gpus <= 64 + 8 and hosts * gpus <= _MOST_GPUS):
+        most = f"give 1 to {_MOST_HOSTS} hosts and at most {_MOST_GPUS} accelerators"
+        raise InputError(f"{text.strip()}: {most}")
+    return hosts
+
+
+def _nics(
+    count: int, model: str | None, gigabits: int, near: Mapping[int, int]
+) -> dict[str, ToldNic]:
+    for short, name in _SHORT.items():
+        model = re.sub(rf"^{short}-?(?=\d)", name, model) if model else model
+    return {
+        f"nic{n}": ToldNic(
+            model=model, rate=gigabits * _GIGABIT, speed=32.0 if gigabits > 200 else 16.0, width=16,
+            near={place: "PIX" for place, nearest in near.items() if nearest == n},
+        )
+        for n in range(count)
+    }  # fmt: skip
+
+
+# Several hosts from one.
+
+
+def rack_of(nics: Mapping[str, ToldNic]) -> dict[str, Any]:
+    """Returns a rack of GB200 with an adapter for each GPU, at the GPU's processor."""
+    tree: dict[str, Any] = yaml.safe_load(load(_RACK)[1])
+    count, nodes = len(nics), tree["host"]["nodes"][0]["count"]
+    rate = next(iter(nics.values())).rate or 0.0
+    trays = [divmod(n, _GPUS_OF_TRAY) for n in range(count)]
+    tree["devices"][0]["pci"] = [f"{tray:04x}:{1 + slot:02x}:00.0" for tray, slot in trays]
+    pci = [f"{tray:04x}:{0x11 + slot:02x}:00.0" for tray, slot in trays]
+    named = f"nic0..{count - 1}"
+    adapter = {"name": named, "rate": f"{rate:.0f} B/s", "model": "Mellanox ConnectX-7", "pci": pci}
+    tree["adapters"] = [adapter]
+    tree["link_kinds"]["pcie5"] = {"kind": "pcie", "speed": 32, "width": 16,
+                                   "efficiency": {"read": 0.86, "write": 0.86}}  # fmt: skip
+    tree["links"].append({"kind": "pcie5", "each": named, "to": f"host:0..{nodes - 1}"})
+    return tree
+
+
+def joined(tree: Mapping[str, Any], hosts: int) -> dict[str, Any]:
+    """Returns a cluster of hosts like the one that `tree` describes. Each part of the host becomes
+    a row of parts, one for each host, so that links between rows are in order."""
+    one = build(description_of(tree))
+    cards = [dict(group) for group in tree["devices"] for _ in range(group.get("count", 1))]
+    first = {f"sim:{n}": f"sim:{n * hosts}..{(n + 1) * hosts - 1}" for n in range(len(one.devices))}
+    first |= {
+        f"host:{n}": f"host:{n * hosts}..{(n + 1) * hosts - 1}" for n in range(len(one.nodes))
+    }
+    for name in (*(nic.name for nic in one.adapters), *one.switch_names):
+        first[name] = f"{name}_0..{hosts - 1}"
+    domains = 1 + max(int((card.pci or "0").partition(":")[0], 16) for card in one.cards)
+
+    def addresses(pci: str) -> list[str]:
+        domain, _, place = pci.partition(":")
+        return [f"{int(domain, 16) + host * domains:04x}:{place}" for host in range(hosts)]
+
+    made = {name: value for name, value in tree.items() if name != "collectives"}
+    made["routing"] = "destination"
+    nodes = [dict(g) for g in tree["host"]["nodes"] for _ in range(g.get("count", 1))]
+    about = {name: value for name, value in tree["host"].items() if name != "distances"}
+    made["host"] = about | {"nodes": [node | {"count": hosts} for node in nodes]}
+    made["host"]["sockets"] = about.get("sockets", 1) * hosts
+    made["devices"] = [
+        {name: value for name, value in card.items() if name not in ("numa_node", "uuids")}
+        | {"count": hosts, "node": True, "pci": addresses(unit.pci or "")}
+        for card, unit in zip(cards, one.devices, strict=True)
+    ]
+    about_nics = [dict(g) for g, names in _expanded(tree.get("adapters", ())) for _ in names]
+    made["adapters"] = [
+        {name: value for name, value in nic.items() if name != "numa_node"}
+        | {"name": first[unit.name], "pci": addresses(unit.pci)}
+        for nic, unit in zip(about_nics, one.adapters, strict=True)
+    ]
+    made["switches"] = [
+        dict(group) | {"name": first[name]}
+        for group, names in _expanded(tree.get("switches", ())) for name in names
+    ]  # fmt: skip
+    made["links"] = [
+        {"kind": link.kind_name, "each": first[link.a], "to": first[link.b]} for link in one.links
+    ]
+    rate = float(one.adapters[0].group.rate or 50e9)
+    network = _network([first[unit.name] for unit in one.adapters], hosts, rate)
+    for name, found in network.items():
+        made[name] = {**made[name], **found} if name == "link_kinds" else [*made[name], *found]
+    return made
+
+
+def _expanded(groups: Any) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
+    return ((group, expand(group["name"])) for group in groups)
+
+
+def _network(rails: list[str], hosts: int, rate: float) -> dict[str, Any]:
+    """Returns the switches and links of a network of rails. `rails` are the adapters of each."""
+    leaves = -(-hosts // _HOSTS_OF_LEAF)
+    while hosts % leaves:
+        leaves += 1
+    count = leaves * len(rails)
+    spines = max(1, min(hosts // _HOSTS_OF_SPINE, 8)) if count > 1 else 0
+    efficiency = {"read": _OVERHEAD, "write": _OVERHEAD}
+    about = {"rate": f"{rate:.0f} B/s", "efficiency": efficiency, "latency": "1 us"}
+    kinds: dict[str, Any] = {"cable": {"kind": "network", **about}}
+    switches = [{"name": f"leaf0..{count - 1}", "kind": "network", "model": "leaf switch"}]
+    links = [
+        {"kind": "cable", "each": names, "to": f"leaf{n * leaves}..{(n + 1) * leaves - 1}"}
+        for n, names in enumerate(rails)
+    ]
+    if spines:
+        kinds["uplink"] = {"kind": "fabric", "count": -(-hosts // leaves // spines), **about}
+        switches.append(
+            {"name": f"spine0..{spines - 1}", "kind": "network", "model": "spine switch"}
+        )
+        each = {"every": f"leaf0..{count - 1}", "to": f"spine0..{spines - 1}"}
+        links.append({"kind": "uplink", **each})
+    return {"link_kinds": kinds, "switches": switches, "links": links}

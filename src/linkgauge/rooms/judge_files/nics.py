@@ -1,0 +1,74 @@
+"""Adapters of a described machine: which of those that texts name are the same, and what is known
+of their ports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from linkgauge.machine.tree import ADDRESS
+
+from .told import Facts, ToldNic
+
+_GIGABIT = 1e9 / 8
+_RATES = (
+    ("ConnectX-8|BlueField-4", 800), ("ConnectX-7|BlueField-3", 400),
+    ("ConnectX-6 Dx|BlueField-2", 100), ("ConnectX-6 Lx", 25), ("ConnectX-6", 200),
+    ("ConnectX-5", 100), ("ConnectX-4 Lx", 25), ("ConnectX-4", 100), ("ConnectX-3", 56),
+    ("BCM5760|Thor2|Pollara", 400), ("BCM575", 200), ("E810", 100), ("Elastic Fabric", 100),
+)  # fmt: skip
+"""The Gb/s of a port at most, by the model (data sheets). Cables and switches may allow less."""
+_USUAL = 200
+"""The Gb/s of a port of which nothing is known."""
+_NAME = re.compile(r"[a-z][a-z0-9_.]*")
+
+
+def joined_nics(facts: Facts) -> Mapping[str, ToldNic]:
+    """Returns the adapters by names that a description takes. Texts may call the same adapters by
+    names and by PCI addresses: as many of both are the same, in this order."""
+    at = {name: nic for name, nic in facts.nics.items() if re.fullmatch(ADDRESS, name)}
+    named = {name: nic for name, nic in facts.nics.items() if name not in at}
+    if at and named and not any(nic.pci for nic in named.values()):
+        if len(at) == len(named):
+            pairs = zip(named.items(), sorted(at.items()), strict=True)
+            both = {
+                name: replace(nic, near=one.near, node=one.node if nic.node is None else nic.node)
+                for (name, one), (_, nic) in pairs
+            }
+            return _plain(both)
+        return _plain(at)
+    known = {nic.pci for nic in named.values()}
+    return _plain(named | {name: nic for name, nic in at.items() if name not in known})
+
+
+def _plain(nics: Mapping[str, ToldNic]) -> dict[str, ToldNic]:
+    found: dict[str, ToldNic] = {}
+    for number, (name, nic) in enumerate(nics.items()):
+        plain = name.lower()
+        is_free = _NAME.fullmatch(plain) and plain not in found
+        found[plain if is_free else f"nic{number}"] = nic
+    return found
+
+
+def rate_of_nic(nic: ToldNic, facts: Facts) -> tuple[float, bool]:
+    """Returns the bytes/s of a port, and whether only the model or nothing tells it."""
+    told = facts.settings.get("adapter Gb/s", "")
+    if nic.rate or told.isdecimal():
+        return nic.rate or int(told) * _GIGABIT, False
+    rates = (gigabits for name, gigabits in _RATES if re.search(name, nic.model or ""))
+    return next(rates, _USUAL) * _GIGABIT, True
+
+
+def kind_of_nic(name: str, nic: ToldNic, rate: float, *, is_assumed: bool) -> dict[str, Any]:
+    """Returns the adapter as a description has it."""
+    made: dict[str, Any] = {"name": name, "rate": f"{rate:.0f} B/s"}
+    maker = "Mellanox " if "ConnectX" in (nic.model or "") else ""
+    made |= {"model": maker + nic.model} if nic.model else {}
+    made |= {"ports": nic.ports} if nic.ports > 1 else {}
+    made |= {"link_layer": "Ethernet"} if nic.ethernet else {}
+    made |= {"pci": [nic.pci]} if nic.pci and re.fullmatch(ADDRESS, nic.pci) else {}
+    made |= {"numa_node": nic.node} if nic.node is not None else {}
+    return made | ({"assumed": True} if is_assumed else {})

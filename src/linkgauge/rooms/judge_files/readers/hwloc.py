@@ -1,0 +1,182 @@
+"""Reads what hwloc shows of a host: the XML of lstopo, and its text on a console. Both nest the
+same objects: NUMA nodes, bridges, PCI functions, and the names that the system has for these."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+from linkgauge.model.hardware.pcie import SPEEDS, link_rate
+
+from ..lines import address_of, index_of, number_of
+from ..products import model_of
+from ..scan import TextScan
+from ..told import Bridge, ToldGpu, ToldNic, ToldNode
+from .host import count_of_mask
+
+_GPUS, _RDMA_CLASSES = ("03", "0b", "12"), ("0207", "0200", "0c06")
+_VGA_OF_BOARDS = ("102b", "1a03")
+"""Vendors of displays of the host itself: Matrox and ASPEED."""
+_DEEPEST = 64
+_USUAL = 16
+"""The lanes of the slots of accelerators and of their adapters."""
+
+
+class _Place(NamedTuple):
+    """Where an object is: the bridges above it, the nearest first, and its NUMA node."""
+
+    above: tuple[str, ...] = ()
+    node: int | None = None
+
+
+class _Card(NamedTuple):
+    """A PCI function. `kind` is its class as four hexadecimal digits, `rate` that of its link in
+    bytes/s, and `rdma` its name as an RDMA device."""
+
+    address: str
+    kind: str
+    ids: str
+    model: str | None
+    rate: float | None
+    rdma: str | None
+    at: _Place
+
+
+def _note(seen: TextScan, cards: list[_Card], **facts: object) -> None:
+    """Notes accelerators and adapters, and what else is known."""
+    gpus = [
+        one for one in sorted(cards, key=lambda card: card.address)
+        if one.kind[:2] in _GPUS and one.ids[:4] not in _VGA_OF_BOARDS
+    ]  # fmt: skip
+    for index, one in enumerate(gpus):
+        speed, width = _link(one.rate)
+        model = model_of(one.ids[5:9]) or one.model
+        seen.gpus[index] = ToldGpu(
+            model, one.address, one.at.node, max_speed=speed, width=width, above=one.at.above
+        )
+    nics = {}
+    for one in cards:
+        if one.rdma is not None and one.kind in _RDMA_CLASSES:
+            speed, width = _link(one.rate)
+            nics[one.rdma] = ToldNic(
+                model=one.model, pci=one.address, node=one.at.node, max_speed=speed, width=width,
+                above=one.at.above, ethernet=one.kind == "0200",
+            )  # fmt: skip
+    ports = {port for one in cards for port in one.at.above}
+    bridges = {port: Bridge(is_switch=True) for port in sorted(ports)}
+    seen.facts(**facts, nics=nics, adapters=len(nics) or None, bridges=bridges)
+
+
+def _link(rate: float | None) -> tuple[float | None, int | None]:
+    """Returns speed and width of the link with this rate, if it is one of the usual width."""
+    found = (speed for speed in SPEEDS if rate and abs(link_rate(speed, _USUAL) / rate - 1) < 0.01)
+    speed = next(found, None)
+    return speed, None if speed is None else _USUAL
+
+
+# The XML.
+
+
+def _lstopo(seen: TextScan) -> None:
+    if (root := seen.xml("topology")) is None:
+        return
+    nodes = {}
+    for one in root.iter("object"):
+        index = index_of(one.get("os_index", ""))
+        if one.get("type") == "NUMANode" and index is not None:
+            memory = one.get("local_memory", "")
+            cpus = count_of_mask(one.get("cpuset", ""))
+            is_size = memory.isdecimal() and len(memory) < 16
+            nodes[index] = ToldNode(cpus, int(memory) if is_size else None)
+    infos = {one.get("name"): one.get("value") for one in root.iter("info")}
+    _note(
+        seen, list(_below(root, _Place(), 0)), nodes=nodes, cpu_model=infos.get("CPUModel"),
+        architecture=infos.get("Architecture"),
+    )  # fmt: skip
+
+
+def _below(here: Element, at: _Place, depth: int) -> Iterator[_Card]:
+    own = [one for one in here.findall("object") if one.get("type") == "NUMANode"]
+    if here.get("type") == "NUMANode":
+        own = [here]
+    if len(own) == 1:
+        at = at._replace(node=index_of(own[0].get("os_index", "")))
+    for one in here.findall("object") if depth <= _DEEPEST else ():
+        address, inside = address_of(one.get("pci_busid", "")), at
+        if one.get("type") == "PCIDev" and address is not None:
+            yield _card(one, address, at)
+        elif one.get("type") == "Bridge" and address is not None:
+            inside = at._replace(above=(address, *at.above))
+        yield from _below(one, inside, depth + 1)
+
+
+def _card(one: Element, address: str, at: _Place) -> _Card:
+    match = re.match(r"([0-9a-f]{4}) \[([0-9a-f]{4}:[0-9a-f]{4})\]", one.get("pci_type", ""))
+    kind, ids = match.groups() if match else ("", "")
+    infos = {info.get("name"): info.get("value") for info in one.findall("info")}
+    named = (inner.get("name") for inner in one.findall("object") if inner.get("osdev_type") == "3")
+    model = infos.get("PCIDevice")
+    bracket = re.search(r"\[(.{2,60})\]$", model or "")
+    rate = number_of(one.get("pci_link_speed", ""))
+    return _Card(
+        address, kind, ids, bracket[1] if bracket else model, rate and rate * 1e9,
+        next(named, None), at,
+    )  # fmt: skip
+
+
+# The text on a console.
+
+_MACHINE = re.compile(r"Machine \(.{1,40}\)")
+_OBJECT = re.compile(
+    r"(\s*)(?:(Package|NUMANode|Group0|Die) L#\d+|(HostBridge|PCIBridge)\b"
+    r"|PCI ([0-9a-f]{2,8}:[0-9a-f]{2}(?::[0-9a-f]{2})?\.[0-7]) \(([^)]{1,40})\)"
+    r"|OpenFabrics(?: L#\d+)? \"(\S{1,40})\""
+    r"|(?:CoProc\S*|GPU\S*)(?: L#\d+)? \"((?:cuda|nvml|opencl|rsmi|renderD|ze)\S{0,20})\")"
+)
+_CPUS = re.compile(
+    r"\s*(?:L\d[di]?(?:Cache)? L#|Core L#|PU L#|Net\b|Block\b|GPU\b|CoProc\b|DMA\b|Misc\b|PCI\b)"
+)
+_NUMBER = re.compile(r"P#(\d{1,3})(?: (\d{1,6})(MB|GB))?")
+_CLASSES = {"3D": "0302", "Display": "0380", "ProcessingAccelerator": "1200",
+            "InfiniBand": "0207", "Ethernet": "0200"}  # fmt: skip
+_BYTES = {"MB": 1 << 20, "GB": 1 << 30}
+
+
+def _console(seen: TextScan) -> None:
+    """Reads the text of lstopo on a console. Of bridges it has no addresses: they get their places
+    in the text as names."""
+    if not seen.has(_MACHINE):
+        return
+    nodes, cards = dict[int, ToldNode](), list[_Card]()
+    stack: list[tuple[int, _Place]] = []
+    for number, match in seen.each(_OBJECT, _CPUS, _MACHINE):
+        if match.re is not _OBJECT:
+            continue
+        depth = len(match[1])
+        line = seen.lines[number]
+        stack = [one for one in stack if one[0] < depth]
+        at = stack[-1][1] if stack else _Place()
+        if match[2] == "NUMANode" and (told := _NUMBER.search(line)):
+            node = int(told[1])
+            nodes[node] = ToldNode(memory=int(told[2]) * _BYTES[told[3]] if told[2] else None)
+            # In hwloc 2 a node stands beside what is near it, in hwloc 1 above that.
+            if stack:
+                stack[-1] = stack[-1][0], at._replace(node=node)
+            at = at._replace(node=node)
+        elif match[3] == "PCIBridge":
+            at = at._replace(above=(f"bridge {number}", *at.above))
+        elif match[4]:
+            address = address_of(match[4] if match[4].count(":") == 2 else f"0000:{match[4]}")
+            kind = _CLASSES.get(match[5], "")
+            cards.append(_Card(address or "", kind, "", None, None, None, at))
+        elif match[6] and cards:
+            cards[-1] = cards[-1]._replace(rdma=match[6])
+        elif match[7] and cards and not cards[-1].kind:  # a VGA that computes
+            cards[-1] = cards[-1]._replace(kind="0300")
+        stack.append((depth, at))
+    _note(seen, [one for one in cards if one.address], nodes=nodes)
+
+
+READERS = (_lstopo, _console)
