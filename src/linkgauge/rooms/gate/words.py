@@ -131,7 +131,7 @@ def p_value(p: float) -> str:
 _COMPARED = (
     "benchmark", "backend", "size", "row", "column", "side", "unit", "better", "status", "runs",
     "figure", "low", "high", "slow_p95", "slow_p99", "ratio", "ratio_low", "ratio_high", "p",
-    "p_holm", "direction", "basis", "deviation", "detectable", "more_of_first", "more", "p_ranks",
+    "p_holm", "direction", "basis", "deviation", "detectable", "more_of_first", "more",
 )  # fmt: skip
 _GATE = (
     "benchmark", "backend", "size", "row", "column", "verdict", "unit", "baseline", "current",
@@ -158,7 +158,7 @@ def _rows(one: RunComparison, cell: RunCell) -> Iterator[tuple[object, ...]]:
             yield (
                 *_of(cell), side.name, cell.unit, cell.better, own.status,
                 own.runs, own.figure, own.low, own.high, own.slow_p95, own.slow_p99,
-                *(_fields(change) or [None] * 12),
+                *(_fields(change) or [None] * 11),
             )  # fmt: skip
 
 
@@ -172,7 +172,7 @@ def _fields(one: CellChange | None) -> Sequence[object]:
     change = one.change
     return (
         change.ratio, change.low, change.high, change.p, change.holm, one.direction, change.basis,
-        change.deviation, one.needed.detectable, *(one.needed.more or [None] * 2), one.rank_sum,
+        change.deviation, one.needed.detectable, *(one.needed.more or [None] * 2),
     )  # fmt: skip
 
 
