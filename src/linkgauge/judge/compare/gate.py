@@ -203,9 +203,10 @@ def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim, asked: _As
         lacks = baseline.figure is not None and current.figure is not None
         return GateCell(cell, "blind" if lacks else "ok")
     lost, largest = loss(one.change.ratio, cell.better), largest_loss(one.change, cell.better)
-    if disturbance is not None and largest >= aim.least:
+    verdict = _verdict(cell, one, largest, aim)
+    if disturbance is not None and verdict in ("regression", "measure again"):
         return GateCell(cell, "inconclusive", lost, largest, disturbance)
-    return GateCell(cell, _verdict(cell, one, largest, aim), lost, largest)
+    return GateCell(cell, verdict, lost, largest)
 
 
 def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdict:
