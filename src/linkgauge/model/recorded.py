@@ -14,19 +14,24 @@ import msgspec
 from .transfer import Cell
 
 PathKind = Literal[
-    "latency", "host latency", "collectives", "products", "host products", "host memory",
-    "host memory by several threads", "host and device", "between devices", "within a device",
+    "latency", "host latency", "thread latency", "collectives", "short collectives", "products",
+    "host products", "host memory", "host memory by several threads", "host and device",
+    "between devices", "within a device",
 ]  # fmt: skip
-"""A `host latency` is timed or begun by the host; any other latency by a device alone. `host
+"""A `host latency` is timed or begun by the host, and a `thread latency` is that of host threads
+alone; any other latency is of a device alone. `short collectives` have at most `SHORT` bytes. `host
 products`, and prime numbers, are computed by host threads. One thread is bound by its core, several
 by what other users of the host leave of its memory."""
+SHORT = 1 << 20
+"""The most bytes of a collective whose time is that of its launches."""
 
 
 class RecordedKind(msgspec.Struct, frozen=True):
     """What recorded runs show of a kind of path.
 
-    process: The relative standard deviation of what only a new process changes: of runs, less what
-        their repetitions explain. The median over the figures of the kind.
+    process: The relative standard deviation of what only a new process or another moment changes:
+        of runs, less what their repetitions explain. The root mean square over the figures of the
+        kind, and over the sets.
     runs: The relative standard deviation of runs, of the figure that varies most. It stands in for
         the range of a figure without one.
     furthest: How far the furthest figure of a healthy run was from the median of its set, as a
@@ -38,31 +43,35 @@ class RecordedKind(msgspec.Struct, frozen=True):
 
 
 RECORDED: Mapping[PathKind, RecordedKind] = {
-    "latency": RecordedKind(0.0012, 0.004, 0.01),
-    "host latency": RecordedKind(0.021, 0.082, 0.16),
-    "collectives": RecordedKind(0.002, 0.21, 0.36),
-    "products": RecordedKind(0.005, 0.017, 0.02),
-    "host products": RecordedKind(0.12, 0.13, 0.28),
-    "host memory": RecordedKind(0.026, 0.04, 0.07),
-    "host memory by several threads": RecordedKind(0.12, 0.21, 0.33),
-    "host and device": RecordedKind(0.001, 0.11, 0.21),
-    "between devices": RecordedKind(0.0001, 0.0003, 0.001),
-    "within a device": RecordedKind(0.0007, 0.005, 0.007),
+    "latency": RecordedKind(0.0015, 0.004, 0.01),
+    "host latency": RecordedKind(0.024, 0.11, 0.23),
+    "thread latency": RecordedKind(0.064, 0.18, 0.35),
+    "collectives": RecordedKind(0.0013, 0.003, 0.01),
+    "short collectives": RecordedKind(0.14, 0.21, 0.36),
+    "products": RecordedKind(0.01, 0.04, 0.08),
+    "host products": RecordedKind(0.073, 0.13, 0.28),
+    "host memory": RecordedKind(0.05, 0.13, 0.2),
+    "host memory by several threads": RecordedKind(0.105, 0.21, 0.33),
+    "host and device": RecordedKind(0.01, 0.11, 0.35),
+    "between devices": RecordedKind(0.0, 0.0004, 0.001),
+    "within a device": RecordedKind(0.0011, 0.005, 0.01),
 }
 
 
-def path_kind(cell: Cell) -> PathKind:
-    """Returns the kind of path of a cell."""
+def path_kind(cell: Cell, size: int | None) -> PathKind:
+    """Returns the kind of path of a cell whose figure is of `size` bytes."""
     does = cell.does
     if does.collective is not None:
-        return "collectives"
+        return "short collectives" if (size or 0) <= SHORT else "collectives"
     by_device = any(each.engine.owner.is_device for each in cell.transfers)
-    if cell.report.is_latency:
-        return "latency" if does.follows_pointers and by_device else "host latency"
-    if does.product is not None or not does.in_memory:
-        return "products" if by_device else "host products"
     places = {memory.place for each in cell.transfers for memory in each.memories}
     devices = sum(place.is_device for place in places)
+    if cell.report.is_latency:
+        if does.follows_pointers and by_device:
+            return "latency"
+        return "host latency" if by_device or devices else "thread latency"
+    if does.product is not None or not does.in_memory:
+        return "products" if by_device else "host products"
     if not devices:
         is_single = [each.engine.count for each in cell.transfers] == [1]
         return "host memory" if is_single else "host memory by several threads"
@@ -71,5 +80,5 @@ def path_kind(cell: Cell) -> PathKind:
     return "between devices" if devices > 1 else "within a device"
 
 
-def recorded_kind(cell: Cell) -> RecordedKind:
-    return RECORDED[path_kind(cell)]
+def recorded_kind(cell: Cell, size: int | None) -> RecordedKind:
+    return RECORDED[path_kind(cell, size)]

@@ -211,13 +211,18 @@ def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim, asked: _As
 
 def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdict:
     """Returns the verdict on a cell with figures on both sides. A proven loss counts if it may be
-    as large as the least loss."""
+    as large as the least loss. Single figures of some kinds of paths are far off in healthy runs,
+    so that a loss there must come again."""
     assert one.change is not None  # noqa: S101
+    furthest = 0.0 if cell.path is None else RECORDED[cell.path].furthest
+    is_far_off = aim.least <= median(one.losses) <= furthest
     if largest >= aim.least and one.direction == "worse":
-        return _of_proven(cell, one, aim)
-    # A time that doubles is a rate that halves.
+        lost = sum(each >= aim.least for each in one.losses)
+        if furthest < aim.least or lost > max(1, len(one.losses) / 2):
+            return "regression"
+        return "far off" if is_far_off else "measure again"
     if _is_blind(one.change, aim, cell.better):
-        return "blind"
+        return "far off" if is_far_off else "blind"
     return "not enough" if one.direction == "unknown" else "ok"
 
 
@@ -228,18 +233,6 @@ def _is_blind(change: RunChange, aim: Aim, better: Better) -> bool:
     reach *= critical(2 * _UNSEEN, change.degrees) / critical(_UNSEEN, change.degrees)
     worse = -log if better == "higher" else log
     return worse + reach >= log_of_loss(aim.exclude, "higher")
-
-
-def _of_proven(cell: RunCell, one: CellChange, aim: Aim) -> Verdict:
-    """Returns the verdict on a proven loss. Single figures of some kinds of paths are far off in
-    healthy runs, so that such a loss must come again."""
-    furthest = 0.0 if cell.path is None else RECORDED[cell.path].furthest
-    if furthest < aim.least:
-        return "regression"
-    lost = sum(each >= aim.least for each in one.losses)
-    if lost > max(1, len(one.losses) / 2):
-        return "regression"
-    return "measure again" if median(one.losses) > furthest else "far off"
 
 
 def suspects(gate: GateDocument) -> Collection[CellId]:

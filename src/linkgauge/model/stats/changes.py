@@ -123,14 +123,15 @@ def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest 
 
 
 def _with_runs(own: Spread, runs: Spread | None) -> Spread:
-    """Returns the variance that a side's ranges and the runs show together."""
+    """Returns the variance that a side's ranges and the runs show together, which is never less
+    than that of the ranges: a few runs agree by chance."""
     if runs is None:
         return own
     degrees, variance = own.degrees, own.variance
     if (alone := runs.alone) is not None:
         degrees += alone.degrees
         variance = (own.variance * own.degrees + alone.variance * alone.degrees) / degrees
-    return Spread(max(variance, runs.variance), degrees, own.alone, own.doubted)
+    return Spread(max(own.variance, variance, runs.variance), degrees, own.alone, own.doubted)
 
 
 def _welch(spreads: Sequence[Spread], counts: tuple[int, int]) -> tuple[float, float]:

@@ -167,6 +167,8 @@ def _log(variance: float, degrees: int) -> float:
 def _is_unlike(own: Spread, lent: Spread) -> bool:
     """Whether a cell varies more or less than similar ones."""
     ratio = own.variance / lent.variance
+    if 0.4 < ratio < 2.5:  # as alike cells of 40 degrees of freedom often are
+        return False
     p = beyond(ratio, own.degrees, lent.degrees), beyond(1 / ratio, lent.degrees, own.degrees)
     return min(p) < _UNLIKE
 
