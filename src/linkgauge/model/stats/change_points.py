@@ -239,7 +239,7 @@ class _Sums:
         tried = []
         for k, firsts in _dips(begin, end):
             sums = self._of_length[k][firsts.start : firsts.stop]
-            farthest = max(max(sums), min(sums), key=lambda one: abs(one - k * mean))  # noqa: B023
+            farthest = max(max(sums), min(sums), key=lambda one: abs(one - k * mean))
             score = (farthest - k * mean) ** 2 / (k * (end - begin - k))
             first = firsts[sums.index(farthest)]
             tried.append((score, first, first + k))

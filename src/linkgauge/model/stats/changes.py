@@ -135,11 +135,12 @@ def _with_runs(own: Spread, runs: Spread | None) -> Spread:
 
 
 def _welch(spreads: Sequence[Spread], counts: tuple[int, int]) -> tuple[float, float]:
-    """Returns the standard error of a difference and its degrees of freedom, where each side has a
-    variance of its own (B. Welch, Biometrika 34, 1947)."""
+    """Returns the standard error of a difference and its degrees of freedom, rounded down, where
+    each side has a variance of its own (B. Welch, Biometrika 34, 1947)."""
     parts = [(own.variance / n, own.degrees) for own, n in zip(spreads, counts, strict=True)]
     variance = sum(part for part, _ in parts)
-    return math.sqrt(variance), variance**2 / sum(part**2 / of for part, of in parts)
+    degrees = variance**2 / sum(part**2 / of for part, of in parts)
+    return math.sqrt(variance), max(1.0, math.floor(degrees))
 
 
 def holm(p: Sequence[float]) -> list[float]:

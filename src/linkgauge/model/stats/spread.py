@@ -96,9 +96,11 @@ def spreads(
     alone = known if whole is None else map(own_of, whole)
     lent_to = cache(peers.lent)
     lent = [lent_to(cell.kind, one) for cell, one in zip(cells, known, strict=True)]
-    noisy = sum(_is_unlike(one, by) and one.variance > by.variance
-                for own, by in zip(known, lent, strict=True)
-                if own is not None and by is not None and (one := own.spread))  # fmt: skip
+    noisy = sum(
+        own.spread.variance > by.variance and _is_unlike(own.spread, by)
+        for own, by in zip(known, lent, strict=True)
+        if own is not None and by is not None
+    )
     doubted = min(1.0, _UNSEEN * noisy / max(1, len(cells)))
     return [_joined(own, by, doubted) for own, by in zip(alone, lent, strict=True)]
 
@@ -107,8 +109,8 @@ def doubted(cells: Sequence[tuple[Hashable, Spread | None]]) -> list[Spread | No
     """Returns the variances that the ranges of a single run imply, each with the cell's kind. Few
     repetitions of a noisy cell may agree by chance. Where similar cells are much noisier, a cell
     may be one of them."""
-    kinds = {kind: sorted(own) for kind, own in grouped(
-        (kind, (of.variance, of.degrees)) for kind, of in cells if of is not None).items()}  # fmt: skip
+    ranges = grouped((kind, (of.variance, of.degrees)) for kind, of in cells if of is not None)
+    kinds = {kind: sorted(own) for kind, own in ranges.items()}
 
     @cache
     def noisier(kind: Hashable, at: int) -> tuple[Spread | None, float]:
@@ -230,35 +232,32 @@ def _minus_variance(degrees: int) -> float:
 def _unlikeness(kinds: Sequence[Sequence[_Own]]) -> tuple[float, float]:
     """Returns how much the logarithms of variances differ within a kind and between kinds."""
     halves = [[one.halves for one in own if one.halves is not None] for own in kinds]
+    chance = 0.0
     if not any(halves):  # too few runs for halves: what goes beyond chance (Smyth's estimate)
         halves = [[(one.log, one.log) for one in own] for own in kinds]
         chance = fmean([one.error for own in kinds for one in own] or [0.0])
-    else:
-        chance = 0.0
-    means = [(fmean(a for a, _ in own), fmean(b for _, b in own), len(own)) for own in halves if own]
-    within = _beyond_chance(
-        [(a - one) * (b - other) - chance * (count - 1) / count
-         for own, (one, other, count) in zip(filter(None, halves), means, strict=True)
-         for a, b in own],
-        sum(count - 1 for *_, count in means),
-    )  # fmt: skip
-    if len(means) < 2:
-        return within, 0.0
-    middle = fmean(a for a, _, _ in means), fmean(b for _, b, _ in means)
-    between = _beyond_chance(
-        [(a - middle[0]) * (b - middle[1]) - (within + chance) / count for a, b, count in means],
-        len(means) - 1,
-    )
-    return within, between
+    groups = [own for own in halves if own]
+    within = _covariance(groups, chance)
+    means = [(fmean(a for a, _ in own), fmean(b for _, b in own)) for own in groups]
+    of_means = fmean([(within + chance) / len(own) for own in groups] or [0.0])
+    return within, _covariance([means], of_means)
 
 
-def _beyond_chance(products: Sequence[float], degrees: int) -> float:
-    """Returns a covariance, less its standard errors."""
-    found = sum(products) / max(1, degrees)
-    if degrees < 2:
-        return max(0.0, found)
-    error = math.sqrt(sum((one - found) ** 2 for one in products)) / degrees
-    return max(0.0, found - _SURE * error)
+def _covariance(groups: Iterable[Sequence[tuple[float, float]]], chance: float) -> float:
+    """Returns the covariance of pairs within groups, less what chance makes of it and its standard
+    errors; 0 if nothing is left."""
+    products, degrees = list[float](), 0
+    for own in groups:
+        if len(own) > 1:
+            one, other = fmean(a for a, _ in own), fmean(b for _, b in own)
+            part = 1 - 1 / len(own)
+            products += [(a - one) * (b - other) - chance * part for a, b in own]
+            degrees += len(own) - 1
+    if not degrees:
+        return 0.0
+    found = sum(products) / degrees
+    error = math.dist(products, [found] * len(products)) / degrees
+    return max(0.0, found - (_SURE * error if degrees > 1 else 0.0))
 
 
 def _correlation(known: Sequence[_Own], *, by_kind: bool = False) -> float:

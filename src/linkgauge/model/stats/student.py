@@ -1,5 +1,5 @@
-"""Student's t, Fisher's F, and what degrees of freedom take. Neither the standard library nor numpy has
-them, and scipy is no dependency. Tests compare them with tables and identities."""
+"""Student's t, Fisher's F, and functions of degrees of freedom. Neither the standard library nor
+numpy has them, and scipy is no dependency. Tests compare them with tables and identities."""
 
 from __future__ import annotations
 
