@@ -212,10 +212,12 @@ def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim, asked: _As
 def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdict:
     """Returns the verdict on a cell with figures on both sides. A proven loss counts if it may be
     as large as the least loss. Single figures of some kinds of paths are far off in healthy runs,
-    so that a loss there must come again."""
+    so that a loss there must come again. Further off than two healthy runs are, it is measured
+    again."""
     assert one.change is not None  # noqa: S101
     furthest = 0.0 if cell.path is None else RECORDED[cell.path].furthest
-    is_far_off = aim.least <= median(one.losses) <= furthest
+    slower = -math.expm1(-log_of_loss(median(one.losses), cell.better))  # as a rate
+    is_far_off = aim.least <= slower <= furthest
     if largest >= aim.least and one.direction == "worse":
         lost = sum(each >= aim.least for each in one.losses)
         if furthest < aim.least or lost > max(1, len(one.losses) / 2):

@@ -69,15 +69,13 @@ def _blind(one: GateCell) -> str:
 
 
 def _single(one: GateCell) -> str:
-    """Says how far off single figures of healthy runs are, and what follows."""
+    """Says how far healthy runs are apart, and what follows."""
     path = one.cell.path
     assert path is not None  # noqa: S101  # else the loss is a regression
     far = percent(RECORDED[path].furthest)
     if one.verdict == "measure again":
-        return f"more than single figures of healthy runs ({path}: {far}): try --rerun 2"
-    return (
-        f"single figures of healthy runs are up to {far} off ({path}): it fails if it comes again"
-    )
+        return f"more than healthy runs are apart ({path}: {far}): try --rerun 2"
+    return f"healthy runs are up to {far} apart ({path}): it fails if it comes again"
 
 
 def _figure(figure: float | None, one: GateCell) -> str:
