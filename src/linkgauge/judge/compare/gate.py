@@ -216,15 +216,17 @@ def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdic
     again."""
     assert one.change is not None  # noqa: S101
     furthest = 0.0 if cell.path is None else RECORDED[cell.path].furthest
-    slower = -math.expm1(-log_of_loss(median(one.losses), cell.better))  # as a rate
-    is_far_off = aim.least <= slower <= furthest
+    lost = median(one.losses)
+    if cell.better == "lower" and lost > 0:
+        lost /= 1 + lost  # of its rate
+    is_far_off = aim.least <= lost <= furthest
     if largest >= aim.least and one.direction == "worse":
-        lost = sum(each >= aim.least for each in one.losses)
-        if furthest < aim.least or lost > max(1, len(one.losses) / 2):
+        count = sum(each >= aim.least for each in one.losses)
+        if furthest < aim.least or count > max(1, len(one.losses) / 2):
             return "regression"
         return "far off" if is_far_off else "measure again"
     if _is_blind(one.change, aim, cell.better):
-        return "far off" if is_far_off else "blind"
+        return "far off" if is_far_off and furthest < aim.exclude else "blind"
     return "not enough" if one.direction == "unknown" else "ok"
 
 

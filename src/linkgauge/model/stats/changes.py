@@ -34,6 +34,8 @@ POWER = 0.9
 least loss, which that of a true loss of this size does in 97.5 of 100 cases."""
 MOST_RUNS = 100
 """The most runs that a comparison asks for, because the machine drifts during more."""
+ENOUGH = 5
+"""The degrees of freedom from which on a cell's own runs show how much it varies."""
 FEW = 2
 """With fewer degrees of freedom, a mean has no interval."""
 
@@ -123,10 +125,13 @@ def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest 
 
 
 def _with_runs(own: Spread, runs: Spread | None) -> Spread:
-    """Returns the variance that a side's ranges and the runs show together, which is never less
-    than that of the ranges: a few runs agree by chance."""
+    """Returns the variance that a side's ranges and the runs show together. It is never less than
+    that of the ranges, because a few runs agree by chance. Enough runs of the cell show by
+    themselves what a new process changes."""
     if runs is None:
         return own
+    if runs.alone is not None and runs.alone.degrees >= ENOUGH:
+        return runs
     degrees, variance = own.degrees, own.variance
     if (alone := runs.alone) is not None:
         degrees += alone.degrees

@@ -274,7 +274,7 @@ def _correlation(known: Sequence[_Own], *, by_kind: bool = False) -> float:
             squares += scaled * scaled
             count += 1
     cells = count / max(1, len(sums))
-    if cells <= 1:
+    if cells <= 1 or not squares:
         return 0.0
     # Of cells that agree, a run's sum is as large as its cells are many.
     shared = sum(one * one for one in sums.values()) / squares
