@@ -35,7 +35,8 @@ least loss, which that of a true loss of this size does in 97.5 of 100 cases."""
 MOST_RUNS = 100
 """The most runs that a comparison asks for, because the machine drifts during more."""
 ENOUGH = 5
-"""The degrees of freedom from which on a cell's own runs show how much it varies."""
+"""The degrees of freedom from which on a cell's own runs show how much it varies, if both sides
+have several."""
 FEW = 2
 """With fewer degrees of freedom, a mean has no interval."""
 
@@ -108,12 +109,16 @@ def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest 
     if first.within is None or second.within is None:
         if spread is None:
             return None
-        alone = spread.alone or spread
+        own = spread.alone or spread
         scale = math.sqrt(1 / counts[0] + 1 / counts[1])
         known, basis = (spread,), "runs"
-        error, wide = ((of.deviation * scale, of.degrees) for of in (spread, alone))
+        error, wide = ((of.deviation * scale, of.degrees) for of in (spread, own))
     else:
-        known = tuple(_with_runs(own, spread) for own in (first.within, second.within))
+        alone = None if spread is None else spread.alone
+        # A single run that is far off is no better known because the others agree.
+        enough = alone is not None and alone.degrees >= ENOUGH and min(counts) > 1
+        sides = (first.within, second.within)
+        known = tuple(_with_runs(own, spread, enough=enough) for own in sides)
         basis = "within" if spread is None else "runs"
         error, wide = _welch(known, counts), _welch([of.alone or of for of in known], counts)
     p = two_sided(log / error[0], error[1])
@@ -124,14 +129,12 @@ def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest 
     return SideTest(log, *error, p, basis, max(of.deviation for of in known), doubt)
 
 
-def _with_runs(own: Spread, runs: Spread | None) -> Spread:
+def _with_runs(own: Spread, runs: Spread | None, *, enough: bool) -> Spread:
     """Returns the variance that a side's ranges and the runs show together. It is never less than
-    that of the ranges, because a few runs agree by chance. Enough runs of the cell show by
-    themselves what a new process changes."""
-    if runs is None:
-        return own
-    if runs.alone is not None and runs.alone.degrees >= ENOUGH:
-        return runs
+    that of the ranges, because a few runs agree by chance. Enough runs of the cell (`enough`) show
+    by themselves what a new process changes."""
+    if runs is None or enough:
+        return runs or own
     degrees, variance = own.degrees, own.variance
     if (alone := runs.alone) is not None:
         degrees += alone.degrees
