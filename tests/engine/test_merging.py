@@ -5,7 +5,7 @@ import math
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.engine.measuring.merging import merge
+from linkgauge.engine.measuring.merging import merge, with_ranges
 from linkgauge.model.documents.result import CellResult, TransferFigure
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import NotRevisited
@@ -16,14 +16,14 @@ from linkgauge.model.transfer import Report
 from visit_kit import whole
 
 SETTINGS = Settings((64,), precision=0.01, max_time=1.0)
+FIXED = {"transfers": parse_transfers("fake:0 -> fake:1 by sm"), "report": Report.FIRST}
 
 
 def visit(*samples, status="pass", reason=None, gates=None, **more):
     gates = (tuple(gates) if gates else (1,) * len(samples),) if samples else ()
     return CellResult(
-        "0", "1", parse_transfers("fake:0 -> fake:1 by sm"), Report.FIRST, status, reason,
-        samples=samples,
-        visits=gates, **({"seconds": 0.06} | more),
+        "0", "1", status=status, reason=reason, samples=samples, visits=gates,
+        **(FIXED | {"seconds": 0.06} | more),
     )  # fmt: skip
 
 
@@ -127,7 +127,9 @@ def test_of_what_is_hidden_more_is_better_and_of_its_times_less():
     [
         ("cuda:0 -> cuda:0 by ce", Report.FIRST, "copy", "within a device"),
         ("cuda:0 -> cuda:1 by sm", Report.FIRST, "copy", "between devices"),
-        ("host:0 -> host:0 by cpu", Report.FIRST, "copy", "host memory"),
+        ("host:0 -> host:0 by cpu*1", Report.FIRST, "copy", "host memory"),
+        ("host:0 -> host:0 by cpu", Report.FIRST, "copy", "host memory by several threads"),
+        ("host:0 -> host:0 by cpu*1", Report.LATENCY, "chase", "thread latency"),
         ("host:0 -> opencl:0 by ce", Report.FIRST, "copy", "host and device"),
         ("host:0 -> null by cuda:0.sm", Report.LATENCY, "chase", "latency"),
         ("host:0 -> cuda:0 by ce", Report.LATENCY, "timed-copy", "host latency"),
@@ -148,3 +150,14 @@ def test_what_only_a_new_process_changes_is_that_of_the_kind_of_path(text, repor
     assert steady.interval.coverage == 0.95
     simulated = replace(SETTINGS, simulation=Simulation("x", ""))
     assert merged(*(of(1.0) for _ in range(8)), settings=simulated).summary.ci95 == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("report", [Report.FIRST, Report.BEST])
+@pytest.mark.parametrize("text", ["host:0 -> cuda:0 by ce", "host:0 -> host:0 by cpu"])
+def test_a_kept_cell_is_read_with_the_range_that_its_run_stated(text, report):
+    """Also if the cell fixes its number of samples, and only a doubtful one was repeated."""
+    of = {"report": report, "transfers": parse_transfers(text)}
+    again = [visit(1.0, 1.01, **of), visit(1.02, 1.0, **of)]
+    cells = [[visit(1.0, 1.1, **of)], again, [visit(1.1, 1.0, **of)]]
+    found = merge(cells, SETTINGS)
+    assert with_ranges(found, SETTINGS) == found

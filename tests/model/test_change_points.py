@@ -1,6 +1,5 @@
 """Changes of level in series of runs: found where they are, and nowhere else."""
 
-import math
 import random
 from itertools import accumulate
 from statistics import median
@@ -8,8 +7,7 @@ from statistics import median
 import pytest
 
 from campaigns import trials
-from linkgauge.model.stats.change_bounds import ChangeBounds
-from linkgauge.model.stats.change_points import _Sums, change_points, holding
+from linkgauge.model.stats.change_points import change_points, holding
 
 BACK = "history: both ends of a level that comes back are seen"
 MODES = "history: a change is seen where runs have two modes"
@@ -110,39 +108,6 @@ TO_AND_FRO = "909909099009009090990900099899889888889998899989899909000099009000
 def test_a_level_that_comes_back_exactly_is_compared_with_itself():
     figures = {"8": 8.1, "9": 9.0, "0": 10.0}
     assert change_points([figures[digit] for digit in TO_AND_FRO]) == ()
-
-
-@pytest.mark.parametrize("noise", [normal, heavy, skewed])
-@pytest.mark.parametrize("count", [9, 30, 100, 700])
-def test_bounds_spare_intervals_and_no_change(noise, count, monkeypatch):
-    draw = random.Random(f"{noise.__name__} {count}")
-    few = count // 20 + 3
-    every = [
-        series(draw, (count, 1.0), (few, 1 - loss), (count, 1.0), (few, 1 + loss), noise=noise)
-        for loss in (0.0, 0.02, 0.1)
-    ]
-    found, tried = [change_points(one) for one in every], []
-
-    def without(bounds, begin, end, total):
-        tried.append((begin, end))
-        return math.inf, math.inf
-
-    monkeypatch.setattr(ChangeBounds, "explained", without)
-    assert [change_points(one) for one in every] == found
-    assert tried
-    assert any(found)
-
-
-def test_most_intervals_of_a_long_series_are_not_searched(monkeypatch):
-    searched, tried = [], []
-    for name, seen in (("best_split", searched), ("candidates", tried)):
-        plain = getattr(_Sums, name)
-        monkeypatch.setattr(
-            _Sums, name,
-            lambda *of, plain=plain, seen=seen: (seen.append(of[1:]), plain(*of))[1],
-        )  # fmt: skip
-    change_points(series(random.Random(1), (1000, 1.0), (1000, 0.95)))
-    assert len(searched) < len(tried) / 4
 
 
 def test_many_series_have_to_hold_more_than_one():

@@ -20,8 +20,7 @@ from linkgauge.model.stats.changes import (
     needed,
     within,
 )
-from linkgauge.model.stats.single_runs import Single, doubted
-from linkgauge.model.stats.spread import CellSpread, Spread, spreads, varied
+from linkgauge.model.stats.spread import CellSpread, Spread, doubted, spreads, varied
 
 
 def side(*figures, of=None):
@@ -99,7 +98,7 @@ def test_a_cell_without_several_runs_takes_what_its_peers_show():
 def test_a_quiet_cell_may_be_one_of_the_much_noisier_cells_of_its_kind():
     generator = random.Random(2)
     own = [Spread(math.exp(generator.gauss(0, 2)), generator.randint(2, 30)) for _ in range(40)]
-    cells = [*(Single("kind", one) for one in own), None, Single("other", own[0])]
+    cells = [*(("kind", one) for one in own), ("kind", None), ("other", own[0])]
     found = doubted(cells)
     assert found[-2:] == [None, own[0]]
     for one, of in zip(own, found, strict=False):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from linkgauge.engine.kept.runs import (
     is_run,
     none_in,
     read_run,
+    run_file,
     run_folders,
     usable,
 )
@@ -43,7 +45,18 @@ def side_of(asked: Path, say: Say = to_stderr) -> list[RunFigures]:
     path = find_run(asked)
     if (kept := read_baseline(path)) is not None:
         return list(kept.runs)
+    if is_run(path):
+        file = run_file(path)
+        changed = file.stat() if file.exists() else None
+        return list(_figures_of(path, changed and (changed.st_mtime_ns, changed.st_size)))
     return [figures_of(run) for _, run in runs_of(asked, say)]
+
+
+@lru_cache(maxsize=64)
+def _figures_of(path: Path, _changed: tuple[int, int] | None) -> tuple[RunFigures, ...]:
+    """Returns the figures of a kept run, which a program may hold many others against. They are
+    read again if its file has changed."""
+    return tuple(figures_of(run) for _, run in runs_of(path))
 
 
 def runs_of(asked: Path | None, say: Say = to_stderr) -> list[tuple[Path | None, Run]]:

@@ -15,22 +15,29 @@ from .operations.operation import Operation
 from .transfer import Cell, Transfer
 
 PathKind = Literal[
-    "latency", "host latency", "collectives", "products", "host products", "host memory",
+    "latency", "host latency", "thread latency", "collectives", "short collectives", "products",
+    "host products", "host memory", "host memory by several threads", "pageable and device",
     "host and device", "between devices", "within a device",
 ]  # fmt: skip
-"""A `host latency` is timed or begun by the host; any other latency by a device alone. `host
-products`, and prime numbers, are computed by host threads."""
+"""A `host latency` is timed or begun by the host, and a `thread latency` is that of host threads
+alone; any other latency is of a device alone. `short collectives` have at most `SHORT` bytes. `host
+products`, and prime numbers, are computed by host threads. One thread is bound by its core, several
+by what other users of the host leave of its memory. The driver copies pageable memory by a thread
+of the host."""
+SHORT = 1 << 20
+"""The most bytes of a collective whose time is that of its launches."""
 
 
 class RecordedKind(msgspec.Struct, frozen=True):
     """What recorded runs show of a kind of path.
 
-    process: The relative standard deviation of what only a new process changes: of runs, less what
-        their repetitions explain. The median over the figures of the kind.
+    process: The relative standard deviation of what only a new process or another moment changes:
+        of runs, less what their repetitions explain. The root mean square over the figures of the
+        kind, and over the sets.
     runs: The relative standard deviation of runs, of the figure that varies most. It stands in for
         the range of a figure without one.
-    furthest: How far the furthest figure of a healthy run was from the median of its set, as a
-        fraction."""
+    furthest: How far the furthest two healthy runs of a set are apart, as a fraction of the faster
+        figure: of a rate, or the inverse of a time."""
 
     process: float
     runs: float
@@ -38,41 +45,51 @@ class RecordedKind(msgspec.Struct, frozen=True):
 
 
 RECORDED: Mapping[PathKind, RecordedKind] = {
-    "latency": RecordedKind(0.0012, 0.004, 0.01),
-    "host latency": RecordedKind(0.021, 0.082, 0.16),
-    "collectives": RecordedKind(0.002, 0.21, 0.36),
-    "products": RecordedKind(0.005, 0.017, 0.02),
-    "host products": RecordedKind(0.12, 0.13, 0.28),
-    "host memory": RecordedKind(0.07, 0.21, 0.33),
-    "host and device": RecordedKind(0.001, 0.11, 0.21),
-    "between devices": RecordedKind(0.0001, 0.0003, 0.001),
-    "within a device": RecordedKind(0.0007, 0.005, 0.007),
+    "latency": RecordedKind(0.0015, 0.004, 0.012),
+    "host latency": RecordedKind(0.024, 0.11, 0.29),
+    "thread latency": RecordedKind(0.064, 0.18, 0.28),
+    "collectives": RecordedKind(0.0013, 0.003, 0.012),
+    "short collectives": RecordedKind(0.14, 0.21, 0.41),
+    "products": RecordedKind(0.01, 0.04, 0.12),
+    "host products": RecordedKind(0.073, 0.13, 0.28),
+    "host memory": RecordedKind(0.05, 0.13, 0.23),
+    "host memory by several threads": RecordedKind(0.105, 0.21, 0.39),
+    "pageable and device": RecordedKind(0.05, 0.16, 0.44),
+    "host and device": RecordedKind(0.01, 0.065, 0.2),
+    "between devices": RecordedKind(0.0, 0.0004, 0.0015),
+    "within a device": RecordedKind(0.0011, 0.005, 0.02),
 }
 
 
-def path_kind(cell: Cell) -> PathKind:
-    """Returns the kind of path of a cell."""
-    return kind_of(cell.transfers, cell.does, is_latency=cell.report.is_latency)
+def path_kind(cell: Cell, size: int | None) -> PathKind:
+    """Returns the kind of path of a cell whose figure is of `size` bytes."""
+    return kind_of(cell.transfers, cell.does, size, is_latency=cell.report.is_latency)
 
 
-def kind_of(transfers: Sequence[Transfer], does: Operation, *, is_latency: bool) -> PathKind:
-    """Returns the kind of path of transfers that carry out an operation. `is_latency` says that
-    their figure is a time."""
+def kind_of(
+    transfers: Sequence[Transfer], does: Operation, size: int | None, *, is_latency: bool
+) -> PathKind:
+    """Returns the kind of path of transfers of `size` bytes that carry out an operation.
+    `is_latency` says that their figure is a time."""
     if does.collective is not None:
-        return "collectives"
+        return "short collectives" if (size or 0) <= SHORT else "collectives"
     by_device = any(each.engine.owner.is_device for each in transfers)
-    if is_latency:
-        return "latency" if does.follows_pointers and by_device else "host latency"
-    if does.product is not None or not does.in_memory:
-        return "products" if by_device else "host products"
     places = {memory.place for each in transfers for memory in each.memories}
     devices = sum(place.is_device for place in places)
+    if is_latency:
+        if does.follows_pointers and by_device:
+            return "latency"
+        return "host latency" if by_device or devices else "thread latency"
+    if does.product is not None or not does.in_memory:
+        return "products" if by_device else "host products"
     if not devices:
-        return "host memory"
+        is_single = [each.engine.count for each in transfers] == [1]
+        return "host memory" if is_single else "host memory by several threads"
     if any(place.is_host for place in places):
-        return "host and device"
+        kinds = {memory.kind for each in transfers for memory in each.memories}
+        return "pageable and device" if "pageable" in kinds else "host and device"
     return "between devices" if devices > 1 else "within a device"
 
 
-def recorded_kind(cell: Cell) -> RecordedKind:
-    return RECORDED[path_kind(cell)]
+def recorded_kind(cell: Cell, size: int | None) -> RecordedKind:
+    return RECORDED[path_kind(cell, size)]

@@ -287,7 +287,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         down."""
         _, sigmas = self._demands([copy], does)
         if does.by_host_alone:
-            sigmas = [self._description.noise_of([copy.transfer], does)]
+            sigmas = [self._description.noise_of([copy], does)]
         moving = [steady(seconds * pace.steps)]
         return SimGroup([copy], moving, sigmas, self._course, self._stall, pace)
 
@@ -304,7 +304,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self, demands: Sequence[Demand], copies: Sequence[Copy], does: Operation
     ) -> list[Noise]:
         """Returns the noise of each copy: that of its kind of path, its links and faults."""
-        own = self._description.noise_of([copy.transfer for copy in copies], does)
+        own = self._description.noise_of(copies, does)
         return [own.beside(d.jitter, self._trouble.sigma(at)) for at, d in enumerate(demands)]
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> SimCollective:

@@ -38,6 +38,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import yaml
 
+from linkgauge.backends.protocol import Copy
 from linkgauge.machine.given import MOST_YAML, encodable, read_given, yaml_problem
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import MemoryKind
@@ -46,7 +47,6 @@ from linkgauge.model.names import hint
 from linkgauge.model.operations.exchanges import Algorithm
 from linkgauge.model.operations.operation import Operation
 from linkgauge.model.recorded import PathKind, kind_of
-from linkgauge.model.transfer import Transfer
 from linkgauge.registry import sources_of_machines
 
 from .adapters import AdapterGroup
@@ -331,11 +331,12 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     seed: int = 1
     faults: tuple[str, ...] = ()
 
-    def noise_of(self, transfers: Sequence[Transfer], does: Operation) -> Noise:
-        """Returns the noise of a cell with these transfers and this operation."""
+    def noise_of(self, copies: Sequence[Copy], does: Operation) -> Noise:
+        """Returns the noise of a cell with these copies and this operation."""
         if not self.noises:
             return Noise(self.noise)
-        kind = kind_of(transfers, does, is_latency=does.is_latency)
+        transfers, size = [copy.transfer for copy in copies], copies[0].size
+        kind = kind_of(transfers, does, size, is_latency=does.is_latency)
         return self.noises.get(kind) or Noise(self.noise)
 
 

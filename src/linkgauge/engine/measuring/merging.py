@@ -111,7 +111,7 @@ def _estimated(cells: Sequence[CellResult], settings: Settings) -> Iterator[_Est
         return
     process = 0.0
     if cells and settings.simulation is None:
-        process = recorded_kind(cells[0]).process
+        process = recorded_kind(cells[0], cells[0].bytes).process
     count = max((len(cell.parts) for cell in cells), default=0)
     parts = [
         estimates(
@@ -129,7 +129,8 @@ def _repetitions(cell: CellResult, samples: Sequence[float]) -> Repetitions:
 
 
 def with_ranges(cells: Sequence[CellResult], settings: Settings) -> list[CellResult]:
-    """Returns measured similar cells with the ranges that their samples show."""
+    """Returns measured similar cells with the ranges that their samples show: those of `merge`."""
+    settings = settings.of(cells[0]) if cells else settings
     shown = list(map(_shown, cells))
     known = {
         of: _ranges(cell, found)

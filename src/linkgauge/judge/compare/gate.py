@@ -208,20 +208,30 @@ def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim, asked: _As
         lacks = baseline.figure is not None and current.figure is not None
         return GateCell(cell, "blind" if lacks else "ok")
     lost, largest = loss(one.change.ratio, cell.better), largest_loss(one.change, cell.better)
-    if disturbance is not None and largest >= aim.least:
+    verdict = _verdict(cell, one, largest, aim)
+    if disturbance is not None and verdict in ("regression", "measure again"):
         return GateCell(cell, "inconclusive", lost, largest, disturbance)
-    return GateCell(cell, _verdict(cell, one, largest, aim), lost, largest)
+    return GateCell(cell, verdict, lost, largest)
 
 
 def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdict:
     """Returns the verdict on a cell with figures on both sides. A proven loss counts if it may be
-    as large as the least loss."""
+    as large as the least loss. Single figures of some kinds of paths are far off in healthy runs,
+    so that a loss there must come again. Further off than two healthy runs are, it is measured
+    again."""
     assert one.change is not None  # noqa: S101
+    furthest = 0.0 if cell.path is None else RECORDED[cell.path].furthest
+    lost = median(one.losses)
+    if cell.better == "lower" and lost > 0:
+        lost /= 1 + lost  # of its rate
+    is_far_off = aim.least <= lost <= furthest
     if largest >= aim.least and one.direction == "worse":
-        return _of_proven(cell, one, aim)
-    # A time that doubles is a rate that halves.
+        count = sum(each >= aim.least for each in one.losses)
+        if furthest < aim.least or count > max(1, len(one.losses) / 2):
+            return "regression"
+        return "far off" if is_far_off else "measure again"
     if _is_blind(one.change, aim, cell.better):
-        return "blind"
+        return "far off" if is_far_off and furthest < aim.exclude else "blind"
     return "not enough" if one.direction == "unknown" else "ok"
 
 
@@ -232,18 +242,6 @@ def _is_blind(change: RunChange, aim: Aim, better: Better) -> bool:
     reach *= critical(2 * _UNSEEN, change.degrees) / critical(_UNSEEN, change.degrees)
     worse = -log if better == "higher" else log
     return worse + reach >= log_of_loss(aim.exclude, "higher")
-
-
-def _of_proven(cell: RunCell, one: CellChange, aim: Aim) -> Verdict:
-    """Returns the verdict on a proven loss. Single figures of some kinds of paths are far off in
-    healthy runs, so that such a loss must come again."""
-    furthest = 0.0 if cell.path is None else RECORDED[cell.path].furthest
-    if furthest < aim.least:
-        return "regression"
-    lost = sum(each >= aim.least for each in one.losses)
-    if lost > max(1, len(one.losses) / 2):
-        return "regression"
-    return "measure again" if median(one.losses) > furthest else "far off"
 
 
 def suspects(gate: GateDocument) -> Collection[CellId]:

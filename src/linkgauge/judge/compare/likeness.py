@@ -144,7 +144,7 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
         coverage=interval.coverage if interval is not None and by_visits else None,
         devices=tuple(str(place) for place in cell.places if place.is_device),
         host=host_use(cell, machine),
-        path=None if machine.simulated else path_kind(cell),  # nobody disturbs a simulated host
+        path=path_kind(cell, cell.bytes) if machine.simulated is None else None,  # it is quiet
         tried=cell.kind not in NOT_TRIED,
     )  # fmt: skip
 

@@ -29,7 +29,6 @@ from linkgauge.model.stats.changes import (
     needed,
     proven,
 )
-from linkgauge.model.stats.ranks import rank_sum_p
 from linkgauge.model.stats.spread import Spread
 from linkgauge.model.stats.student import critical
 from linkgauge.model.units import Better
@@ -81,8 +80,6 @@ class CellChange(msgspec.Struct, frozen=True):
         is null.
     losses: The loss of each of the side's runs, as a fraction of the first side's median figure,
         the largest first; negative for a gain.
-    rank_sum: The p of Mann and Whitney's test over the runs, for information only; null for single
-        runs.
     slow_p95: The change of the slow 95th percentile; null if unknown.
     slow_p99: The change of the slow 99th percentile; null if unknown."""
 
@@ -90,7 +87,6 @@ class CellChange(msgspec.Struct, frozen=True):
     change: RunChange | None = None
     needed: Needed | None = None
     losses: tuple[float, ...] = ()
-    rank_sum: float | None = None
     slow_p95: RunChange | None = None
     slow_p99: RunChange | None = None
 
@@ -252,7 +248,6 @@ def _change(
         change=change,
         needed=lacking,
         losses=_losses(first, other, better),
-        rank_sum=rank_sum_p(list(first.logs), list(other.logs)) if min(counts) > 1 else None,
         **{name: known[name].changes[number - 1][at] for name in _SLOW},
     )
 

@@ -21,8 +21,7 @@ from linkgauge.model.stats.changes import (
     changes,
     compare_sides,
 )
-from linkgauge.model.stats.single_runs import Single, doubted
-from linkgauge.model.stats.spread import Spread, spreads, varied
+from linkgauge.model.stats.spread import Spread, doubted, spreads, varied
 
 from .likeness import CellFigure, RunFigures, Runs, is_alike
 
@@ -220,8 +219,7 @@ def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[in
 
 def _on_side(cells: Sequence[CellLogs], number: int) -> list[Side | None]:
     """Returns the runs of each cell on one side, or None for a cell without figures."""
-    alone = ((cell.kind, cell.within[number]) for cell in cells)
-    within = doubted([None if own is None else Single(kind, own) for kind, own in alone])
+    within = doubted([(cell.kind, cell.within[number]) for cell in cells])
     return [
         Side(tuple(own.values()), spread) if (own := cell.sides[number]) else None
         for cell, spread in zip(cells, within, strict=True)

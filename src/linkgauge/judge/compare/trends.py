@@ -16,8 +16,7 @@ import msgspec
 
 from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.history import History, PastRun, Series, SeriesId
-from linkgauge.model.stats.change_bounds import LEAST
-from linkgauge.model.stats.change_points import ChangePoint, change_points, holding
+from linkgauge.model.stats.change_points import LEAST, ChangePoint, change_points, holding
 from linkgauge.model.stats.changes import ChangedTo, changed_to
 
 from .machine_state import Fact, facts_apart

@@ -23,15 +23,19 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from operator import mul
+from operator import itemgetter, mul, sub
 
 import msgspec
 
-from .change_bounds import LEAST, ChangeBounds, dips
-from .student import two_sided
+from .student import critical, two_sided
 from .summary import robust_deviation
 
 SIGNIFICANCE = 0.01
+LEAST = 3
+"""The fewest runs on each side of a change."""
+_LONGEST = 12
+"""The most runs of a stretch that is found as a whole, with both ends. The ends of longer stretches
+are found separately."""
 _OF_DIPS = 0.1
 """The part of the significance that is used for stretches after which the level comes back."""
 _DECAY = 2.0
@@ -177,13 +181,21 @@ def _seeded(length: int) -> Iterator[tuple[int, int]]:
         size /= _DECAY
 
 
+def _dips(begin: int, end: int) -> Iterator[tuple[int, range]]:
+    """Yields the lengths of stretches within an interval after which the level may come back, each
+    with the positions at which such a stretch may begin."""
+    for length in range(LEAST, _LONGEST + 1):
+        if firsts := range(begin + LEAST, end - LEAST - length + 1):
+            yield length, firsts
+
+
 @lru_cache
-def _tries(length: int) -> dict[int, float]:
-    """Returns the factor by which p-values are multiplied in a series of this length. The factor
-    for changes has the key 1, the factor for dips the key 2."""
+def _tries(length: int) -> tuple[float, float]:
+    """Returns the factors by which the p-values of changes and of dips are multiplied in a series
+    of this length."""
     splits = sum(end - begin - 2 * LEAST + 1 for begin, end in _seeded(length))
-    back = sum(len(firsts) for of in _seeded(length) for _, firsts in dips(*of))
-    return {1: splits / (1 - _OF_DIPS), 2: back / _OF_DIPS}
+    back = sum(len(firsts) for of in _seeded(length) for _, firsts in _dips(*of))
+    return splits / (1 - _OF_DIPS), back / _OF_DIPS
 
 
 class _Sums:
@@ -196,72 +208,42 @@ class _Sums:
         mean = statistics.fmean(values)
         self.length = len(values)
         self._sums = [0.0, *accumulate(value - mean for value in values)]
-        self._bounds = ChangeBounds([value - mean for value in values], self._sums)
+        self._of_length = {
+            k: list(map(sub, self._sums[k:], self._sums)) for k in range(LEAST, _LONGEST + 1)
+        }
         self._squares = [0.0, *accumulate((value - mean) ** 2 for value in values)]
         # Equal values are, and differ by rounding.
         self._least = max(self._squares[-1] * 1e-12, len(values) * 1e-24)
-        self._significance = significance
+        self.significance = significance
         self._tries = _tries(len(values))
-        # By kind and length of the interval, the largest t that is known not to count.
-        self._too_small: dict[tuple[int, int], float] = {}
-
-    def best_split(self, begin: int, end: int) -> _Stretch | None:
-        """Returns the stretch with the largest t that lasts to the end of the interval, or None if
-        it does not count."""
-        size, sums = end - begin, self._sums
-        mean = (sums[end] - sums[begin]) / size
-        most, best = 0.0, begin
-        for at in range(begin + LEAST, end - LEAST + 1):
-            k = end - at
-            score = (sums[end] - sums[at] - k * mean) ** 2 / (k * (size - k))
-            if score > most:
-                most, best = score, at
-        return self._counting(most, best, end, begin, end)
-
-    def best_dip(self, begin: int, end: int) -> _Stretch | None:
-        """Returns the stretch with the largest t after which the level comes back, or None if it
-        does not count."""
-        size = end - begin
-        mean = (self._sums[end] - self._sums[begin]) / size
-        most, best = 0.0, (begin, end)
-        for k, firsts in dips(begin, end):
-            sums = self._bounds.of_length[k][firsts.start : firsts.stop]
-            farthest = max(max(sums), min(sums), key=lambda one: abs(one - k * mean))
-            score = (farthest - k * mean) ** 2 / (k * (size - k))
-            if score > most:
-                first = firsts[sums.index(farthest)]
-                most, best = score, (first, first + k)
-        return self._counting(most, *best, begin, end)
 
     def candidates(self, begin: int, end: int) -> Iterator[_Stretch]:
-        """Yields the clearest change and the clearest dip of an interval, as far as they count.
-        Most intervals are left out by a bound of what their stretches explain."""
-        size = end - begin
-        split, dip = self._bounds.explained(begin, end, self._total(begin, end))
-        if self._may_count(1, size, self._t(begin, end, split + self._least)):
-            yield from filter(None, [self.best_split(begin, end)])
-        if self._may_count(2, size, self._t(begin, end, dip + self._least)):
-            yield from filter(None, [self.best_dip(begin, end)])
+        """Yields the change and the dip of an interval that have the largest t, if they count."""
+        size, sums = end - begin, self._sums
+        mean = (sums[end] - sums[begin]) / size
+        splits = (
+            ((sums[end] - sums[at] - (end - at) * mean) ** 2 / ((end - at) * (at - begin)), at, end)
+            for at in range(begin + LEAST, end - LEAST + 1)
+        )
+        for most, first, last in (max(splits, key=itemgetter(0)), *self._dip(begin, end, mean)):
+            t = self._t(begin, end, most * size)
+            tries = self._tries[last < end]
+            if t > critical(min(0.5, self.significance / tries), size - 2):
+                found = _Stretch(two_sided(t, size - 2) * tries, -t, first, last, begin, end)
+                if self._is_of_several(found):
+                    yield found
 
-    def _may_count(self, kind: int, size: int, t: float) -> bool:
-        """Whether a stretch with this t counts, in an interval of this length."""
-        if t <= self._too_small.get((kind, size), 0.0):
-            return False
-        if two_sided(t, size - 2) * self._tries[kind] < self._significance:
-            return True
-        self._too_small[kind, size] = t
-        return False
-
-    def _counting(
-        self, most: float, first: int, last: int, begin: int, end: int
-    ) -> _Stretch | None:
-        """Returns the stretch, which explains `most` for each value, if it counts."""
-        size = end - begin
-        kind, t = 1 + (last < end), self._t(begin, end, most * size)
-        if not self._may_count(kind, size, t):
-            return None
-        found = self._stretch(t, first, last, begin, end)
-        return found if self._is_of_several(found) else None
+    def _dip(self, begin: int, end: int, mean: float) -> list[tuple[float, int, int]]:
+        """Returns the dip of an interval that explains the most for each value; none if the
+        interval is too short for dips."""
+        tried = []
+        for k, firsts in _dips(begin, end):
+            sums = self._of_length[k][firsts.start : firsts.stop]
+            farthest = max(max(sums), min(sums), key=lambda one: abs(one - k * mean))
+            score = (farthest - k * mean) ** 2 / (k * (end - begin - k))
+            first = firsts[sums.index(farthest)]
+            tried.append((score, first, first + k))
+        return [max(tried, key=itemgetter(0))] if tried else []
 
     def _is_of_several(self, one: _Stretch) -> bool:
         """Whether the stretch rests on more than a few values. At least LEAST values inside must be
@@ -279,7 +261,8 @@ class _Sums:
         by `wider`."""
         last = end if stretch.last == stretch.end else stretch.last
         t = self._t(begin, end, self._explained(stretch.first, last, begin, end)) / wider
-        return self._stretch(t, stretch.first, last, begin, end)
+        p = two_sided(t, end - begin - 2) * self._tries[last < end]
+        return _Stretch(p, -t, stretch.first, last, begin, end)
 
     def wider(self, ats: Iterable[int]) -> float:
         """Returns the factor by which the error of a mean exceeds that of independent values. `ats`
@@ -294,13 +277,6 @@ class _Sums:
         alike = sum(map(mul, rest, rest[1:])) / max(sum(one * one for one in rest), self._least)
         alike = min(max(alike - 1 / math.sqrt(self.length), 0.0), 0.9)
         return math.sqrt((1 + alike) / (1 - alike))
-
-    def _stretch(self, t: float, first: int, last: int, begin: int, end: int) -> _Stretch:
-        p = two_sided(t, end - begin - 2) * self._tries[1 + (last < end)]
-        return _Stretch(p, -t, first, last, begin, end)
-
-    def counts(self, stretch: _Stretch) -> bool:
-        return stretch.p < self._significance
 
     def likely(self, at: int, begin: int, end: int) -> tuple[int, int]:
         """Returns the first and the last likely position of the change at `at`. `begin` and `end`
@@ -355,7 +331,7 @@ def _standing(taken: Sequence[_Stretch], sums: _Sums) -> list[_Stretch]:
             end = min((at for at in others if at > one.ats[-1]), default=sums.length)
             tried.append(sums.between(one, begin, end, wider))
         weakest = max(range(len(tried)), key=tried.__getitem__)
-        if sums.counts(tried[weakest]):
+        if tried[weakest].p < sums.significance:
             return tried
         del left[weakest]
     return []

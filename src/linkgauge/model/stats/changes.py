@@ -34,6 +34,9 @@ POWER = 0.9
 least loss, which that of a true loss of this size does in 97.5 of 100 cases."""
 MOST_RUNS = 100
 """The most runs that a comparison asks for, because the machine drifts during more."""
+ENOUGH = 5
+"""The degrees of freedom from which on a cell's own runs show how much it varies, if both sides
+have several."""
 FEW = 2
 """With fewer degrees of freedom, a mean has no interval."""
 
@@ -60,21 +63,10 @@ class RunChange(msgspec.Struct, frozen=True):
     degrees: float
 
 
-class Doubt(msgspec.Struct, frozen=True):
-    """The larger error that applies if a cell varies more than assumed. `part` is the share of all
-    cells for which this may be true."""
-
-    error: float
-    degrees: float
-    part: float
-
-    def p(self, log: float) -> float:
-        return self.part * two_sided(log / self.error, self.degrees)
-
-
 class SideTest(msgspec.Struct, frozen=True):
     """The result of testing two sides. `log` is the difference of their logarithms. `error` is its
-    standard error, with `degrees` degrees of freedom. `p` is at least the p of the `doubt`."""
+    standard error, with `degrees` degrees of freedom. `doubt` has the error and the degrees of
+    freedom that apply if the cell varies more than it seems, and the share of cells that may."""
 
     log: float
     error: float
@@ -82,7 +74,7 @@ class SideTest(msgspec.Struct, frozen=True):
     p: float
     basis: Basis
     deviation: float
-    doubt: Doubt | None = None
+    doubt: tuple[float, float, float] | None = None
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -111,60 +103,52 @@ def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest 
     variation of runs is unknown. Few runs say little of it. With ranges, the cell's own runs
     therefore add to what each range says of other runs; what the runs of all cells show counts if
     it is more."""
-    log = second.mean - first.mean
+    basis: Basis
+    known: tuple[Spread, ...]
+    log, counts = second.mean - first.mean, (len(first.logs), len(second.logs))
     if first.within is None or second.within is None:
-        return None if spread is None else _by_runs(log, first, second, spread)
-    known = (first.within, second.within)
-    if spread is None:
-        return _by_ranges(log, known, first, second)
-    both = (_with_runs(known[0], spread), _with_runs(known[1], spread))
-    return msgspec.structs.replace(_by_ranges(log, both, first, second), basis="runs")
+        if spread is None:
+            return None
+        own = spread.alone or spread
+        scale = math.sqrt(1 / counts[0] + 1 / counts[1])
+        known, basis = (spread,), "runs"
+        error, wide = ((of.deviation * scale, of.degrees) for of in (spread, own))
+    else:
+        alone = None if spread is None else spread.alone
+        # A single run that is far off is no better known because the others agree.
+        enough = alone is not None and alone.degrees >= ENOUGH and min(counts) > 1
+        sides = (first.within, second.within)
+        known = tuple(_with_runs(own, spread, enough=enough) for own in sides)
+        basis = "within" if spread is None else "runs"
+        error, wide = _welch(known, counts), _welch([of.alone or of for of in known], counts)
+    p = two_sided(log / error[0], error[1])
+    doubt = None
+    if doubted := max(of.doubted for of in known):
+        doubt = (*wide, doubted)
+        p = max(p, doubted * two_sided(log / wide[0], wide[1]))
+    return SideTest(log, *error, p, basis, max(of.deviation for of in known), doubt)
 
 
-def _with_runs(own: Spread, runs: Spread) -> Spread:
-    """Returns the variance that a side's ranges and the runs show together."""
+def _with_runs(own: Spread, runs: Spread | None, *, enough: bool) -> Spread:
+    """Returns the variance that a side's ranges and the runs show together. It is never less than
+    that of the ranges, because a few runs agree by chance. Enough runs of the cell (`enough`) show
+    by themselves what a new process changes."""
+    if runs is None or enough:
+        return runs or own
     degrees, variance = own.degrees, own.variance
     if (alone := runs.alone) is not None:
         degrees += alone.degrees
         variance = (own.variance * own.degrees + alone.variance * alone.degrees) / degrees
-    return Spread(max(variance, runs.variance), degrees, own.alone, own.doubted)
+    return Spread(max(own.variance, variance, runs.variance), degrees, own.alone, own.doubted)
 
 
-def _by_runs(log: float, first: Side, second: Side, spread: Spread) -> SideTest:
-    scale = math.sqrt(1 / len(first.logs) + 1 / len(second.logs))
-    doubt = None
-    if spread.alone is not None and spread.doubted:
-        doubt = Doubt(spread.alone.deviation * scale, spread.alone.degrees, spread.doubted)
-    return _test(log, spread.deviation * scale, spread.degrees, "runs", spread.deviation, doubt)
-
-
-def _test(
-    log: float, error: float, degrees: float, basis: Basis, deviation: float, doubt: Doubt | None
-) -> SideTest:
-    p = two_sided(log / error, degrees)
-    if doubt is not None:
-        p = max(p, doubt.p(log))
-    return SideTest(log, error, degrees, p, basis, deviation, doubt)
-
-
-def _by_ranges(log: float, known: tuple[Spread, Spread], first: Side, second: Side) -> SideTest:
-    """Tests two sides by a variance of each (B. Welch, Biometrika 34, 1947)."""
-    one, other = known
-    counts = len(first.logs), len(second.logs)
-    error, degrees = _welch(known, counts)
-    doubt, part = None, max(one.doubted, other.doubted)
-    if part:
-        wide = _welch((one.alone or one, other.alone or other), counts)
-        doubt = Doubt(wide[0], wide[1], part)
-    deviation = math.sqrt(max(one.variance, other.variance))
-    return _test(log, error, degrees, "within", deviation, doubt)
-
-
-def _welch(spreads: tuple[Spread, Spread], counts: tuple[int, int]) -> tuple[float, float]:
-    """Returns the standard error and its degrees of freedom, by Welch's formula."""
+def _welch(spreads: Sequence[Spread], counts: tuple[int, int]) -> tuple[float, float]:
+    """Returns the standard error of a difference and its degrees of freedom, rounded down, where
+    each side has a variance of its own (B. Welch, Biometrika 34, 1947)."""
     parts = [(own.variance / n, own.degrees) for own, n in zip(spreads, counts, strict=True)]
     variance = sum(part for part, _ in parts)
-    return math.sqrt(variance), variance**2 / sum(part**2 / of for part, of in parts)
+    degrees = variance**2 / sum(part**2 / of for part, of in parts)
+    return math.sqrt(variance), max(1.0, math.floor(degrees))
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -270,28 +254,14 @@ def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: B
 def detectable(
     one: SideTest, aim: Aim, cells: int, better: Better, scale: float = 1.0, more: int = 0
 ) -> float:
-    """Returns the smallest true loss that is found in a cell with the probability `POWER`. `scale`
-    changes the errors, and `more` adds degrees of freedom."""
-    own = _found(one.error * scale, one.degrees + more, aim, cells, better)
-    if (doubt := one.doubt) is None:
-        return own
-    doubted = cells * doubt.part
-    return max(own, _found(doubt.error * scale, doubt.degrees + more, aim, doubted, better))
-
-
-def _found(error: float, degrees: float, aim: Aim, cells: float, better: Better) -> float:
-    """Returns the true loss that is found with the probability `POWER`, if `cells` cells are
-    compared."""
-    whole = max(1, min(int(degrees), 100_000))
-    level = float(f"{min(0.5, aim.significance / cells):.3g}")
-    clear = shift_found(level, _rounded(whole), POWER) * error
-    return loss_of_log(max(clear, log_of_loss(aim.least, better)), better)
-
-
-def _rounded(degrees: int) -> int:
-    """Rounds degrees of freedom down to two digits, so that few integrals are computed."""
-    step: int = 10 ** max(0, len(str(degrees)) - 2)
-    return degrees // step * step
+    """Returns the smallest true loss that is found in a cell with the probability `POWER`, if
+    `cells` cells are compared. `scale` changes the error, and `more` adds degrees of freedom."""
+    found = [(one.error, one.degrees, 1.0)] + ([one.doubt] if one.doubt is not None else [])
+    clear = max(
+        shift_found(min(0.5, aim.significance / (cells * part)), degrees + more, POWER) * error
+        for error, degrees, part in found
+    )
+    return loss_of_log(max(clear * scale, log_of_loss(aim.least, better)), better)
 
 
 def _more(

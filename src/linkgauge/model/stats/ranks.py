@@ -1,4 +1,4 @@
-"""Rank tests: of two settings that were measured in the same rounds, and of two sets of runs.
+"""The signed-rank test of two settings that were measured in the same rounds.
 
 A round has one figure of each setting and therefore one ratio. If the settings do not differ,
 chance decides which of the two figures is larger, and the logarithm of the ratio is as likely +x as
@@ -13,7 +13,7 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import accumulate, combinations_with_replacement, pairwise
+from itertools import accumulate, combinations_with_replacement
 
 import msgspec
 from msgspec.structs import replace
@@ -111,30 +111,3 @@ def _cumulative(rounds: int) -> tuple[int, ...]:
             longer[total + rank] += count
         sets = longer
     return tuple(accumulate(sets))
-
-
-def rank_sum_p(first: list[float], second: list[float]) -> float:
-    """Returns the two-sided p of the Mann-Whitney test (Annals of Mathematical Statistics 18,
-    1947), in its normal approximation with ties. Returns 1 if all values are equal or a side is
-    empty."""
-    every = sorted([*first, *second])
-    count = len(every)
-    if not first or not second or every[0] == every[-1]:
-        return 1.0
-    ranks, ties = _ranks(every)
-    total = sum(ranks[value] for value in first)
-    n, m = len(first), len(second)
-    variance = n * m / 12 * (count + 1 - ties / (count * (count - 1)))
-    away = max(0.0, abs(total - n * (count + 1) / 2) - 0.5)
-    return math.erfc(away / math.sqrt(2 * variance))
-
-
-def _ranks(ordered: list[float]) -> tuple[dict[float, float], int]:
-    """Returns the mean rank of each value. Also returns the sum of t³ - t over all values, where t
-    is how often a value occurs."""
-    starts = [at for at, value in enumerate(ordered) if not at or value != ordered[at - 1]]
-    ranks, ties = dict[float, float](), 0
-    for begin, end in pairwise([*starts, len(ordered)]):
-        ranks[ordered[begin]] = (begin + 1 + end) / 2
-        ties += (end - begin) ** 3 - (end - begin)
-    return ranks, ties

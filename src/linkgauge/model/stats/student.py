@@ -1,5 +1,5 @@
-"""Student's t, central and noncentral, and functions for the degrees of freedom of variances. scipy
-is no dependency, so the code is linkgauge's own. Tests compare it with tables and identities."""
+"""Student's t, Fisher's F, and functions of degrees of freedom. Neither the standard library nor
+numpy has them, and scipy is no dependency. Tests compare them with tables and identities."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ _MANY = 1e8
 _TINY = 1e-300
 _STEPS = 300
 """The most steps of the continued fraction, and towards a quantile. A few dozen suffice here."""
-_POINTS = 160
-"""The number of points of the integral over the estimated deviation. Errors are below 1e-6."""
 _REACH = 9.0
-"""How far the integral over the estimated deviation reaches on either side, in standard
-deviations."""
+"""The most of a step towards a quantile, as a logarithm."""
 
 
 def two_sided(t: float, degrees: float) -> float:
@@ -51,58 +48,18 @@ def critical(p: float, degrees: float) -> float:
     return t
 
 
-@lru_cache(maxsize=4096)
-def shift_found(p: float, degrees: int, power: float) -> float:
-    """Returns the true difference that a two-sided test at the level p finds with this power. The
-    difference is in standard errors. It is the noncentrality for which T exceeds the critical value
-    with the probability `power`."""
+def shift_found(p: float, degrees: float, power: float) -> float:
+    """Returns the true difference that a two-sided test at the level p finds with this power, in
+    standard errors (N. Johnson, B. Welch, Biometrika 31, 1940: a noncentral t is nearly normal)."""
     bound = critical(p, degrees)
-    if math.isinf(bound):
-        return math.inf
-    low, high = 0.0, 2 * bound + 10
-    short, beyond = (_exceeds(bound, degrees, shift) - power for shift in (low, high))
-    while beyond < 0:
-        low, short, high = high, beyond, high * 2
-        beyond = _exceeds(bound, degrees, high) - power
-    # The Illinois method: where the chord is zero replaces one end; of an end that stays twice in a
-    # row, the value counts half.
-    stayed = 0
-    while high - low > 1e-9 * high:
-        between = high - beyond * (high - low) / (beyond - short)
-        off = _exceeds(bound, degrees, between) - power
-        if abs(off) < 1e-12:
-            return between
-        if off < 0:
-            low, short, beyond = between, off, beyond / (2 if stayed > 0 else 1)
-            stayed = 1
-        else:
-            high, beyond, short = between, off, short / (2 if stayed < 0 else 1)
-            stayed = -1
-    return high
+    wide = math.sqrt(1 + bound * bound / (2 * degrees))
+    return bound * (1 - 1 / (4 * degrees)) + NormalDist().inv_cdf(power) * wide
 
 
-def _exceeds(bound: float, degrees: int, shift: float) -> float:
-    """Returns the probability that a noncentral T exceeds the bound."""
-    root = math.sqrt(2)
-    return (
-        sum(share * math.erfc((bound * s - shift) / root) for s, share in _deviations(degrees)) / 2
-    )
-
-
-@lru_cache(maxsize=256)
-def _deviations(degrees: int) -> tuple[tuple[float, float], ...]:
-    """Returns estimated deviations and the weight of each, for Simpson's rule."""
-    spread = 1 / math.sqrt(2 * degrees)
-    low, high = max(1e-9, 1 - _REACH * spread), 1 + _REACH * spread
-    width = (high - low) / _POINTS
-    found = []
-    for point in range(_POINTS + 1):
-        s = low + width * point
-        # Density of s up to a constant, which the sum replaces.
-        density = math.exp((degrees - 1) * math.log(s) - degrees * (s * s - 1) / 2)
-        found.append((s, density * (1 if point in (0, _POINTS) else 4 if point % 2 else 2)))
-    total = math.fsum(density for _, density in found)
-    return tuple((s, density / total) for s, density in found)
+def beyond(ratio: float, degrees: float, of: float) -> float:
+    """Returns the probability that a ratio of two variances is larger, where the variances have
+    these degrees of freedom and are equal (Fisher's F)."""
+    return _beta(of / 2, degrees / 2, of / (of + degrees * ratio))
 
 
 def _beta(a: float, b: float, x: float) -> float:
@@ -139,34 +96,18 @@ def _kept(value: float) -> float:
     return value if abs(value) > _TINY else _TINY
 
 
+_STEP = 1e-3
+"""The step of differences: digamma and trigamma are exact to six digits."""
+
+
 @lru_cache(maxsize=4096)
 def digamma(x: float) -> float:
-    """Returns the derivative of log Γ (Abramowitz and Stegun, 6.3.5 and 6.3.18)."""
-    total = 0.0
-    while x < 8:
-        total -= 1 / x
-        x += 1
-    y = 1 / (x * x)
-    return total + math.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y / 240)))
+    """Returns the derivative of log Γ, by differences."""
+    return (math.lgamma(x + _STEP) - math.lgamma(x - _STEP)) / (2 * _STEP)
 
 
 @lru_cache(maxsize=4096)
 def trigamma(x: float) -> float:
-    """Returns the derivative of digamma (6.4.6 and 6.4.12), which is the variance of the logarithm
-    of χ² with 2 x degrees of freedom."""
-    total = 0.0
-    while x < 8:
-        total += 1 / (x * x)
-        x += 1
-    y = 1 / (x * x)
-    return total + 1 / x + y / 2 + y / x * (1 / 6 - y * (1 / 30 - y * (1 / 42 - y / 30)))
-
-
-@lru_cache(maxsize=4096)
-def trigamma_inverse(value: float) -> float:
-    """Returns the x whose trigamma is this positive value."""
-    low, high = 1 / math.sqrt(value) / 2, 2 / min(value, math.sqrt(value)) + 1
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if trigamma(middle) > value else (low, middle)
-    return high
+    """Returns the derivative of digamma, by differences: the variance of the logarithm of χ² with
+    2 x degrees of freedom."""
+    return (math.lgamma(x + _STEP) - 2 * math.lgamma(x) + math.lgamma(x - _STEP)) / _STEP**2

@@ -72,15 +72,13 @@ def _blind(one: GateCell) -> str:
 
 
 def _single(one: GateCell) -> str:
-    """Says how far off single figures of healthy runs are, and what follows."""
+    """Says how far healthy runs are apart, and what follows."""
     path = one.cell.path
     assert path is not None  # noqa: S101  # else the loss is a regression
     far = percent(RECORDED[path].furthest)
     if one.verdict == "measure again":
-        return f"more than single figures of healthy runs ({path}: {far}): try --rerun 2"
-    return (
-        f"single figures of healthy runs are up to {far} off ({path}): it fails if it comes again"
-    )
+        return f"more than healthy runs are apart ({path}: {far}): try --rerun 2"
+    return f"healthy runs are up to {far} apart ({path}): it fails if it comes again"
 
 
 def _figure(figure: float | None, one: GateCell) -> str:
@@ -134,7 +132,7 @@ def p_value(p: float) -> str:
 _COMPARED = (
     "benchmark", "backend", "size", "row", "column", "side", "unit", "better", "status", "runs",
     "figure", "low", "high", "slow_p95", "slow_p99", "ratio", "ratio_low", "ratio_high", "p",
-    "p_holm", "direction", "basis", "deviation", "detectable", "more_of_first", "more", "p_ranks",
+    "p_holm", "direction", "basis", "deviation", "detectable", "more_of_first", "more",
 )  # fmt: skip
 _GATE = (
     "benchmark", "backend", "size", "row", "column", "verdict", "unit", "baseline", "current",
@@ -161,7 +159,7 @@ def _rows(one: RunComparison, cell: RunCell) -> Iterator[tuple[object, ...]]:
             yield (
                 *_of(cell), side.name, cell.unit, cell.better, own.status,
                 own.runs, own.figure, own.low, own.high, own.slow_p95, own.slow_p99,
-                *(_fields(change) or [None] * 12),
+                *(_fields(change) or [None] * 11),
             )  # fmt: skip
 
 
@@ -175,7 +173,7 @@ def _fields(one: CellChange | None) -> Sequence[object]:
     change = one.change
     return (
         change.ratio, change.low, change.high, change.p, change.holm, one.direction, change.basis,
-        change.deviation, one.needed.detectable, *(one.needed.more or [None] * 2), one.rank_sum,
+        change.deviation, one.needed.detectable, *(one.needed.more or [None] * 2),
     )  # fmt: skip
 
 

@@ -168,7 +168,8 @@ class Degradation:
     def _least_of(self, seen: WatchedCell) -> float:
         """Returns the least loss that counts. Where single figures of healthy runs are farther off
         than the least loss of a steady path, two in a row may be, too."""
-        is_steady = seen.result.simulated or recorded_kind(seen.found).furthest < STEADY
+        kind = recorded_kind(seen.found, seen.found.bytes)
+        is_steady = seen.result.simulated or kind.furthest < STEADY
         return self._least if self._asked is not None or is_steady else UNSTEADY
 
     def _slow(self, seen: WatchedCell, figure: float) -> Why | None:
