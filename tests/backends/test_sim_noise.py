@@ -156,7 +156,7 @@ def test_mistakes_are_one_line(noises, problem, tmp_path):
 
 
 def test_the_page_has_these_noises():
-    page = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "simulated-noise.md").read_text("utf-8")
     (block,) = re.findall(r"```yaml\n(noises:.*?)```", page, re.DOTALL)
     assert yaml.safe_load(block) == {"noises": NOISES}
 

@@ -17,6 +17,7 @@ from linkgauge.model.units import COLLECTIVE
 
 from .blame import steadiness
 from .doctor import concerns, diagnose, failed
+from .doctor.busy import is_crowded
 from .findings import Finding, evidence_of
 from .peers import behind
 from .verdict import judge, pair_of
@@ -28,8 +29,7 @@ judged by its figures."""
 
 class Outcome(msgspec.Struct, frozen=True):
     """The outcome of a run. `code` is the exit code. `findings` are the findings to report, and
-    `found` are all findings. `low` means that a cell is low, and no process that used its devices
-    explains it. If `verdict` is false, the exit code is that of the statuses alone. `unjudged` says
+    `found` are all findings. `low` means that a cell is low, and no process explains it. If `verdict` is false, the exit code is that of the statuses alone. `unjudged` says
     why the run cannot be judged; it is empty if it can, or if no verdict was asked for. `broken`
     means that a cell failed, `judged` that a cell has a verdict, and `perhaps_low` that one is
     perhaps low."""
@@ -75,7 +75,7 @@ def outcome_of_setup(findings: tuple[Finding, ...]) -> Outcome:
 
 def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     """Returns the outcome of a run. A run that passed gets the exit code 1 if a cell is low, unless
-    a process used its devices, or if a finding about a measured part is a failure. These do not
+    a process used its devices or others kept its host busy, or if a finding about a measured part is a failure. These do not
     count without `verdict`, or if the run cannot be judged."""
     code = exit_code(run)
     why = why_unjudged(run)
@@ -87,12 +87,11 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     found = diagnose(evidence)
     findings = concerns(evidence, found)
     used = {one.about for one in found if (one.check, one.severity) == ("processes", "warn")}
-    cells = (cell for result in run.results for cell in result.cells)
-    low = any(cell.verdict == "low" for cell in cells)
-    if low and used:
-        cases = (case for case in cases_of(evidence) if case.cell.verdict == "low")
-        low = any(used.isdisjoint(case.touched) for case in cases)
     verdicts = {cell.verdict for result in run.results for cell in result.cells}
+    low, cpus = "low" in verdicts, run.machine.host.cpus
+    if low:
+        cases = (case for case in cases_of(evidence) if case.cell.verdict == "low")
+        low = any(used.isdisjoint(one.touched) and not is_crowded(one, cpus) for one in cases)
     return Outcome(
         code or int(low or failed(findings)), findings, low=low, found=found,
         broken=code in _BROKEN, judged=verdicts != {"not judged"},
