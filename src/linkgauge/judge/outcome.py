@@ -16,7 +16,7 @@ from linkgauge.model.documents.result import Result, Run, exit_code
 from linkgauge.model.hardware.part import is_node
 from linkgauge.model.units import COLLECTIVE
 
-from .blame import steadiness
+from .blame.unsteady import unsteady
 from .doctor import concerns, diagnose, failed
 from .findings import Finding, evidence_of
 from .verdict import judge
@@ -86,13 +86,13 @@ def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...
     if not is_judged(run):
         return ()
     evidence = evidence_of(judge(run))
-    unsteady = steadiness.unsteady(evidence)
+    doubted = unsteady(evidence)
     return tuple(
         CellAt(number, cell.place)
         for number, result in enumerate(evidence.results)
         for cell in result.cells
         if cell.status == "pass"
-        and (cell.verdict == "low" or (unsteady and spoken(result, cell) in unsteady))
+        and (cell.verdict == "low" or (doubted and spoken(result, cell) in doubted))
     )
 
 

@@ -50,6 +50,11 @@ class Case(msgspec.Struct, frozen=True, eq=False):
         return None if is_crowded else self.alike
 
     @property
+    def is_total(self) -> bool:
+        """Whether the figure is that of several transfers together, in more than one pair."""
+        return len(self.cell.transfers) > 2 and not self.cell.report.is_first
+
+    @property
     def name(self) -> str:
         """Returns the cell's name in findings, without its size."""
         return spoken(self.result, self.cell)
