@@ -61,6 +61,7 @@ class Model:
         self._seen = seen
         classes = grouped((row.peers, row) for row in rows)
         self._sizes = {peers: len(members) for peers, members in classes.items()}
+        self._split = {row.peers for row in rows if row.slow}
         self._nothing = sum(row.weight * row.lost**2 for row in rows)
         by_part = grouped((part, row) for row in rows for part in row.parts)
         self._touching = {part: dict.fromkeys(own) for part, own in by_part.items()}
@@ -102,9 +103,11 @@ class Model:
         """Returns the rows that a suspect slows, each with the multiple of its level: 1 or, for a
         drift, the cells since it began."""
         since = [row for row in self._touching[suspect.part] if row.number >= suspect.since]
-        if not suspect.drifts:
-            return dict.fromkeys(since, 1)
         within = grouped((row.peers, row.number) for row in since)
+        if not suspect.drifts:
+            # Without a peer that does not use the part, a cell that is not slow tells nothing.
+            return {row: 1 for row in since if row.slow or row.fine or row.peers in self._split
+                    or len(within[row.peers]) < self._sizes[row.peers]}  # fmt: skip
         # What all peers share slows their fastest, too: it is the first of them.
         begin = {peers: numbers[0] if len(numbers) == self._sizes[peers] else suspect.since
                  for peers, numbers in within.items()}  # fmt: skip

@@ -78,7 +78,8 @@ def _rows(peers: Iterable[Case], scatter: Mapping[Case, float]) -> Iterator[Row]
     ordered = tuple(sorted(peers, key=lambda case: -case.figure))
     expected = max(map(_expected, ordered))
     deviations = NormalDist().inv_cdf(1 - CHANCE / 2 / len(ordered))
-    off = {case: deviations * _error(case, scatter[case]) for case in ordered}
+    # Samples that are far apart are no figure: it may be off by any factor.
+    off = {case: min(deviations * _error(case, scatter[case]), 99.0) for case in ordered}
     low = {case for case in ordered if expected and _is_low(case, expected, off[case])}
     top = ordered[0].figure
     all_low = any(case.figure > SLOW * top for case in low)
