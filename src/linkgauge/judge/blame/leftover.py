@@ -115,7 +115,7 @@ def _compared(
 ) -> Iterator[tuple[Part, tuple[Excess, tuple[Row, ...], float]]]:
     """Yields each part with its excess of loss, the cells that show it, and the least loss that
     counts: the fewer peers a part has, the less they show what is usual."""
-    values = [(row, (row.peers, -math.log(row.case.figure))) for row in rows]
+    values = [(row, (row.peers, -math.log(row.figure))) for row in rows]
     by_class = grouped((row.peers, row.parts & parts) for row in rows)
     kinds: dict[Hashable, Counter[Kind]]
     kinds = {of: Counter(part.kind for part in frozenset().union(*some))

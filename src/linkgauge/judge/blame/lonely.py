@@ -22,7 +22,7 @@ from .table import Row, rows_of
 
 def alone(rows: Sequence[Row]) -> frozenset[Part]:
     """Returns the parts that cannot be compared, because no cell has a peer without the part."""
-    every = grouped((each.case.peers, each.parts) for each in rows)
+    every = grouped((each.peers, each.parts) for each in rows)
     touched = frozenset[Part]().union(*(of for some in every.values() for of in some))
     told = (frozenset.union(*some) - frozenset.intersection(*some) for some in every.values())
     return touched - frozenset[Part]().union(*told)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
 import msgspec
+from msgspec.structs import replace
 
 from linkgauge.judge.findings import Evidence
 from linkgauge.model.grouped import grouped
@@ -27,6 +29,7 @@ class Row(msgspec.Struct, frozen=True, eq=False):
     """A measured cell beside its `peers`, the fastest of which comes first. All losses are
     logarithms, and negative.
 
+    figure: The cell's rate, or the mean of cells that share it.
     relative: The figure relative to the fastest peer.
     lost: The loss that parts may explain: against the mean of the peers that are not slow or, if
         even the fastest peer is `low`, against the expectation.
@@ -37,6 +40,7 @@ class Row(msgspec.Struct, frozen=True, eq=False):
     weight: What the row counts: less for a figure that may be far off."""
 
     case: Case
+    figure: float
     peers: tuple[Case, ...]
     relative: float
     lost: float
@@ -64,36 +68,54 @@ class Row(msgspec.Struct, frozen=True, eq=False):
 def rows_of(evidence: Evidence) -> list[Row]:
     """Returns the rows of all cells that have peers, in the order of measuring. All checks of the
     same evidence share them."""
-    classes = grouped(
-        (case.peers, case)
-        for case in timed_cases_of(evidence)
-        if case.peers and case.result.better == "higher" and case.figure
-    ).values()
-    scatter = _usual_scatter(case for peers in classes for case in peers)
-    rows = (row for peers in classes for row in _rows(peers, scatter))
+    cases = [
+        case for case in timed_cases_of(evidence)
+        if case.alike and case.result.better == "higher" and case.figure
+    ]  # fmt: skip
+    scatter = _usual_scatter(cases)
+    rows: list[Row] = []
+    for alike in grouped((case.alike, case) for case in cases).values():
+        shared = _shares(alike) if alike[0].is_crowded else [(case, case.figure) for case in alike]
+        rows += _rows(shared, scatter)
     return sorted(rows, key=lambda row: row.number)
 
 
-def _rows(peers: Iterable[Case], scatter: Mapping[Case, float]) -> Iterator[Row]:
-    ordered = tuple(sorted(peers, key=lambda case: -case.figure))
-    expected = max(map(_expected, ordered))
-    deviations = NormalDist().inv_cdf(1 - CHANCE / 2 / len(ordered))
+def _shares(alike: Sequence[Case]) -> list[tuple[Case, float]]:
+    """Returns crowded cells with the mean of those that share parts with them. What slows one of
+    several transfers leaves more of these parts to the others, but no more to all together. Each
+    then stands for all of these cells, with their parts."""
+    uses = Counter(part for case in alike for part in case.touched)
+    several = frozenset(part for part, number in uses.items() if 1 < number < len(alike))
+    found = []
+    for own in grouped((case.touched & several, case) for case in alike).values():
+        mean = statistics.fmean(case.figure for case in own)
+        parts = frozenset[Part]().union(*(case.touched for case in own))
+        found += [(replace(case, touched=parts), mean) for case in own if len(own) > 1]
+    return found
+
+
+def _rows(alike: Sequence[tuple[Case, float]], scatter: Mapping[int, float]) -> Iterator[Row]:
+    """Yields the rows of cells that should have the same figure, each with its figure."""
+    if not alike:
+        return
+    ordered = sorted(alike, key=lambda each: -each[1])
+    peers = tuple(case for case, _ in ordered)
+    expected, top = max(map(_expected, peers)), ordered[0][1]
+    deviations = NormalDist().inv_cdf(1 - CHANCE / 2 / len(peers))
     # Samples that are far apart are no figure: it may be off by any factor.
-    off = {case: min(deviations * _error(case, scatter[case]), 99.0) for case in ordered}
-    low = {case for case in ordered if expected and _is_low(case, expected, off[case])}
-    top = ordered[0].figure
-    all_low = any(case.figure > SLOW * top for case in low)
-    least = SLOW * top * math.exp(-off[ordered[0]])
-    slow = low | {case for case in ordered if case.figure * math.exp(off[case]) < least}
-    well = [math.log(case.figure) for case in ordered if case not in slow]
-    usual = math.log(expected) if all_low else statistics.fmean(well) if well else math.log(top)
-    for case in ordered:
-        relative = math.log(case.figure / top)
-        lost = min(0.0, math.log(case.figure) - usual)
+    off = {case: min(deviations * _error(case, scatter[case.number]), 99.0) for case in peers}
+    low = {case for case in peers if expected and _is_low(case, expected, off[case])}
+    all_low = any(case in low and figure > SLOW * top for case, figure in ordered)
+    least = SLOW * top * math.exp(-off[peers[0]])
+    slow = {case for case, figure in ordered if figure * math.exp(off[case]) < least} | low
+    well = [math.log(figure) for case, figure in ordered if case not in slow]
+    usual = math.log(expected) if all_low else statistics.fmean(well or [math.log(top)])
+    for case, figure in ordered:
+        relative, lost = math.log(figure / top), min(0.0, math.log(figure) - usual)
         yield Row(
-            case, ordered, relative, min(lost, relative) if all_low else lost,
+            case, figure, peers, relative, min(lost, relative) if all_low else lost,
             slow=case in slow, low=all_low,
-            fine=case not in low and case.figure > SLOW * expected > 0,
+            fine=case not in low and figure > SLOW * expected > 0,
             off=off[case], weight=1 / (1 + (off[case] / deviations / NOISE) ** 2),
         )  # fmt: skip
 
@@ -132,7 +154,7 @@ def kinds_of(parts: Iterable[Part]) -> frozenset[Kind]:
     return frozenset(part.kind for part in parts)
 
 
-def _usual_scatter(cases: Iterable[Case]) -> dict[Case, float]:
+def _usual_scatter(cases: Iterable[Case]) -> dict[int, float]:
     """Returns the scatter of each cell, at least that of the noisiest of its parts, because few
     samples may lie close together by chance. The scatter of a part is the median over its cells of
     the same kinds."""
@@ -146,7 +168,7 @@ def _usual_scatter(cases: Iterable[Case]) -> dict[Case, float]:
         ).items()
     }
     return {
-        case: max(scatter, *(usual[part, kinds_of(case.touched)] for part in case.touched))
+        case.number: max(scatter, *(usual[part, kinds_of(case.touched)] for part in case.touched))
         for case, scatter in own.items()
     }
 

@@ -73,7 +73,7 @@ def _suspects(
         if len({one.blame.part for one in chosen}) < len(chosen):
             return math.inf
         keys = zip(noises, *(struck[one] for one in chosen), strict=True)
-        groups = {key: tuple(map(sum, zip(*some, strict=True)))
+        groups = {key: (sum(events for events, _ in some), sum(samples for _, samples in some))
                   for key, some in grouped(zip(keys, counted, strict=True)).items()}  # fmt: skip
         cost = sum(math.log(one.tries / UNSTEADY) for one in chosen)
         for (events, samples), level in zip(groups.values(), _levels(groups), strict=True):
