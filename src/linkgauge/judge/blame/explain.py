@@ -17,7 +17,7 @@ import msgspec
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 
-from .limits import LATER, LEAST_LOSS, PART, SPARED
+from .limits import LATER, LEAST_LOSS, PART, SPARED, SPLIT
 from .table import Row
 
 
@@ -61,7 +61,7 @@ class Model:
         self._seen = seen
         classes = grouped((row.peers, row) for row in rows)
         self._sizes = {peers: len(members) for peers, members in classes.items()}
-        self._split = {row.peers for row in rows if row.slow}
+        self._well = grouped((row.peers, row) for row in rows if not row.slow)
         self._nothing = sum(row.weight * row.lost**2 for row in rows)
         by_part = grouped((part, row) for row in rows for part in row.parts)
         self._touching = {part: dict.fromkeys(own) for part, own in by_part.items()}
@@ -84,7 +84,10 @@ class Model:
         left = self._nothing
         for row, by in struck.items():
             own = [steps * found[s].get(row.peers, levels[s]) for s, steps in by.items()]
-            left += row.weight * (_unexplained(row, own) - row.lost**2)
+            over_all = [steps * levels[s] for s, steps in by.items()]
+            # Of cells that should be equal, some may cross a part whole, and others half.
+            least = min(_unexplained(row, own), _unexplained(row, over_all) + SPLIT)
+            left += row.weight * (least - row.lost**2)
         return Fit(left, cost, levels)
 
     def _is_nothing(self, suspect: Suspect, level: float) -> bool:
@@ -105,20 +108,27 @@ class Model:
         since = [row for row in self._touching[suspect.part] if row.number >= suspect.since]
         within = grouped((row.peers, row.number) for row in since)
         if not suspect.drifts:
-            # Without a peer that does not use the part, a cell that is not slow tells nothing.
-            return {row: 1 for row in since if row.slow or row.fine or row.peers in self._split
-                    or len(within[row.peers]) < self._sizes[row.peers]}  # fmt: skip
+            return {row: 1 for row in since if row.slow or row.fine or self._tells(suspect, row)}
         # What all peers share slows their fastest, too: it is the first of them.
         begin = {peers: numbers[0] if len(numbers) == self._sizes[peers] else suspect.since
                  for peers, numbers in within.items()}  # fmt: skip
         return {row: row.number - begin[row.peers] for row in since}
+
+    def _tells(self, suspect: Suspect, row: Row) -> bool:
+        """Whether a row tells something of a suspect: it has a peer that is not slow and that the
+        suspect does not slow, or is compared with its expectation."""
+        return row.low or any(
+            suspect.part not in peer.parts or peer.number < suspect.since
+            for peer in self._well.get(row.peers, ())
+        )
 
     def _levels(
         self, suspect: Suspect, struck: Mapping[Row, Mapping[Suspect, int]]
     ) -> dict[Hashable, float]:
         """Returns the loss of a suspect by class, from the slow cells that no other suspect slows,
         or else from all. A drift has the same one in all classes."""
-        slow = [row for row in self._steps(suspect) if row.slow]
+        slow = [row for row in self._steps(suspect)
+                if row.slow and (suspect.drifts or self._tells(suspect, row))]  # fmt: skip
         alone = [row for row in slow if len(struck[row]) == 1] or slow
         values = [(row.peers, (row.lost / (struck[row][suspect] or 1),
                                row.weight * struck[row][suspect])) for row in alone]  # fmt: skip

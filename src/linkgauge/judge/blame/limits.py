@@ -22,6 +22,9 @@ ENOUGH_PEERS = 3
 SPARED = 0.004
 """The cost of a cell that uses the blamed part and is not slow, in squared logarithms (6 % off).
 Another part may be the cell's bottleneck, but the part with the fewest such cells explains best."""
+SPLIT = 3 * SPARED
+"""The cost of a slow cell that loses what its part costs cells of other classes, and not those of
+its own."""
 PART = 5 * SPARED
 """The cost of blaming a part; half of it for one that counted errors."""
 LATER = 2 * SPARED

@@ -182,7 +182,7 @@ def reach(which: str, slow: Sequence[Row], share: float | None = None) -> str:
     """Returns how slow cells are, in words: `device_local_copy sim:3 reaches 62% of its peers`.
     `which` describes the cells if there are several. `share` replaces the median of them."""
     lowest = min(slow, key=lambda row: row.shown)
-    by_peers = lowest.shown >= lowest.relative
+    by_peers = lowest.shown >= lowest.relative - 1e-9
     if len(slow) == 1:
         who, peers = f"{lowest.case.name} reaches", "its peers"
     else:
