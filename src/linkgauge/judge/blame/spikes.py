@@ -157,9 +157,7 @@ def longest(cells: Iterable[Steadiness]) -> float | None:
     return statistics.median(lost) if lost else None
 
 
-def _split(
-    case: Case, times: Sequence[float], usual: float, known: float = math.inf
-) -> Steadiness:
+def _split(case: Case, times: Sequence[float], usual: float, known: float = math.inf) -> Steadiness:
     """Returns the cell's steadiness. A spike as long as those of other cells would make a sample
     longer by the logarithm `known`."""
     slowest, varying, noise = max(times), deviation(times), min(usual, NOISE)
@@ -171,9 +169,7 @@ def _split(
     if len(spikes) > most:
         spikes = ()
     rest = [time for time in times if time <= least] if spikes else times
-    return Steadiness(
-        case, len(times), slowest, least, spikes, deviation(rest) ** 2, len(rest) - 1
-    )
+    return Steadiness(case, len(times), slowest, least, spikes, deviation(rest) ** 2, len(rest) - 1)
 
 
 def _spiky(times: Sequence[float], usual: float, known: float) -> tuple[float, int]:

@@ -52,7 +52,7 @@ class Row(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def shown(self) -> float:
-        """Returns the loss to show: against the fastest peer, or the expectation if that is more."""
+        """Returns the loss to show: against the fastest peer, or the expectation."""
         return min(self.relative, self.lost)
 
     @property

@@ -248,7 +248,8 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
     blames = suspects([cell.case for cell in bad], [cell.case for cell in cells])
     noises = [kinds_of(cell.case.touched) for cell in cells]
     chosen = _suspects(blames, cells, noises, _log_scatter, _squares_of, _unlikely_scatter)
-    shaken = [one for one in chosen if _scatters(one, chosen, cells, UNSTEADY / len(blames) / one.tries)]
+    chance = UNSTEADY / len(blames)
+    shaken = [one for one in chosen if _scatters(one, chosen, cells, chance / one.tries)]
     for one in shaken:
         yield _scatter(one, chosen, cells, evidence)
     left = [cell for cell in bad
@@ -309,7 +310,7 @@ def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
     counts = [n for case in timed_cases_of(evidence) if (n := len(case.times))]
     few = [count for count in counts if count < LEAST_SHOWN]
     if 1 / 4 < len(few) / (len(counts) or 1) < 1:
-        found = f"fewer than {LEAST_SHOWN} samples of a cell do not show whether it stalls or varies"
+        found = f"fewer than {LEAST_SHOWN} samples do not show whether a cell stalls or varies"
         why = "so nothing looks for that in these cells: --samples 8 takes enough"
         yield Finding("scatter", "unknown", f"{len(few)} of {count_of(len(counts))}", found, why)
 

@@ -34,8 +34,8 @@ from . import (
 from .bearing import weighed
 
 CHECKS = checks_in(
-    busy, cells, links, fabric, kernel_log, slow_parts, lonely, accelerator_state, settings, host_setup,
-    unsteady, shape, two_modes, reach,
+    busy, cells, links, fabric, kernel_log, slow_parts, lonely, accelerator_state, settings,
+    host_setup, unsteady, shape, two_modes, reach,
 )  # fmt: skip
 OF_MACHINE = ("busy", "steal")
 """Checks of the whole machine during a run. Their warnings come before findings about parts, and
