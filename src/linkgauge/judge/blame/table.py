@@ -83,13 +83,15 @@ def rows_of(evidence: Evidence) -> list[Row]:
 def _shares(alike: Sequence[Case]) -> list[tuple[Case, float]]:
     """Returns crowded cells with the mean of those that share parts with them. What slows one of
     several transfers leaves more of these parts to the others, but no more to all together. Each
-    then stands for all of these cells, with their parts."""
+    cell then stands for all of them: with the parts that all use, and those of cells that are
+    slower than the mean."""
     uses = Counter(part for case in alike for part in case.touched)
     several = frozenset(part for part, number in uses.items() if 1 < number < len(alike))
     found = []
     for own in grouped((case.touched & several, case) for case in alike).values():
         mean = statistics.fmean(case.figure for case in own)
-        parts = frozenset[Part]().union(*(case.touched for case in own))
+        behind = (case.touched for case in own if case.figure < SLOW * mean)
+        parts = frozenset.intersection(*(case.touched for case in own)).union(*behind)
         found += [(replace(case, touched=parts), mean) for case in own if len(own) > 1]
     return found
 
