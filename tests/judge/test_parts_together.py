@@ -1,7 +1,6 @@
 """Parts that no single cell shows: only all cells of a part, or of what several transfers share."""
 
 import pytest
-import yaml
 
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load
