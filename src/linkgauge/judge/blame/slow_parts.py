@@ -72,6 +72,8 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
         surer = [other for other in others if gains[other] >= gains[suspect]]
         if any(_adds_nothing(suspect, other, touching, struck) for other in surer):
             continue
+        if any(_shows_all(other, suspect, touching) for other in others):
+            continue
         if links := _only_both_ways(suspect.part, cells, rows):
             opposed |= dict.fromkeys(links, cells)
             continue
@@ -127,6 +129,13 @@ def _adds_nothing(
     own, around = ([row.shown for row in struck[s]] for s in (suspect, other))
     level = min(around) if other.drifts else statistics.median(around)
     return inner < outer and statistics.median(own) > level + math.log(1 - 3 * LEAST_LOSS)
+
+
+def _shows_all(inner: Suspect, outer: Suspect, touching: Mapping[Part, Sequence[Row]]) -> bool:
+    """Whether all slow cells of a part use a chosen part within it, so that no cell shows more."""
+    slow = [row for row in touching[outer.part] if row.slow]
+    is_within = len(touching[inner.part]) < len(touching[outer.part])
+    return is_within and all(inner.part in row.parts for row in slow)
 
 
 def _struck_most(suspect: Suspect, slow: Sequence[Row], fit: Fit) -> list[Row]:
