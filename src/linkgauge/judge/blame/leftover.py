@@ -154,7 +154,7 @@ def more_events(inside: Events, outside: Events) -> float:
     many cells show more among themselves."""
     within, beside = grouped(inside), grouped(outside)
     both = [(within[of], beside[of]) for of in within if of in beside]
-    return min(_in_samples(both), _in_cells(both))
+    return min(1.0, 2 * _in_samples(both), 2 * _in_cells(both))
 
 
 _Sides = Sequence[tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]]]
