@@ -8,7 +8,7 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from linkgauge.judge.blame import steadiness
+from linkgauge.judge.blame import unsteady
 from linkgauge.judge.findings import Evidence, Finding, evidence_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.documents.result import CellResult, Result, Run
@@ -59,5 +59,5 @@ def _memories(cell: CellResult, *, all_of: bool = False) -> set[str]:
 
 
 def warned(evidence: Evidence) -> list[Finding]:
-    found = [finding for check in steadiness.CHECKS for finding in check(evidence)]
+    found = [finding for check in unsteady.CHECKS for finding in check(evidence)]
     return [finding for finding in found if finding.severity == "warn"]

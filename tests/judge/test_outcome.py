@@ -98,7 +98,7 @@ def test_each_verdict_on_a_figure_has_one_exit_code(verdict, word, code):
         cells = tuple(replace(cell, expected=expected) for cell in result.cells)
         shown = replace(judged, results=(replace(result, cells=cells),))
         wrong = worst_of(shown, outcome_of(shown))
-        assert text_of(wrong.what).startswith("perhaps low host_to_device_memcpy_ce")
+        assert text_of(wrong.what).startswith("warn perhaps low host_to_device_memcpy_ce")
         assert " 62% of what is expected" in text_of(wrong.what)
 
 

@@ -7,18 +7,19 @@ import time
 import pytest
 
 from linkgauge.judge.blame import spikes
+from linkgauge.judge.blame.limits import SIGMAS, SPIKE
 from linkgauge.model.stats.summary import deviation
 
 
 def _plainly(times, usual, known):
     """The bound, computed anew for each number of spikes."""
     logs = sorted(map(math.log, times))
-    most = int(spikes._MOST_SPIKES * len(logs))
+    most = (len(logs) - 1) // 2
 
     def apart(some):
         noise = max(deviation(some), usual)
-        clear = min(spikes._SIGMAS * noise, max(spikes._SIGMAS_KNOWN * noise, known / 2))
-        return math.fsum(some) / len(some) + max(spikes._SPIKE, clear)
+        clear = min(SIGMAS * noise, max(SIGMAS / 2 * noise, known / 2))
+        return math.fsum(some) / len(some) + max(SPIKE, clear)
 
     bounds = [(apart(logs[:-count]), logs[-count]) for count in range(most, 0, -1)]
     least = next((bound for bound, late in bounds if late > bound), apart(logs))
@@ -35,9 +36,9 @@ def test_the_bound_of_spikes_is_that_of_its_definition(seed):
     ]
     usual, known = draw.choice([0.0, 0.02]), draw.choice([math.inf, 0.3])
     bound, most = spikes._spiky(times, usual, known)
-    if math.log(max(times) / min(times)) > spikes._SPIKE:
+    if math.log(max(times) / min(times)) > SPIKE:
         assert bound == pytest.approx(_plainly(times, usual, known), rel=1e-9)
-    assert most == int(spikes._MOST_SPIKES * len(times))
+    assert most == (len(times) - 1) // 2
 
 
 def test_many_samples_take_a_moment():

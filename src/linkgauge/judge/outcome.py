@@ -15,7 +15,7 @@ from linkgauge.model.documents.result import Result, Run, RunVerdict, exit_code
 from linkgauge.model.hardware.part import is_node
 from linkgauge.model.units import COLLECTIVE
 
-from .blame import steadiness
+from .blame.unsteady import unsteady
 from .doctor import concerns, diagnose, failed
 from .doctor.busy import is_crowded
 from .findings import Finding, evidence_of
@@ -29,10 +29,10 @@ judged by its figures."""
 
 class Outcome(msgspec.Struct, frozen=True):
     """The outcome of a run. `code` is the exit code. `findings` are the findings to report, and
-    `found` are all findings. `low` means that a cell is low, and no process explains it. If `verdict` is false, the exit code is that of the statuses alone. `unjudged` says
-    why the run cannot be judged; it is empty if it can, or if no verdict was asked for. `broken`
-    means that a cell failed, `judged` that a cell has a verdict, and `perhaps_low` that one is
-    perhaps low."""
+    `found` are all findings. `low` means that a cell is low, and no process explains it. If
+    `verdict` is false, the exit code is that of the statuses alone. `unjudged` says why the run
+    cannot be judged; it is empty if it can, or if no verdict was asked for. `broken` means that a
+    cell failed, `judged` that a cell has a verdict, and `perhaps_low` that one is perhaps low."""
 
     code: int
     findings: tuple[Finding, ...] = ()
@@ -75,8 +75,8 @@ def outcome_of_setup(findings: tuple[Finding, ...]) -> Outcome:
 
 def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     """Returns the outcome of a run. A run that passed gets the exit code 1 if a cell is low, unless
-    a process used its devices or others kept its host busy, or if a finding about a measured part is a failure. These do not
-    count without `verdict`, or if the run cannot be judged."""
+    a process used its devices or others kept its host busy, or if a finding about a measured part
+    is a failure. These do not count without `verdict`, or if the run cannot be judged."""
     code = exit_code(run)
     why = why_unjudged(run)
     if not verdict or why is not None:
@@ -105,7 +105,7 @@ def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...
     if why_unjudged(run) is not None:
         return ()
     evidence = evidence_of(judge(run))
-    unsteady = steadiness.unsteady(evidence)
+    doubted = unsteady(evidence)
     once = {one.case.number for one in behind(evidence) if not one.is_sure}
     numbers = count()
     return tuple(
@@ -113,7 +113,7 @@ def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...
         for number, result in enumerate(evidence.results)
         for cell, at in zip(result.cells, numbers, strict=False)
         if cell.status == "pass"
-        and (cell.verdict == "low" or at in once or (unsteady and spoken(result, cell) in unsteady))
+        and (cell.verdict == "low" or at in once or (doubted and spoken(result, cell) in doubted))
     )
 
 

@@ -149,8 +149,8 @@ def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
 def _counts(case: Case) -> bool:
     """Whether the cell's class is compared: figures of which more is better, and that no transfer
     beside them changes."""
-    is_crowded = case.alike is not None and case.peers is None
-    return case.result.better == "higher" and not is_crowded
+    is_sweep = case.alike is None
+    return case.result.better == "higher" and (is_sweep or not case.is_crowded)
 
 
 def _noise(one: _Standing) -> frozenset[str]:

@@ -1,7 +1,7 @@
 """Finds patterns in the shape of matrices and curves. Each pattern is named in a sentence with its
 cells.
 
-slow_parts.py and steadiness.py find slow parts and spikes. A pattern found here is no failure by
+slow_parts.py and unsteady.py find slow parts and spikes. A pattern found here is no failure by
 itself. It shows how the machine is built, or where to look."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
-"""Finds the parts of a machine that are at fault. Slow parts are found by `slow_parts`,
-`slow_model` and `pooled`, unsteady parts by `scatter` and `stalls`. `causes` finds parts whose
-cells failed. `cases` holds the cells in the form that these modules use."""
+"""Finds the parts of a machine that are at fault. `table` has the cells with their losses, and the
+parts that they use. `slow_parts` asks `explain` for the fewest parts that explain most, and
+`leftover` for what all cells of a part show together. `unsteady` finds parts that stall or scatter,
+`causes` those whose cells failed. `limits` has the numbers that decide."""

@@ -43,11 +43,14 @@ class Case(msgspec.Struct, frozen=True, eq=False):
     kind: Hashable = None
 
     @property
-    def peers(self) -> tuple[str, ...] | None:
-        """Returns a key that is equal for cells whose figures should be equal. Returns None if the
-        cell cannot be compared, because other transfers may speed up or slow down its figure."""
-        is_crowded = len(self.cell.transfers) > 2 and self.cell.report.is_first
-        return None if is_crowded else self.alike
+    def is_crowded(self) -> bool:
+        """Whether the figure is that of one of several transfers: others may speed it up."""
+        return len(self.cell.transfers) > 2 and self.cell.report.is_first
+
+    @property
+    def is_total(self) -> bool:
+        """Whether the figure is that of several transfers together, in more than one pair."""
+        return len(self.cell.transfers) > 2 and not self.cell.report.is_first
 
     @property
     def name(self) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -35,10 +34,6 @@ _MIXED = 2.0
 """The loss for blaming a part for cells that ended in several phases."""
 _STAYS = 3.0
 """The loss for a good cell that touches a part which stays bad once it is bad."""
-_OTHERWISE = 1.0
-"""The loss for a bad cell that loses more, or less, than the blamed parts cost other cells."""
-_ALIKE = 1.25
-"""The ratio by which the losses of cells that one part affects may differ."""
 
 
 _LINKS: tuple[Kind, ...] = ("link", "PCIe link")
@@ -184,23 +179,14 @@ class Cause(msgspec.Struct, frozen=True, eq=False):
 
 class _Candidate(msgspec.Struct, frozen=True):
     """A part that may have caused bad cells in one `phase` of the measurement; None for any phase.
-    `struck` are the cells that it explains, and `well` the cells that contradict it, each as a bit
-    mask. `is_mixed` says whether the explained cells ended in several phases."""
+    `struck` are the numbers of the cells that it explains, and `well` those that contradict it.
+    `is_mixed` says whether the explained cells ended in several phases."""
 
     part: Part
     phase: Phase | None
-    struck: int
-    well: int
+    struck: frozenset[int]
+    well: frozenset[int]
     is_mixed: bool = False
-
-
-class Strength(NamedTuple):
-    """How strongly each bad cell is affected (`of`). A part affects all of its cells about equally;
-    differences up to `slack` do not count. If several parts affect a cell, the strength is between
-    that of the strongest part and the sum of all parts."""
-
-    of: Mapping[Case, float]
-    slack: float = 0.0
 
 
 def causes(
@@ -209,38 +195,32 @@ def causes(
     *,
     stays: bool = False,
     began: float = BEGAN,
-    strengths: Sequence[Strength] = (),
     seen: Container[Part] = (),
 ) -> tuple[list[Cause], list[Case]]:
     """Returns the smallest set of parts that explains the bad cells and contradicts few good cells.
     Also returns the bad cells that stay unexplained. `began` is the cost of a part that was healthy
     before its first bad cell. With `stays`, such a part costs nothing, but good cells after its
     first bad cell speak strongly against it. Without `stays`, a part must end its cells in the same
-    phase, and affect them equally by each of the `strengths`. Parts with errors that were `seen`
-    are preferred."""
+    phase. Parts with errors that were `seen` are preferred."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
     blames = suspects(bad, cases, seen)
     by_part = {blame.part: blame for blame in blames}
     candidates = list(_candidates(blames, bad, cases, stays=stays))
-    sizes = [
-        (each, [(1 << at, each.of[case]) for at, case in enumerate(cases) if case in each.of])
-        for each in strengths
-    ]
 
     def loss(chosen: tuple[_Candidate, ...]) -> float:
         # What strikes the same cells is one part.
         if min(len({c.part for c in chosen}), len({c.struck for c in chosen})) < len(chosen):
             return math.inf
-        strikes = [_strikes(one, chosen) for one in chosen]
-        covered = spared = 0
-        cost = _OTHERWISE * sum(_otherwise(strikes, *each) for each in sizes)
-        for one, by in zip(chosen, strikes, strict=True):
+        covered, spared, cost = set[int](), set[int](), 0.0
+        for one in chosen:
+            own = one.struck.difference(*(other.struck for other in chosen if other is not one))
+            first = min(own or one.struck)
+            since = {number for number in one.well if number > first}
             cost += _PART + (_MIXED if one.is_mixed else 0.0)
-            cost += began if one.well & ~by.since and not stays else 0.0
+            cost += began if len(since) < len(one.well) and not stays else 0.0
             covered |= one.struck
-            spared |= one.well & by.since
-        contradicted = (_STAYS if stays else 1.0) * spared.bit_count()
-        return cost + contradicted + _MISSED * (len(bad) - covered.bit_count())
+            spared |= since
+        return cost + (_STAYS if stays else 1.0) * len(spared) + _MISSED * (len(bad) - len(covered))
 
     chosen = fewest(candidates, remembered(loss))
     least = loss(chosen)
@@ -264,59 +244,9 @@ def causes(
     return found, [case for case in bad if case.touched.isdisjoint(parts)]
 
 
-class _Strikes(NamedTuple):
-    """The cells that a part affects, as bit masks. `may` are the cells that it may affect. `surely`
-    are those that it certainly affects. `since` are all cells of the run from the part's first bad
-    cell on."""
-
-    may: int
-    surely: int
-    since: int
-
-
-def _strikes(one: _Candidate, chosen: Iterable[_Candidate]) -> _Strikes:
-    own = one.struck
-    for other in chosen:
-        own &= ~other.struck if other is not one else own
-    first = own or one.struck
-    return _Strikes(one.struck, one.struck & -(own & -own), -(first & -first))
-
-
-def _otherwise(
-    strikes: Sequence[_Strikes], strength: Strength, sizes: Sequence[tuple[int, float]]
-) -> int:
-    """Returns the number of cells whose strength contradicts the chosen parts. Such a cell is
-    affected more than all of its parts together explain, or less than its strongest part
-    explains."""
-    struck = [
-        (
-            size,
-            [at for at, by in enumerate(strikes) if by.may & bit],
-            [at for at, by in enumerate(strikes) if by.surely & bit],
-        )
-        for bit, size in sizes
-    ]
-    levels = {
-        at: statistics.median(alone)
-        for at in range(len(strikes))
-        if (alone := [size for size, by, _ in struck if by == [at]])
-    }
-    for at in {*range(len(strikes))} - levels.keys():
-        left = [size - sum(levels.get(other, 0.0) for other in by if other != at)
-                for size, by, _ in struck if at in by]  # fmt: skip
-        levels[at] = max(statistics.median(left), 0.0) if left else 0.0
-    return sum(
-        size > _ALIKE * sum(levels[at] for at in by) + strength.slack
-        or size < max((levels[at] for at in surely), default=0.0) / _ALIKE - strength.slack
-        for size, by, surely in struck
-        if by
-    )
-
-
 def _candidates(
     blames: Iterable[Blame], bad: Sequence[Case], cases: Sequence[Case], *, stays: bool
 ) -> Iterator[_Candidate]:
-    place = {case.number: 1 << at for at, case in enumerate(cases)}
     ended = {case.number for case in bad}
     for blame in blames:
         touching = [case for case in cases if blame.part in case.touched]
@@ -326,14 +256,14 @@ def _candidates(
         phases = sorted({PHASES.index(case.cell.phase) for case in struck if case.cell.phase})
         if stays or len(phases) < 2:
             phase = struck[0].cell.phase
-            passed = [*well, *_past(rest, phase)]
-            yield _Candidate(blame.part, phase, _mask(struck, place), _mask(passed, place))
+            passed = _numbers((*well, *_past(rest, phase)))
+            yield _Candidate(blame.part, phase, _numbers(struck), passed)
             continue
-        yield _Candidate(blame.part, None, _mask(struck, place), _mask(well, place), is_mixed=True)
+        yield _Candidate(blame.part, None, _numbers(struck), _numbers(well), is_mixed=True)
         for phase in (PHASES[at] for at in phases):
             own = [case for case in struck if case.cell.phase == phase]
-            passed = [*well, *_past(touching, phase)]
-            yield _Candidate(blame.part, phase, _mask(own, place), _mask(passed, place))
+            passed = _numbers((*well, *_past(touching, phase)))
+            yield _Candidate(blame.part, phase, _numbers(own), passed)
 
 
 def _past(cases: Iterable[Case], phase: Phase | None) -> list[Case]:
@@ -342,8 +272,8 @@ def _past(cases: Iterable[Case], phase: Phase | None) -> list[Case]:
     return [case for case in cases if case.cell.phase in after]
 
 
-def _mask(cases: Iterable[Case], place: dict[int, int]) -> int:
-    return sum(place[case.number] for case in cases)
+def _numbers(cases: Iterable[Case]) -> frozenset[int]:
+    return frozenset(case.number for case in cases)
 
 
 def remembered(found: Callable[[tuple[_H, ...]], _T]) -> Callable[[tuple[_H, ...]], _T]:

@@ -10,7 +10,7 @@ import statistics
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, count
 
 import msgspec
 from msgspec.structs import replace
@@ -20,25 +20,8 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.summary import deviation, robust_deviation
 
 from .cases import Case, timed_cases_of
+from .limits import LEAST_SHOWN, NOISE, SCATTER, SIGMAS, SPIKE
 
-LEAST = 3
-"""The fewest samples from which a cell shows whether one stands out, and roughly how much the
-others vary."""
-_SPIKE = 0.08
-"""The share by which a spike lasts longer than the other samples."""
-_SIGMAS = 7.0
-"""The standard deviations of the other samples, or of the machine's noise, by which a spike lasts
-longer than these."""
-_SIGMAS_KNOWN = 4.0
-"""The same for a spike that is at least half as long as those that come back in steady cells."""
-_MOST_SPIKES = 0.45
-"""The largest share of samples that may be spikes; if more samples last long, the cell is like
-that."""
-SCATTER = 0.035
-"""The relative standard deviation from which samples scatter. A quiet machine has 0.1 to 2 %, and
-the deviation of few samples is off by a third."""
-NOISE = 0.02
-"""The relative standard deviation that any machine may have."""
 _FAR = 1e30
 """The largest ratio of figures that is computed with; figures of a damaged file may be farther
 apart."""
@@ -46,10 +29,9 @@ apart."""
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
     """How steady a cell's samples are, as times relative to their median. `count` is their number,
-    and `longest` the longest. `spikes` are the positions of samples that last longer than `least`,
-    which is infinite if no sample of the run can be a spike. `variance` is the variance of the
-    other samples, with `degrees` degrees of freedom. `moment` is equal for cells that were measured
-    once, one after another, over the same parts."""
+    and `longest` the longest. `spikes` are the positions of samples that last longer than `least`.
+    `variance` is the variance of the other samples, with `degrees` degrees of freedom. `moment` is
+    equal for cells that were measured once, one after another, over the same parts."""
 
     case: Case
     count: int
@@ -112,25 +94,24 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
              if place not in spikes and place not in visit]
             for visit in self.visits
         )  # fmt: skip
-        known = [deviation(rest) for rest in rests if len(rest) >= LEAST]
+        known = [deviation(rest) for rest in rests if len(rest) >= LEAST_SHOWN]
         return min((*known, math.sqrt(self.variance)))
+
+
+@lru_cache(maxsize=1)
+def _of_cases(cases: tuple[Case, ...]) -> tuple[Steadiness, ...]:
+    moments, before, found = count(), None, list[Steadiness]()
+    for cell in _steadiness(cases):
+        is_same = before is not None and _is_same_moment(before, cell)
+        before = replace(cell, moment=before.moment if before and is_same else next(moments))
+        found.append(before)
+    return tuple(found)
 
 
 def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
     """Returns the steadiness of each measured cell. All checks of the same cells share the
     result."""
-    return _in_moments(timed_cases_of(evidence))
-
-
-@lru_cache(maxsize=1)
-def _in_moments(cases: tuple[Case, ...]) -> tuple[Steadiness, ...]:
-    found = list[Steadiness]()
-    for moment, cell in enumerate(_steadiness(cases)):
-        before = found[-1] if found else None
-        if before is not None and _is_same_moment(before, cell):
-            moment = before.moment  # noqa: PLW2901
-        found.append(replace(cell, moment=moment))
-    return tuple(found)
+    return _of_cases(timed_cases_of(evidence))
 
 
 def _is_same_moment(one: Steadiness, other: Steadiness) -> bool:
@@ -145,45 +126,29 @@ def by_moment(cells: Iterable[Steadiness]) -> Iterator[tuple[Hashable, Sequence[
         yield tuple(cell.case.kind for cell in own), own
 
 
-def _steadiness(cases: tuple[Case, ...]) -> tuple[Steadiness, ...]:
+def _steadiness(cases: Iterable[Case]) -> Iterator[Steadiness]:
+    """Yields the steadiness of the cells with enough samples. A spike that is at least half as long
+    as those of steady cells needs to stand out less."""
     measured = [
         ((id(case.result), case.cell.drawn), case)
         for case in cases
-        if case.cell.status in ("pass", "fail")
+        if case.cell.status in ("pass", "fail") and len(case.cell.samples) >= LEAST_SHOWN
     ]
-    relative = {
-        of: (case, _relative(times))
-        for of, case in dict(measured).items()
-        if len(times := case.times) >= LEAST
-    }
-    shown = [(of, case) for of, case in measured if of in relative]
-    if all(max(times) < (1 + _SPIKE) * min(times) for _, times in relative.values()):
-        known = {of: _even(*one) for of, one in relative.items()}
-        return tuple(replace(known[of], case=case) for of, case in shown)
-    varying = {
-        of: robust_deviation(abs(time - 1) for time in times) for of, (_, times) in relative.items()
-    }
-    usual = statistics.median(varying[of] for of, _ in shown)
+    relative = {of: (case, _relative(case.times)) for of, case in measured if case.times}
+    varying = [robust_deviation(abs(time - 1) for time in times) for _, times in relative.values()]
+    usual = statistics.median(varying) if varying else 0.0
     known = {of: _split(*one, usual) for of, one in relative.items()}
-    found = [replace(known[of], case=case) for of, case in shown]
-    stall = longest(cell for cell in found if len(cell.spikes) > 1 and cell.variance < SCATTER**2)
-    if not stall:
-        return tuple(found)
-    again = {
-        of: _split(*relative[of], usual, math.log1p(stall / cell.seconds))
-        for of, cell in known.items()
-        if cell.seconds and not cell.spikes
-    }
-    return tuple(replace(again.get(of, known[of]), case=case) for of, case in shown)
+    stall = longest(c for c in known.values() if len(c.spikes) > 1 and c.variance < SCATTER**2)
+    for of, (case, times) in relative.items():
+        if stall and (seconds := known[of].seconds) and not known[of].spikes:
+            known[of] = _split(case, times, usual, math.log1p(stall / seconds))
+    return (replace(known[of], case=case) for of, case in measured if of in known)
 
 
 def _relative(times: Sequence[float]) -> array[float]:
     """Returns the times relative to their median."""
     middle = statistics.median(times)
-    near = array("d", (time / middle for time in times))
-    if min(near) < 1 / _FAR or max(near) > _FAR:
-        near = array("d", (min(_FAR, max(1 / _FAR, time)) for time in near))
-    return near
+    return array("d", (min(_FAR, max(1 / _FAR, time / middle)) for time in times))
 
 
 def longest(cells: Iterable[Steadiness]) -> float | None:
@@ -192,31 +157,27 @@ def longest(cells: Iterable[Steadiness]) -> float | None:
     return statistics.median(lost) if lost else None
 
 
-def _even(case: Case, times: array[float]) -> Steadiness:
-    """Returns the steadiness of a cell in a run in which no sample can be a spike."""
-    shown = len(times), max(times), math.inf, ()
-    return Steadiness(case, *shown, deviation(times) ** 2, len(times) - 1)
-
-
-def _split(case: Case, times: array[float], usual: float, known: float = math.inf) -> Steadiness:
+def _split(case: Case, times: Sequence[float], usual: float, known: float = math.inf) -> Steadiness:
     """Returns the cell's steadiness. A spike as long as those of other cells would make a sample
     longer by the logarithm `known`."""
-    least, most = _spiky(times, min(usual, NOISE), known)
-    slowest = max(times)
-    late = slowest > least  # few cells have any such sample
-    spikes = tuple([at for at, time in enumerate(times) if time > least]) if late else ()
+    slowest, varying, noise = max(times), deviation(times), min(usual, NOISE)
+    if slowest < (1 + SPIKE) * min(times):  # most are so: no sample stands out
+        least = 1 + max(SPIKE, SIGMAS * max(varying, noise))
+        return Steadiness(case, len(times), slowest, least, (), varying**2, len(times) - 1)
+    least, most = _spiky(times, noise, known)
+    spikes = tuple([at for at, time in enumerate(times) if time > least])
     if len(spikes) > most:
         spikes = ()
     rest = [time for time in times if time <= least] if spikes else times
-    shown = len(times), slowest, least, spikes
-    return Steadiness(case, *shown, deviation(rest) ** 2, len(rest) - 1)
+    return Steadiness(case, len(times), slowest, least, spikes, deviation(rest) ** 2, len(rest) - 1)
 
 
 def _spiky(times: Sequence[float], usual: float, known: float) -> tuple[float, int]:
     """Returns the time above which a sample is a spike, and the largest number of spikes. A spike
-    exceeds all other samples by several standard deviations (of logarithms)."""
+    exceeds all other samples by several standard deviations (of logarithms). If almost half of the
+    samples last long, the cell is like that."""
     logs = sorted(map(math.log, times))
-    most = int(_MOST_SPIKES * len(logs))
+    most = (len(logs) - 1) // 2
     sums = [0.0, *accumulate(logs)]
     squares = [0.0, *accumulate(one * one for one in logs)]
 
@@ -225,13 +186,13 @@ def _spiky(times: Sequence[float], usual: float, known: float) -> tuple[float, i
         mean = sums[number] / number
         spread = max(0.0, squares[number] / number - mean * mean)
         noise = max(math.sqrt(spread * number / (number - 1)), usual)
-        clear = min(_SIGMAS * noise, max(_SIGMAS_KNOWN * noise, known / 2))
-        return mean + max(_SPIKE, clear)
+        clear = min(SIGMAS * noise, max(SIGMAS / 2 * noise, known / 2))
+        return mean + max(SPIKE, clear)
 
     least = apart(len(logs))
-    for count in range(most, 0, -1) if logs[-1] - logs[0] > _SPIKE else ():
-        bound = apart(len(logs) - count)
-        if logs[-count] > bound:
+    for number in range(most, 0, -1) if logs[-1] - logs[0] > SPIKE else ():
+        bound = apart(len(logs) - number)
+        if logs[-number] > bound:
             least = bound
             break
     return math.exp(min(least, math.log(_FAR))), most

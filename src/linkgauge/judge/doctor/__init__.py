@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from linkgauge.hooks import Hook, Unfit, brief
 from linkgauge.judge import shape
-from linkgauge.judge.blame import scatter, slow_parts, stalls
+from linkgauge.judge.blame import lonely, slow_parts, unsteady
 from linkgauge.judge.blame.cases import concerns_measured, timed_cases_of
 from linkgauge.judge.findings import SEVERITIES, Check, Evidence, Finding, Severity, checks_in
 from linkgauge.model.hardware.part import Part
@@ -36,8 +36,8 @@ from . import (
 from .bearing import OF_CLOCKS, is_by_copy_engine, weighed
 
 CHECKS = checks_in(
-    busy, cells, links, adapters, fabric, kernel_log, slow_parts, accelerator_state, settings,
-    host_setup, guest_copies, stalls, scatter, shape, two_modes, reach,
+    busy, cells, links, adapters, fabric, kernel_log, slow_parts, lonely, accelerator_state,
+    settings, host_setup, guest_copies, unsteady, shape, two_modes, reach,
 )  # fmt: skip
 OF_MACHINE = ("busy", "steal")
 """Checks of the whole machine during a run. Their warnings come before findings about parts, and

@@ -1,0 +1,78 @@
+"""Finds copies that are slow only because copy engines carry them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.vendor import tools
+from linkgauge.judge.verdict import HIGH
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.part import Part
+
+from .cases import named
+from .limits import SLOW
+from .table import Row, reach
+
+
+def bounded_by_engine(
+    rows: Sequence[Row], evidence: Evidence
+) -> tuple[Sequence[Row], Finding | None]:
+    """Returns the rows without the copies that are slow only because of the copy engines, and the
+    finding on these copies. All such copies are equally low, while kernels over the same parts are
+    as fast as expected. Without kernels, the copies must be as slow as one of several parallel
+    links."""
+    low = [row for row in rows if row.low]
+    kernels = [row for row in rows if low and _engines(row) == {"sm"}]
+    well = {row.parts for row in kernels if row.case.cell.is_as_expected and not row.low}
+    if not kernels:
+        well = {row.parts for row in low if _fits_one_link(row, evidence)}
+    alike = grouped((row.peers, row) for row in low if _engines(row) == {"ce"}).values()
+    found = [
+        row for some in alike for row in some
+        if all(one.relative > math.log(SLOW) and one.parts in well for one in some)
+    ]  # fmt: skip
+    one_way = {row.parts for row in found if _one_way(row) == row.parts}
+    slow = {row: None for row in found if _one_way(row) in one_way}
+    if not slow:
+        return rows, None
+    finding = _by_engine(list(slow), evidence, is_told=bool(kernels))
+    return [row for row in rows if row not in slow], finding
+
+
+def _fits_one_link(row: Row, evidence: Evidence) -> bool:
+    """Whether each transfer is no faster than one of the parallel links on its way."""
+    rate = row.case.figure / len(row.case.cell.transfers)
+    bundles = [
+        bundle
+        for one in row.case.cell.transfers
+        for bundle in evidence.machine.wiring.bundles(*one.way).values()
+    ]
+    return bool(bundles) and all(b.count > 1 and rate <= HIGH * b.each for b in bundles)
+
+
+def _one_way(row: Row) -> frozenset[Part]:
+    """Returns the parts that a cell uses. Links crossed in both directions at once are left out,
+    because sharing such a link may itself be slow."""
+    return frozenset(part for part in row.parts if not part.both_ways)
+
+
+def _engines(row: Row) -> set[str]:
+    return {transfer.engine.kind for transfer in row.case.cell.transfers}
+
+
+def _by_engine(slow: Sequence[Row], evidence: Evidence, *, is_told: bool) -> Finding:
+    found = f"{reach('by them', slow)}; kernels over the same parts are as fast as they should be"
+    why = (
+        "a copy engine may drive one of several links, or less of a memory than kernels do: the "
+        "links and the memory are well"
+    )
+    remedy = tools(evidence, "state")
+    if not is_told:
+        found = f"{reach('by them', slow)}, no more than one of several parallel links; "
+        found += "no kernel was measured, so nothing tells whether the links are slow"
+        why = "a copy engine may drive one of several links; kernels drive all of them"
+        remedy = ("linkgauge run --prefix device_to_device_memcpy_", *remedy)
+    cells = named(row.case for row in slow)
+    return Finding("slow", "warn", "copy engines", found, why, remedy, cells)

@@ -1,0 +1,114 @@
+"""Judges parts that have nothing like them beside them: earlier runs of the machine are their
+peer."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Collection, Iterator, Sequence
+
+from linkgauge.judge.expected.link_rates import figure
+from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.verdict import FAR
+from linkgauge.model.earlier import Earlier
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.part import Part
+from linkgauge.model.units import count_of
+
+from .cases import listed
+from .causes import causes
+from .counters import troubled
+from .table import Row, rows_of
+
+
+def alone(rows: Sequence[Row]) -> frozenset[Part]:
+    """Returns the parts that cannot be compared, because no cell has a peer without the part."""
+    every = grouped((each.peers, each.parts) for each in rows)
+    touched = frozenset[Part]().union(*(of for some in every.values() for of in some))
+    told = (frozenset.union(*some) - frozenset.intersection(*some) for some in every.values())
+    return touched - frozenset[Part]().union(*told)
+
+
+def shows(evidence: Evidence, number: int) -> bool:
+    """Whether the earlier runs suffice to show a loss of 10 % in the cell with this number."""
+    return evidence.earlier is not None and number not in evidence.earlier.unknown
+
+
+def lost_parts(
+    rows: Sequence[Row],
+    evidence: Evidence,
+    blamed: Collection[Part | str],
+    remedy: Sequence[str],
+) -> Iterator[Finding]:
+    """Yields findings on parts that explain why cells are slower than in earlier runs. Only parts
+    that cannot be compared with peers are included. `blamed` parts are left out."""
+    earlier = evidence.earlier
+    if earlier is None or not earlier.lost:
+        return
+    lost = {one.cell: one for one in earlier.lost}
+    cases = [each.case for each in rows if each.parts.isdisjoint(blamed)]
+    bad = [case for case in cases if case.number in lost]
+    good = [case for case in cases if case.number not in lost and shows(evidence, case.number)]
+    seen = troubled(evidence, frozenset().union(*(case.touched for case in bad)))
+    sole = alone(rows)
+    for cause in causes(bad, good, seen=seen)[0] if bad else ():
+        if cause.blame.part not in sole:
+            continue
+        own = sorted((lost[case.number].share, case.name, case) for case in cause.cases)
+        share, lowest = statistics.median(each[0] for each in own), own[0][2]
+        of = f"{figure(lowest.figure)} of {figure(lost[lowest.number].figure)}"
+        who, of = (
+            (f"{count_of(len(own))} through it reach", f"{lowest.name} {of}")
+            if own[1:]
+            else (f"{lowest.name} reaches", of)
+        )
+        found = f"{who} {share:.0%} of what {count_of(earlier.runs, 'earlier run')} reached ({of})"
+        if earlier.since:
+            found += f", as did {count_of(earlier.since, 'run')} before this one"
+        first = f"linkgauge history trend {lowest.result.benchmark}  # since when"
+        lines = (_ONCE_MORE, first, *remedy) if _may_be_off(earlier) else (first, *remedy)
+        severity = _severity(share, earlier)
+        yield cause.blame.finding("slow", severity, found, _why(earlier), lines, cause.cases)
+
+
+_ONCE_MORE = "# Measure again: one run may be off, but hardly two in a row."
+
+
+def _may_be_off(earlier: Earlier) -> bool:
+    """Whether the loss may be a passing disturbance. Only this run shows it, and nothing in the
+    machine changed before."""
+    return not (earlier.since or earlier.changed)
+
+
+def _severity(share: float, earlier: Earlier) -> Severity:
+    """Returns the severity of a loss. A small loss that only a single run shows may be a passing
+    disturbance."""
+    if _may_be_off(earlier):
+        return "warn" if share < FAR else "note"
+    return "fail" if share < FAR and earlier.since else "warn"
+
+
+def _why(earlier: Earlier) -> str:
+    changed = [f"{name} {was} → {now}" for name, (was, now) in earlier.changed.items()]
+    if changed:
+        return f"since then changed: {'; '.join(changed[:3])}"
+    return "nothing beside it shows what is usual, but the runs of this machine vary by less"
+
+
+def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
+    """Yields a note on the parts that no figure can judge. Their cells have no peers without the
+    part, no expectation, and no earlier runs to compare with."""
+    rows = rows_of(evidence)
+    touched, left = frozenset[Part]().union(*(each.parts for each in rows)), alone(rows)
+    for each in rows:
+        if each.low or each.fine or shows(evidence, each.case.number):
+            left -= each.parts
+    parts = sorted((part for part in left if not part.both_ways), key=str)
+    if not parts or left == touched:
+        return
+    found = "nothing shows whether it is slow"
+    if len(parts) > 1:
+        found = f"nothing shows whether they are slow: {listed(parts)}"
+    found += "; there is nothing like it to compare with, and no figure is expected"
+    why = "`linkgauge gate` against an earlier run of this machine or a baseline shows a loss"
+    subject = str(parts[0]) if len(parts) == 1 else f"{len(parts)} parts"
+    yield Finding("unjudged", "unknown", subject, found, why)

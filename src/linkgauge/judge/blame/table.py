@@ -1,0 +1,193 @@
+"""The table from which slow parts are found: a row for each cell, with the loss of its figure
+against its peers or its expectation, and the parts that it uses as columns.
+
+Peers are cells of the same benchmark over routes of the same kinds."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from statistics import NormalDist
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.judge.findings import Evidence
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.part import Kind, Part
+from linkgauge.model.stats.summary import LEAST_SAMPLES, median_deviation, robust_deviation
+from linkgauge.model.units import count_of
+
+from .cases import Case, timed_cases_of
+from .limits import CHANCE, NOISE, SLOW
+
+
+class Row(msgspec.Struct, frozen=True, eq=False):
+    """A measured cell beside its `peers`, the fastest of which comes first. All losses are
+    logarithms, and negative.
+
+    figure: The cell's rate, or the mean of cells that share it.
+    relative: The figure relative to the fastest peer.
+    lost: The loss that parts may explain: against the mean of the peers that are not slow or, if
+        even the fastest peer is `low`, against the expectation.
+    slow: Whether the cell is clearly below the fastest peer or its expectation.
+    low: Whether even the fastest peer is below the expectation.
+    fine: Whether the cell is as fast as expected.
+    off: By how much the figure may be off by chance.
+    weight: What the row counts: less for a figure that may be far off."""
+
+    case: Case
+    figure: float
+    peers: tuple[Case, ...]
+    relative: float
+    lost: float
+    slow: bool
+    low: bool
+    fine: bool
+    off: float
+    weight: float
+
+    @property
+    def shown(self) -> float:
+        """Returns the loss to show: against the fastest peer, or the expectation."""
+        return min(self.relative, self.lost)
+
+    @property
+    def number(self) -> int:
+        return self.case.number
+
+    @property
+    def parts(self) -> frozenset[Part]:
+        return self.case.touched
+
+
+@lru_cache(maxsize=1)
+def rows_of(evidence: Evidence) -> list[Row]:
+    """Returns the rows of all cells that have peers, in the order of measuring. All checks of the
+    same evidence share them."""
+    cases = [
+        case for case in timed_cases_of(evidence)
+        if case.alike and case.result.better == "higher" and case.figure
+    ]  # fmt: skip
+    scatter = _usual_scatter(cases)
+    rows: list[Row] = []
+    for alike in grouped((case.alike, case) for case in cases).values():
+        shared = _shares(alike) if alike[0].is_crowded else [(case, case.figure) for case in alike]
+        rows += _rows(shared, scatter)
+    return sorted(rows, key=lambda row: row.number)
+
+
+def _shares(alike: Sequence[Case]) -> list[tuple[Case, float]]:
+    """Returns crowded cells with the mean of those that share parts with them. What slows one of
+    several transfers leaves more of these parts to the others, but no more to all together. Each
+    cell then stands for all of them: with the parts that all use, and those of cells that are
+    slower than the mean."""
+    uses = Counter(part for case in alike for part in case.touched)
+    several = frozenset(part for part, number in uses.items() if 1 < number < len(alike))
+    found = []
+    for own in grouped((case.touched & several, case) for case in alike).values():
+        mean = statistics.fmean(case.figure for case in own)
+        behind = (case.touched for case in own if case.figure < SLOW * mean)
+        parts = frozenset.intersection(*(case.touched for case in own)).union(*behind)
+        found += [(replace(case, touched=parts), mean) for case in own if len(own) > 1]
+    return found
+
+
+def _rows(alike: Sequence[tuple[Case, float]], scatter: Mapping[int, float]) -> Iterator[Row]:
+    """Yields the rows of cells that should have the same figure, each with its figure."""
+    if not alike:
+        return
+    ordered = sorted(alike, key=lambda each: -each[1])
+    peers = tuple(case for case, _ in ordered)
+    expected, top = max(map(_expected, peers)), ordered[0][1]
+    deviations = NormalDist().inv_cdf(1 - CHANCE / 2 / len(peers))
+    # Samples that are far apart are no figure: it may be off by any factor.
+    off = {case: min(deviations * _error(case, scatter[case.number]), 99.0) for case in peers}
+    low = {case for case in peers if expected and _is_low(case, expected, off[case])}
+    all_low = any(case in low and figure > SLOW * top for case, figure in ordered)
+    least = SLOW * top * math.exp(-off[peers[0]])
+    slow = {case for case, figure in ordered if figure * math.exp(off[case]) < least} | low
+    well = [math.log(figure) for case, figure in ordered if case not in slow]
+    usual = math.log(expected) if all_low else statistics.fmean(well or [math.log(top)])
+    for case, figure in ordered:
+        relative, lost = math.log(figure / top), min(0.0, math.log(figure) - usual)
+        yield Row(
+            case, figure, peers, relative, min(lost, relative) if all_low else lost,
+            slow=case in slow, low=all_low,
+            fine=case not in low and figure > SLOW * expected > 0,
+            off=off[case], weight=1 / (1 + (off[case] / deviations / NOISE) ** 2),
+        )  # fmt: skip
+
+
+def _expected(case: Case) -> float:
+    """Returns the expected rate in bytes/s, or 0 if it is unknown or comes from this run's own
+    figures."""
+    expected = case.cell.expected
+    return 0.0 if expected is None or expected.measured else expected.achievable or 0.0
+
+
+def _is_low(case: Case, expected: float, off: float) -> bool:
+    """Whether the cell's median is lower than expected, also if it is off by chance."""
+    return case.cell.verdict == "low" and case.figure * math.exp(off) < SLOW * expected
+
+
+def _error(case: Case, scatter: float) -> float:
+    return median_deviation(scatter, case.cell.summary.n) if case.cell.summary else 0.0
+
+
+def scatter_of(case: Case) -> float:
+    """Returns the relative standard deviation of the cell's samples. Rare stalls hardly count."""
+    summary = case.cell.summary
+    if summary is None or not summary.stddev:
+        return 0.0
+    stddev = summary.stddev
+    if summary.n >= LEAST_SAMPLES:
+        usual = robust_deviation(abs(sample - summary.median) for sample in case.cell.samples)
+        stddev = min(stddev, usual)
+    return stddev / summary.median
+
+
+def kinds_of(parts: Iterable[Part]) -> frozenset[Kind]:
+    """Returns the kinds of the parts that a cell uses. Cells over the same kinds vary alike: a
+    node's own memory is steady, however much copies over PCIe vary."""
+    return frozenset(part.kind for part in parts)
+
+
+def _usual_scatter(cases: Iterable[Case]) -> dict[int, float]:
+    """Returns the scatter of each cell, at least that of the noisiest of its parts, because few
+    samples may lie close together by chance. The scatter of a part is the median over its cells of
+    the same kinds."""
+    own = {case: scatter_of(case) for case in cases}
+    usual = {
+        key: statistics.median(some)
+        for key, some in grouped(
+            ((part, kinds_of(case.touched)), scatter)
+            for case, scatter in own.items()
+            for part in case.touched
+        ).items()
+    }
+    return {
+        case.number: max(scatter, *(usual[part, kinds_of(case.touched)] for part in case.touched))
+        for case, scatter in own.items()
+    }
+
+
+def share_of(rows: Iterable[Row]) -> float:
+    """Returns the share of their rate that these cells have left."""
+    return math.exp(statistics.median(row.shown for row in rows))
+
+
+def reach(which: str, slow: Sequence[Row], share: float | None = None) -> str:
+    """Returns how slow cells are, in words: `device_local_copy sim:3 reaches 62% of its peers`.
+    `which` describes the cells if there are several. `share` replaces the median of them."""
+    lowest = min(slow, key=lambda row: row.shown)
+    by_peers = lowest.shown >= lowest.relative - 1e-9
+    if len(slow) == 1:
+        who, peers = f"{lowest.case.name} reaches", "its peers"
+    else:
+        who, peers = f"{count_of(len(slow))} {which} reach", "their peers"
+    of = peers if by_peers else "what the hardware should reach"
+    return f"{who} {share or share_of(slow):.0%} of {of}"
