@@ -149,8 +149,7 @@ class Expectations:
         if len(work.groups(len(ranks))) > 1:
             return _unknown("groups of ranks share their links", "shared")
         notes = cell.notes if isinstance(cell, CellResult) else ()
-        # Other notes are of their own cell, and would never be met again.
-        remarks = tuple(note for note in notes if isinstance(note, Remark))
+        remarks = tuple(one for one in notes if isinstance(one, Remark))  # others are of one cell
         rates = self._rates(Collective(work.collective, root=work.root), remarks)
         devices = tuple(map(str, ranks))
         bound, start = rates.bound(devices), START * rates.steps(len(ranks))
