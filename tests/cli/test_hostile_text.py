@@ -102,6 +102,7 @@ TABLE = [
     ("doctor", "--machine", "m.yml"),
     *(("devices", "--machine", "m.yml", form) for form in ("", "-v", "--json", "--yaml")),
     ("devices", "--root", "host"),
+    *(("expect", "m.yml", form) for form in ("", "--json")),
     ("capture", "--root", "host", "captured.tgz"),
     *(("compare", "good", "bad", form) for form in ("", "--json", "--csv", "--markdown")),
     *(("export", "bad", form, *more, "-o", f"out{form.replace('--', '.')}")

@@ -187,7 +187,7 @@ def test_a_call_that_failed_on_one_of_several_hosts_is_an_error(tmp_path, other)
     done = called("judge", "a", "b", "c", cwd=tmp_path)
     assert done.returncode == 3, done.stdout + done.stderr
     (verdict,) = (line for line in done.stdout.splitlines() if line.startswith("verdict   "))
-    assert "error" in verdict.split()
+    assert "fail" in verdict.split()
 
 
 def test_hosts_that_all_fail_are_several(tmp_path):
