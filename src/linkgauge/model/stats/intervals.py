@@ -38,6 +38,8 @@ _MANY, _FAR = 6, 3.0
 is far off."""
 _MEAN_ABSOLUTE = math.sqrt(math.pi / 2)
 """The standard deviation of normal values, by their mean absolute deviation."""
+_MOST = math.log(10)
+"""The half-width, in logarithms, from which a range says nothing."""
 _EFFICIENCY = 1 / (math.pi - 2)
 """The part of the degrees of freedom that the mean absolute deviation uses, of normal values."""
 _MEDIAN = math.pi / 2
@@ -60,8 +62,9 @@ class Estimate(msgspec.Struct, frozen=True):
 
 def estimates(cells: Sequence[Repetitions], process: float = 0.0) -> list[Estimate | None]:
     """Returns the estimate for each of several similar cells. An estimate is None if a figure of
-    the cell is not positive. All are None if no cell has two repetitions. `process` is the relative
-    standard deviation of what only a new process changes."""
+    the cell is not positive, or if the range would be wider than tenfold, which says nothing. All
+    are None if no cell has two repetitions. `process` is the relative standard deviation of what
+    only a new process changes."""
     medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
     known = [medians_of(tuple(map(tuple, cell))) for cell in cells]
     pool = _pooled([own for own in known if len(own) > 1])
@@ -103,7 +106,7 @@ def _is_unlike(cell: Sequence[float], limit: float) -> bool:
     return robust_deviation(abs(one - middle) for one in cell) > limit
 
 
-def _estimate(cell: Sequence[float], pool: _Pool, process: float) -> Estimate:
+def _estimate(cell: Sequence[float], pool: _Pool, process: float) -> Estimate | None:
     deviation, degrees, alike = pool.deviation, pool.degrees, pool.alike
     if _is_unlike(cell, pool.limit):
         deviation, degrees, alike = deviation_of(cell), len(cell) - 1, 1
@@ -112,7 +115,8 @@ def _estimate(cell: Sequence[float], pool: _Pool, process: float) -> Estimate:
     # However quiet similar cells are, a range is not below what the cell's own repetitions show to
     # be the standard error of the difference of two runs.
     own = deviation_of(cell) * part if len(cell) > 1 else 0.0
-    return Estimate(max(_critical(degrees) * error, own), degrees, alike)
+    reach = max(_critical(degrees) * error, own)
+    return Estimate(reach, degrees, alike) if reach < _MOST else None
 
 
 def _critical(degrees: int) -> float:
