@@ -61,8 +61,7 @@ class _State:
 class Degradation:
     """Finds degraded cells. A figure is slow if it is worse than the usual figure by more than
     `least` (by default what the kind of path allows), and by more than earlier figures vary. A
-    figure that is low compared with the
-    expectation is slow, too."""
+    figure that is low compared with the expectation is slow, too; what it was before says more."""
 
     def __init__(self, least: float | None = None) -> None:
         self._asked = least
@@ -173,16 +172,15 @@ class Degradation:
         return self._least if self._asked is not None or is_steady else UNSTEADY
 
     def _slow(self, seen: WatchedCell, figure: float) -> Why | None:
-        if seen.found.verdict == "low":
-            return "expected"
+        low: Why | None = "expected" if seen.found.verdict == "low" else None
         state = self._cells.get(seen.cell)
         if state is None or len(state.usual) < LEAST or figure <= 0:
-            return None
+            return low
         usual = statistics.median(state.usual)
         scatter = robust_deviation(abs(one - usual) for one in state.usual) / usual
         bound = max(self._least_of(seen), _FAR * scatter * (1 + _FEW / len(state.usual)))
         speed = figure / usual if seen.result.better == "higher" else usual / figure
-        return "history" if speed < 1 - bound else None
+        return "history" if speed < 1 - bound else low
 
 
 def _visits(cell: CellResult) -> list[float]:
