@@ -25,7 +25,8 @@ from statistics import median, quantiles
 import msgspec
 
 from host_copy import describe, take_turns
-from linkgauge.backends.operations.primes import LIMIT, PrimesGroup
+from linkgauge.backends.operations.primes import PrimesGroup
+from linkgauge.model.operations.operation import PRIMES
 from linkgauge.backends.protocol import run
 from linkgauge.machine.host import read_host
 from linkgauge.model.stats.summary import median_interval
@@ -57,14 +58,14 @@ class Outcome(msgspec.Struct, frozen=True):
 def ours(cpus: Sequence[int], events: int) -> float:
     """Seconds from the first thread's start to the last one's end, which is what sysbench divides
     by: on a quiet machine the same as by the sum of the threads' own rates."""
-    with closing(PrimesGroup([cpus])) as group:
+    with closing(PrimesGroup([cpus], PRIMES["primes"])) as group:
         return run(group, events).span
 
 
 def sysbench(program: str, cpus: Sequence[int], events: int) -> float:
     """The same of sysbench. Raises RuntimeError if it fails."""
     command = [
-        program, "cpu", f"--cpu-max-prime={LIMIT}", f"--threads={len(cpus)}", f"--events={events}",
+        program, "cpu", f"--cpu-max-prime={PRIMES['primes']}", f"--threads={len(cpus)}", f"--events={events}",
         "--time=0", "run",
     ]  # fmt: skip
     mine = os.sched_getaffinity(0)
