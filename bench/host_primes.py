@@ -26,9 +26,9 @@ import msgspec
 
 from host_copy import describe, take_turns
 from linkgauge.backends.operations.primes import PrimesGroup
-from linkgauge.model.operations.operation import PRIMES
 from linkgauge.backends.protocol import run
 from linkgauge.machine.host import read_host
+from linkgauge.model.operations.operation import PRIMES
 from linkgauge.model.stats.summary import median_interval
 
 BAR = 0.97, 1.03
@@ -65,8 +65,8 @@ def ours(cpus: Sequence[int], events: int) -> float:
 def sysbench(program: str, cpus: Sequence[int], events: int) -> float:
     """The same of sysbench. Raises RuntimeError if it fails."""
     command = [
-        program, "cpu", f"--cpu-max-prime={PRIMES['primes']}", f"--threads={len(cpus)}", f"--events={events}",
-        "--time=0", "run",
+        program, "cpu", f"--cpu-max-prime={PRIMES['primes']}", f"--threads={len(cpus)}",
+        f"--events={events}", "--time=0", "run",
     ]  # fmt: skip
     mine = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)  # which it inherits
