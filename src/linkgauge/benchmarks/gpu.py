@@ -19,8 +19,7 @@ from linkgauge.model.operations.operation import ARRAYS, PRODUCTS, size_of
 from linkgauge.model.transfer import BEST_OF, Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.model.units import FLOPS, HIDDEN, STREAM
 
-from .host_sweeps import thread_counts
-from .table import HOST_ROW, NO_CPU, UNHURRIED, DeviceSet, Layout, Row, Sweep
+from .table import HOST_ROW, NO_CPU, UNHURRIED, DeviceSet, Layout, Row, Sweep, counts_up_to
 
 MULTIPLIERS = ("cuda", "sim", "torch")
 """Backends whose devices multiply matrices."""
@@ -207,7 +206,7 @@ def _more_and_more(copies: Copies) -> Callable[[DeviceSet], Iterator[Cell]]:
 
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
         there = copies(fabric)
-        for count in thread_counts(len(there)):
+        for count in counts_up_to(len(there)):
             yield Cell(HOST_ROW, str(count), tuple(there[:count]), Report.TOTAL)
 
     return cells
@@ -219,7 +218,7 @@ def _over_streams(copies: Copies) -> Callable[[DeviceSet], Iterator[Cell]]:
 
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
         for copy in copies(fabric):
-            for count in thread_counts(MOST_ON_ONE):
+            for count in counts_up_to(MOST_ON_ONE):
                 row = copy.engine.owner.label
                 yield Cell(row, str(count), (copy,) * count, Report.TOTAL)
 

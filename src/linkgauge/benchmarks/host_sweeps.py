@@ -10,7 +10,17 @@ from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import LATENCY, RATE, format_size
 
 from .host_latency import UNIT, beyond_caches, chase
-from .table import FIRST_LOOK, GENERAL, HOST_ROW, NO_CPU, UNHURRIED, DeviceSet, Profile, Sweep
+from .table import (
+    FIRST_LOOK,
+    GENERAL,
+    HOST_ROW,
+    NO_CPU,
+    UNHURRIED,
+    DeviceSet,
+    Profile,
+    Sweep,
+    counts_up_to,
+)
 
 ENDS: dict[str, Callable[[Memory], tuple[Memory, Memory]]] = {
     "read": lambda memory: (memory, NULL),
@@ -19,18 +29,11 @@ ENDS: dict[str, Callable[[Memory], tuple[Memory, Memory]]] = {
 }
 
 
-def thread_counts(cpus: int) -> tuple[int, ...]:
-    """Returns the numbers of threads to measure: the powers of two, and the number of CPUs. Six
-    CPUs give 1, 2, 4, 6."""
-    powers = [1 << k for k in range(cpus.bit_length()) if 1 << k <= cpus]
-    return tuple(dict.fromkeys((*powers, cpus))) if cpus else ()
-
-
 def _by_threads(way: str) -> Callable[[DeviceSet], Iterator[Cell]]:
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
         for node in fabric.nodes:
             memory = host(node.index)
-            for count in thread_counts(len(node.cpus)):
+            for count in counts_up_to(len(node.cpus)):
                 transfer = Transfer(*ENDS[way](memory), Engine(memory, "cpu", count))
                 yield Cell(str(node.index), str(count), (transfer,), Report.FIRST)
 

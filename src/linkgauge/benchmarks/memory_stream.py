@@ -17,8 +17,7 @@ from linkgauge.model.operations.operation import ARRAYS, HOST_MODES, ArrayKind, 
 from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import STREAM
 
-from .host_sweeps import thread_counts
-from .table import FIRST_LOOK, GENERAL, NO_CPU, UNHURRIED, DeviceSet, Profile, Sweep
+from .table import FIRST_LOOK, GENERAL, NO_CPU, UNHURRIED, DeviceSet, Profile, Sweep, counts_up_to
 
 _PROFILES: dict[ArrayKind, tuple[Profile, ...]] = {
     "copy": (*GENERAL, FIRST_LOOK),
@@ -48,7 +47,7 @@ def _cells_of(kind: ArrayKind) -> Callable[[DeviceSet], Iterator[Cell]]:
 def _cells(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
     nodes = fabric.nodes
     for node in nodes:
-        for count in thread_counts(len(node.cpus)):
+        for count in counts_up_to(len(node.cpus)):
             transfer = array_work(kind, node, node, count)
             yield _cell(kind, mode, str(node.index), str(count), transfer)
     if len(fabric.with_cpus) > 1:

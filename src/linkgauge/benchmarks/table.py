@@ -106,6 +106,12 @@ people ask for first."""
 NO_CPU = "no CPU may be used"
 
 
+def counts_up_to(most: int) -> tuple[int, ...]:
+    """Returns the powers of two up to a number, and the number: 1, 2, 4, 6 for 6, none for 0."""
+    powers = [1 << step for step in range(most.bit_length()) if 1 << step <= most]
+    return tuple(dict.fromkeys((*powers, most))) if most else ()
+
+
 class Layout(Enum):
     """The shape of a matrix (rows × columns), and the letters that may occur in its notation."""
 

@@ -17,7 +17,7 @@ from linkgauge.model.units import COLLECTIVE
 
 from .blame.unsteady import unsteady
 from .doctor import concerns, diagnose, failed
-from .doctor.busy import is_crowded
+from .doctor.busy import is_host_taken
 from .findings import Finding, evidence_of
 from .peers import behind
 from .verdict import judge, pair_of
@@ -91,7 +91,7 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     low, cpus = "low" in verdicts, run.machine.host.cpus
     if low:
         cases = (case for case in cases_of(evidence) if case.cell.verdict == "low")
-        low = any(used.isdisjoint(one.touched) and not is_crowded(one, cpus) for one in cases)
+        low = any(used.isdisjoint(one.touched) and not is_host_taken(one, cpus) for one in cases)
     return Outcome(
         code or int(low or failed(findings)), findings, low=low, found=found,
         broken=code in _BROKEN, judged=verdicts != {"not judged"},

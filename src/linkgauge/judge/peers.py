@@ -19,6 +19,7 @@ from linkgauge.model.hardware.part import Part
 from linkgauge.model.stats.student import two_sided
 
 from .blame.cases import Case, cases_of
+from .blame.limits import QUIET
 from .findings import Evidence
 
 LEAST = 3
@@ -28,8 +29,6 @@ LOW, PERHAPS = 0.05, 0.02
 CHANCE = 0.01
 """The probability that chance alone makes any part of a healthy run stand out at one moment. It is
 divided by the number of comparisons (Bonferroni)."""
-QUIET = 0.001
-"""The relative standard deviation that any figure has."""
 
 
 class Behind(NamedTuple):

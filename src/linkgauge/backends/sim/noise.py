@@ -11,9 +11,9 @@ from .quantities import Fraction
 
 class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The relative standard deviations of `samples`, of the `repetitions` of a cell, and of a cell
-    between `runs`. A part of the repetitions, `far`, is disturbed. It is slower by `by` in the
-    mean, and now and then by several times as much (exponential). Of that, each of its samples is
-    struck by between nothing and twice as much."""
+    between `runs`. A part of the repetitions, `far`, is disturbed. A disturbed repetition is slower
+    by an exponential draw of mean `by`. Each of its samples takes a share of that draw, uniform
+    from 0 to 2."""
 
     samples: Fraction = Fraction(0)
     repetitions: Fraction = Fraction(0)

@@ -179,12 +179,12 @@ class Cause(msgspec.Struct, frozen=True, eq=False):
 
 class _Candidate(msgspec.Struct, frozen=True):
     """A part that may have caused bad cells in one `phase` of the measurement; None for any phase.
-    `struck` are the numbers of the cells that it explains, and `well` those that contradict it.
+    `explained` are the numbers of the cells that it explains, and `well` those that contradict it.
     `is_mixed` says whether the explained cells ended in several phases."""
 
     part: Part
     phase: Phase | None
-    struck: frozenset[int]
+    explained: frozenset[int]
     well: frozenset[int]
     is_mixed: bool = False
 
@@ -208,17 +208,18 @@ def causes(
     candidates = list(_candidates(blames, bad, cases, stays=stays))
 
     def loss(chosen: tuple[_Candidate, ...]) -> float:
-        # What strikes the same cells is one part.
-        if min(len({c.part for c in chosen}), len({c.struck for c in chosen})) < len(chosen):
+        # What explains the same cells is one part.
+        if min(len({c.part for c in chosen}), len({c.explained for c in chosen})) < len(chosen):
             return math.inf
         covered, spared, cost = set[int](), set[int](), 0.0
         for one in chosen:
-            own = one.struck.difference(*(other.struck for other in chosen if other is not one))
-            first = min(own or one.struck)
+            others = (other.explained for other in chosen if other is not one)
+            own = one.explained.difference(*others)
+            first = min(own or one.explained)
             since = {number for number in one.well if number > first}
             cost += _PART + (_MIXED if one.is_mixed else 0.0)
             cost += began if len(since) < len(one.well) and not stays else 0.0
-            covered |= one.struck
+            covered |= one.explained
             spared |= since
         return cost + (_STAYS if stays else 1.0) * len(spared) + _MISSED * (len(bad) - len(covered))
 
@@ -250,18 +251,18 @@ def _candidates(
     ended = {case.number for case in bad}
     for blame in blames:
         touching = [case for case in cases if blame.part in case.touched]
-        struck = [case for case in touching if case.number in ended]
+        failed = [case for case in touching if case.number in ended]
         rest = [case for case in touching if case.number not in ended]
         well = [case for case in rest if case.cell.phase is None]
-        phases = sorted({PHASES.index(case.cell.phase) for case in struck if case.cell.phase})
+        phases = sorted({PHASES.index(case.cell.phase) for case in failed if case.cell.phase})
         if stays or len(phases) < 2:
-            phase = struck[0].cell.phase
+            phase = failed[0].cell.phase
             passed = _numbers((*well, *_past(rest, phase)))
-            yield _Candidate(blame.part, phase, _numbers(struck), passed)
+            yield _Candidate(blame.part, phase, _numbers(failed), passed)
             continue
-        yield _Candidate(blame.part, None, _numbers(struck), _numbers(well), is_mixed=True)
+        yield _Candidate(blame.part, None, _numbers(failed), _numbers(well), is_mixed=True)
         for phase in (PHASES[at] for at in phases):
-            own = [case for case in struck if case.cell.phase == phase]
+            own = [case for case in failed if case.cell.phase == phase]
             passed = _numbers((*well, *_past(touching, phase)))
             yield _Candidate(blame.part, phase, _numbers(own), passed)
 

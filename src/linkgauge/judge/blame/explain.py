@@ -70,11 +70,11 @@ class Model:
     def fit(self, suspects: Suspects) -> Fit:
         """Returns how well these suspects explain the table; not at all if one of them hardly slows
         anything, or if two are the same part."""
-        struck: dict[Row, dict[Suspect, int]] = {}
+        affected: dict[Row, dict[Suspect, int]] = {}
         for suspect in suspects:
             for row, steps in self._steps(suspect).items():
-                struck.setdefault(row, {})[suspect] = steps
-        found = {s: self._levels(s, struck) for s in suspects}
+                affected.setdefault(row, {})[suspect] = steps
+        found = {s: self._levels(s, affected) for s in suspects}
         levels = {s: statistics.median(of.values()) if of else 0.0 for s, of in found.items()}
         is_twice = len({s.part for s in suspects}) < len(suspects)
         if is_twice or any(self._is_nothing(s, level) for s, level in levels.items()):
@@ -82,7 +82,7 @@ class Model:
         cost = sum(self._cost(s, suspects) for s in suspects)
         cost += sum(SPARED * (len(of) - 1) for s, of in found.items() if not s.drifts)
         left = self._nothing
-        for row, by in struck.items():
+        for row, by in affected.items():
             own = [steps * found[s].get(row.peers, levels[s]) for s, steps in by.items()]
             over_all = [steps * levels[s] for s, steps in by.items()]
             # Of cells that should be equal, some may cross a part whole, and others half.
@@ -123,15 +123,15 @@ class Model:
         )
 
     def _levels(
-        self, suspect: Suspect, struck: Mapping[Row, Mapping[Suspect, int]]
+        self, suspect: Suspect, affected: Mapping[Row, Mapping[Suspect, int]]
     ) -> dict[Hashable, float]:
         """Returns the loss of a suspect by class, from the slow cells that no other suspect slows,
         or else from all. A drift has the same one in all classes."""
         slow = [row for row in self._steps(suspect)
                 if row.slow and (suspect.drifts or self._tells(suspect, row))]  # fmt: skip
-        alone = [row for row in slow if len(struck[row]) == 1] or slow
-        values = [(row.peers, (row.lost / (struck[row][suspect] or 1),
-                               row.weight * struck[row][suspect])) for row in alone]  # fmt: skip
+        alone = [row for row in slow if len(affected[row]) == 1] or slow
+        values = [(row.peers, (row.lost / (affected[row][suspect] or 1),
+                               row.weight * affected[row][suspect])) for row in alone]  # fmt: skip
         if suspect.drifts and values:
             level = weighted_median([value for _, value in values])
             return {peers: level for peers, _ in values}

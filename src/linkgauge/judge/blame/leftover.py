@@ -18,13 +18,11 @@ from linkgauge.model.hardware.part import Kind, Part
 from linkgauge.model.stats.student import two_sided
 
 from .explain import weighted_median
-from .limits import CHANCE, ENOUGH_PEERS, LEAST_LOSS, SMALL_LOSS
+from .limits import CHANCE, ENOUGH_PEERS, LEAST_LOSS, QUIET, SMALL_LOSS
 from .table import Row, kinds_of, scatter_of
 
 Values = Iterable[tuple[Hashable, float]]
 """Values of cells, each with a key that is equal for the cells of a class."""
-_QUIET = 0.001
-"""The relative standard deviation that any figure has."""
 
 
 class Excess(NamedTuple):
@@ -54,7 +52,7 @@ def excess(
     kinds = {of: noise[of] if noise else None for of, *_ in both}
     rests = grouped((kinds[of], _squares(one) + _squares(other)) for of, one, other in both)
     degrees = grouped((kinds[of], len(one) + len(other) - 2) for of, one, other in both)
-    variance = {kind: sum(rests[kind]) / sum(of) + _QUIET**2 if noise else 1.0
+    variance = {kind: sum(rests[kind]) / sum(of) + QUIET**2 if noise else 1.0
                 for kind, of in degrees.items() if sum(of) or not noise}  # fmt: skip
     gains = [
         (statistics.fmean(one) - statistics.fmean(other),

@@ -34,6 +34,8 @@ SURE = 10 * SPARED
 SURE_BESIDE = 25 * SPARED
 """The same for a part that is blamed together with a surer one: as much as one cell that is slowed
 by 27 %."""
+QUIET = 0.001
+"""The relative standard deviation that any figure has."""
 NOISE = 0.02
 """The relative standard deviation that the samples of any machine may have."""
 SCATTER = 0.035

@@ -65,12 +65,12 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
     chosen = fewest(candidates, lambda tried: fit(tried).total)
     best, parts = fit(chosen), {s.part for s in chosen}
     gains = {s: fit(_without(s, chosen)).total - best.total for s in chosen}
-    struck = {s: _struck_most(s, slow, best) for s in chosen}
+    affected = {s: _most_affected(s, slow, best) for s in chosen}
     opposed: dict[Part, list[Row]] = {}
     for suspect in chosen:
-        cells, others = struck[suspect], _without(suspect, chosen)
+        cells, others = affected[suspect], _without(suspect, chosen)
         surer = [other for other in others if gains[other] >= gains[suspect]]
-        if any(_adds_nothing(suspect, other, touching, struck) for other in surer):
+        if any(_adds_nothing(suspect, other, touching, affected) for other in surer):
             continue
         if any(_shows_all(other, suspect, touching) for other in others):
             continue
@@ -121,12 +121,12 @@ def _adds_nothing(
     suspect: Suspect,
     other: Suspect,
     touching: Mapping[Part, Sequence[Row]],
-    struck: Mapping[Suspect, Sequence[Row]],
+    affected: Mapping[Suspect, Sequence[Row]],
 ) -> bool:
     """Whether blaming the suspect adds nothing to blaming the `other` one. This is so if its part
     lies within the other's part and is hardly slower."""
     inner, outer = ({row.number for row in touching[s.part]} for s in (suspect, other))
-    own, around = ([row.shown for row in struck[s]] for s in (suspect, other))
+    own, around = ([row.shown for row in affected[s]] for s in (suspect, other))
     level = min(around) if other.drifts else statistics.median(around)
     return inner < outer and statistics.median(own) > level + math.log(1 - 3 * LEAST_LOSS)
 
@@ -138,7 +138,7 @@ def _shows_all(inner: Suspect, outer: Suspect, touching: Mapping[Part, Sequence[
     return is_within and all(inner.part in row.parts for row in slow)
 
 
-def _struck_most(suspect: Suspect, slow: Sequence[Row], fit: Fit) -> list[Row]:
+def _most_affected(suspect: Suspect, slow: Sequence[Row], fit: Fit) -> list[Row]:
     """Returns the slow cells that the suspect slows most. Cells that also use a slower part are
     left out, unless no other cells remain."""
     touched = [row for row in slow if suspect.part in row.parts]

@@ -66,13 +66,13 @@ def _suspects(
         candidates += [_Suspect(blame, 0)]
         if since := _onset(own):
             candidates += [_Suspect(blame, since, len(own))]
-    struck = {one: [one.has(cell) for cell in cells] for one in candidates}
+    affected = {one: [one.has(cell) for cell in cells] for one in candidates}
     counted = [sums(cell) for cell in cells]
 
     def loss(chosen: tuple[_Suspect, ...]) -> float:
         if len({one.blame.part for one in chosen}) < len(chosen):
             return math.inf
-        keys = zip(noises, *(struck[one] for one in chosen), strict=True)
+        keys = zip(noises, *(affected[one] for one in chosen), strict=True)
         groups = {key: (sum(events for events, _ in some), sum(samples for _, samples in some))
                   for key, some in grouped(zip(keys, counted, strict=True)).items()}  # fmt: skip
         cost = sum(math.log(one.tries / UNSTEADY) for one in chosen)
@@ -147,14 +147,14 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
     left = bad
     for one in chosen:
         inside, peers = _sides(one, chosen, shown)
-        struck = [cell for cell in inside if cell.spikes]
+        affected = [cell for cell in inside if cell.spikes]
         p = more_events(*([(c.case.kind, (c.episodes, c.count)) for c in side]
                           for side in (inside, peers)))  # fmt: skip
         kind = one.blame.part.kind
         alike = {part for cell in shown for part in cell.case.touched if part.kind == kind}
-        if p * len(alike) * one.tries < UNSTEADY and len(struck) > 1 and _is_lasting(inside):
+        if p * len(alike) * one.tries < UNSTEADY and len(affected) > 1 and _is_lasting(inside):
             left = [cell for cell in left if not one.has(cell)]
-            yield _stall(one.blame, struck)
+            yield _stall(one.blame, affected)
     if len(left) > 1:
         yield _anywhere(left, len(cells))
 
@@ -185,29 +185,29 @@ def _is_lasting(cells: Cells) -> bool:
     return all(any(has[at : at + quarter]) for at in range(0, len(has) - quarter + 1, quarter))
 
 
-def _stall(blame: Blame, struck: Cells) -> Finding:
+def _stall(blame: Blame, affected: Cells) -> Finding:
     remedy = (
         "# Look for monitoring that polls the device, interrupts, CPU steal, or a retraining link:",
         kernel_log("aer", "pciehp", "xid"),
         BUSIEST,
     )
-    cases = [cell.case for cell in struck]
-    return blame.finding("stall", "warn", _longest_of(struck), _WHY, remedy, cases)
+    cases = [cell.case for cell in affected]
+    return blame.finding("stall", "warn", _longest_of(affected), _WHY, remedy, cases)
 
 
-def _anywhere(struck: Cells, count: int) -> Finding:
+def _anywhere(affected: Cells, count: int) -> Finding:
     """Returns the finding for spikes that cannot be blamed on one part."""
-    found = f"{_longest_of(struck)}; no part has more such samples than its peers"
-    subject = f"{len(struck)} of {count_of(count)}"
-    cells = named(cell.case for cell in struck)
+    found = f"{_longest_of(affected)}; no part has more such samples than its peers"
+    subject = f"{len(affected)} of {count_of(count)}"
+    cells = named(cell.case for cell in affected)
     return Finding("stall", "note", subject, found, _WHY, (BUSIEST,), cells)
 
 
-def _longest_of(struck: Cells) -> str:
+def _longest_of(affected: Cells) -> str:
     """Returns the longest spike in words: `2 of 128 samples of core_to_core_latency (0, 1) took up
     to 65 times as long as usual`."""
-    worst = max(struck, key=lambda cell: cell.longest)
-    more = f"; {len(struck) - 1} more of the cells have such samples" if len(struck) > 1 else ""
+    worst = max(affected, key=lambda cell: cell.longest)
+    more = f"; {len(affected) - 1} more of the cells have such samples" if len(affected) > 1 else ""
     return (
         f"{len(worst.spikes)} of {worst.count} samples of {worst.case.name} took up to "
         f"{worst.longest:.3g} times as long as usual{_period(worst)}{more}"

@@ -36,14 +36,14 @@ def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
     if not cases:
         return list(found)
     grave = [one for one in found if one.check not in SETUP and one.is_grave]
-    struck = {name for one in grave for name in one.cells}
-    struck |= {case.name for case in cases if case.cell.verdict in ("low", "perhaps low")}
-    struck |= {case.name for case in cases if case.cell.status in ("fail", "error", "timeout")}
-    slower = struck | {one.case.name for one in behind(evidence)}
+    affected = {name for one in grave for name in one.cells}
+    affected |= {case.name for case in cases if case.cell.verdict in ("low", "perhaps low")}
+    affected |= {case.name for case in cases if case.cell.status in ("fail", "error", "timeout")}
+    slower = affected | {one.case.name for one in behind(evidence)}
     causes = {name for one in grave for name in one.explained_by}
 
     def slows(one: Finding) -> bool:
-        suspects = slower if one.check in _OF_LIMITS else struck
+        suspects = slower if one.check in _OF_LIMITS else affected
         own = {case.name for case in cases if _depends(case, one)}
         return one.name in causes or not suspects.isdisjoint(one.cells or own)
 

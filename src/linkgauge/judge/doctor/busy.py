@@ -27,7 +27,7 @@ _OFTEN = 0.1
 MUCH_STEAL = 0.02
 """The share of CPU time taken by the hypervisor from which a note is given, because threads
 waited."""
-_CROWDED = 0.5
+_TAKEN = 0.5
 """The share of all CPUs' time from which others explain low figures of the host's memory."""
 _MOST_NAMED = 3
 
@@ -54,12 +54,12 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
     yield Finding("busy", severity, MACHINE, found, why, remedy, named(busy))
 
 
-def is_crowded(case: Case, cpus: int) -> bool:
+def is_host_taken(case: Case, cpus: int) -> bool:
     """Whether other programs explain that a cell is low: it crosses the host's memory, and they
     kept most CPUs busy, so that they may have taken much of that memory's rate."""
     load = case.cell.load
     crosses = any(memory.is_host for one in case.cell.transfers for memory in one.memories)
-    return crosses and load is not None and load.others >= _CROWDED * cpus * load.seconds > 0
+    return crosses and load is not None and load.others >= _TAKEN * cpus * load.seconds > 0
 
 
 def _uncertain(cases: Sequence[Case], settings: Settings | None) -> str:

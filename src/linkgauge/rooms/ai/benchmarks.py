@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.gpu import OnDevices
-from linkgauge.benchmarks.table import DeviceSet, Sweep
+from linkgauge.benchmarks.table import DeviceSet, Sweep, counts_up_to
 from linkgauge.model.errors import pip_install
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import NULL, host
@@ -158,10 +158,7 @@ def _offload(fabric: DeviceSet) -> Iterator[Cell]:
 def rank_counts(devices: int, asked: int | None) -> tuple[int, ...]:
     """Returns the numbers of ranks to measure: 1, 2, 4 … and all devices, or only the chosen
     number."""
-    if asked is not None:
-        return (asked,)
-    powers = [1 << power for power in range(devices.bit_length()) if 1 << power <= devices]
-    return tuple(dict.fromkeys((*powers, devices)))
+    return counts_up_to(devices) if asked is None else (asked,)
 
 
 def _training(fabric: DeviceSet) -> Iterator[Cell]:

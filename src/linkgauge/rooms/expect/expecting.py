@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.collectives import COLLECTIVES, collecting
+from linkgauge.benchmarks.table import counts_up_to
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.plan import Plan, able
 from linkgauge.engine.profiles import PROFILES
@@ -128,12 +129,7 @@ def _collectives(request: RunRequest, machine: Machine) -> Iterator[ExpectedBusb
         devices = [device.memory for device in fabric.devices]
         for row in COLLECTIVES:
             rates = ExchangeRates(paths, Collective(row.collective))
-            for count in _counts(len(devices)):
-                if no_hypercube(row.collective, count) is None:
+            for count in counts_up_to(len(devices)):
+                if count > 1 and no_hypercube(row.collective, count) is None:
                     bound = rates.bound(tuple(devices[:count]))
                     yield ExpectedBusbw(row.collective, count, bound)
-
-
-def _counts(devices: int) -> Sequence[int]:
-    powers = [1 << step for step in range(1, devices.bit_length()) if 1 << step < devices]
-    return [*powers, devices] if devices > 1 else []

@@ -16,7 +16,7 @@ from linkgauge.benchmarks.collectives import (
     collecting,
     row_of,
 )
-from linkgauge.benchmarks.table import COMPARISON, DeviceSet
+from linkgauge.benchmarks.table import COMPARISON, DeviceSet, counts_up_to
 from linkgauge.engine.request import RunRequest, choose_backends
 from linkgauge.model.documents.scaling import Member
 from linkgauge.model.errors import InputError
@@ -49,7 +49,7 @@ def over_counts(
     if asked and max(asked) > there:
         option = "--nodes" if by_node else "--gpus"
         raise InputError(f"{option} {max(asked)} is too many: {fabric.backend} has {there}")
-    return tuple(_of(row, count, fabric) for count in asked or default_counts(there))
+    return tuple(_of(row, count, fabric) for count in asked or counts_up_to(there))
 
 
 def _one_of_each_node(fabric: DeviceSet) -> tuple[Device, ...]:
@@ -66,12 +66,6 @@ def kind_of(devices: Sequence[Device]) -> Member:
     """Returns whether each of these devices stands for a node or a GPU."""
     nodes = {device.node for device in devices} - {None}
     return "node" if devices and len(nodes) == len(devices) else "GPU"
-
-
-def default_counts(devices: int) -> tuple[int, ...]:
-    """Returns the default numbers of devices: 1, 2, 4, … and all."""
-    powers = [1 << step for step in range(devices.bit_length()) if 1 << step <= devices]
-    return tuple(dict.fromkeys((*powers, devices)))
 
 
 def label_of(work: Collective, count: int, kind: Member) -> str:

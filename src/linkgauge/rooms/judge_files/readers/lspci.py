@@ -94,8 +94,8 @@ def _described(one: _Function, bridges: Mapping[str, _Function]) -> ToldGpu:
 
 
 def _slot(card: _Function, above: Sequence[_Function]) -> str:
-    """Returns the lines on the link of a card's slot. Cards of AMD have a switch of their own,
-    whose outermost port is at the slot; where it is not shown, nothing tells of the slot."""
+    """Returns the lines on the link of a card's slot, empty if the text does not show it. Cards of
+    AMD have a switch of their own, and its outermost port is at the slot."""
     if not _OWN_SWITCH.search(card.name):
         return card.body
     own = [*takewhile(lambda port: _OWN_SWITCH.search(port.name), above)]
