@@ -27,7 +27,7 @@ from time import perf_counter, process_time
 from msgspec.structs import replace
 from sqlalchemy import Connection, insert, select, text
 
-from linkgauge.cli.earlier_runs import MOST
+from linkgauge.uses.earlier_runs import MOST
 from linkgauge.history.address import address, shown
 from linkgauge.history.reading import Filter, earlier_runs
 from linkgauge.history.reading import runs_of as runs_in

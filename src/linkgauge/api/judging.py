@@ -7,11 +7,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from linkgauge.cli.sides import runs_of, side_of
 from linkgauge.judge.compare.likeness import RunFigures, figures_of
 from linkgauge.judge.findings import Finding
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
+from linkgauge.uses.sides import runs_of, side_of
 
 from .calling import LOG, Say, asked, path_of, takes
 from .keywords import (
