@@ -26,6 +26,8 @@ from linkgauge.cli.options import (
 from linkgauge.model.errors import InputError, Interrupted
 from linkgauge.model.names import hint
 
+from .shown import show_in_notebook
+
 Say = Callable[[str], object]
 """Takes messages for people, a line each."""
 LOG: Say = logging.getLogger("linkgauge").info
@@ -52,6 +54,7 @@ def asked(
     known = {of: (hint, field) for of, hint, field in members(kind) if field is not None}
     named = {of: _named(of) for of in known}
     flags = {flag: named[of] for of in known for flag in known[of][1].flags_of(of)}
+    show_in_notebook()
     with _in_python(flags), interruptible():
         values = dict(_given(name, known, given)) | dict(_arguments(known, [*arguments]))
         read_values = {
