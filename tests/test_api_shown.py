@@ -65,7 +65,7 @@ class TestNotebook:
         ):
             assert word in text, word
         found = linkgauge.doctor(machine="vm-degraded")
-        assert found[0].reason in unescape(unescape(found._repr_html_()))
+        assert found[0].subject in unescape(found._repr_html_())
 
     def test_hostile_text_is_harmless(self):
         name = '<script>alert(1)</script>\x1b[31m\n"><img src=x>'
