@@ -202,7 +202,7 @@ def _read(name: str, hint: Any, given: object) -> Any:
         return bool(given)
     reading = reading_of(kind)
     plain: Any = get_args(kind)[0] if get_origin(kind) is Annotated else kind
-    value: Any = text_of(given.value if isinstance(given, Enum) else given)
+    value: Any = text_of(given)
     if plain is int or (plain is float and reading is None):
         try:
             value = plain(value)
@@ -215,6 +215,7 @@ def _read(name: str, hint: Any, given: object) -> Any:
 
 def text_of(value: object) -> str:
     """Returns the text of a value. Raises InputError for one that no command line can hold."""
+    value = value.value if isinstance(value, Enum) else value
     text = str(fspath(value)) if isinstance(value, PathLike) else str(value)
     if "\0" in text:
         raise InputError(f"{text!r} holds a null character, which no name of a file has")
