@@ -27,7 +27,6 @@ from time import perf_counter, process_time
 from msgspec.structs import replace
 from sqlalchemy import Connection, insert, select, text
 
-from linkgauge.cli.earlier_runs import MOST
 from linkgauge.history.address import address, shown
 from linkgauge.history.reading import Filter, earlier_runs
 from linkgauge.history.reading import runs_of as runs_in
@@ -41,6 +40,7 @@ from linkgauge.model.notation import parse_transfer
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
+from linkgauge.uses.earlier_runs import MOST
 
 DEVICES = 8
 SIZE = 512 << 20

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -22,6 +24,7 @@ from linkgauge.api.calling import FOR_SCREEN, RENAMED
 from linkgauge.cli.main import COMMANDS, command
 from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.report.files import write_run
+from linkgauge.report.formats import formats
 from report.samples import RUN
 
 DOCS = Path(__file__).parents[1] / "docs" / "api.md"
@@ -101,7 +104,8 @@ def test_a_function_takes_the_options_of_its_command(name, function, apart):
     options = {one.name for one in command(name, COMMANDS[name]).params
                if isinstance(one, click.Option) and one.expose_value}  # fmt: skip
     renamed = {option: argument for argument, option in RENAMED.items()}
-    wanted = {renamed.get(one, one.removeprefix("no_")) for one in options - FOR_SCREEN}
+    shown = {*FOR_SCREEN, *formats()}
+    wanted = {renamed.get(one, one.removeprefix("no_")) for one in options - shown}
     given = inspect.signature(getattr(linkgauge, function)).parameters
     taken = {one.name for one in given.values() if one.kind is one.KEYWORD_ONLY} | (
         {"size"} & given.keys()
@@ -114,6 +118,16 @@ def test_all_that_is_exported_is_there_and_nothing_else():
     assert set(linkgauge.__all__) <= set(dir(linkgauge))
     with pytest.raises(AttributeError, match="has no attribute 'measured'"):
         _ = linkgauge.measured
+
+
+def test_measuring_loads_no_command_line():
+    """Neither that nor what shows colours: a program that measures shows nothing."""
+    code = (
+        "import linkgauge, sys; call = linkgauge.measure, linkgauge.compare, linkgauge.doctor;"
+        " print({'click', 'rich'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 def test_importing_the_package_loads_nothing_of_it():
@@ -164,15 +178,16 @@ class TestMeasure:
     @pytest.mark.parametrize(
         ("given", "message"),
         [
-            ({"samples": 0}, "--samples 0 is too few"),
-            ({"max_time": float("nan")}, "--max-time"),
+            ({"samples": 0}, "^samples 0 is too few"),
+            ({"samples": "six"}, "^samples six: give a number"),
+            ({"max_time": float("nan")}, "^max_time"),
             ({"size": "many"}, "size 'many' is not understood"),
             ({"precision": "2"}, "precision"),
             ({"profile": "fast"}, "unknown profile 'fast'"),
             ({"machine": "none-such"}, "none-such"),
             (
                 {"machine": None, "faults": ["slow sim:0 rate=25%"]},
-                "--fault needs a simulated machine",
+                "^faults needs a simulated machine: give machine, too",
             ),
             ({"transfers": "host:0 -> sim:99 by ce"}, "sim:99"),
             ({"transfers": "host:0 => sim:0"}, "host:0 => sim:0"),
@@ -210,14 +225,36 @@ class TestMeasure:
         assert (known(), gc.get_threshold()) == (None, before)
 
 
+class Sizes(Enum):
+    SMALL = "1M"
+
+
 class TestOptions:
+    def test_values_may_be_paths_enums_lists_and_numbers(self, tmp_path):
+        limits = tmp_path / "limits.yml"
+        limits.write_text("limits:\n- {benchmark: device_local_copy, limit: median >= 1 GB/s}\n")
+        run = linkgauge.run(
+            "device_local_copy", machine="dgx-h200-8", device=["sim:0", "sim:2"], size=Sizes.SMALL,
+            samples=2, limits=limits, out=tmp_path / "out",
+        )  # fmt: skip
+        assert [(cell.column, cell.size) for cell in run.cells] == [("0", 1 << 20), ("2", 1 << 20)]
+        assert {"--size=1M", "--device=sim:0", "--device=sim:2"} < {*run.run.command}
+
+    def test_threads_measure_at_once(self):
+        def median(machine):
+            return linkgauge.run("device_local_copy", **SIMULATED | {"machine": machine})
+
+        with ThreadPoolExecutor(2) as pool:
+            found = [*pool.map(median, ("dgx-h200-8", "ppu-8"))]
+        assert [one.run.machine.simulated for one in found] == ["dgx-h200-8", "ppu-8"]
+
     @pytest.mark.parametrize(
         ("options", "message"),
         [
             ({"sample": 6}, "unexpected keyword argument 'sample', did you mean 'samples'"),
             ({"json": True}, "unexpected keyword argument 'json'"),
-            ({"wait": 1}, "--wait is True or False"),
-            ({"size": True}, "--size takes a value"),
+            ({"wait": 1}, "^wait is True or False"),
+            ({"size": True}, "^size takes a value"),
             ({"verify": "no"}, "verify is True or False"),
         ],
     )

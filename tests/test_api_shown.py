@@ -40,6 +40,33 @@ class TestNotebook:
         assert r"label='�#[x]\x1b[31m'" in repr(replace(run.run, label="##[x]\x1b[31m"))
         assert "label='xxx" in repr(replace(run.run, label="x" * 1000))
 
+    def test_ipython_shows_values_as_commands_do(self, monkeypatch):
+        shown = {}
+        html = types.SimpleNamespace(
+            for_type_by_name=lambda module, name, made: shown.update({(module, name): made})
+        )
+        formatter = types.SimpleNamespace(formatters={"text/html": html})
+        shell = types.SimpleNamespace(display_formatter=formatter)
+        monkeypatch.setitem(
+            sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell)
+        )
+        how = {"size": "1M", "samples": 2, "machine": "dgx-h200-8", "out": None}
+        run = linkgauge.run("all_reduce", **SIMULATED)
+        judged = linkgauge.gate(run, baseline=run, history=False, force=True)
+        health = linkgauge.check(machine="dgx-h200-8", under=20)
+        varied = linkgauge.vary("device_local_copy", engine=["ce", "sm"], rounds=8, **how)
+        values = (
+            linkgauge.devices(run), judged.comparison, judged, varied,
+            linkgauge.scale("all_reduce", machine="dgx-h200-8", gpus="2,8", size="64M"), health,
+        )  # fmt: skip
+        texts = [unescape(shown[type(one).__module__, type(one).__name__](one)) for one in values]
+        for text, word in zip(
+            texts, ("H200", "baseline", "rule", "--engine", "busbw", "ok"), strict=True
+        ):
+            assert word in text, word
+        found = linkgauge.doctor(machine="vm-degraded")
+        assert found[0].subject in unescape(found._repr_html_())
+
     def test_hostile_text_is_harmless(self):
         name = '<script>alert(1)</script>\x1b[31m\n"><img src=x>'
         results = [replace(one, benchmark=name, title=name) for one in RUN.results]

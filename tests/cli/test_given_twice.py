@@ -7,8 +7,8 @@ import click
 import pytest
 
 from command_kit import called
-from linkgauge.cli.help_text import HelpOption
 from linkgauge.cli.main import application
+from linkgauge.cli.parameters import HelpOption
 
 WRITTEN = {
     "--out", "-o", "--textfile", "--fix-script", "--write-limits", "--trace",

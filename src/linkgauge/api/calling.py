@@ -1,29 +1,38 @@
-"""Turns a call of the Python API into the options of the command that does the same, so that their
-names, defaults and checks, and what a run records of them, are the command's own."""
+"""Makes the options of a command from the arguments of a Python call, so that their names, defaults
+and checks, and what a run records of them, are the command's own."""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_origin, get_type_hints
 
-import click
-
-from linkgauge.cli.main import COMMANDS, command
-from linkgauge.cli.options import Options, filled
+from linkgauge.cli.options import (
+    CommandLine,
+    Field,
+    Options,
+    each_of,
+    filled,
+    kind_of,
+    members,
+    read,
+    text_of,
+)
 from linkgauge.model.errors import InputError, Interrupted
 from linkgauge.model.names import hint
-from linkgauge.report.formats import formats
+
+from .shown import show_in_notebook
 
 Say = Callable[[str], object]
 """Takes messages for people, a line each."""
 LOG: Say = logging.getLogger("linkgauge").info
 FOR_SCREEN = {
-    *formats(), "utilization", "matrix", "whole", "verbose", "no_report", "no_verdict", "dry_run",
+    "utilization", "matrix", "whole", "verbose", "no_report", "no_verdict", "dry_run",
     "list_faults", "fix_script", "github", "output", "resume",
 }  # fmt: skip
 """Options that say what a command shows, or that it does something else instead."""
@@ -31,26 +40,50 @@ RENAMED = {"faults": "fault"}
 """Arguments whose names differ from their options'. `x=False` stands for an option `--no-x`."""
 _O = TypeVar("_O", bound=Options)
 _F = TypeVar("_F", bound=Callable[..., object])
+_Members = Mapping[str, tuple[Any, Field]]
+"""Type and definition of each option."""
 
 
 @contextmanager
 def asked(
     name: str, kind: type[_O], arguments: Iterable[object], given: Mapping[str, object]
 ) -> Iterator[_O]:
-    """Gives the options of the command NAME for a call with these arguments and options; within the
-    block, the command counts as running. Raises InputError for values that it refuses, TypeError
-    for an unknown option, and Interrupted after Ctrl-C in the block."""
-    made = command(name, COMMANDS[name])
-    words = [*_options(made, given), *_arguments(arguments)]
-    try:
-        context = made.make_context(name, list(words), obj=(name, *words))
-    except click.ClickException as error:
-        raise InputError(error.format_message()) from None
-    with context, interruptible():
-        options = filled(kind, context.params)
+    """Gives the options of the command NAME for a call with these arguments and options. Within the
+    block, an InputError names options as Python does. Raises InputError for values that the command
+    refuses, TypeError for an unknown option, and Interrupted after Ctrl-C in the block."""
+    known = {of: (hint, field) for of, hint, field in members(kind) if field is not None}
+    named = {of: _named(of) for of in known}
+    flags = {flag: named[of] for of in known for flag in known[of][1].flags_of(of)}
+    show_in_notebook()
+    with _in_python(flags), interruptible():
+        values = dict(_given(name, known, given)) | dict(_arguments(known, [*arguments]))
+        read_values = {
+            of: read(named[of], hint, field, values.get(of)) for of, (hint, field) in known.items()
+        }
+        line = CommandLine((name, *_words(known, values)), frozenset(values))
+        options = filled(kind, read_values, line)
         if given.get("out", "") is None:  # a run is kept nowhere
             vars(options)["out"] = None
         yield options
+
+
+def _named(option: str) -> str:
+    """Returns the argument that stands for an option."""
+    renamed = {of: argument for argument, of in RENAMED.items()}
+    return renamed.get(option, option.removeprefix("no_"))
+
+
+@contextmanager
+def _in_python(flags: Mapping[str, str]) -> Iterator[None]:
+    """Names options in the message of an InputError as Python does: `max_time`, not
+    `--max-time`."""
+    try:
+        yield
+    except InputError as error:
+        text = re.sub(r"--[a-z][a-z-]*", lambda found: flags.get(found[0], found[0]), str(error))
+        if text == str(error):
+            raise
+        raise InputError(text) from None
 
 
 @contextmanager
@@ -64,59 +97,55 @@ def interruptible() -> Iterator[None]:
         raise Interrupted("interrupted") from error
 
 
-def _options(made: click.Command, given: Mapping[str, object]) -> Iterator[str]:
-    """The words of these options on the command line. Options that are None are left out."""
-    known = {
-        str(one.name): one
-        for one in made.params
-        if isinstance(one, click.Option) and one.name not in FOR_SCREEN
-    }
+def _given(
+    command: str, known: _Members, given: Mapping[str, object]
+) -> Iterator[tuple[str, object]]:
+    """Yields the options that were given, with their values. Raises TypeError for others."""
     for name, value in given.items():
         own = RENAMED.get(name, name)
-        if f"no_{own}" in known:
-            if value not in (None, True, False):
-                raise TypeError(f"{name} is True or False")
-            yield from _words(known[f"no_{own}"], value is False)
-        elif own in known:
-            yield from _words(known[own], value)
-        else:
-            near = hint(name, known)
-            raise TypeError(f"{made.name}() got an unexpected keyword argument {name!r}{near}")
-
-
-def _words(option: click.Option, value: object) -> Iterator[str]:
-    flag = max(option.opts, key=len)
-    for one in _each(value):
-        if one is None or one is False:
+        is_negated = f"no_{own}" in known
+        own = f"no_{own}" if is_negated else own
+        if own not in known or own in FOR_SCREEN:
+            near = hint(name, [_named(of) for of in known if of not in FOR_SCREEN])
+            raise TypeError(f"{command}() got an unexpected keyword argument {name!r}{near}")
+        if value is None:
             continue
-        if (one is True) != option.is_flag:
-            raise TypeError(f"{flag} {'is True or False' if option.is_flag else 'takes a value'}")
-        yield flag if one is True else f"{flag}={_text(one)}"
+        is_flag = kind_of(known[own][0]) is bool
+        if is_flag and not isinstance(value, bool):
+            raise TypeError(f"{name} is True or False")
+        if not is_flag and any(isinstance(one, bool) for one in each_of(value)):
+            raise TypeError(f"{name} takes a value")
+        if not is_flag or value is not is_negated:
+            yield own, (True if is_flag else value)
 
 
-def _arguments(values: Iterable[object]) -> list[str]:
-    words = [_text(value) for value in values]
-    return ["--", *words] if any(word.startswith("-") for word in words) else words
+def _arguments(known: _Members, values: list[object]) -> Iterator[tuple[str, object]]:
+    """Yields the command's argument with its value or values, if there are any."""
+    of = next((of for of, (_, field) in known.items() if field.is_argument), None)
+    if of is None:
+        return
+    hint, field = known[of]
+    kind: Any = get_origin(hint)
+    if values:
+        yield of, values if kind is tuple else values[0]
+    elif field.settings["required"]:
+        raise InputError(f"{field.settings['metavar']} is needed")
 
 
-def _each(value: object) -> Iterable[object]:
-    """The values of an option: one, or several if it is a collection."""
-    if isinstance(value, Iterable) and not isinstance(value, str | os.PathLike):
-        return value
-    return (value,)
-
-
-def _text(value: object) -> str:
-    """Returns the word for a value. Raises InputError for one that no command line can hold."""
-    text = str(os.fspath(value)) if isinstance(value, os.PathLike) else str(value)
-    if "\0" in text:
-        raise InputError(f"{text!r} holds a null character, which no name of a file has")
-    return text
+def _words(known: _Members, values: Mapping[str, object]) -> Iterator[str]:
+    """Yields the words of these options on the command line, the argument last."""
+    options = (one for one in values.items() if not known[one[0]][1].is_argument)
+    for of, value in options:
+        flag = max(known[of][1].flags_of(of), key=len)
+        yield from [flag] if value is True else (f"{flag}={text_of(one)}" for one in each_of(value))
+    for of in values.keys() & {of for of, (_, field) in known.items() if field.is_argument}:
+        words = [*map(text_of, each_of(values[of]))]
+        yield from ["--", *words] if any(word.startswith("-") for word in words) else words
 
 
 def path_of(value: str | os.PathLike[str]) -> Path:
     """Returns the path that a caller names. Raises InputError if no file can have that name."""
-    return Path(_text(value))
+    return Path(text_of(value))
 
 
 def takes(options: type) -> Callable[[_F], _F]:

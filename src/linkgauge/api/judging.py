@@ -7,11 +7,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from linkgauge.cli.sides import runs_of, side_of
 from linkgauge.judge.compare.likeness import RunFigures, figures_of
-from linkgauge.judge.findings import Finding
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
+from linkgauge.uses.sides import runs_of, side_of
 
 from .calling import LOG, Say, asked, path_of, takes
 from .keywords import (
@@ -23,6 +22,7 @@ from .keywords import (
     StrPath,
 )
 from .runs import MeasuredRun, view_of
+from .shown import Findings
 
 if TYPE_CHECKING:
     from linkgauge.judge.compare.gate import GateDocument
@@ -53,17 +53,17 @@ def devices(run: Side | None = None, **options: Unpack[DevicesKeywords]) -> Mach
 
 
 @takes(DoctorKeywords)
-def doctor(run: Side | None = None, **options: Unpack[DoctorKeywords]) -> tuple[Finding, ...]:
+def doctor(run: Side | None = None, **options: Unpack[DoctorKeywords]) -> Findings:
     """Returns what is wrong with this machine, with a simulated or captured one, or with what a run
     recorded, as `linkgauge doctor` does: each finding with its severity, reason and remedy. Raises
     InputError for a machine or run that cannot be read."""
     from linkgauge.cli.doctor import DoctorOptions, check_source, of_run, of_setup
 
     if isinstance(run, MeasuredRun):
-        return run.outcome.found
+        return Findings(run.outcome.found)
     with asked("doctor", DoctorOptions, () if run is None else (run,), options) as given:
         check_source(given)
-        return of_setup(given)[1] if given.run is None else of_run(given.run)[2].found
+        return Findings(of_setup(given)[1] if given.run is None else of_run(given.run)[2].found)
 
 
 @takes(JudgeKeywords)

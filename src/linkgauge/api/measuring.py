@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from linkgauge.cli.requests import concluded, keeper_of, planned
 from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
@@ -16,6 +15,7 @@ from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import Interrupted
 from linkgauge.report.formats import TERMINAL, formats
 from linkgauge.report.keeping import Display, Keeper, Kept
+from linkgauge.uses.measuring import concluded, keeper_of, planned
 
 from .calling import LOG, Say, asked, takes
 from .keywords import CheckKeywords, CopyKeywords, RunKeywords, ScaleKeywords, VaryKeywords
@@ -98,17 +98,11 @@ def vary(*benchmarks: str, say: Say = LOG, **options: Unpack[VaryKeywords]) -> V
     baseline; `experiment` names one of the command's experiments. Options are the command's, in
     units as for `run`; all runs are kept. Raises as `run` does, and LinkgaugeError if `prepare`
     fails."""
-    from linkgauge.cli.options import filled
     from linkgauge.rooms.vary.command import VaryOptions, requested
-    from linkgauge.rooms.vary.experiments import typed, words_of
+    from linkgauge.rooms.vary.experiments import expanded
 
     with asked("vary", VaryOptions, benchmarks, options) as given:
-        if given.experiment is None:
-            return _varied(requested(given), say)
-        with typed(words_of(given.experiment)) as context:
-            expanded = filled(VaryOptions, context.params)
-            vars(expanded)["out"] = given.out
-            return _varied(requested(expanded), say)
+        return _varied(requested(given if given.experiment is None else expanded(given)[1]), say)
 
 
 @takes(CheckKeywords)

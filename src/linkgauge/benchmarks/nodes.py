@@ -9,7 +9,7 @@ is in one pair of a round.
 
 In a ring or a bisection, every node sends to the node a fixed number of places further on. Such
 transfers need not share a link in a fat tree whose switches route by destination (E. Zahavi, see
-model/map.py)."""
+model/hardware/map.py)."""
 
 from __future__ import annotations
 

@@ -46,13 +46,13 @@ def install() -> None:
         text = start.read_text() if start.exists() else ""
         if line not in text:
             start.write_text(f"{text}\n{line}\n")
-    click.echo(f"{shell} completion installed in {path}")
-    click.echo("Completion will take effect once you restart the terminal")
+    print(f"{shell} completion installed in {path}")
+    print("Completion will take effect once you restart the terminal")
 
 
 def show() -> None:
     """Prints the completion script of the user's shell. Raises InputError for an unknown shell."""
-    click.echo(_script(_shell()))
+    print(_script(_shell()))
 
 
 def _shell() -> str:

@@ -65,7 +65,7 @@ def copy(asked: CopyOptions) -> int:
         linkgauge copy "cuda:0 -> cuda:1 by ce" --size 256M
         linkgauge copy "host:0 -> cuda:0 & cuda:0 -> host:0"
     """
-    from .requests import carry_out
+    from linkgauge.uses.measuring import carry_out
 
     return carry_out(requested(asked), displayed(asked))
 

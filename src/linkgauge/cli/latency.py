@@ -56,9 +56,10 @@ def latency(asked: LatencyOptions) -> int:
     from linkgauge.model.settings import EngineSettings
     from linkgauge.model.units import format_size
     from linkgauge.report.keeping import Display
+    from linkgauge.uses.measuring import carry_out
 
     from .options_record import request_of
-    from .requests import carry_out, settings_of, under
+    from .requests import settings_of, under
 
     size = asked.size
     sampling = common.Sampling(

@@ -18,9 +18,11 @@ from linkgauge.registry import additions, hook_of, named, our_rooms, plugins
 from linkgauge.report.formats import GLANCE, Format
 
 from . import completion, streams
+from .help_page import HelpCommand, page, paragraphs, sections
 from .help_text import COMMANDS as OVERVIEW
-from .help_text import OTHER, HelpCommand, page, paragraphs, sections
-from .options import Options, beforehand, filled, instead, parameters
+from .help_text import OTHER
+from .options import Options, filled, instead
+from .parameters import beforehand, parameters, typed
 
 _CORE = {
     "devices": ".devices:devices",
@@ -69,7 +71,7 @@ def command(name: str, place: str, hook: Hook = CORE) -> click.Command:
         context_settings=_CONTEXT | getattr(sys.modules[carried.__module__], "CONTEXT", {}),
         params=[one for kind in kinds for one in parameters(kind)],
         callback=lambda **given: hook.exit_code(
-            lambda: carried(*(filled(kind, given) for kind in kinds)), _ENDS
+            lambda: carried(*(typed(kind, given) for kind in kinds)), _ENDS
         ),
         help=carried.__doc__,
     )

@@ -13,7 +13,8 @@ from click.core import ParameterSource
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import UnknownName, hint
 
-from .help_text import HelpArgument, HelpOption, Offering, examples
+from .help_page import examples
+from .parameters import HelpArgument, HelpOption, Offering
 
 _MEANT = {
     "--device --gpus --backend": "gpu gpus device devices dev card npu cuda deviceid gpuid d g",

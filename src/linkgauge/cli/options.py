@@ -8,6 +8,8 @@ Sampling`), its options are added. A format (`form: RunFormat`) adds a flag for 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from os import PathLike, fspath
 from pathlib import Path
 from types import UnionType
 from typing import (
@@ -24,32 +26,19 @@ from typing import (
     get_type_hints,
 )
 
-import click
-
 from linkgauge.model.errors import InputError
 
-from .help_text import OUTPUT, HelpArgument, HelpOption, Offer
+from .help_text import Offer
 
 if TYPE_CHECKING:
     from linkgauge.report.formats import Format
 # Formats are imported when they are needed: they load other packages' rooms, which import this.
 
 MOST = 10**9
+Reading = Callable[[str, Any], Any]
+"""A function that converts a value, or its text. It gets the option's flag and the value."""
 _O = TypeVar("_O", bound="Options")
 _S = TypeVar("_S", bound=str)
-
-
-class _Reading(click.ParamType[Any]):
-    """A type for click whose values are converted by a function. The function gets the option's
-    flag and the text."""
-
-    name = "value"
-
-    def __init__(self, read: Callable[[str, Any], Any]) -> None:
-        self._read = read
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: object) -> Any:
-        return self._read(param.opts[0] if param else "", value)
 
 
 def _seconds(flag: str, given: str | float) -> float:
@@ -58,8 +47,7 @@ def _seconds(flag: str, given: str | float) -> float:
     return parse_duration(given, flag) if isinstance(given, str) else given
 
 
-def _count(flag: str, given: Any) -> int:
-    count: int = click.INT.convert(given, None, None)
+def _count(flag: str, count: int) -> int:
     if count < 1:
         raise InputError(f"{flag} {count} is too few: give 1 or more")
     if count > MOST:
@@ -67,27 +55,30 @@ def _count(flag: str, given: Any) -> int:
     return count
 
 
-Time = Annotated[float, _Reading(_seconds)]
+Time = Annotated[float, _seconds]
 """A time in seconds, written as 5, 5s, 2m or 1h30m. Raises InputError for anything else."""
-Count = Annotated[int, _Reading(_count)]
+Count = Annotated[int, _count]
 """A number from 1 to a thousand million. Raises InputError for other numbers."""
 
 
-def _reading(kind: Any) -> Any:
-    """Returns the type with which click reads a value of str, int, float, bool, Path, Time, Count,
-    or words of a Literal."""
+def kind_of(hint: Any) -> Any:
+    """Returns the type of one value of a field: that of `tuple[T, ...]` and of `T | None` is T."""
+    return get_args(hint)[0] if get_origin(hint) in (tuple, Union, UnionType) else hint
+
+
+def reading_of(kind: Any) -> Reading | None:
+    """Returns how a value of this type is read. None for str, int, float, bool and Path."""
     if get_origin(kind) is Literal:
-        return _Reading(lambda flag, given: one_of(flag, given, get_args(kind)))
-    if get_origin(kind) is Annotated:
-        return kind.__metadata__[0]
-    return click.Path(path_type=Path) if kind is Path else kind
+        return lambda flag, given: one_of(flag, given, get_args(kind))
+    return kind.__metadata__[0] if get_origin(kind) is Annotated else None
 
 
 class Field(NamedTuple):
-    """The definition of an option or argument, without its name and type. On an object without a
-    value for the option, the default is returned."""
+    """The definition of an option or argument, without its name and type: a plain type (str, int,
+    float, bool, Path, Time, Count or a Literal), a plain type or None, or a tuple. On an object
+    without a value for the option, the default is returned."""
 
-    make: type[HelpOption | HelpArgument]
+    is_argument: bool
     default: Any
     flags: str | None
     settings: Mapping[str, Any]
@@ -95,19 +86,11 @@ class Field(NamedTuple):
     def __get__(self, options: object | None, kind: type) -> Any:
         return self if options is None else self.default
 
-    def parameter(self, name: str, hint: Any) -> click.Parameter:
-        """Makes click's parameter for a field of this name and type. The type is a plain type, a
-        plain type or None, or a tuple."""
-        is_several = get_origin(hint) is tuple
-        is_plain = get_origin(hint) not in (tuple, Union, UnionType)
-        kind = hint if is_plain else get_args(hint)[0]
-        settings = {"type": _reading(kind), **self.settings}
-        if not self.settings.get("required"):
-            settings["default"] = () if is_several else self.default
-        if self.make is HelpArgument:
-            return HelpArgument([name], nargs=-1 if is_several else 1, **settings)
-        flags = (self.flags or f"--{name.replace('_', '-')}").split()
-        return HelpOption([name, *flags], multiple=is_several, is_flag=kind is bool, **settings)
+    def flags_of(self, name: str) -> list[str]:
+        """Returns the flags of the option of this name. An argument has none."""
+        if self.is_argument:
+            return []
+        return (self.flags or f"--{name.replace('_', '-')}").split()
 
 
 def option(
@@ -125,29 +108,13 @@ def option(
     name. `more` is passed to click."""
     shown = {"heading": heading, "help": help, "metavar": metavar, "show_default": True}
     value = False if metavar is None else default
-    return Field(HelpOption, value, flags, {**shown, "offer": offer, **more})
+    return Field(False, value, flags, {**shown, "offer": offer, **more})
 
 
 def instead(heading: str, help: str, action: Callable[[], object], *, is_eager: bool = True) -> Any:
     """Defines a field for a flag that runs `action` instead of the command. If the flag is eager,
     the action runs before other options are read."""
-
-    def carry_out(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
-        if asked:
-            action()
-            context.exit()
-
-    return option(heading, help, callback=carry_out, is_eager=is_eager, expose_value=False)
-
-
-def beforehand(heading: str, help: str, key: str, flags: str) -> Any:
-    """Defines a field for a flag that must be known before other options are read. The flag's value
-    is stored in `meta` of click's context, as `key`."""
-
-    def keep(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
-        context.meta[key] = asked
-
-    return option(heading, help, flags=flags, callback=keep, is_eager=True, expose_value=False)
+    return option(heading, help, action=action, is_eager=is_eager)
 
 
 def argument(
@@ -156,32 +123,52 @@ def argument(
     """Defines a field for an argument. `more` is passed to click, such as `required=True` for a
     required argument."""
     settings = {"metavar": metavar, "help": help, "required": False, "offer": offer, **more}
-    return Field(HelpArgument, default, None, settings)
+    return Field(True, default, None, settings)
+
+
+class CommandLine(NamedTuple):
+    """A command as it is typed: the words after `linkgauge`, and the names of the options that are
+    among them."""
+
+    words: tuple[str, ...] = ()
+    typed: frozenset[str] = frozenset()
 
 
 @dataclass_transform(kw_only_default=True)
 class Options:
-    """The values of the options of a command or a group of options. Each option is a field."""
+    """The values of the options of a command or a group of options. Each option is a field. `line`
+    is the command line that has the options of a command."""
+
+    line = CommandLine()
 
     def __init__(self, **given: Any) -> None:
         vars(self).update(given)
 
 
-def parameters(kind: type[Options]) -> Iterator[click.Parameter]:
-    """Yields all click parameters for these options, in the order of the fields."""
+def members(kind: type[Options]) -> Iterator[tuple[str, Any, Field | None]]:
+    """Yields name, type and definition of all options, in the order of the fields. A format has no
+    definition."""
     for name, hint in get_type_hints(kind, include_extras=True).items():
         if _is_group(hint):
-            yield from parameters(hint)
-        elif _is_format(hint):
-            for form in _forms(hint, kind):
-                yield option(OUTPUT, form.help).parameter(form.name, bool)
+            yield from members(hint)
         else:
-            yield getattr(kind, name).parameter(name, hint)
+            yield name, hint, None if _is_format(hint) else getattr(kind, name)
 
 
-def filled(kind: type[_O], given: Mapping[str, Any]) -> _O:
-    """Returns the options as an object, from the values that click has read. Raises InputError if
-    two formats were chosen."""
+def values_of(options: Options) -> Iterator[tuple[str, Field, Any]]:
+    """Yields name, definition and value of all options except formats, in the order of the
+    fields."""
+    for name, hint in get_type_hints(type(options), include_extras=True).items():
+        value = getattr(options, name)
+        if _is_group(hint):
+            yield from values_of(value)
+        elif not _is_format(hint):
+            yield name, getattr(type(options), name), value
+
+
+def filled(kind: type[_O], given: Mapping[str, Any], line: CommandLine | None = None) -> _O:
+    """Returns the options as an object, from their values by name. Raises InputError if two formats
+    were chosen."""
 
     def value(name: str, hint: Any) -> Any:
         if _is_group(hint):
@@ -189,7 +176,50 @@ def filled(kind: type[_O], given: Mapping[str, Any]) -> _O:
         return _chosen(hint, kind, given) if _is_format(hint) else given.get(name)
 
     hints = get_type_hints(kind, include_extras=True)
-    return kind(**{name: value(name, hint) for name, hint in hints.items()})
+    more = {} if line is None else {"line": line}
+    return kind(**{name: value(name, hint) for name, hint in hints.items()}, **more)
+
+
+def read(name: str, hint: Any, field: Field, given: object) -> Any:
+    """Returns the value of an option of this name, from a value or a text for it; from several if
+    the option takes several. Raises InputError for what the option does not take."""
+    if given is None:
+        return () if get_origin(hint) is tuple else field.default
+    if get_origin(hint) is tuple:
+        return tuple(_read(name, hint, one) for one in each_of(given))
+    return _read(name, hint, given)
+
+
+def each_of(given: object) -> Iterable[object]:
+    """Returns the values of an option: one, or several if it is a collection."""
+    is_one = isinstance(given, str | PathLike | Enum) or not isinstance(given, Iterable)
+    return (given,) if is_one else given  # type: ignore[return-value]
+
+
+def _read(name: str, hint: Any, given: object) -> Any:
+    kind = kind_of(hint)
+    if kind is bool:
+        return bool(given)
+    reading = reading_of(kind)
+    plain: Any = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    value: Any = text_of(given)
+    if plain is int or (plain is float and reading is None):
+        try:
+            value = plain(value)
+        except ValueError:
+            raise InputError(f"{name} {value}: give a number") from None
+    elif plain is Path:
+        value = Path(value)
+    return value if reading is None else reading(name, value)
+
+
+def text_of(value: object) -> str:
+    """Returns the text of a value. Raises InputError for one that no command line can hold."""
+    value = value.value if isinstance(value, Enum) else value
+    text = str(fspath(value)) if isinstance(value, PathLike) else str(value)
+    if "\0" in text:
+        raise InputError(f"{text!r} holds a null character, which no name of a file has")
+    return text
 
 
 def _is_group(hint: Any) -> bool:
@@ -202,21 +232,15 @@ def _is_format(hint: Any) -> bool:
     return getattr(hint, "__origin__", None) is Format
 
 
-def _forms(hint: Any, kind: type[Options]) -> list[Format]:
+def forms_of(hint: Any, kind: type[Options]) -> list[Format]:
     """Returns the output formats that a command's document has. A plug-in's format is left out if
     its name is that of one of the command's options."""
     from linkgauge.report.formats import formats
 
     (document,) = hint.__metadata__
     forms = [form for form in formats().values() if form.is_document and document.has(form)]
-    return [form for form in forms if form.hook.is_ours or form.name not in _names(kind)]
-
-
-def _names(kind: type[Options]) -> Iterator[str]:
-    """Yields the names of these options, as their flags have them."""
-    yield "help"
-    for name, hint in get_type_hints(kind, include_extras=True).items():
-        yield from _names(hint) if _is_group(hint) else (name.replace("_", "-"),)
+    taken = {"help", *(name.replace("_", "-") for name, _, _ in members(kind))}
+    return [form for form in forms if form.hook.is_ours or form.name not in taken]
 
 
 def _chosen(hint: Any, kind: type[Options], given: Mapping[str, Any]) -> Format:
@@ -224,7 +248,7 @@ def _chosen(hint: Any, kind: type[Options], given: Mapping[str, Any]) -> Format:
     InputError if two formats were chosen."""
     from linkgauge.report.formats import TERMINAL, formats
 
-    asked = [form for form in _forms(hint, kind) if given[form.name]]
+    asked = [form for form in forms_of(hint, kind) if given.get(form.name)]
     if len(asked) > 1:
         names = " and ".join(form.flag for form in asked)
         raise InputError(f"{names} both want stdout: choose one")

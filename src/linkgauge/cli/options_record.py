@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-
-import click
 
 from linkgauge.engine.kept.folder import checked_label
 from linkgauge.engine.request import RunRequest, What
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import format_size, parse_fraction, parse_sizes
-from linkgauge.report.formats import formats
 
-from .options import Options
-from .requests import command_line, valid
+from .options import Field, Options, values_of
 
 FREE = {
     "resume", "wait", "limits", "utilization", "matrix", "whole", "no_verdict", "no_report",
-    *formats(),
 }  # fmt: skip
 """Options that do not affect what is measured, or how."""
 
@@ -47,44 +42,52 @@ def request_of(
         what=what,
         settings=settings,
         profile=None if values.get("size") else profile,
-        command=command_line(),
-        options=in_effect(settings),
+        command=command_of(asked),
+        options=in_effect(asked, settings),
         **shared,
     )
 
 
-def in_effect(settings: Settings) -> dict[str, str]:
-    """Returns the command's options by name, as text. Options that were not given have the
+def command_of(asked: Options) -> tuple[str, ...]:
+    """Returns the command as it was typed, for the record. For a call of the Python API, it is the
+    command that does the same."""
+    return ("linkgauge", *map(_storable, asked.line.words))
+
+
+def in_effect(asked: Options, settings: Settings) -> dict[str, str]:
+    """Returns the command's options by flag, as text. Options that were not given have the
     profile's values."""
-    context = click.get_current_context()
-    of_profile = {
+    own = {
         "size": ",".join(f"{size}B" for size in settings.sizes),
         "precision": settings.precision,
         "max_time": settings.max_time,
     }
-    own = {name: value for name, value in of_profile.items() if name in context.params}
     if settings.sample_pairs is not None:
         own["seed"] = settings.sample_pairs.seed
-    return _written(context, {**context.params, **own})
+    found = ((name, field, own.get(name, value)) for name, field, value in values_of(asked))
+    return _written(found)
 
 
-def given() -> dict[str, str]:
-    """Returns the options that were given on the command line, by name. Raises InputError for other
+def given(asked: Options) -> dict[str, str]:
+    """Returns the options that were given on the command line, by flag. Raises InputError for other
     arguments."""
-    context = click.get_current_context()
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    typed = [name for name, by in sources.items() if by is not None and by.name == "COMMANDLINE"]
-    return _written(context, {name: context.params[name] for name in typed})
+    return _written(one for one in values_of(asked) if one[0] in asked.line.typed)
 
 
-def _written(context: click.Context, values: Mapping[str, Any]) -> dict[str, str]:
+def _written(values: Iterable[tuple[str, Field, Any]]) -> dict[str, str]:
     """Returns each option as a person would write it. Options that are off are left out."""
-    names = {param.name: param.opts[0] for param in context.command.params}
-    return {
-        names[name]: valid(_write(names[name], value))
-        for name, value in values.items()
-        if name not in FREE and not _is_off(value)
-    }
+    found = {}
+    for name, field, value in values:
+        if name not in FREE and not _is_off(value):
+            flag = next(iter(field.flags_of(name)), name)
+            found[flag] = _storable(_write(flag, value))
+    return found
+
+
+def _storable(text: str) -> str:
+    """Returns the text with bytes that cannot be stored replaced. Such bytes come from a shell in
+    another encoding."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _is_off(value: Any) -> bool:

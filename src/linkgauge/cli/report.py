@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from linkgauge.registry import named
 
 from .help_text import OTHER
@@ -56,5 +54,5 @@ def report(asked: ReportOptions) -> int:
     path = asked.output if asked.output is not None else folder / REPORT_FILE
     with Drawer() as drawer:
         write_page(path, page_of_kept(*kept) if kept else page_of(found, asked.against), drawer)
-    click.echo(f"report: {path}")
+    print(f"report: {path}")
     return 0

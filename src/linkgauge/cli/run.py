@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-
-import click
 
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import PLAN
@@ -19,6 +17,7 @@ from .proposals import benchmark_names
 
 if TYPE_CHECKING:
     from linkgauge.engine.request import RunRequest
+    from linkgauge.engine.workers.process import WorkerProcess
     from linkgauge.model.settings import Settings, Simulation
     from linkgauge.report.keeping import Display
 
@@ -106,26 +105,31 @@ def run(asked: RunOptions) -> int:
 
     # It loads while the rest of this process loads. Ranks and simulated machines have none.
     alone = asked.resume is None and asked.simulated.machine is None and launched().size == 1
-    held = click.get_current_context()
-    first = held.with_resource(closing(WorkerProcess())) if alone else None
-    from . import requests
-    from .options_record import given
+    with ExitStack() as held:
+        first = held.enter_context(closing(WorkerProcess())) if alone else None
+        return _carry_out(asked, first)
 
+
+def _carry_out(asked: RunOptions, first: WorkerProcess | None) -> int:
     display, form = displayed(asked), asked.form
     if asked.dry_run and not PLAN.has(form):
         raise InputError(
             f"{form.flag} shows what was measured, and a dry run measures nothing: use --json"
         )
     if asked.resume is not None:
-        from .resuming import resume
+        from linkgauge.uses.resuming import resume
 
-        return resume(asked.resume, given(), display, wait=asked.wait)
+        from .options_record import command_of, given
+
+        return resume(asked.resume, given(asked), command_of(asked), display, wait=asked.wait)
     unchanged = _unchanged(asked.simulated)
     if unchanged is not None and not asked.dry_run:
-        from .what_if import carry_out
+        from linkgauge.uses import what_if
 
-        return carry_out(requested(asked), unchanged, display)
-    return requests.carry_out(requested(asked), display, first=first, only_plan=asked.dry_run)
+        return what_if.carry_out(requested(asked), unchanged, display)
+    from linkgauge.uses.measuring import carry_out
+
+    return carry_out(requested(asked), display, first=first, only_plan=asked.dry_run)
 
 
 def _unchanged(simulated: common.Simulated) -> Simulation | None:

@@ -60,8 +60,7 @@ def show(asked: ShowOptions) -> int:
     from linkgauge.report.keeping import Display
     from linkgauge.report.live import show_kept
     from linkgauge.report.reading import kept_at
-
-    from .sides import to_stderr
+    from linkgauge.uses.sides import to_stderr
 
     run = find_run(asked.run, also=named("kept"), say=to_stderr)
     limits = asked.limits

@@ -12,8 +12,6 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-import click
-
 from linkgauge.machine.processes.launch import is_heard
 from linkgauge.model.printable import printable, unwrapped
 
@@ -89,7 +87,7 @@ def printing() -> Iterator[None]:
 def complain(message: str) -> None:
     """Prints a line about the command line. Of several ranks, only the first prints it."""
     if is_heard(sys.argv):
-        click.echo(f"linkgauge: {printable(message, chr(10))}", err=True)
+        print(f"linkgauge: {printable(message, chr(10))}", file=sys.stderr, flush=True)
 
 
 def command(line: str, stream: TextIO) -> None:

@@ -31,7 +31,7 @@ class Compiler:
         self._architectures = sorted(self._call("nvrtcGetSupportedArchs"))
 
     def compile(self, name: str, capability: int, defines: Sequence[str] = ()) -> bytes:
-        """Compiles `kernels/name.cu` for a compute capability (90 for 9.0).
+        """Compiles `kernels/NAME.cu` for a compute capability (90 for 9.0).
 
         Returns machine code, or PTX if NVRTC does not know the architecture yet. `defines` are
         macros, such as `UNROLL=4`. Raises BackendError with the compiler's log if compiling fails,

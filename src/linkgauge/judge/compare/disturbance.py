@@ -3,7 +3,8 @@
 A busy neighbour slows a cell as a broken link does, and figures alone do not show the difference. A
 virtual machine also changes if its host moves its CPUs closer together or farther apart. A run
 counts for a cell if the machine was about as busy as it usually was in the baseline. If the cell's
-figure depends on CPUs, the CPUs must also have been about as far apart (model/host_use.py)."""
+figure depends on CPUs, the CPUs must also have been about as far apart
+(model/hardware/host_use.py)."""
 
 from __future__ import annotations
 

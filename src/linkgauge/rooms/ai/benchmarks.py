@@ -1,8 +1,8 @@
 """Defines the AI workloads: inference, training steps and pipelines on the devices that torch
 supports.
 
-Models have random weights (`model/ai_models.py`), so that nothing is downloaded. No profile
-contains these workloads, because they need torch and take minutes."""
+Models have random weights (`model/operations/workload.py`), so that nothing is downloaded. No
+profile contains these workloads, because they need torch and take minutes."""
 
 from __future__ import annotations
 

@@ -107,10 +107,11 @@ def ai(asked: AiOptions) -> int:
         linkgauge ai serving --url http://127.0.0.1:8000
     """
     from linkgauge.cli.options_record import request_of
-    from linkgauge.cli.requests import carry_out, settings_of, under
+    from linkgauge.cli.requests import settings_of, under
     from linkgauge.engine.request import Selection
     from linkgauge.model.settings import EngineSettings
     from linkgauge.report.keeping import Display
+    from linkgauge.uses.measuring import carry_out
 
     if asked.machine is not None:
         raise _refusal(asked.machine)

@@ -3,9 +3,8 @@ file."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-
-import click
 
 from linkgauge.cli import common
 from linkgauge.cli.devices import open_root, read, survey
@@ -45,7 +44,7 @@ def capture(asked: CaptureOptions) -> int:
     write_archive(file, tree)
     is_streamed = file == STDOUT
     if not is_streamed:
-        click.echo(f"{file}: {len(tree.files)} files; to look: linkgauge devices --root {file}")
+        print(f"{file}: {len(tree.files)} files; to look: linkgauge devices --root {file}")
     for line in for_root(machine.inventory):
-        click.echo(f"not read: {line}", err=is_streamed)
+        print(f"not read: {line}", file=sys.stderr if is_streamed else sys.stdout)
     return 0

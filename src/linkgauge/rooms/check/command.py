@@ -22,10 +22,10 @@ from linkgauge.model.errors import InputError
 from linkgauge.report.formats import Document, Format
 
 if TYPE_CHECKING:
-    from linkgauge.cli.sides import Say
     from linkgauge.engine.request import RunRequest
     from linkgauge.judge.compare.likeness import RunFigures
     from linkgauge.model.settings import Settings
+    from linkgauge.uses.sides import Say
 
     from .health import HealthResult
 
@@ -90,10 +90,10 @@ def checked(
     with tempfile.TemporaryDirectory(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
     ) as folder:
-        from linkgauge.cli.sides import side_of, to_stderr
         from linkgauge.engine.kept.folder import check_writable
         from linkgauge.judge.limit_checks import refuse_unmatched
         from linkgauge.judge.limits import read_limits
+        from linkgauge.uses.sides import side_of, to_stderr
 
         from .bounded import measure_within, task_of
         from .health import HealthResult, health_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -23,9 +23,10 @@ from linkgauge.model.documents.result import Run, RunVerdict, Status
 from linkgauge.model.printable import BriefRepr, printable
 from linkgauge.model.stats.changes import Aim
 from linkgauge.model.units import count_of
-from linkgauge.report.blocks import Line, Span, line, said, text_of
+from linkgauge.report.blocks import Block, Line, Prose, Span, line, said, text_of
 from linkgauge.report.files import judged_document
 from linkgauge.report.forms import cells_of
+from linkgauge.report.sections.findings import blocks
 from linkgauge.report.words.figures import difference
 from linkgauge.report.words.groups import groups_of, headline
 from linkgauge.report.words.sentences import first_of
@@ -198,6 +199,12 @@ def condition_of(checked: HealthResult) -> NodeCondition:
     health, at = checked.health, checked.at
     status: Literal["True", "False"] = "True" if health.is_healthy else "False"
     return NodeCondition(TYPE, status, health.reason, health.message, at, at)
+
+
+def health_blocks(health: Health) -> Iterator[Block]:
+    """Yields the verdict on a node, and what was found."""
+    yield Prose([condition_line(HealthResult(health, ""))])
+    yield from blocks(() if health.outcome is None else health.outcome.findings)
 
 
 def condition_line(checked: HealthResult) -> Line:

@@ -19,7 +19,6 @@ from typing import Literal
 import msgspec
 
 from linkgauge.benchmarks.collectives import LEAST
-from linkgauge.cli.requests import keeper_of
 from linkgauge.cli.tool import Where, helpful, show
 from linkgauge.cli.tool_options import Parser, ToolOption, UsageError
 from linkgauge.engine.kept.folder import checked_label
@@ -40,6 +39,7 @@ from linkgauge.report.live import LiveReport
 from linkgauge.report.reading import page_of
 from linkgauge.report.render.drawing import Drawer
 from linkgauge.report.render.writing import REPORT_FILE, check_name, write_page
+from linkgauge.uses.measuring import keeper_of
 
 SETUP = "setup_vcpu_benchmarks"
 SETUP_HELP = """\

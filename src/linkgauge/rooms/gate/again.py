@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from linkgauge.cli.sides import Say
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.kept.again import measure_again
 from linkgauge.judge.limit_checks import apply, refuse_unmatched
@@ -15,6 +14,7 @@ from linkgauge.model.cell_id import CellId
 from linkgauge.model.documents.result import Run
 from linkgauge.model.units import count_of
 from linkgauge.report.files import write_run
+from linkgauge.uses.sides import Say
 
 
 def all_limited(run: Run, bounds: tuple[Limit, ...]) -> Run:

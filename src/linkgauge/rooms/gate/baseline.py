@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from linkgauge.cli.help_text import OUTPUT, PRECISION
 from linkgauge.cli.options import Options, argument, option
 from linkgauge.cli.proposals import labels
@@ -44,7 +42,6 @@ def baseline(asked: BaselineOptions) -> int:
         linkgauge baseline results/nvidia-h200/before
         linkgauge baseline before after -o two.json
         linkgauge baseline before --write-limits limits.yml"""
-    from linkgauge.cli.sides import side_of
     from linkgauge.engine.controller import now
     from linkgauge.judge.compare.baseline import baseline_of
     from linkgauge.judge.compare.likeness import unlike
@@ -52,6 +49,7 @@ def baseline(asked: BaselineOptions) -> int:
     from linkgauge.report.blocks import said
     from linkgauge.report.files import json_document, write_asked
     from linkgauge.report.formats import TERMINAL, formats
+    from linkgauge.uses.sides import side_of
 
     from .words import baseline_limits
 
@@ -67,8 +65,8 @@ def baseline(asked: BaselineOptions) -> int:
     made = baseline_of(found, now())
     formats()[TERMINAL].write(BASELINE, made)
     write_asked(asked.output, json_document(made).encode())
-    click.echo(f"baseline: {asked.output}")
+    print(f"baseline: {asked.output}")
     if asked.write_limits is not None:
         write_asked(asked.write_limits, baseline_limits(made, room).encode())
-        click.echo(f"limits: {asked.write_limits}")
+        print(f"limits: {asked.write_limits}")
     return 0

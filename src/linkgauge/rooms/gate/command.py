@@ -16,10 +16,10 @@ from linkgauge.model.errors import InputError
 from linkgauge.report.formats import Document, Format
 
 if TYPE_CHECKING:
-    from linkgauge.cli.sides import Say
     from linkgauge.judge.compare.gate import GateDocument
     from linkgauge.judge.compare.likeness import RunFigures, Runs
     from linkgauge.model.documents.result import Run
+    from linkgauge.uses.sides import Say
 
 BaselineAndRuns = tuple["list[RunFigures]", "list[tuple[Path | None, Run]]"]
 """The runs of a baseline, and the runs to judge, with the paths of those that are kept."""
@@ -98,9 +98,9 @@ def gate(asked: GateOptions) -> int:
         linkgauge gate --baseline before --current after --rerun 2
         linkgauge gate --baseline before --junit -o gate.xml"""
     from linkgauge.cli import streams
-    from linkgauge.cli.sides import runs_of, side_of
     from linkgauge.report.files import write_asked
     from linkgauge.report.formats import TERMINAL, formats
+    from linkgauge.uses.sides import runs_of, side_of
 
     from .words import gate_annotations
 
@@ -130,12 +130,12 @@ def held(
     """The gate's judgement, as the options say, of the runs that `read` gives after the options are
     checked. Cells in doubt are measured again. `say` takes messages for people (None: they go to
     stderr). Raises InputError for unlike runs."""
-    from linkgauge.cli.earlier_runs import history_of
-    from linkgauge.cli.sides import aim_of, only, refuse_unknown, refuse_unlike, to_stderr
     from linkgauge.judge.compare.gate import hold, suspects
     from linkgauge.judge.compare.likeness import figures_of
     from linkgauge.judge.limits import read_limits
     from linkgauge.judge.outcome import outcome_of
+    from linkgauge.uses.earlier_runs import history_of
+    from linkgauge.uses.sides import aim_of, only, refuse_unknown, refuse_unlike, to_stderr
 
     from .again import all_limited, limited, measured_again
 

@@ -13,9 +13,9 @@ from linkgauge.model.errors import InputError
 from linkgauge.report.formats import Document, Format
 
 if TYPE_CHECKING:
-    from linkgauge.cli.sides import Say
     from linkgauge.judge.compare.likeness import RunFigures
     from linkgauge.judge.compare.run_comparison import RunComparison
+    from linkgauge.uses.sides import Say
 
 _SECTIONS, _WORDS = f"{__package__}.sections", f"{__package__}.words"
 COMPARED = Document(
@@ -63,7 +63,7 @@ def compare(asked: CompareOptions) -> int:
         linkgauge compare before after
         linkgauge compare before after --benchmark 'host_*'
         linkgauge compare baseline.json after --json"""
-    from linkgauge.cli.sides import side_of
+    from linkgauge.uses.sides import side_of
 
     if len(asked.runs) < 2:
         raise InputError("compare what? Give two runs or more: linkgauge compare before after")
@@ -77,10 +77,10 @@ def compared(
 ) -> RunComparison:
     """The comparison, as the options say, of sides with their names. `say` takes messages for
     people (None: they go to stderr)."""
-    from linkgauge.cli.earlier_runs import history_of
-    from linkgauge.cli.sides import aim_of, only, refuse_unknown, to_stderr
     from linkgauge.judge.compare.run_comparison import compare_runs
     from linkgauge.judge.compare.side_tests import Sides
+    from linkgauge.uses.earlier_runs import history_of
+    from linkgauge.uses.sides import aim_of, only, refuse_unknown, to_stderr
 
     patterns = asked.benchmark
     refuse_unknown(patterns, *(runs for _, runs in given))

@@ -74,6 +74,9 @@ class ToldRun(NamedTuple):
 def told_runs(asked: JudgeOptions) -> ToldRun:
     """Judges the runs of all hosts that the files tell of, and keeps them if a folder is given.
     Raises InputError."""
+    from msgspec.structs import replace
+
+    from linkgauge.cli.options_record import command_of
     from linkgauge.judge.limits import read_limits
     from linkgauge.report.keeping import Display
 
@@ -85,5 +88,6 @@ def told_runs(asked: JudgeOptions) -> ToldRun:
     )
     texts = read_given_files(asked.files)
     runs, code = judged_hosts(texts, asked.machine, asked.label, display.judged)
+    runs = [replace(run, command=command_of(asked)) for run in runs]
     kept = [keep(run, asked.out) for run in runs] if asked.out else [None]
     return ToldRun(runs[0], kept[0], display, code)

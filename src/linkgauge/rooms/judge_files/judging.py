@@ -13,7 +13,6 @@ from statistics import median
 from msgspec.structs import replace
 
 from linkgauge.backends.sim.description import load, parse_description
-from linkgauge.cli.requests import command_line
 from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.machine.tree import parse_cpu_list
@@ -88,7 +87,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
         )
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Run(
-        id=moment, label=label, command=tuple(command_line()), started=moment, finished=moment,
+        id=moment, label=label, command=(), started=moment, finished=moment,
         machine=known, settings=Settings(sizes=tuple({one.size: 0 for one in results})),
         results=results, tool=replace(about, judged=judged, assumed=tuple(assumed)),
     )  # fmt: skip

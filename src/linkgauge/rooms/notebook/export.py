@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from linkgauge.cli import common
 from linkgauge.cli.help_text import OTHER
 from linkgauge.cli.options import Options, argument, option
@@ -49,5 +47,5 @@ def export(asked: ExportOptions) -> int:
         asked.form.write(document, found)
         return 0
     write_asked(asked.output, asked.form.document(document, found))
-    click.echo(f"exported: {asked.output}")
+    print(f"exported: {asked.output}")
     return 0

@@ -9,7 +9,6 @@ from pathlib import Path
 from msgspec.structs import replace
 from rich.console import Console
 
-from linkgauge.cli.requests import concluded, keeper_of
 from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
 from linkgauge.model.documents.result import Run
@@ -18,6 +17,7 @@ from linkgauge.report.keeping import Display, Keeper, Kept
 from linkgauge.report.live import LiveReport, summary_blocks
 from linkgauge.report.render.terminal import print_blocks
 from linkgauge.report.sections.verdict import Closing
+from linkgauge.uses.measuring import concluded, keeper_of
 
 from .command import SCALING
 from .scaling import pairs_in_doubt, scaling_of

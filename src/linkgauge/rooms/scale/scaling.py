@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from linkgauge.cli.pairs_alone import PAIRS
 from linkgauge.judge.expected.dram import Ceilings
 from linkgauge.judge.expected.exchange_rates import ExchangeRates
 from linkgauge.judge.expected.healthy import LOOSE
@@ -22,6 +21,7 @@ from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.stats.hockney import Timed, fit
 from linkgauge.model.units import format_size
+from linkgauge.uses.pairs_alone import PAIRS
 
 from .benchmarks import kind_of, label_of
 

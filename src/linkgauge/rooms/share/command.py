@@ -3,9 +3,8 @@ without names."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-
-import click
 
 from linkgauge.cli.help_text import OTHER
 from linkgauge.cli.options import Options, argument, option
@@ -51,7 +50,7 @@ def share(asked: ShareOptions) -> int:
     write_new(path, page)
     is_streamed = path == STDOUT
     name = "stdout" if is_streamed else path.name
-    click.echo("\n".join(card(one, name, len(page))), err=is_streamed)
+    print("\n".join(card(one, name, len(page))), file=sys.stderr if is_streamed else sys.stdout)
     return 0
 
 
@@ -90,8 +89,8 @@ def pack(asked: PackOptions) -> int:
     packed = pack_run(one_run(asked.run, "pack"), anonymous=asked.anonymize)
     path = asked.output or Path(f"{packed.id}{PACKED}")
     write_new(path, packed.content)
-    is_streamed = path == STDOUT
-    click.echo(f"packed: {path}: {', '.join(packed.names)}", err=is_streamed)
+    stream = sys.stderr if path == STDOUT else sys.stdout
+    print(f"packed: {path}: {', '.join(packed.names)}", file=stream)
     for name in packed.left_out:
-        click.echo(f"left out, because it cannot be anonymised: {name}", err=is_streamed)
+        print(f"left out, because it cannot be anonymised: {name}", file=stream)
     return 0

@@ -69,9 +69,10 @@ def traffic(asked: TrafficOptions) -> int:
     import msgspec
 
     from linkgauge.cli.options_record import request_of
-    from linkgauge.cli.requests import carry_out, engines_of, settings_of
+    from linkgauge.cli.requests import engines_of, settings_of
     from linkgauge.model.units import parse_size
     from linkgauge.report.keeping import Display
+    from linkgauge.uses.measuring import carry_out
 
     from .benchmarks import StagedTraffic, make_pieces, objection
 

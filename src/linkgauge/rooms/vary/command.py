@@ -125,7 +125,7 @@ def vary(asked: VaryOptions) -> int:
     from .experiments import carry_out_named
 
     if asked.experiment is not None:
-        return carry_out_named(asked.experiment, asked.form)
+        return carry_out_named(asked)
 
     from .carrying_out import carry_out
 

@@ -4,17 +4,19 @@ answers one question. Users could also type this command line."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
-import click
 from rich.text import Text
 
+from linkgauge.cli.options import filled, members, read, values_of
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
 from linkgauge.model.settings import Simulation
 from linkgauge.report.console import make_console
-from linkgauge.report.formats import Format
+
+if TYPE_CHECKING:
+    from .command import VaryOptions
 
 EACH_NODE = "each"
 """The word that stands for each NUMA node of the machine."""
@@ -30,101 +32,97 @@ class NamedExperiment(NamedTuple):
 
     question: str
     benchmarks: tuple[str, ...]
-    options: Mapping[str, tuple[str, ...]]
+    options: Mapping[str, str | tuple[str, ...]]
 
 
 EXPERIMENTS: Mapping[str, NamedExperiment] = {
     "pinned": NamedExperiment(
         "What does it cost that host memory is not pinned?",
         _TO_AND_FRO,
-        {"--memory": ("pinned", "pageable")},
+        {"memory": ("pinned", "pageable")},
     ),
     "write-combined": NamedExperiment(
         "What do devices gain by write-combined host memory?",
         _TO_AND_FRO,
-        {"--memory": ("pinned", "wc")},
+        {"memory": ("pinned", "wc")},
     ),
     "mapped": NamedExperiment(
         "From which size on is a copy better than a kernel that accesses host memory in place?",
         _TO_AND_FRO,
-        {"--memory": ("mapped",), "--engine": ("sm", "ce"), "--size": ("4K:16M:x4",)},
+        {"memory": ("mapped",), "engine": ("sm", "ce"), "size": "4K:16M:x4"},
     ),
     "managed": NamedExperiment(
         "What does managed memory cost copy engines, and kernels that access it in place?",
         (*_TO_AND_FRO, "host_to_device_memcpy_sm", "device_to_host_memcpy_sm"),
-        {"--memory": ("pinned", "managed")},
+        {"memory": ("pinned", "managed")},
     ),
     "pages": NamedExperiment(
         "What do huge pages gain, of host threads and of devices?",
         ("host_to_host_memcpy_copy_cpu", *_TO_AND_FRO),
-        {"--memory": ("base", "thp", "hugetlb")},
+        {"memory": ("base", "thp", "hugetlb")},
     ),
     "node": NamedExperiment(
         "What does it cost a device that host memory is not on the node near it?",
         _TO_AND_FRO,
-        {"--numa-node": ("near", EACH_NODE)},
+        {"numa_node": ("near", EACH_NODE)},
     ),
     "streams": NamedExperiment(
         "Over how many streams is a copy the fastest?",
         _TO_AND_FRO,
-        {"--streams": ("1", "2", "4", "8", "16")},
+        {"streams": ("1", "2", "4", "8", "16")},
     ),
     "engine": NamedExperiment(
         "Which paths do kernels copy over faster than copy engines?",
         (*_TO_AND_FRO, *_BETWEEN),
-        {"--engine": ("ce", "sm")},
+        {"engine": ("ce", "sm")},
     ),
     "graph": NamedExperiment(
         "What does it cost or save to launch a kernel as a graph?",
         ("latency_launch",),
-        {"--graph": ("off", "on")},
+        {"graph": ("off", "on")},
     ),
 }
 
 
-def carry_out_named(name: str, form: Format) -> int:
-    """Shows the command line of an experiment, and carries it out."""
-    if name == LIST:
+def carry_out_named(asked: VaryOptions) -> int:
+    """Shows the command line of the experiment that the options name, and carries it out."""
+    from .command import vary
+
+    if asked.experiment == LIST:
         return _list_all()
-    words = words_of(name)
-    console = make_console(stderr=form.is_document)
-    console.print(Text(EXPERIMENTS[name].question, "bold"))
+    words, options = expanded(asked)
+    console = make_console(stderr=asked.form.is_document)
+    console.print(Text(EXPERIMENTS[str(asked.experiment)].question, "bold"))
     console.print(Text(shlex.join(("linkgauge", "vary", *words))))
     console.print()
-    with typed(words) as context:
-        return int(context.command.invoke(context))
+    return vary(options)
 
 
-def words_of(name: str) -> tuple[str, ...]:
-    """The words of the experiment's command line, with the options of the current command. Raises
-    InputError as `expanded` does."""
-    context = click.get_current_context()
-    return expanded(name, dict(_given(context)), context.params["machine"])
+def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
+    """Returns the words of the experiment's command line, and its options. Options that were given
+    replace those of the experiment. Raises InputError for an unknown name, or if the experiment
+    does not suit the machine."""
+    from .command import VaryOptions
 
-
-def typed(words: Sequence[str]) -> click.Context:
-    """The context of the current command with these words as its command line."""
-    context = click.get_current_context()
-    return context.command.make_context(
-        context.info_name, list(words), parent=context.parent, obj=context.obj
-    )
-
-
-def expanded(
-    name: str, given: Mapping[str, tuple[str, ...]], machine: str | None = None
-) -> tuple[str, ...]:
-    """Returns the words of the experiment's command line. `given` has options of the user, which
-    replace the experiment's own; its key "" stands for the benchmarks. Raises InputError for an
-    unknown name, or if the experiment does not suit `machine` (None: this machine)."""
+    name = str(asked.experiment)
     if name not in EXPERIMENTS:
         raise InputError(f"unknown experiment {name!r}{hint(name, EXPERIMENTS)}")
-    asked = EXPERIMENTS[name]
-    benchmarks = asked.benchmarks if "--prefix" not in given else ()
-    own = {option: each for option, each in asked.options.items() if option not in given}
-    if EACH_NODE in own.get("--numa-node", ()):
-        own["--numa-node"] = ("near", *_each_node(name, machine))
-    others = {option: each for option, each in given.items() if option}
-    return (*given.get("", benchmarks), *_words({**own, **others}))
+    known = {of: (field, value) for of, field, value in values_of(asked)}
+    given = {of: known[of][1] for of in known if of in asked.line.typed - {"experiment"}}
+    own = {of: each for of, each in EXPERIMENTS[name].options.items() if of not in given}
+    if EACH_NODE in own.get("numa_node", ()):
+        own["numa_node"] = ("near", *_each_node(name, asked.simulated.machine))
+    benchmarks = () if "prefix" in given else EXPERIMENTS[name].benchmarks
+    benchmarks = given.pop("benchmarks", benchmarks)
+    hints = {of: hint for of, hint, _ in members(VaryOptions)}
+    made = {of: read(f"--{of}", hints[of], known[of][0], each) for of, each in own.items()}
+    values = {of: value for of, (_, value) in known.items()}
+    options = filled(
+        VaryOptions, {**values, **made, "benchmarks": benchmarks, "experiment": None}, asked.line
+    )
+    vars(options)["form"] = asked.form
+    flags = {known[of][0].flags_of(of)[0]: value for of, value in (made | given).items()}
+    return (*benchmarks, *_words(flags)), options
 
 
 def _each_node(name: str, machine: str | None) -> tuple[str, ...]:
@@ -145,30 +143,14 @@ def _nodes(machine: str | None) -> list[int]:
     return [node.index for node in host_of(simulation).nodes]
 
 
-def _words(options: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """Yields the words of options with their values. An option without values is a flag."""
+def _words(options: Mapping[str, object]) -> Iterator[str]:
+    """Yields the words of options with their values. An option that is True is a flag."""
     for option, values in options.items():
-        if not values:
+        if values is True:
             yield option
-        for value in values:
-            yield from (option, value)
-
-
-def _given(context: click.Context) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yields the options that were typed in addition to the experiment's name, each with its
-    values."""
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        source = context.get_parameter_source(name)
-        if name == "experiment" or source is None or source.name != "COMMANDLINE":
-            continue
-        option = "" if parameter.param_type_name == "argument" else parameter.opts[0]
-        value = context.params[name]
-        yield option, () if value is True else tuple(map(str, _each(value)))
-
-
-def _each(value: object) -> Iterable[object]:
-    return value if isinstance(value, list | tuple) else (value,)
+        else:
+            for value in values if isinstance(values, tuple) else (values,):
+                yield from (option, str(value))
 
 
 def _list_all() -> int:
@@ -176,6 +158,7 @@ def _list_all() -> int:
     width = max(map(len, EXPERIMENTS))
     for name, asked in EXPERIMENTS.items():
         console.print(Text.assemble((f"{name:<{width}}", "bold"), f"  {asked.question}"))
-        words = shlex.join((*asked.benchmarks, *_words(asked.options)))
+        options = {f"--{of.replace('_', '-')}": values for of, values in asked.options.items()}
+        words = shlex.join((*asked.benchmarks, *_words(options)))
         console.print(Text(f"{'':<{width}}  {words}", "dim"))
     return 0

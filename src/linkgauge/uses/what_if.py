@@ -18,7 +18,7 @@ from linkgauge.report.live import LiveReport
 from linkgauge.report.render.terminal import print_blocks
 from linkgauge.report.sections.what_if import what_if_blocks
 
-from . import requests
+from .measuring import concluded, keeper_of, planned
 
 
 def carry_out(request: RunRequest, unchanged: Simulation, display: Display) -> int:
@@ -27,14 +27,14 @@ def carry_out(request: RunRequest, unchanged: Simulation, display: Display) -> i
     console = make_console(stderr=display.format.is_document)
     changed = list[Run]()
 
-    with opened(request) as session, LiveReport(requests.keeper_of(display)) as report:
+    with opened(request) as session, LiveReport(keeper_of(display)) as report:
 
         def conclude(run: Run, folder: Path | None) -> int:
             changed.append(run)
             return report.conclude(run, folder)
 
-        plan = requests.planned(session, report, display)
-        code = requests.concluded(session, plan, report, report.keeper, conclude)
+        plan = planned(session, report, display)
+        code = concluded(session, plan, report, report.keeper, conclude)
     settings = replace(request.settings, simulation=unchanged, soak=None)
     with opened(replace(request, settings=settings, out=None)) as session:
         before = session.measure(session.plan(Observer()), Observer())

@@ -13,12 +13,15 @@ from linkgauge.model.errors import InputError
 from linkgauge.report.keeping import Display
 from linkgauge.report.live import LiveReport
 
-from .requests import command_line, keeper_of, measured, stoppable
+from .measuring import keeper_of, measured, stoppable
 
 
-def resume(folder: Path, given: dict[str, str], display: Display, *, wait: bool) -> int:
-    """Resumes the run in this folder and returns the exit code. Raises InputError if several
-    processes were started."""
+def resume(
+    folder: Path, given: dict[str, str], command: tuple[str, ...], display: Display, *, wait: bool
+) -> int:
+    """Resumes the run in this folder and returns the exit code. `given` are the options that were
+    typed, and `command` the command line, for the record. Raises InputError if several processes
+    were started."""
     if launched().size > 1:
         raise InputError(of_ranks(folder))
     if not (folder / JOURNAL_FILE).exists():
@@ -31,7 +34,7 @@ def resume(folder: Path, given: dict[str, str], display: Display, *, wait: bool)
     ):
         run = measured(
             lambda: go_on(
-                folder, given, report, command=command_line(), wait=wait,
+                folder, given, report, command=command, wait=wait,
                 doubts=report.keeper.doubts,
             ),
             lambda: folder,

@@ -1,0 +1,188 @@
+"""Makes click's parameters of the options of a command, and a command's options of what click has
+read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin
+
+import click
+from click import Context
+from click.core import ParameterSource
+from click.shell_completion import CompletionItem
+
+from linkgauge.model.errors import InputError, LinkgaugeError
+
+from . import streams
+from .help_text import OUTPUT, Offer, Typed
+from .options import (
+    CommandLine,
+    Field,
+    Options,
+    Reading,
+    filled,
+    forms_of,
+    kind_of,
+    members,
+    option,
+    reading_of,
+)
+
+_O = TypeVar("_O", bound=Options)
+Record = tuple[str, str]
+"""An option with its value (or a command's name), and what it does."""
+
+_MOST_PROPOSALS = 1000
+"""The most proposals that a shell gets. A simulated cluster has 80,000 devices."""
+
+
+class Offering(click.Parameter):
+    """A parameter that a shell can complete. The proposals are the names that `offer` returns or,
+    without `offer`, the words of the metavar."""
+
+    def __init__(self, *args: Any, offer: Offer | None, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._offer = offer or self._words
+
+    def _words(self, typed: Typed) -> list[str]:
+        words = (self.metavar or "").split("|")
+        return [one for one in words if len(words) > 1 and one.islower() and one[0].isalnum()]
+
+    def offered(self, ctx: Context, text: str) -> list[str]:
+        """Returns the first proposals that begin with this text. There are none if another option
+        is wrong."""
+        try:
+            names = self._offer(Typed(text, ctx.params))
+            return [*islice((name for name in names if name.startswith(text)), _MOST_PROPOSALS)]
+        except LinkgaugeError:
+            return []
+
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
+        names = self.offered(ctx, incomplete)
+        return [*map(CompletionItem, names)] or [CompletionItem(incomplete, type="file")]
+
+
+class HelpOption(Offering, click.Option):
+    """An option that the help shows below its heading. If an option that takes one value is given
+    several, none is dropped in silence. Of different inputs (`is_input`), such as two baselines,
+    InputError is raised; else the last value counts, and a line says so."""
+
+    def __init__(self, *args: Any, heading: str, is_input: bool = False, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.heading = heading
+        self.is_input = is_input
+
+    def add_to_parser(self, parser: Any, ctx: Context) -> None:
+        if self.is_flag or self.multiple or self.count:
+            super().add_to_parser(parser, ctx)
+        else:
+            parser.add_option(obj=self, opts=self.opts, dest=self.name, action="append")
+
+    def consume_value(self, ctx: Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
+        value, source = super().consume_value(ctx, opts)
+        if source is ParameterSource.COMMANDLINE and isinstance(value, list) and not self.multiple:
+            value = value[-1] if ctx.resilient_parsing else self._only(value)
+        return value, source
+
+    def _only(self, values: list[str]) -> str:
+        if len({*values}) > 1:
+            typed = " ".join(f"{self.opts[0]} {value}" for value in values)
+            if self.is_input:
+                raise InputError(f"{typed}: give only one")
+            streams.complain(f"{typed}: the last one counts")
+        return values[-1]
+
+
+class HelpArgument(Offering, click.Argument):
+    """An argument whose help ends with its default. For an argument that needs quotes, `quoted`
+    returns how the words are typed that were written without them."""
+
+    def __init__(
+        self, *args: Any, quoted: Callable[[Sequence[str]], str] | None = None, **more: Any
+    ) -> None:
+        super().__init__(*args, **more)
+        self.quoted = quoted
+
+    def get_usage_pieces(self, ctx: Context) -> list[str]:
+        name = self.make_metavar(ctx)
+        return [f"{{{name}}}" if self.required else f"[{name}]"]
+
+    def get_help_record(self, ctx: Context) -> Record:
+        name, text = super().get_help_record(ctx)
+        note = "required" if self.required else f"default: {self.default}" if self.default else ""
+        return name, f"{text}  [{note}]" if note else text
+
+
+class _Read(click.ParamType[Any]):
+    """A type for click whose values a function converts, after click's own type for them."""
+
+    name = "value"
+
+    def __init__(self, read: Reading, kind: click.ParamType[Any] | None = None) -> None:
+        self._read, self._kind = read, kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: Context | None) -> Any:
+        known = value if self._kind is None else self._kind.convert(value, param, ctx)
+        return self._read(param.opts[0] if param else "", known)
+
+
+def _type_of(hint: Any) -> Any:
+    """Returns the type with which click reads a value of this type (see `options.Field`)."""
+    kind = kind_of(hint)
+    if (read := reading_of(kind)) is not None:
+        return _Read(read, click.INT if get_args(kind)[:1] == (int,) else None)
+    return click.Path(path_type=Path) if kind is Path else kind
+
+
+def parameter(name: str, field: Field, hint: Any) -> click.Parameter:
+    """Makes click's parameter for a field of this name and type."""
+    is_several = get_origin(hint) is tuple
+    settings = {"type": _type_of(hint), **field.settings}
+    if not settings.get("required"):
+        settings["default"] = () if is_several else field.default
+    if (action := settings.pop("action", None)) is not None:
+        settings |= {"callback": _instead(action), "expose_value": False}
+    if field.is_argument:
+        return HelpArgument([name], nargs=-1 if is_several else 1, **settings)
+    names = [name, *field.flags_of(name)]
+    return HelpOption(names, multiple=is_several, is_flag=kind_of(hint) is bool, **settings)
+
+
+def _instead(action: Callable[[], object]) -> Callable[[Context, click.Parameter, bool], None]:
+    def carry_out(context: Context, parameter: click.Parameter, asked: bool) -> None:
+        if asked:
+            action()
+            context.exit()
+
+    return carry_out
+
+
+def beforehand(heading: str, help: str, key: str, flags: str) -> Any:
+    """Defines a field for a flag that must be known before other options are read. The flag's value
+    is stored in `meta` of click's context, as `key`."""
+
+    def keep(context: Context, parameter: click.Parameter, asked: bool) -> None:
+        context.meta[key] = asked
+
+    return option(heading, help, flags=flags, callback=keep, is_eager=True, expose_value=False)
+
+
+def parameters(kind: type[Options]) -> Iterator[click.Parameter]:
+    """Yields all click parameters for these options, in the order of the fields."""
+    for name, hint, field in members(kind):
+        if field is not None:
+            yield parameter(name, field, hint)
+        else:
+            for form in forms_of(hint, kind):
+                yield parameter(form.name, option(OUTPUT, form.help), bool)
+
+
+def typed(kind: type[_O], given: Mapping[str, Any]) -> _O:
+    """Returns the options of the command that click reads now, with what was typed."""
+    context = click.get_current_context()
+    sources = {name: context.get_parameter_source(name) for name in given}
+    names = {n for n, source in sources.items() if source is ParameterSource.COMMANDLINE}
+    return filled(kind, given, CommandLine(tuple(sys.argv[1:]), frozenset(names)))

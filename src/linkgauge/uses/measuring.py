@@ -1,0 +1,110 @@
+"""Carries out a request: measures it, judges and keeps the run, and shows both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from linkgauge.engine.controller import Observer
+from linkgauge.engine.kept.journal import JOURNAL_FILE
+from linkgauge.engine.plan import Plan
+from linkgauge.engine.ranks.opening import opened
+from linkgauge.engine.request import RunRequest
+from linkgauge.engine.session import Session
+from linkgauge.engine.workers.process import WorkerProcess
+from linkgauge.history.keeping import remember
+from linkgauge.judge.limit_checks import refuse_unmatched
+from linkgauge.model.documents.result import Run
+from linkgauge.model.errors import ResultsError
+from linkgauge.report.files import resumable
+from linkgauge.report.keeping import Display, Keeper, Remember
+
+from .earlier_runs import since
+from .pairs_alone import with_pairs
+
+_T = TypeVar("_T")
+
+
+def keeper_of(
+    display: Display, kind: type[Keeper] = Keeper, remember: Remember = remember
+) -> Keeper:
+    """Returns the keeper of a run. It compares the run with earlier runs of the history."""
+    return kind(display, remember, since)
+
+
+def carry_out(
+    request: RunRequest,
+    display: Display,
+    *,
+    first: WorkerProcess | None = None,
+    only_plan: bool = False,
+) -> int:
+    """Measures the request, or only shows its plan if `only_plan` is set. Returns the exit code."""
+    from linkgauge.report.live import LiveReport
+
+    with opened(request, first) as session, LiveReport(keeper_of(display)) as report:
+        session.look_first(measures=not only_plan)
+        plan = planned(session, report, display)
+        if only_plan:
+            from linkgauge.report.formats import PLAN
+            from linkgauge.report.sections.plan import dry_run
+
+            asked = session.request
+            display.format.write(PLAN, dry_run(plan, asked.settings, asked.budget))
+            return 0
+        return concluded(session, plan, report, report.keeper, report.conclude)
+
+
+def planned(session: Session, observer: Observer, display: Display) -> Plan:
+    """Returns the session's plan. Raises InputError for a limit that fits nothing in it."""
+    plan = session.plan(observer)
+    refuse_unmatched(plan, session.machine, display.limits)
+    return plan
+
+
+def concluded(
+    session: Session,
+    plan: Plan,
+    observer: Observer,
+    keeper: Keeper,
+    conclude: Callable[[Run, Path | None], _T],
+) -> _T:
+    """Measures the plan, and then pairs of devices that are in doubt. Returns what `conclude` makes
+    of the run and its folder. After Ctrl-C it gets what is journaled; KeyboardInterrupt is raised
+    if nothing is."""
+    with stoppable(observer, lambda: session.folder):
+        try:
+            run = measured(
+                lambda: session.measure(plan, observer, keeper.doubts), lambda: session.folder
+            )
+            run = with_pairs(run, session, plan, observer, keeper)
+            session.end()  # while the run is judged and written
+            return conclude(run, session.folder)
+        except KeyboardInterrupt:  # nothing is being measured: what is journaled is kept
+            if session.folder is None or not (session.folder / JOURNAL_FILE).exists():
+                raise
+            from linkgauge.engine.kept.runs import read_run
+
+            observer.interrupted()
+            return conclude(read_run(session.folder / JOURNAL_FILE), session.folder)
+
+
+@contextmanager
+def stoppable(observer: Observer, folder: Callable[[], Path | None]) -> Iterator[None]:
+    """Says how to resume the run if a second signal stops this block."""
+    try:
+        yield
+    except SystemExit:
+        observer.say(str(resumable(ResultsError("stopped without a verdict"), folder())))
+        raise
+
+
+def measured(measure: Callable[[], Run], folder: Callable[[], Path | None]) -> Run:
+    """Calls `measure` and returns its result. If the journal can no longer be written, the error
+    says how to resume the run."""
+    try:
+        return measure()
+    except ResultsError as error:
+        raise resumable(error, folder()) from error
