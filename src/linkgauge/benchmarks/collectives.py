@@ -2,8 +2,8 @@
 and definitions are those of nccl-tests.
 
 A column of the table is a size in bytes: the largest buffer of a rank
-(`model/operations/collective.py`). A row is a number type, either in place or out of place. The label of a row also has the reduction or
-the root, if the collective needs one."""
+(`model/operations/collective.py`). A row is a number type, either in place or out of place. The
+label of a row also has the reduction or the root, if the collective needs one."""
 
 from __future__ import annotations
 
