@@ -68,4 +68,4 @@ def _add(seen: TextScan, name: CollectiveName, rows: Sequence[TableRow]) -> None
         seen.figures += called(name, row, count)
 
 
-READERS = (_all_reduce_bench, _hccl_demo)
+READERS = {_all_reduce_bench: ("payload",), _hccl_demo: ("[BENCHMARK]",)}

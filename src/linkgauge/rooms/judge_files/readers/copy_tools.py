@@ -145,4 +145,9 @@ def _clpeak(seen: TextScan) -> None:
 _CL_BUFFER = 1 << 29
 """The largest buffer that it copies, unless the device has less memory."""
 
-READERS = (_gdrcopy, _level_zero, _storage, _clpeak)
+READERS = {
+    _gdrcopy: ("BW: ",),
+    _level_zero: ("BW = ", "Bandwidth P2P"),
+    _storage: ("XferType", "bw="),
+    _clpeak: ("enqueue",),
+}

@@ -140,4 +140,12 @@ def _result(seen: TextScan) -> None:
         seen.fail(match[1] if match.re is _RESULT else match[0])
 
 
-READERS = (_read_peers, _read_bandwidth)
+READERS = {
+    _read_peers: ("pciBusID", "P2P="),
+    _read_bandwidth: (
+        "[CUDA Bandwidth Test",
+        "bandwidthTest-",
+        "Host Bandwidth, ",
+        "Device Bandwidth, ",
+    ),
+}

@@ -295,16 +295,26 @@ def _sysbench_memory(seen: TextScan) -> None:
     seen.log("sysbench memory")
 
 
-READERS = (
-    _lscpu,
-    _numactl,
-    _hypervisor,
-    _ibstat,
-    _adapters,
-    _dmidecode,
-    _kernel_log,
-    _stream,
-    _mlc,
-    _sysbench,
-    _sysbench_memory,
-)
+READERS = {
+    _lscpu: ("Socket(s)", "Thread(s) per core", "NUMA node(s)"),
+    _numactl: ("cpus:", "size:", "free:"),
+    _hypervisor: (
+        "Hypervisor vendor",
+        "Virtualization",
+        "KVM",
+        "QEMU",
+        "Proxmox",
+        "ESXi",
+        "vSphere",
+        "irtual ",
+        "VMs",
+    ),
+    _ibstat: ("CA '", "device '"),
+    _adapters: ("Speed:", "<net", "NET["),
+    _dmidecode: ("Memory Device",),
+    _kernel_log: ("iommu: Default domain type",),
+    _stream: ("Copy:", "Scale:", "Add:", "Triad:", "Failed Validation"),
+    _mlc: ("Memory Latency Checker", "Measuring "),
+    _sysbench: ("events per second", "FATAL: "),
+    _sysbench_memory: ("MiB transferred",),
+}

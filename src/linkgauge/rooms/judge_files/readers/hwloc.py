@@ -179,4 +179,4 @@ def _console(seen: TextScan) -> None:
     _note(seen, [one for one in cards if one.address], nodes=nodes)
 
 
-READERS = (_lstopo, _console)
+READERS = {_lstopo: ("<topology",), _console: ("Machine (",)}

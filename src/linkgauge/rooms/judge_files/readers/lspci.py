@@ -178,4 +178,4 @@ def _is_gpu_name(text: str) -> bool:
     return bool(model and is_maker and not is_other and "Device" not in text[:7])
 
 
-READERS = (_listed, _tree)
+READERS = {_listed: ("controller", "accelerators", "PCI bridge"), _tree: ("-[",)}

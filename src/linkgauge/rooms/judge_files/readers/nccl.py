@@ -375,4 +375,4 @@ def _row_of(one: Mapping[str, Any]) -> TableRow | None:
     return _row(" ".join("".join(word.split()) or "-" for word in words), _Columns(tuple(names)))
 
 
-READERS = (_read_tables, _read_json)
+READERS = {_read_tables: ("count", "Pid", "CCL ", "float"), _read_json: ('"results"',)}

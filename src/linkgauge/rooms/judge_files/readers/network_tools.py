@@ -259,4 +259,13 @@ def _nixl(seen: TextScan) -> None:
     seen.log("nixlbench")
 
 
-READERS = (_perftest, _perftest_json, _iperf3, _iperf3_text, _osu, _imb, _ucx, _nixl)
+READERS = {
+    _perftest: ("#bytes", "VALIDATION: "),
+    _perftest_json: ('"test_info"',),
+    _iperf3: ('"start"',),
+    _iperf3_text: ("bits/sec", "iperf3: error"),
+    _osu: ("OSU MPI", "DATA VALIDATION"),
+    _imb: ("#repetitions",),
+    _ucx: ("message rate",),
+    _nixl: ("Block Size (B)",),
+}

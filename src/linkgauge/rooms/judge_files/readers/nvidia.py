@@ -313,4 +313,11 @@ def _devices(lines: Sequence[str]) -> dict[int, ToldGpu]:
     return {}
 
 
-READERS = (_topology, _peers, _links, _query, _screens, _dcgm)
+READERS = {
+    _topology: ("GPU0",),
+    _peers: ("GPU0",),
+    _links: ("GPU ",),
+    _query: ("GPU ",),
+    _screens: (", ", "NVIDIA-SMI"),
+    _dcgm: ("DCGM", "Diagnostic", "bandwidth:", "evice ", "evice_"),
+}

@@ -60,4 +60,4 @@ def _figures(
             yield copied(row, column, rate, size, reads=reads)
 
 
-READERS = (_read,)
+READERS = {_read: ("rbln", "RBLN")}

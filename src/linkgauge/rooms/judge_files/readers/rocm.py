@@ -260,4 +260,9 @@ def _rvs(seen: TextScan) -> None:
     seen.log("RVS", vendor="amd")
 
 
-READERS = (_rocm_bandwidth_test, _rocm_smi, _transferbench, _rvs)
+READERS = {
+    _rocm_bandwidth_test: ("RocmBandwidthTest", "peak bandwidth", "FAIL"),
+    _rocm_smi: ("two GPUs", "(Topology)", "Card "),
+    _transferbench: ("TransferBench v", "copy peak bandwidth", "All-To-All"),
+    _rvs: ("p2p-bandwidth",),
+}
