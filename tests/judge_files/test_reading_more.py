@@ -2,6 +2,7 @@
 texts that are too long."""
 
 import gzip
+import json
 from unittest.mock import patch
 
 import pytest
@@ -62,6 +63,48 @@ def test_more_figures_than_that_are_left_out_and_said_to_be():
         (log,) = read_text("log", TABLE * 4)[0].logs
     assert len(log.figures) == 3
     assert log.remarks == ("5 figures left out, after the first 3",)
+
+
+BOTH_WAYS = """\
+Running device_to_device_bidirectional_memcpy_read_ce.
+memcpy CE GPU(row) <-> GPU(column) Read1 bandwidth (GB/s)
+           0         1
+ 0       N/A     40.10
+ 1     40.20       N/A
+
+memcpy CE GPU(row) <-> GPU(column) Read2 bandwidth (GB/s)
+           0         1
+ 0       N/A     40.30
+ 1     40.40       N/A
+
+memcpy CE GPU(row) <-> GPU(column) Total bandwidth (GB/s)
+           0         1
+ 0       N/A     80.40
+ 1     80.60       N/A
+"""
+
+
+@pytest.mark.parametrize("most", range(2, 8))
+def test_no_part_is_taken_for_the_whole_that_was_left_out(most):
+    with patch.object(scan, "MOST_FIGURES", most):
+        logs = read_text("log", TABLE + BOTH_WAYS)[0].logs
+        run = run_of_texts(read_text("log", TABLE + BOTH_WAYS), None, "x")
+    both = [one for log in logs for one in log.figures if "bidirectional" in one.benchmark]
+    assert not any(one.part is not None for one in both)
+    cells = [c for result in run.results for c in result.cells if "bidir" in result.benchmark]
+    assert all(cell.summary.median > 80e9 for cell in cells)
+    assert len(cells) == max(most - 6, 0)
+
+
+def test_a_matrix_in_json_with_a_line_for_each_figure_is_one_line_for_each_row():
+    matrix = [[f"{40 + n + m / 100:.2f}" if n != m else "N/A" for m in range(9)] for n in range(9)]
+    test = {
+        "name": "device_to_device_memcpy_read_ce", "status": "Passed", "bandwidth_matrix": matrix,
+    }  # fmt: skip
+    text = json.dumps({"nvbandwidth": {"testcases": [test]}}, indent="\t")
+    with patch.object(lines, "MOST_LINES", 50), patch(f"{read_text.__module__}.MOST_LINES", 50):
+        (read,) = read_text("log", text)
+    assert [len(log.figures) for log in read.logs] == [72]
 
 
 def test_a_gzipped_log_is_read():

@@ -45,6 +45,7 @@ def plain(text: str) -> tuple[str, int]:
     its middle that were left out, because more than `MOST_LINES` take too long."""
     text = _COLOUR.sub("", text.removeprefix("\ufeff"))
     text = _of_page(text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _NEXT_FIGURE.sub(" ", text)
     left = text.count("\n") + 1 - MOST_LINES
     if left <= 0:
         return text, 0
@@ -54,6 +55,9 @@ def plain(text: str) -> tuple[str, int]:
     return text[:begin] + text[end:], left
 
 
+_NEXT_FIGURE = re.compile(r'(?<=",)\n[ \t]*(?="[\d.N/A]{1,20}",?\n)')
+"""Where a matrix in JSON has a line for each figure: 128 devices have more figures than lines are
+read."""
 _PAGE = re.compile(r"(?i)<(?:br|p|pre|t[dhr])\b[^<>\n]{0,200}>")
 _CELL_ENDS = re.compile(r"(?i)\s{0,99}</t[dh]>\s{0,99}")
 _LINE_ENDS = re.compile(r"(?i)\n?<(?:br ?/?|/?(?:p|tr|li|div|pre))(?: [^<>\n]{0,200})?>\n?")
