@@ -125,6 +125,14 @@ def index_of(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 4 else None
 
 
+_PREFIXES = ("", "K", "M", "G", "T")
+
+
+def scale_of(unit: str) -> float:
+    """Returns the number that a unit's prefix stands for: 1000 for `K`, 1024 for `Ki`."""
+    return (1024.0 if unit[1:2] == "i" else 1000.0) ** _PREFIXES.index(unit[:1])
+
+
 DECIMAL = r"\d{1,14}(?:\.\d{0,9})?"
 _ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?", re.IGNORECASE)
 

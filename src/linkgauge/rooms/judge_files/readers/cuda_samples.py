@@ -80,7 +80,6 @@ def _peers(
 
 _RUNS = re.compile(r"\s*Device (\d{1,3}): (.{1,100})")
 _WAY = re.compile(r"\s*(Host|Device) to (Host|Device) Bandwidth, (\d+) Device")
-_IS_ONE = re.compile(r"\[CUDA Bandwidth Test|bandwidthTest-|(?:Host|Device) Bandwidth, \d+ Device")
 _PAGEABLE = (
     "copies of PAGEABLE memory, which the driver moves through a buffer of its own: "
     "--memory=pinned measures the link"
@@ -100,8 +99,6 @@ _SAID = re.compile(
 def _read_bandwidth(seen: TextScan) -> None:
     """Reads bandwidthTest. Copies with pageable memory are left out, because they do not show the
     rate of a link."""
-    if not any(map(_IS_ONE.search, seen.lines)):
-        return
     way, pinned, unit, device = "", True, 1, 0
     for number, match in seen.each(_RUNS, _WAY, _KIND, _CSV, _SAID, _ROW):
         if match.re is _RUNS:

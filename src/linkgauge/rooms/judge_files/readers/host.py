@@ -105,8 +105,6 @@ _IBSTAT_MORE = re.compile(
 def _ibstat(seen: TextScan) -> None:
     """Reads the adapters of ibstat and ibstatus. Those count whose port is active, at the most
     frequent speed: others are of other networks."""
-    if not seen.has(_CARD):
-        return
     speeds, name, is_up = dict[str, str](), "", True
     for _, match in seen.each(_CARD, _STATE, _RATE_OF_PORT, _IBSTAT_MORE):
         if match.re is _CARD:
@@ -149,7 +147,7 @@ _HANDLE = re.compile(r"Handle 0x|# dmidecode|Getting SMBIOS|SMBIOS |Physical Mem
 def _dmidecode(seen: TextScan) -> None:
     """Reads the slots for memory of dmidecode -t memory (or -t 17), and the modules in them."""
     slots = list[dict[str, str]]()
-    for _, match in seen.each(_MODULE, _HANDLE, _FIELD) if seen.has(_MODULE) else ():
+    for _, match in seen.each(_MODULE, _HANDLE, _FIELD):
         if match.re is _MODULE:
             slots.append({})
         elif match.re is _FIELD and slots:
@@ -218,8 +216,7 @@ def _stream(seen: TextScan) -> None:
 def _mlc(seen: TextScan) -> None:
     version = seen.first(_MLC)
     nodes = 1
-    is_one = version or seen.has(_MLC_GRID)  # older versions print no name
-    for number, match in seen.each(_MLC_GRID, _MLC_RATE, _MLC_ERROR) if is_one else ():
+    for number, match in seen.each(_MLC_GRID, _MLC_RATE, _MLC_ERROR):
         if match.re is _MLC_ERROR:
             if not seen.failures:  # else the first line tells the cause
                 seen.fail(match[1])
@@ -314,7 +311,7 @@ READERS = {
     _dmidecode: ("Memory Device",),
     _kernel_log: ("iommu: Default domain type",),
     _stream: ("Copy:", "Scale:", "Add:", "Triad:", "Failed Validation"),
-    _mlc: ("Memory Latency Checker", "Measuring "),
+    _mlc: ("Memory Latency Checker", "Measuring idle", "Measuring Memory"),
     _sysbench: ("events per second", "FATAL: "),
     _sysbench_memory: ("MiB transferred",),
 }

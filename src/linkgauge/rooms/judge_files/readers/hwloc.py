@@ -147,8 +147,6 @@ _BYTES = {"MB": 1 << 20, "GB": 1 << 30}
 def _console(seen: TextScan) -> None:
     """Reads the text of lstopo on a console. Of bridges it has no addresses: they get their places
     in the text as names."""
-    if not seen.has(_MACHINE):
-        return
     nodes, cards = dict[int, ToldNode](), list[_Card]()
     stack: list[tuple[int, _Place]] = []
     for number, match in seen.each(_OBJECT, _CPUS, _MACHINE):

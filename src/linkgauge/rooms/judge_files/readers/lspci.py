@@ -143,8 +143,6 @@ _PIECE = re.compile(r"([0-9a-f]{2}\.[0-7])(?:-\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\]
 
 def _tree(seen: TextScan) -> None:
     """Reads the tree of `lspci -t`. The indentation of a device shows the bridges above."""
-    if not seen.has(_ROOT):
-        return
     gpus, nics, is_switch = dict[str, ToldGpu](), dict[str, ToldNic](), set[str]()
     stack: list[tuple[int, str, str]] = []
     domain, bus = "0000", "00"

@@ -102,8 +102,6 @@ _SMI_KNOWN = re.compile(r"=+|\s*GPU\d+(?:\s+GPU\d+)*\s*$|GPU\[\d+\]|={3,} ")
 def _rocm_smi(seen: TextScan) -> None:
     """Reads rocm-smi --showtopo (and amd-smi topology, which has the same tables): kinds of links,
     hops and NUMA nodes. Reads also the names of --showproductname."""
-    if not seen.has(_SMI_TABLE, _SMI_NODE, _SMI_NAME):
-        return
     joins, table = dict[tuple[int, int], str](), ""
     for _, match in seen.each(_SMI_TABLE, _SMI_NODE, _SMI_NAME, _SMI_ROW, _SMI_KNOWN):
         if match.re is _SMI_TABLE:
@@ -147,8 +145,6 @@ _KIND = {"GFX": "sm", "DMA": "ce"}
 
 def _transferbench(seen: TextScan) -> None:
     """Reads the matrices of the presets p2p and a2a, and the tests of a file, line by line."""
-    if not seen.has(_BENCH_VERSION, _BENCH_TITLE, _BENCH_ALL):
-        return
     lines, size = seen.lines, 256 * MIB
     for number, line in enumerate(lines):
         if match := _BENCH_SIZE.search(line):
@@ -262,7 +258,7 @@ def _rvs(seen: TextScan) -> None:
 
 READERS = {
     _rocm_bandwidth_test: ("RocmBandwidthTest", "peak bandwidth", "FAIL"),
-    _rocm_smi: ("two GPUs", "(Topology)", "Card "),
-    _transferbench: ("TransferBench v", "copy peak bandwidth", "All-To-All"),
+    _rocm_smi: ("between two GPUs", "GPU["),
+    _transferbench: ("TransferBench v", "GPU-Executor", "All-To-All"),
     _rvs: ("p2p-bandwidth",),
 }
