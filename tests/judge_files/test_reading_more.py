@@ -173,6 +173,107 @@ def test_the_slot_of_a_card_with_a_switch_of_its_own():
     assert (other.speed, other.width) == (16.0, 16)
 
 
+PEERS = """\
+$ nvidia-smi topo -p2p {asked}
+ \tGPU0\tGPU1\tGPU2\t
+ GPU0\tX\t{how}\t{how}\t
+ GPU1\t{how}\tX\t{how}\t
+ GPU2\t{how}\t{how}\tX\t
+
+Legend:
+
+  X    = Self
+  OK   = Status Ok
+  CNS  = Chipset not supported
+  GNS  = GPU not supported
+  TNS  = Topology not supported
+  NS   = Not supported
+  DR   = Disabled by regkey
+  U    = Unknown
+"""  # as in issue 13 of aikitoria/open-gpu-kernel-modules
+LINKS = """\
+        GPU0    GPU1    CPU Affinity
+GPU0     X      PHB     0-63
+GPU1    PHB      X      0-63
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "how", "ways", "warnings"),
+    [
+        ("r", "OK", {"peer access"}, set()),
+        ("p", "OK", {"peer access"}, set()),
+        ("rw", "GNS", set(), {"no peer access, the GPUs do not support it"}),
+        ("w", "CNS", set(), {"no peer access, the chipset does not support it"}),
+        ("r", "NS", set(), {"no peer access, not supported"}),
+        ("r", "U", set(), set()),
+        ("n", "NS", {"no NVLink"}, set()),
+        ("n", "OK", {"NVLink"}, set()),
+        ("a", "CNS", {"no peer atomics"}, set()),
+    ],
+)
+def test_what_the_driver_allows_between_gpus(asked, how, ways, warnings):
+    facts = facts_of(PEERS.format(asked=asked, how=how))
+    assert (facts.ways, facts.warnings) == (ways, warnings)
+
+
+def test_without_the_command_no_support_may_be_that_of_nvlink():
+    matrix = PEERS.partition("\n")[2]
+    assert not facts_of(matrix.format(how="NS")).warnings
+    assert facts_of(matrix.format(how="TNS")).warnings
+    (read,) = read_text("log", PEERS.format(asked="r", how="OK").partition("\n")[2])
+    assert read.understood == read.lines
+
+
+def test_reads_that_are_allowed_are_no_peer_access_where_writes_are_not():
+    text = PEERS.format(asked="r", how="OK") + PEERS.format(asked="w", how="DR")
+    facts = facts_of(text)
+    assert not facts.ways
+    assert facts.warnings == {"no peer access, disabled by a key of the driver"}
+
+
+def test_a_table_of_peers_hides_no_table_of_links():
+    facts = facts_of(PEERS.format(asked="r", how="OK") + LINKS)
+    assert facts.joins == {(0, 1): "PHB"}
+    assert facts.ways == {"peer access"}
+
+
+ETHTOOL = """\
+Settings for {name}:
+\tSupported ports: [ Backplane ]
+\tSupported link modes:   25000baseCR/Full
+\t                        100000baseSR4/Full
+\tSupports auto-negotiation: Yes
+\tSupported FEC modes: None RS BASER
+\tSpeed: {speed}
+\tDuplex: Full
+\tAuto-negotiation: on
+\tPort: Direct Attach Copper
+Cannot get wake-on-lan settings: Operation not permitted
+\tLink detected: yes
+"""  # as in issue 7370 of canonical/lxd
+
+
+@pytest.mark.parametrize(
+    ("speeds", "gigabits"),
+    [
+        (["100000Mb/s"], "100"),
+        (["1000Mb/s", "200000Mb/s"], "200"),
+        (["1000Mb/s", "25000Mb/s", "25000Mb/s", "Unknown!"], "25"),
+        (["1600000Mb/s"], "1600"),
+    ],
+)
+def test_the_speed_of_ethtool(speeds, gigabits):
+    text = "".join(ETHTOOL.format(name=f"ens{n}f0", speed=one) for n, one in enumerate(speeds))
+    (read,) = read_text("log", text)
+    assert read.facts[0].settings == {"adapter Gb/s": gigabits}
+    assert read.understood == read.lines
+
+
+def test_an_adapter_without_link_has_no_speed():
+    assert not read_text("log", ETHTOOL.format(name="ens1", speed="Unknown!"))[0].facts
+
+
 ROCM = """\
 RocmBandwidthTest Version: 2.6.0
 Device: 0,  Intel(R) Xeon(R)

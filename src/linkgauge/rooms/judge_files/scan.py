@@ -67,7 +67,8 @@ class TextScan:
     def rows(self, *patterns: str, **usual: str) -> Iterator[dict[str, str]]:
         """Yields of each line with a `rate` what this line and those before tell: the named groups
         of the first pattern that a line begins with, of each name the last one. A line that names a
-        `gpu` notes it, and one that `failed` what it says. Where a line names `columns`, the `cells` of a row have these names, too."""
+        `gpu` notes it, and one that `failed` what it says. Where a line names `columns`, the
+        `cells` of a row have these names, too."""
         said = usual
         for _, match in self.each(*map(re.compile, patterns)):
             said |= {name: text for name, text in match.groupdict().items() if text is not None}

@@ -118,24 +118,27 @@ def _ibstat(seen: TextScan) -> None:
 
 
 _SPEEDS = {
-    "Speed:": (re.compile(r"^\s*Speed: (\d{4,6})Mb/s"), 1e-3),
+    "Speed:": (re.compile(r"^\s*Speed: (\d{4,7})Mb/s"), 1e-3),
     "<net": (re.compile(r'<net name=[^>]{1,60} speed="(\d{4,6})"'), 1e-3),
     "NET[": (re.compile(r"\bNET\[(\d{1,3}\.\d)\]"), 8.0),
 }
 """What lines on a network adapter contain, how they give its speed, and the Gb/s of their unit."""
+_ETHTOOL = re.compile(r"Settings for \S{1,40}:|Cannot get [\w -]{3,40}: |netlink error: ")
 
 
 def _adapters(seen: TextScan) -> None:
     """Reads the speed of network adapters, as ethtool and NCCL's topology have it. The most
-    frequent speed counts."""
-    found = {
-        number: round(float(match[1]) * unit)
-        for number, line in enumerate(seen.lines)
-        for part, (pattern, unit) in _SPEEDS.items()
-        if part in line and (match := pattern.search(line))
-    }
+    frequent speed counts, of equally frequent ones the highest: others are of other networks."""
+    found, is_own = dict[int, int](), False
+    for number, line in enumerate(seen.lines):
+        is_own = _ETHTOOL.match(line) is not None or (is_own and line[:1].isspace())
+        seen.used |= {number} if is_own else set()
+        for part, (pattern, unit) in _SPEEDS.items():
+            if part in line and (match := pattern.search(line)):
+                found[number] = round(float(match[1]) * unit)
     seen.used.update(found)
-    for speed, _ in Counter(found.values()).most_common(1):
+    if speeds := Counter(found.values()):
+        speed = max(speeds, key=lambda one: (speeds[one], one))
         seen.facts(settings={"adapter Gb/s": str(speed)})
 
 
