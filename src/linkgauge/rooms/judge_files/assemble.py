@@ -210,7 +210,7 @@ def _table(told: Sequence[ToldFigure], machine: Machine, backend: str) -> Benchm
 
 
 def _own_cells(told: Iterable[ToldFigure], devices: Sequence[Device]) -> Iterator[Cell]:
-    """Yields the cells of figures that say themselves what was measured. A long log repeats them."""
+    """Yields the cells of figures that say themselves what was measured. Long logs repeat them."""
     said = {(o.place, o.work, o.host, o.size, o.ranks): o for o in told if o.host or o.work}
     for one in said.values():
         if (what := one.host) is not None:

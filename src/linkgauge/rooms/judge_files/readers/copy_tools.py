@@ -74,10 +74,13 @@ def _clpeak(seen: TextScan) -> None:
     seen.log("clpeak")
 
 
+_ZE_PEERS = (
+    r"\s*(?P<ways>Uni|Bi)directional Bandwidth P2P (?P<verb>Write|Read): Device\( ?(?P<from>\d{1,3})"
+    r" ?\) ?-> ?Device\( ?(?P<to>\d{1,3}) ?\)"
+)
 _ZE_OTHERS = (
     r"\s*Device +(?P<gpu>\d{1,3}): +(?P<model>\S.{2,80})",
-    r"\s*(?P<ways>Unidirectional|Bidirectional) Bandwidth P2P (?P<verb>Write|Read): "
-    r"Device\( ?(?P<from>\d{1,3}) ?\) ?-> ?Device\( ?(?P<to>\d{1,3}) ?\)",
+    _ZE_PEERS,
     r"(?P<ways>)\s*\S.*\b(?:Latency|LATENCY)\b.*P2P",
 )
 
@@ -108,7 +111,7 @@ def _ze_peers(seen: TextScan) -> Iterator[ToldFigure]:
     row = rf"\s*(?P<size>\d{{1,14}})\s+(?P<rate>{DECIMAL})\s*$"
     for said in seen.rows(*_ZE_OTHERS, row, ways=""):
         if said["ways"]:
-            reads, both = said["verb"] == "Read", said["ways"] == "Bidirectional"
+            reads, both = said["verb"] == "Read", said["ways"] == "Bi"
             source, to = (int(said[end]) for end in (("to", "from") if reads else ("from", "to")))
             size = max(int(said["size"]), 1)
             yield copied(source, to, float(said["rate"]), size, reads=reads, both=both)
