@@ -75,8 +75,8 @@ def _clpeak(seen: TextScan) -> None:
 
 
 _ZE_PEERS = (
-    r"\s*(?P<ways>Uni|Bi)directional Bandwidth P2P (?P<verb>Write|Read): Device\( ?(?P<from>\d{1,3})"
-    r" ?\) ?-> ?Device\( ?(?P<to>\d{1,3}) ?\)"
+    r"\s*(?P<ways>Uni|Bi)directional Bandwidth P2P (?P<verb>Write|Read): Device"
+    r"\( ?(?P<from>\d{1,3}) ?\) ?-> ?Device\( ?(?P<to>\d{1,3}) ?\)"
 )
 _ZE_OTHERS = (
     r"\s*Device +(?P<gpu>\d{1,3}): +(?P<model>\S.{2,80})",
