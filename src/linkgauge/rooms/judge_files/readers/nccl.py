@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from linkgauge.benchmarks.collectives import row_of
@@ -317,6 +318,7 @@ def called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigu
             yield ToldFigure(*place, seconds, row.size, work, ranks, failure=said)
 
 
+@cache
 def number_type(word: str) -> NumberName | None:
     """Returns the type of numbers that NCCL's tests name so, or None."""
     return next((one for one in NUMBERS if one == _TYPES.get(word, word)), None)

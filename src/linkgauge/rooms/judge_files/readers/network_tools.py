@@ -225,12 +225,8 @@ def _nixl(seen: TextScan) -> None:
 
 
 READERS = {
-    _perftest: ("#bytes", "VALIDATION: "),
-    _perftest_json: ('"test_info"',),
-    _iperf3: ('"start"',),
-    _iperf3_text: ("bits/sec", "iperf3: error"),
-    _osu: ("OSU MPI", "DATA VALIDATION"),
-    _imb: ("#repetitions",),
-    _ucx: ("message rate",),
-    _nixl: ("Block Size (B)",),
-}
+    _perftest: ("#bytes", "VALIDATION: "), _perftest_json: ('"test_info"',),
+    _iperf3: ('"start"',), _iperf3_text: ("bits/sec", "iperf3: error"),
+    _osu: ("OSU MPI", "DATA VALIDATION"), _imb: ("#repetitions",),
+    _ucx: ("message rate",), _nixl: ("Block Size (B)",),
+}  # fmt: skip

@@ -340,10 +340,7 @@ def _devices(lines: Sequence[str]) -> dict[int, ToldGpu]:
 
 
 READERS = {
-    _topology: ("GPU0",),
-    _peers: ("GPU0",),
-    _links: ("GPU ",),
-    _query: ("GPU ",),
+    _topology: ("GPU0",), _peers: ("GPU0",), _links: ("GPU ",), _query: ("GPU ",),
     _screens: (", ", "NVIDIA-SMI"),
-    _dcgm: ("DCGM", "Diagnostic", "bandwidth:", "evice ", "evice_"),
-}
+    _dcgm: ("DCGM", "Diagnostic", " bandwidth:", "evice IDs", "evice ids", "evice_ids"),
+}  # fmt: skip

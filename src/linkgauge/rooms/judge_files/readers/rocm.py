@@ -235,24 +235,19 @@ def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
 
 # RVS.
 
-_RVS = re.compile(
-    rf".*?\bp2p-bandwidth\s+\[\d+/\d+\] (?:\[GPU:: )?(\d{{1,8}})\S* +(?:\[GPU:: )?(\d{{1,8}})\S*"
-    rf"\s+bidirectional: (true|false)\s+({DECIMAL}) GBps"
-)
-_RVS_MORE = re.compile(r"\[(?:RESULT|INFO|ERROR) *\]")
-
 
 def _rvs(seen: TextScan) -> None:
     """Reads the action PQT of the ROCm Validation Suite. It names GPUs by identifiers of the
     driver, which are numbered here in their order."""
-    found = [match for _, match in seen.each(_RVS)]
-    order = sorted({int(match[side]) for match in found for side in (1, 2)})
-    for match in found:
-        source, destination = (order.index(int(match[side])) for side in (1, 2))
-        both = match[3] == "true"
-        seen.figures.append(copied(source, destination, float(match[4]), _SIZE, both=both))
-    if found:
-        seen.used.update(number for number, _ in seen.each(_RVS_MORE))
+    found = [said.copy() for said in seen.rows(
+        r".*?\bp2p-bandwidth\s+\[\d+/\d+\] (?:\[GPU:: )?(?P<from>\d{1,8})\S* +(?:\[GPU:: )?"
+        rf"(?P<to>\d{{1,8}})\S*\s+bidirectional: (?P<both>true|false)\s+(?P<rate>{DECIMAL}) GBps"
+    )]  # fmt: skip
+    order = sorted({int(said[end]) for said in found for end in ("from", "to")})
+    for said in found:
+        source, to = (order.index(int(said[end])) for end in ("from", "to"))
+        both = said["both"] == "true"
+        seen.figures.append(copied(source, to, float(said["rate"]), _SIZE, both=both))
     seen.log("RVS", vendor="amd")
 
 
