@@ -50,9 +50,9 @@ def _note(seen: TextScan, cards: list[_Card], **facts: object) -> None:
         one for one in sorted(cards, key=lambda card: card.address)
         if one.kind[:2] in _GPUS and one.ids[:4] not in _VGA_OF_BOARDS
     ]  # fmt: skip
-    seen.gpus |= {index: ToldGpu(*_told(one)) for index, one in enumerate(gpus)}
+    seen.gpus |= {index: ToldGpu(**_told(one)) for index, one in enumerate(gpus)}
     nics = {
-        one.rdma: ToldNic(*_told(one), ethernet=one.kind == "0200")
+        one.rdma: ToldNic(**_told(one), ethernet=one.kind == "0200")
         for one in cards
         if one.rdma is not None and one.kind in _RDMA_CLASSES
     }
@@ -61,13 +61,13 @@ def _note(seen: TextScan, cards: list[_Card], **facts: object) -> None:
     seen.facts(**facts, nics=nics, adapters=len(nics) or None, bridges=bridges)
 
 
-def _told(one: _Card) -> tuple[Any, ...]:
+def _told(one: _Card) -> dict[str, Any]:
     """Returns the fields of a card, with the link of usual width that has this rate."""
     rate, model = one.rate, model_of(one.ids[5:9]) or one.model
     found = (speed for speed in SPEEDS if rate and abs(link_rate(speed, _USUAL) / rate - 1) < 0.01)
     speed = next(found, None)
-    link = None, None if speed is None else _USUAL, speed, None
-    return model, one.address, one.at.node, *link, one.at.above
+    link = {"width": None if speed is None else _USUAL, "max_speed": speed}
+    return {"model": model, "pci": one.address, "node": one.at.node, "above": one.at.above} | link
 
 
 # The XML.
