@@ -173,6 +173,19 @@ def test_the_slot_of_a_card_with_a_switch_of_its_own():
     assert (other.speed, other.width) == (16.0, 16)
 
 
+def test_the_name_of_a_row_may_touch_its_first_figure():
+    names = ["HOST", *(f"rbln{n}" for n in range(12))]
+    rows = [f"{one:<6}" + " ".join(f"{100 + n}.{m:02}" for m in range(13))
+            for n, one in enumerate(names)]  # fmt: skip
+    text = f"Device Write bandwidth (GB/s)\nS \\\\ D  {'  '.join(names)}\n" + "\n".join(rows) + "\n"
+    (log,) = read_text("log", text)[0].logs
+    found = {(o.benchmark, *o.place): o.figure / 1e9 for o in log.figures}
+    assert len(found) == len(log.figures) == 13 * 12
+    assert found["host_to_device_memcpy_ce", "0", "10"] == pytest.approx(100.11)
+    assert found["device_to_host_memcpy_ce", "0", "10"] == pytest.approx(111.0)
+    assert found["device_to_device_memcpy_write_ce", "11", "1"] == pytest.approx(112.02)
+
+
 PEERS = """\
 $ nvidia-smi topo -p2p {asked}
  \tGPU0\tGPU1\tGPU2\t
