@@ -2,6 +2,7 @@
 texts that are too long."""
 
 import gzip
+import json
 from unittest.mock import patch
 
 import pytest
@@ -62,6 +63,48 @@ def test_more_figures_than_that_are_left_out_and_said_to_be():
         (log,) = read_text("log", TABLE * 4)[0].logs
     assert len(log.figures) == 3
     assert log.remarks == ("5 figures left out, after the first 3",)
+
+
+BOTH_WAYS = """\
+Running device_to_device_bidirectional_memcpy_read_ce.
+memcpy CE GPU(row) <-> GPU(column) Read1 bandwidth (GB/s)
+           0         1
+ 0       N/A     40.10
+ 1     40.20       N/A
+
+memcpy CE GPU(row) <-> GPU(column) Read2 bandwidth (GB/s)
+           0         1
+ 0       N/A     40.30
+ 1     40.40       N/A
+
+memcpy CE GPU(row) <-> GPU(column) Total bandwidth (GB/s)
+           0         1
+ 0       N/A     80.40
+ 1     80.60       N/A
+"""
+
+
+@pytest.mark.parametrize("most", range(2, 8))
+def test_no_part_is_taken_for_the_whole_that_was_left_out(most):
+    with patch.object(scan, "MOST_FIGURES", most):
+        logs = read_text("log", TABLE + BOTH_WAYS)[0].logs
+        run = run_of_texts(read_text("log", TABLE + BOTH_WAYS), None, "x")
+    both = [one for log in logs for one in log.figures if "bidirectional" in one.benchmark]
+    assert not any(one.part is not None for one in both)
+    cells = [c for result in run.results for c in result.cells if "bidir" in result.benchmark]
+    assert all(cell.summary.median > 80e9 for cell in cells)
+    assert len(cells) == max(most - 6, 0)
+
+
+def test_a_matrix_in_json_with_a_line_for_each_figure_is_one_line_for_each_row():
+    matrix = [[f"{40 + n + m / 100:.2f}" if n != m else "N/A" for m in range(9)] for n in range(9)]
+    test = {
+        "name": "device_to_device_memcpy_read_ce", "status": "Passed", "bandwidth_matrix": matrix,
+    }  # fmt: skip
+    text = json.dumps({"nvbandwidth": {"testcases": [test]}}, indent="\t")
+    with patch.object(lines, "MOST_LINES", 50), patch(f"{read_text.__module__}.MOST_LINES", 50):
+        (read,) = read_text("log", text)
+    assert [len(log.figures) for log in read.logs] == [72]
 
 
 def test_a_gzipped_log_is_read():
@@ -128,6 +171,120 @@ def test_the_slot_of_a_card_with_a_switch_of_its_own():
     nvidia = GPU.replace("Advanced Micro Devices, Inc. [AMD/ATI]", "NVIDIA Corporation")
     (other,) = facts_of(nvidia.format(0)).gpus.values()
     assert (other.speed, other.width) == (16.0, 16)
+
+
+def test_the_name_of_a_row_may_touch_its_first_figure():
+    names = ["HOST", *(f"rbln{n}" for n in range(12))]
+    rows = [f"{one:<6}" + " ".join(f"{100 + n}.{m:02}" for m in range(13))
+            for n, one in enumerate(names)]  # fmt: skip
+    text = f"Device Write bandwidth (GB/s)\nS \\\\ D  {'  '.join(names)}\n" + "\n".join(rows) + "\n"
+    (log,) = read_text("log", text)[0].logs
+    found = {(o.benchmark, *o.place): o.figure / 1e9 for o in log.figures}
+    assert len(found) == len(log.figures) == 13 * 12
+    assert found["host_to_device_memcpy_ce", "0", "10"] == pytest.approx(100.11)
+    assert found["device_to_host_memcpy_ce", "0", "10"] == pytest.approx(111.0)
+    assert found["device_to_device_memcpy_write_ce", "11", "1"] == pytest.approx(112.02)
+
+
+PEERS = """\
+$ nvidia-smi topo -p2p {asked}
+ \tGPU0\tGPU1\tGPU2\t
+ GPU0\tX\t{how}\t{how}\t
+ GPU1\t{how}\tX\t{how}\t
+ GPU2\t{how}\t{how}\tX\t
+
+Legend:
+
+  X    = Self
+  OK   = Status Ok
+  CNS  = Chipset not supported
+  GNS  = GPU not supported
+  TNS  = Topology not supported
+  NS   = Not supported
+  DR   = Disabled by regkey
+  U    = Unknown
+"""  # as in issue 13 of aikitoria/open-gpu-kernel-modules
+LINKS = """\
+        GPU0    GPU1    CPU Affinity
+GPU0     X      PHB     0-63
+GPU1    PHB      X      0-63
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "how", "ways", "warnings"),
+    [
+        ("r", "OK", {"peer access"}, set()),
+        ("p", "OK", {"peer access"}, set()),
+        ("rw", "GNS", set(), {"no peer access, the GPUs do not support it"}),
+        ("w", "CNS", set(), {"no peer access, the chipset does not support it"}),
+        ("r", "NS", set(), {"no peer access, not supported"}),
+        ("r", "U", set(), set()),
+        ("n", "NS", {"no NVLink"}, set()),
+        ("n", "OK", {"NVLink"}, set()),
+        ("a", "CNS", {"no peer atomics"}, set()),
+    ],
+)
+def test_what_the_driver_allows_between_gpus(asked, how, ways, warnings):
+    facts = facts_of(PEERS.format(asked=asked, how=how))
+    assert (facts.ways, facts.warnings) == (ways, warnings)
+
+
+def test_without_the_command_no_support_may_be_that_of_nvlink():
+    matrix = PEERS.partition("\n")[2]
+    assert not facts_of(matrix.format(how="NS")).warnings
+    assert facts_of(matrix.format(how="TNS")).warnings
+    (read,) = read_text("log", PEERS.format(asked="r", how="OK").partition("\n")[2])
+    assert read.understood == read.lines
+
+
+def test_reads_that_are_allowed_are_no_peer_access_where_writes_are_not():
+    text = PEERS.format(asked="r", how="OK") + PEERS.format(asked="w", how="DR")
+    facts = facts_of(text)
+    assert not facts.ways
+    assert facts.warnings == {"no peer access, disabled by a key of the driver"}
+
+
+def test_a_table_of_peers_hides_no_table_of_links():
+    facts = facts_of(PEERS.format(asked="r", how="OK") + LINKS)
+    assert facts.joins == {(0, 1): "PHB"}
+    assert facts.ways == {"peer access"}
+
+
+ETHTOOL = """\
+Settings for {name}:
+\tSupported ports: [ Backplane ]
+\tSupported link modes:   25000baseCR/Full
+\t                        100000baseSR4/Full
+\tSupports auto-negotiation: Yes
+\tSupported FEC modes: None RS BASER
+\tSpeed: {speed}
+\tDuplex: Full
+\tAuto-negotiation: on
+\tPort: Direct Attach Copper
+Cannot get wake-on-lan settings: Operation not permitted
+\tLink detected: yes
+"""  # as in issue 7370 of canonical/lxd
+
+
+@pytest.mark.parametrize(
+    ("speeds", "gigabits"),
+    [
+        (["100000Mb/s"], "100"),
+        (["1000Mb/s", "200000Mb/s"], "200"),
+        (["1000Mb/s", "25000Mb/s", "25000Mb/s", "Unknown!"], "25"),
+        (["1600000Mb/s"], "1600"),
+    ],
+)
+def test_the_speed_of_ethtool(speeds, gigabits):
+    text = "".join(ETHTOOL.format(name=f"ens{n}f0", speed=one) for n, one in enumerate(speeds))
+    (read,) = read_text("log", text)
+    assert read.facts[0].settings == {"adapter Gb/s": gigabits}
+    assert read.understood == read.lines
+
+
+def test_an_adapter_without_link_has_no_speed():
+    assert not read_text("log", ETHTOOL.format(name="ens1", speed="Unknown!"))[0].facts
 
 
 ROCM = """\

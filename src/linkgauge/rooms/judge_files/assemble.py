@@ -210,8 +210,9 @@ def _table(told: Sequence[ToldFigure], machine: Machine, backend: str) -> Benchm
 
 
 def _own_cells(told: Iterable[ToldFigure], devices: Sequence[Device]) -> Iterator[Cell]:
-    """Yields the cells of figures that say themselves what was measured."""
-    for one in told:
+    """Yields the cells of figures that say themselves what was measured. Long logs repeat them."""
+    said = {(o.place, o.work, o.host, o.size, o.ranks): o for o in told if o.host or o.work}
+    for one in said.values():
         if (what := one.host) is not None:
             transfers = parse_transfers(what.work)
             yield Cell(one.row, one.column, transfers, what.report, operation=what.operation)

@@ -45,6 +45,7 @@ def plain(text: str) -> tuple[str, int]:
     its middle that were left out, because more than `MOST_LINES` take too long."""
     text = _COLOUR.sub("", text.removeprefix("\ufeff"))
     text = _of_page(text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _NEXT_FIGURE.sub(" ", text)
     left = text.count("\n") + 1 - MOST_LINES
     if left <= 0:
         return text, 0
@@ -54,6 +55,9 @@ def plain(text: str) -> tuple[str, int]:
     return text[:begin] + text[end:], left
 
 
+_NEXT_FIGURE = re.compile(r'(?<=",)\n[ \t]*(?="[\d.N/A]{1,20}",?\n)')
+"""Where a matrix in JSON has a line for each figure: 128 devices have more figures than lines are
+read."""
 _PAGE = re.compile(r"(?i)<(?:br|p|pre|t[dhr])\b[^<>\n]{0,200}>")
 _CELL_ENDS = re.compile(r"(?i)\s{0,99}</t[dh]>\s{0,99}")
 _LINE_ENDS = re.compile(r"(?i)\n?<(?:br ?/?|/?(?:p|tr|li|div|pre))(?: [^<>\n]{0,200})?>\n?")
@@ -119,6 +123,14 @@ def number_of(word: str) -> float | None:
 def index_of(text: str) -> int | None:
     """Returns the index of a device or a node, or None if the text is no number below 1000."""
     return int(text) if text.isdecimal() and len(text) < 4 else None
+
+
+_PREFIXES = ("", "K", "M", "G", "T")
+
+
+def scale_of(unit: str) -> float:
+    """Returns the number that a unit's prefix stands for: 1000 for `K`, 1024 for `Ki`."""
+    return (1024.0 if unit[1:2] == "i" else 1000.0) ** _PREFIXES.index(unit[:1])
 
 
 DECIMAL = r"\d{1,14}(?:\.\d{0,9})?"

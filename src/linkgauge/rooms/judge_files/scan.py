@@ -12,27 +12,31 @@ from .failures import MOST_WORDS, meaning_of
 from .lines import Grid, documents_in, grid_at, xml_in
 from .told import Facts, Failure, Log, ToldFigure, ToldGpu
 
-MOST_FIGURES = 100_000
-"""The most figures of a tool that are read of a text."""
+MOST_FIGURES = 160_000
+"""The most figures of a tool that are read of a text. nvbandwidth's of 128 devices are fewer."""
 _LONGEST = 1 << 16
 """The most characters of a line that patterns are tried on; longer ones are documents."""
 
 
+_BETWEEN_COLUMNS = re.compile(r"\s{2,}#?|\s#|\s(?=BW |t_)|(?<=\])\s")
+"""What stands between the names of columns, which may have a space within."""
+
+
 @cache
 def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
-    return re.compile("|".join(one.pattern for one in patterns))
+    return re.compile("|".join(re.sub(r"\(\?P<\w+>", "(", one.pattern) for one in patterns))
 
 
 class _Figures(list[ToldFigure]):
     """The figures of a text. A text of more than `MOST_FIGURES` repeats itself."""
 
-    left = 0
+    left, cut = 0, ""
 
     def append(self, one: ToldFigure, /) -> None:
         if len(self) < MOST_FIGURES:
             super().append(one)
         else:
-            self.left += 1
+            self.left, self.cut = self.left + 1, self.cut or one.benchmark
 
     def __iadd__(self, some: Iterable[ToldFigure], /) -> Self:  # type: ignore[misc,override]
         for one in some:
@@ -60,10 +64,23 @@ class TextScan:
                 self.used.add(number)
                 yield number, next(filter(None, (one.match(line) for one in patterns)))
 
-    def has(self, *patterns: re.Pattern[str]) -> bool:
-        """Whether any line begins as a pattern says."""
-        is_one = _any_of(patterns).match
-        return any(len(line) <= _LONGEST and is_one(line) for line in self.lines)
+    def rows(self, *patterns: str, **usual: str) -> Iterator[dict[str, str]]:
+        """Yields of each line with a `rate` what this line and those before tell: the named groups
+        of the first pattern that a line begins with, of each name the last one. A line that names a
+        `gpu` notes it, and one that `failed` what it says. Where a line names `columns`, the
+        `cells` of a row have these names, too."""
+        said = usual
+        for _, match in self.each(*map(re.compile, patterns)):
+            said |= {name: text for name, text in match.groupdict().items() if text is not None}
+            if "gpu" in match.re.groupindex:
+                self.gpus[int(match["gpu"])] = ToldGpu(match["model"].strip())
+            if "failed" in match.re.groupindex:
+                self.fail(match["failed"])
+            if "rate" in match.re.groupindex:
+                yield said
+            elif "cells" in match.re.groupindex:
+                columns = _BETWEEN_COLUMNS.split(said.get("columns", ""))
+                yield said | dict(zip(columns, match["cells"].split(), strict=False))
 
     def first(self, pattern: re.Pattern[str], default: str = "") -> str:
         """Returns the first group of the first line that begins as the pattern says."""
@@ -149,6 +166,9 @@ class TextScan:
         self._strike()
         self._leave_out_impossible()
         if left := self.figures.left:
+            # The whole of its cells may be left out, and a single part is none.
+            cut = self.figures.cut
+            self.figures[:] = [o for o in self.figures if o.benchmark != cut or o.part is None]
             self.remarks.append(f"{left} figures left out, after the first {MOST_FIGURES}")
         failures = (Failure(test or tool, f"{tool} says: {said}") for test, said in self.failures)
         figures = (

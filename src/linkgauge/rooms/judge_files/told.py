@@ -28,16 +28,13 @@ _BEST_LINK, _BEST_MEMORY = 4e12, 1e14
 for what is to come: the fastest links of 2026 carry 1.8 TB/s each way."""
 
 
-class ToldGpu(msgspec.Struct, frozen=True):
-    """An accelerator as texts describe it. Null means that no text gives the value.
+class ToldCard(msgspec.Struct, frozen=True):
+    """A card as texts describe it. Null means that no text gives the value.
 
     pci: Its address, as far as it is known: `0000:1b:00.0`, or a bus alone (`1b`).
     node: The NUMA node that it is near.
     speed, width: Its PCIe link as trained: GT/s of a lane, and lanes.
     max_speed, max_width: The maxima of this link.
-    links: The number of links of its own fabric that are up.
-    link_rate: The rate of one of these one way, in bytes/s.
-    memory: The bytes of its memory.
     above: The bridges above it, the nearest first."""
 
     model: str | None = None
@@ -47,33 +44,33 @@ class ToldGpu(msgspec.Struct, frozen=True):
     width: int | None = None
     max_speed: float | None = None
     max_width: int | None = None
-    links: int | None = None
-    link_rate: float | None = None
-    memory: int | None = None
     above: tuple[str, ...] = ()
 
 
-class ToldNic(msgspec.Struct, frozen=True):
-    """A network adapter as texts describe it. Null means that no text gives the value.
+class ToldGpu(ToldCard, frozen=True):
+    """An accelerator.
+
+    links: The number of links of its own fabric that are up.
+    link_rate: The rate of one of these one way, in bytes/s.
+    memory: The bytes of its memory."""
+
+    links: int | None = None
+    link_rate: float | None = None
+    memory: int | None = None
+
+
+class ToldNic(ToldCard, frozen=True):
+    """A network adapter.
 
     rate: The rate of one of its ports one way, in bytes/s.
     ports: The number of its ports.
     ethernet: Whether its network is Ethernet, and not InfiniBand.
-    near: How near each accelerator is (`PIX`, `SYS`), by the accelerator's index.
-    Other values are those of an accelerator."""
+    near: How near each accelerator is (`PIX`, `SYS`), by the accelerator's index."""
 
-    model: str | None = None
-    pci: str | None = None
-    node: int | None = None
-    speed: float | None = None
-    width: int | None = None
-    max_speed: float | None = None
-    max_width: int | None = None
     rate: float | None = None
     ports: int = 1
     ethernet: bool | None = None
     near: Mapping[int, str] = {}
-    above: tuple[str, ...] = ()
 
 
 class Bridge(msgspec.Struct, frozen=True):
@@ -312,7 +309,7 @@ def _value(one: object, other: object, what: str, clashes: dict[_Clash, None]) -
             name = f"{what} {shown}"
             both[key] = _value(one[key], value, name, clashes) if key in one else value
         return both
-    if isinstance(one, ToldGpu | ToldNic | Bridge | ToldNode):
+    if isinstance(one, ToldCard | Bridge | ToldNode):
         return _filled(one, other, f" of {what}", clashes)
     if isinstance(one, frozenset) and isinstance(other, frozenset):
         return one | other

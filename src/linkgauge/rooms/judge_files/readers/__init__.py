@@ -1,10 +1,11 @@
 """The readers: one file for each tool or group of tools, whose READERS are functions that note in a
-scan of the text what their tool says. Several readers may understand lines of the same text."""
+scan of the text what their tool says, with words of which each text of the tool has one. Several
+readers may understand lines of the same text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -20,18 +21,22 @@ from linkgauge.rooms.judge_files.told import Facts, Failure, Log, merged
 
 
 @cache
-def readers() -> tuple[tuple[Reader, ...], ...]:
-    """Returns the readers of each file, by the names of the files."""
+def readers() -> tuple[Mapping[Reader, tuple[str, ...]], ...]:
+    """Returns the readers of each file with their words, by the names of the files."""
     names = sorted(module.name for module in iter_modules(__path__))
     return tuple(import_module(f"{__name__}.{name}").READERS for name in names)
 
 
-def scans(lines: Sequence[str]) -> Iterator[list[TextScan]]:
-    """Yields what the readers of each file found in a text, if they found anything."""
+def _scans(lines: Sequence[str]) -> Iterator[list[TextScan]]:
+    """Yields what the readers of each file found in a text, if they found anything. Those without a
+    word in the text are not tried: a text is large, and the readers are many."""
+    text = "\n".join(lines)
     for group in readers():
-        found = [TextScan(lines) for _ in group]
-        for reader, scan in zip(group, found, strict=True):
-            reader(scan)
+        found = list[TextScan]()
+        for reader, words in group.items():
+            if any(word in text for word in words):
+                found.append(TextScan(lines))
+                reader(found[-1])
         if own := [scan for scan in found if scan.logs or scan.told]:
             yield own
 
@@ -84,7 +89,7 @@ def read_text(name: str, text: str) -> list[ReadText]:
 
 
 def _read(name: str, lines: Sequence[str], remarks: tuple[str, ...]) -> ReadText:
-    found = list(scans(lines))
+    found = list(_scans(lines))
     logs = [log for group in found for scan in group for log in scan.logs]
     struck = {n: match for n, line in enumerate(lines) if (match := FAILED_PATH.match(line))}
     known = set(struck).union(*(scan.used for group in found for scan in group))

@@ -3,53 +3,42 @@ the rate on the bus and that of the algorithm, whose ratio tells how many ranks 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from linkgauge.model.operations.collective import CollectiveName
 
-from ..lines import DECIMAL
+from ..lines import DECIMAL, scale_of
 from ..scan import TextScan
 from .nccl import NAMES, TableRow, called, number_type, ranks_by_speeds
 
-_HEAD = re.compile(r"\s*\| *payload *\| *busbw *\| *algbw *\|")
-_ROW = re.compile(rf"\s*\| *({DECIMAL})([KMGT]?i?B) *\| *({DECIMAL})GBps *\| *({DECIMAL})GBps *\|")
-_RULE = re.compile(r"\s*\|[ :|-]+\|\s*$")
-_PREFIXES = ("B", "KiB", "MiB", "GiB", "TiB")
-
 
 def _all_reduce_bench(seen: TextScan) -> None:
-    if not seen.has(_HEAD):
-        return
     rows = list[TableRow]()
-    for _, match in seen.each(_HEAD, _ROW, _RULE):
-        if match.re is _ROW and match[2] in _PREFIXES:
-            size = round(float(match[1]) * 1024 ** _PREFIXES.index(match[2]))
-            rows += _row(size, "float", float(match[4]), float(match[3]))
+    for said in seen.rows(
+        rf"\s*\| *(?P<size>{DECIMAL})(?P<prefix>[KMGT]i|)B *\| *(?P<bus>{DECIMAL})GBps *"
+        rf"\| *(?P<rate>{DECIMAL})GBps *\|",
+        r"\s*\| *payload *\| *busbw *\| *algbw *\|",
+        r"\s*\|[ :|-]+\|\s*$",
+    ):
+        size = round(float(said["size"]) * scale_of(said["prefix"]))
+        rows += _row(size, "float", float(said["rate"]), float(said["bus"]))
     _add(seen, "all_reduce", rows)
     seen.log("all_reduce_bench")
 
 
-_DEMO = re.compile(
-    r".{0,80}?\[BENCHMARK\] hccl(\w{4,20})\(.{0,20}?data_?[Ss]ize=(\d{1,15}),.*?dtype=(\w{1,10})"
-)
-_DEMO_RATE = re.compile(
-    rf".{{0,80}}?\[BENCHMARK\]\s+(NW|Algo) Bandwidth\s*: ({DECIMAL}) ([KMG]?)B/s"
-)
-
-
 def _hccl_demo(seen: TextScan) -> None:
-    """Reads hccl_demo. Each test is three lines: what it is, then both rates."""
-    test: re.Match[str] | None = None
-    rates = dict[str, float]()
-    for _, match in seen.each(_DEMO, _DEMO_RATE):
-        if match.re is _DEMO:
-            test, rates = match, {}
-            continue
-        rates[match[1]] = float(match[2]) * 1e3 ** ("KMG".find(match[3] or "?") - 2)
-        name = NAMES.get(test[1].lower()) if test is not None else None
-        if test is not None and name is not None and len(rates) == 2:
-            _add(seen, name, _row(int(test[2]), test[3], rates["Algo"], rates["NW"]))
+    """Reads hccl_demo. Each test is three lines: what it is, then the rates on the bus and of the
+    algorithm."""
+    for said in seen.rows(
+        r".{0,80}?\[BENCHMARK\] hccl(?P<test>\w{4,20})\(.{0,20}?data_?[Ss]ize=(?P<size>\d{1,15}),"
+        r".*?dtype=(?P<type>\w{1,10})(?P<bus>)",
+        rf".{{0,80}}?\[BENCHMARK\]\s+NW Bandwidth\s*: (?P<bus>{DECIMAL}) (?P<of_bus>[KMG]?)B/s",
+        rf".{{0,80}}?\[BENCHMARK\]\s+Algo Bandwidth\s*: (?P<rate>{DECIMAL}) (?P<unit>[KMG]?)B/s",
+    ):
+        if (name := NAMES.get(said.get("test", "").lower())) and said["bus"]:
+            bus = float(said["bus"]) * scale_of(said["of_bus"]) / 1e9
+            algorithm = float(said["rate"]) * scale_of(said["unit"]) / 1e9
+            _add(seen, name, _row(int(said["size"]), said["type"], algorithm, bus))
     seen.log("hccl_demo", vendor="habana")
 
 
@@ -68,4 +57,4 @@ def _add(seen: TextScan, name: CollectiveName, rows: Sequence[TableRow]) -> None
         seen.figures += called(name, row, count)
 
 
-READERS = (_all_reduce_bench, _hccl_demo)
+READERS = {_all_reduce_bench: ("payload",), _hccl_demo: ("[BENCHMARK]",)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..lines import DECIMAL, Grid, grid_at
+from ..lines import DECIMAL, Grid, grid_at, scale_of
 from ..scan import TextScan
 from ..told import ToldFigure, ToldGpu, copied
 
@@ -78,54 +78,35 @@ def _peers(
 
 # bandwidthTest.
 
-_RUNS = re.compile(r"\s*Device (\d{1,3}): (.{1,100})")
-_WAY = re.compile(r"\s*(Host|Device) to (Host|Device) Bandwidth, (\d+) Device")
-_IS_ONE = re.compile(r"\[CUDA Bandwidth Test|bandwidthTest-|(?:Host|Device) Bandwidth, \d+ Device")
 _PAGEABLE = (
     "copies of PAGEABLE memory, which the driver moves through a buffer of its own: "
     "--memory=pinned measures the link"
-)
-_KIND = re.compile(r"\s*(PINNED|PAGEABLE) Memory Transfers")
-_ROW = re.compile(rf"\s*(\d{{1,13}})\s+({DECIMAL})\s*$")
-_CSV = re.compile(
-    r".*?bandwidthTest-(H2D|D2H|D2D)(?:-(Pinned|Paged|Pageable))?(?:-WriteCombined)?, Bandwidth = "
-    rf"({DECIMAL}) (GB|MB)/s,.*Size = (\d{{1,12}}) bytes"
-)
-_WAYS = ("H2D", "D2H", "D2D")
-_SAID = re.compile(
-    r"\s*(?:\[CUDA Bandwidth Test\]|Running on|.{0,12}Mode$|Transfer Size|Result =|NOTE: The CUDA)"
 )
 
 
 def _read_bandwidth(seen: TextScan) -> None:
     """Reads bandwidthTest. Copies with pageable memory are left out, because they do not show the
-    rate of a link."""
-    if not any(map(_IS_ONE.search, seen.lines)):
-        return
-    way, pinned, unit, device = "", True, 1, 0
-    for number, match in seen.each(_RUNS, _WAY, _KIND, _CSV, _SAID, _ROW):
-        if match.re is _RUNS:
-            device = int(match[1])  # the last one listed, if it is the only one that copies
-            seen.gpus[device] = ToldGpu(match[2].strip())
-        elif match.re is _WAY:
-            way = f"{match[1][0]}2{match[2][0]}" if match[3] == "1" else ""
-        elif match.re is _KIND:
-            pinned = match[1] == "PINNED"
-            seen.remarks += [] if pinned else [_PAGEABLE]
-        elif match.re is _SAID:
-            line = seen.lines[number]
-            unit = 1 if "GB/s" in line else 1000 if "MB/s" in line else unit
-        else:
-            row = way, pinned, match[2], unit, match[1]
-            if match.re is _CSV:
-                scale = 1 if match[4] == "GB" else 1000
-                row = match[1], match[2] == "Pinned", match[3], scale, match[5]
-                seen.remarks += [_PAGEABLE] if match[2] not in (None, "Pinned") else []
-            own, is_pinned, figure, scale, size = row
-            if own in _WAYS and (is_pinned or own == "D2D"):
-                rate = float(figure) / scale / (2 if own == "D2D" else 1)
-                source, to = (None if end == "H" else device for end in (own[0], own[2]))
-                seen.figures.append(copied(source, to, rate, int(size)))
+    rate of a link. The last device that is listed copies, if it is the only one."""
+    usual = {"gpu": "0", "from": "", "to": "", "count": "1", "kind": "PINNED", "unit": "G"}
+    for said in seen.rows(
+        r"\s*Device (?P<gpu>\d{1,3}): (?P<model>.{1,100})",
+        r"\s*(?P<from>H|D)\w+ to (?P<to>H|D)\w+ Bandwidth, (?P<count>\d+) Device",
+        r"\s*(?P<kind>PINNED|PAGEABLE) Memory Transfers",
+        r".*?bandwidthTest-(?P<from>H|D)2(?P<to>H|D)(?P<kind>(?:-Pinned|-Paged|-Pageable)?)"
+        rf"(?:-WriteCombined)?, Bandwidth = (?P<rate>{DECIMAL}) (?P<unit>[GM])B/s,"
+        r".*Size = (?P<size>\d{1,12}) bytes",
+        r"\s*Transfer Size.*?(?P<unit>[GM])B/s",
+        r"\s*(?:\[CUDA Bandwidth Test\]|Running on|.{0,12}Mode$|Transfer Size|Result =|NOTE: The )",
+        rf"\s*(?P<size>\d{{1,13}})\s+(?P<rate>{DECIMAL})\s*$",
+        **usual,
+    ):
+        ends = [None if said[end] == "H" else int(said["gpu"]) for end in ("from", "to")]
+        is_local, is_pinned = ends[0] == ends[1], said["kind"].upper() in ("PINNED", "-PINNED")
+        seen.remarks += [] if is_pinned or not said["kind"] else [_PAGEABLE]
+        if said["from"] and said["count"] == "1" and (is_pinned or is_local):
+            rate = float(said["rate"]) * scale_of(said["unit"]) / 1e9
+            moved = rate / (2 if is_local else 1)
+            seen.figures.append(copied(ends[0], ends[1], moved, int(said["size"])))
     _result(seen)
     seen.log("bandwidthTest", sure=True)
 
@@ -140,4 +121,7 @@ def _result(seen: TextScan) -> None:
         seen.fail(match[1] if match.re is _RESULT else match[0])
 
 
-READERS = (_read_peers, _read_bandwidth)
+READERS = {
+    _read_peers: ("pciBusID", "P2P="),
+    _read_bandwidth: ("[CUDA Bandwidth Test", "bandwidthTest-", "t Bandwidth, ", "e Bandwidth, "),
+}

@@ -75,4 +75,4 @@ def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFi
 
 _ALONE = {"tile": "device", "host": "host"}
 
-READERS = (_read,)
+READERS = {_read: ("Gbps", "_gbps", '"description"')}

@@ -13,7 +13,7 @@ from linkgauge.model.operations.operation import PRIMES, ArrayOperation
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
-from ..lines import DECIMAL, Grid, index_of
+from ..lines import DECIMAL, Grid, index_of, scale_of
 from ..scan import TextScan
 from ..told import HostFigure, ToldFigure, ToldNode
 
@@ -105,8 +105,6 @@ _IBSTAT_MORE = re.compile(
 def _ibstat(seen: TextScan) -> None:
     """Reads the adapters of ibstat and ibstatus. Those count whose port is active, at the most
     frequent speed: others are of other networks."""
-    if not seen.has(_CARD):
-        return
     speeds, name, is_up = dict[str, str](), "", True
     for _, match in seen.each(_CARD, _STATE, _RATE_OF_PORT, _IBSTAT_MORE):
         if match.re is _CARD:
@@ -120,24 +118,27 @@ def _ibstat(seen: TextScan) -> None:
 
 
 _SPEEDS = {
-    "Speed:": (re.compile(r"^\s*Speed: (\d{4,6})Mb/s"), 1e-3),
+    "Speed:": (re.compile(r"^\s*Speed: (\d{4,7})Mb/s"), 1e-3),
     "<net": (re.compile(r'<net name=[^>]{1,60} speed="(\d{4,6})"'), 1e-3),
     "NET[": (re.compile(r"\bNET\[(\d{1,3}\.\d)\]"), 8.0),
 }
 """What lines on a network adapter contain, how they give its speed, and the Gb/s of their unit."""
+_ETHTOOL = re.compile(r"Settings for \S{1,40}:|Cannot get [\w -]{3,40}: |netlink error: ")
 
 
 def _adapters(seen: TextScan) -> None:
     """Reads the speed of network adapters, as ethtool and NCCL's topology have it. The most
-    frequent speed counts."""
-    found = {
-        number: round(float(match[1]) * unit)
-        for number, line in enumerate(seen.lines)
-        for part, (pattern, unit) in _SPEEDS.items()
-        if part in line and (match := pattern.search(line))
-    }
+    frequent speed counts, of equally frequent ones the highest: others are of other networks."""
+    found, is_own = dict[int, int](), False
+    for number, line in enumerate(seen.lines):
+        is_own = _ETHTOOL.match(line) is not None or (is_own and line[:1].isspace())
+        seen.used |= {number} if is_own else set()
+        for part, (pattern, unit) in _SPEEDS.items():
+            if part in line and (match := pattern.search(line)):
+                found[number] = round(float(match[1]) * unit)
     seen.used.update(found)
-    for speed, _ in Counter(found.values()).most_common(1):
+    if speeds := Counter(found.values()):
+        speed = max(speeds, key=lambda one: (speeds[one], one))
         seen.facts(settings={"adapter Gb/s": str(speed)})
 
 
@@ -149,7 +150,7 @@ _HANDLE = re.compile(r"Handle 0x|# dmidecode|Getting SMBIOS|SMBIOS |Physical Mem
 def _dmidecode(seen: TextScan) -> None:
     """Reads the slots for memory of dmidecode -t memory (or -t 17), and the modules in them."""
     slots = list[dict[str, str]]()
-    for _, match in seen.each(_MODULE, _HANDLE, _FIELD) if seen.has(_MODULE) else ():
+    for _, match in seen.each(_MODULE, _HANDLE, _FIELD):
         if match.re is _MODULE:
             slots.append({})
         elif match.re is _FIELD and slots:
@@ -185,55 +186,50 @@ def _kernel_log(seen: TextScan) -> None:
 
 # Tools that measure.
 
-_STREAM = re.compile(rf"\s*(Copy|Scale|Add|Triad):\s+({DECIMAL})(?:\s+{DECIMAL}){{3}}")
-_INVALID = re.compile(r"\s*(Failed Validation on array .{1,100})")
-_SIZE = re.compile(r"\s*Array size = (\d{1,12}) \(elements\)")
-_ELEMENT = re.compile(r"\s*This system uses (\d{1,2}) bytes per array element")
-_MLC = re.compile(r".*?Intel\(R\) Memory Latency Checker - v(\S{1,20})")
-_MLC_RATE = re.compile(rf"\s*(ALL Reads|\d:\d Reads-Writes|Stream-triad like)\s*:\s+({DECIMAL})")
-_MLC_ERROR = re.compile(r"\s*(alloc_mem_onnode\(\): .{1,100}|Buffer allocation failed)")
-_MLC_GRID = re.compile(r"Measuring (?:idle latencies|Memory Bandwidths between nodes)")
-_SYSBENCH = re.compile(rf"\s*events per second:\s+({DECIMAL})")
-_FATAL = re.compile(r"\s*(FATAL: .{1,200})")
-_THREADS = re.compile(r"\s*Number of threads: (\d{1,5})")
-_LIMIT = re.compile(r"\s*Prime numbers limit: (\d{1,9})")
-_KINDS: dict[str, ArrayOperation] = {
+_STREAM: dict[str, ArrayOperation] = {
     "Copy": "stream-copy", "Scale": "stream-scale", "Add": "stream-add", "Triad": "stream-triad",
 }  # fmt: skip
 
 
 def _stream(seen: TextScan) -> None:
-    size = int(seen.first(_SIZE, "10000000")) * int(seen.first(_ELEMENT, "8"))
-    for _, match in seen.each(_STREAM, _INVALID):
-        if match.re is _INVALID:
-            seen.fail(match[1])
-            continue
-        kind = _KINDS[match[1]]
+    for said in seen.rows(
+        rf"\s*(?P<kind>Copy|Scale|Add|Triad):\s+(?P<rate>{DECIMAL})(?:\s+{DECIMAL}){{3}}",
+        r"\s*(?P<failed>Failed Validation on array .{1,100})",
+        r"\s*Array size = (?P<size>\d{1,12}) \(elements\)",
+        r"\s*This system uses (?P<element>\d{1,2}) bytes per array element",
+        size="10000000", element="8",
+    ):  # fmt: skip
+        kind = _STREAM[said["kind"]]
         cell = HostFigure("host:0 -> host:0 by cpu", STREAM.symbol, operation=kind)
-        place = f"memory_{kind.replace('-', '_')}", "all", "all"
-        seen.figures.append(ToldFigure(*place, float(match[2]) * 1e6, max(size, 1), host=cell))
+        size, rate = int(said["size"]) * int(said["element"]), float(said["rate"]) * 1e6
+        name = f"memory_{kind.replace('-', '_')}"
+        seen.figures.append(ToldFigure(name, "all", "all", rate, max(size, 1), host=cell))
     seen.log("STREAM")
 
 
+_MLC = re.compile(r".*?Intel\(R\) Memory Latency Checker - v(\S{1,20})")
+_MLC_RATE = re.compile(rf"\s*ALL Reads\s*:\s+({DECIMAL})")
+_MLC_ERROR = re.compile(r"\s*(alloc_mem_onnode\(\): .{1,100}|Buffer allocation failed)")
+_MLC_GRID = re.compile(r"Measuring (?:idle latencies|Memory Bandwidths between nodes)")
+_MLC_OTHER = re.compile(r"\s*(?:\d:\d Reads-Writes|Stream-triad like)\s*:")
+
+
 def _mlc(seen: TextScan) -> None:
-    version = seen.first(_MLC)
     nodes = 1
-    is_one = version or seen.has(_MLC_GRID)  # older versions print no name
-    for number, match in seen.each(_MLC_GRID, _MLC_RATE, _MLC_ERROR) if is_one else ():
-        if match.re is _MLC_ERROR:
-            if not seen.failures:  # else the first line tells the cause
-                seen.fail(match[1])
+    for number, match in seen.each(_MLC_GRID, _MLC_RATE, _MLC_ERROR, _MLC_OTHER):
+        if match.re is _MLC_ERROR and not seen.failures:  # else the first line tells the cause
+            seen.fail(match[1])
         elif match.re is _MLC_GRID:
             grids = (seen.grid(at) for at in range(number + 1, number + 6))
             grid = next(filter(None, grids), {})
             nodes = max([nodes, *(cpus + 1 for cpus, _ in grid if cpus < 64)])
             seen.figures += _of_nodes(grid, "latencies" in match[0])
-        elif match[1] == "ALL Reads":
-            place, rate = ("memory_reads", "all", "all"), float(match[2]) * 1e6
+        elif match.re is _MLC_RATE:
             work = " & ".join(f"host:{n} -> null by host:{n}.cpu" for n in range(nodes))
             cell = HostFigure(work, report=Report.SUM if nodes > 1 else Report.FIRST)
-            seen.figures.append(ToldFigure(*place, rate, 1 << 30, host=cell))
-    seen.log("Intel MLC", version)
+            rate = float(match[1]) * 1e6
+            seen.figures.append(ToldFigure("memory_reads", "all", "all", rate, 1 << 30, host=cell))
+    seen.log("Intel MLC", seen.first(_MLC))
 
 
 def _of_nodes(grid: Grid, is_latency: bool) -> Iterator[ToldFigure]:
@@ -248,63 +244,61 @@ def _of_nodes(grid: Grid, is_latency: bool) -> Iterator[ToldFigure]:
         yield ToldFigure(name, str(cpus), str(memory), figure * scale, size, host=cell)
 
 
+_THREADS = r"\s*Number of threads: (?P<threads>\d{1,5})"
+
+
 def _sysbench(seen: TextScan) -> None:
-    if not any("sysbench" in line.lower() or "Prime numbers" in line for line in seen.lines):
-        return
-    is_cpu = any("Prime numbers" in line or "cpu-max-prime" in line for line in seen.lines)
-    threads, limit = int(seen.first(_THREADS, "1")), int(seen.first(_LIMIT, "10000"))
-    operation = next((name for name, most in PRIMES.items() if most == limit), None)
-    if operation is None:
-        return
-    name = "cpu_primes_single" if threads == 1 else "cpu_primes_all"
-    work = f"null -> null by host:0.cpu*{max(threads, 1)}"
-    cell = HostFigure(work, RATE.symbol, operation=operation)
-    for _, match in seen.each(_SYSBENCH):
-        seen.figures.append(ToldFigure(name, "all", str(threads), float(match[1]), 1, host=cell))
-    for _, match in seen.each(_FATAL) if is_cpu else ():
-        seen.fail(match[1])
+    for said in seen.rows(
+        rf"\s*events per second:\s+(?P<rate>{DECIMAL})", _THREADS,
+        r"\s*Prime numbers limit: (?P<limit>\d{1,9})", threads="1", limit="10000",
+    ):  # fmt: skip
+        threads, limit = int(said["threads"]), int(said["limit"])
+        for operation in (name for name, most in PRIMES.items() if most == limit):
+            name = "cpu_primes_single" if threads == 1 else "cpu_primes_all"
+            work = f"null -> null by host:0.cpu*{max(threads, 1)}"
+            cell = HostFigure(work, RATE.symbol, operation=operation)
+            place = name, "all", str(threads)
+            seen.figures.append(ToldFigure(*place, float(said["rate"]), 1, host=cell))
+    if any("Prime numbers" in line or "cpu-max-prime" in line for line in seen.lines):
+        for _, match in seen.each(_FATAL):
+            seen.fail(match[1])
     seen.log("sysbench cpu")
 
 
-_MOVED = re.compile(rf"\s*{DECIMAL} MiB transferred \(({DECIMAL}) MiB/sec\)")
-_BLOCK = re.compile(r"\s*block size: (\d{1,9})(KiB|MiB|GiB)")
-_WAY = re.compile(r"\s*operation: (read|write)")
-_BLOCKS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_FATAL = re.compile(r"\s*(FATAL: .{1,200})")
 _CACHED = 64 << 20
 """The largest block in bytes that the caches of a CPU may hold."""
 
 
 def _sysbench_memory(seen: TextScan) -> None:
-    found = [match for _, match in seen.each(_MOVED)]
-    block = next((match for _, match in seen.each(_BLOCK)), None)
-    if not found or block is None:
-        return
-    size, is_read = int(block[1]) * _BLOCKS[block[2]], seen.first(_WAY) == "read"
-    name, work = "sysbench_memory_write", "null -> host:0 by host:0.cpu"
-    if is_read:
-        name, work = "sysbench_memory_read", "host:0 -> null by host:0.cpu"
-    threads = seen.first(_THREADS, "1")
-    for match in found:
-        rate = float(match[1]) * (1 << 20)
-        seen.figures.append(ToldFigure(name, "all", threads, rate, size, host=HostFigure(work)))
-    if size <= _CACHED:
-        seen.remarks.append(
-            f"blocks of {block[1]} {block[2]} stay in the cache: the figure is none of memory "
-            "(--memory-block-size=1G measures that)"
-        )
+    for said in seen.rows(
+        rf"\s*{DECIMAL} MiB transferred \((?P<rate>{DECIMAL}) MiB/sec\)", _THREADS,
+        r"\s*block size: (?P<block>(?P<size>\d{1,9})(?P<prefix>[KMG]i)B)",
+        r"\s*operation: (?P<way>read|write)", threads="1", way="write",
+    ):  # fmt: skip
+        if "size" not in said:
+            continue
+        size, is_read = int(int(said["size"]) * scale_of(said["prefix"])), said["way"] == "read"
+        work = ("host:0 -> null" if is_read else "null -> host:0") + " by host:0.cpu"
+        place = f"sysbench_memory_{said['way']}", "all", said["threads"]
+        rate = float(said["rate"]) * (1 << 20)
+        seen.figures.append(ToldFigure(*place, rate, size, host=HostFigure(work)))
+        if size <= _CACHED:
+            block = said["block"].replace(said["prefix"], f" {said['prefix']}")
+            seen.remarks.append(
+                f"blocks of {block} stay in the cache: the figure is none of memory "
+                "(--memory-block-size=1G measures that)"
+            )
     seen.log("sysbench memory")
 
 
-READERS = (
-    _lscpu,
-    _numactl,
-    _hypervisor,
-    _ibstat,
-    _adapters,
-    _dmidecode,
-    _kernel_log,
-    _stream,
-    _mlc,
-    _sysbench,
-    _sysbench_memory,
-)
+READERS = {
+    _lscpu: ("Socket(s)", "Thread(s) per core", "NUMA node(s)"),
+    _numactl: ("cpus:", "size:", "free:"),
+    _hypervisor: ("Hypervisor", "irtual", "KVM", "QEMU", "Proxmox", "ESXi", "vSphere", "VMs"),
+    _ibstat: ("CA '", "device '"), _adapters: ("Speed:", "<net", "NET["),
+    _dmidecode: ("Memory Device",), _kernel_log: ("iommu: Default domain type",),
+    _stream: ("Copy:", "Scale:", "Add:", "Triad:", "Failed Validation"),
+    _mlc: ("Memory Latency Checker", "Measuring idle", "Measuring Memory"),
+    _sysbench: ("events per second", "FATAL: "), _sysbench_memory: ("MiB transferred",),
+}  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 from linkgauge.model.hardware.pcie import SPEEDS, link_rate
@@ -50,30 +50,24 @@ def _note(seen: TextScan, cards: list[_Card], **facts: object) -> None:
         one for one in sorted(cards, key=lambda card: card.address)
         if one.kind[:2] in _GPUS and one.ids[:4] not in _VGA_OF_BOARDS
     ]  # fmt: skip
-    for index, one in enumerate(gpus):
-        speed, width = _link(one.rate)
-        model = model_of(one.ids[5:9]) or one.model
-        seen.gpus[index] = ToldGpu(
-            model, one.address, one.at.node, max_speed=speed, width=width, above=one.at.above
-        )
-    nics = {}
-    for one in cards:
-        if one.rdma is not None and one.kind in _RDMA_CLASSES:
-            speed, width = _link(one.rate)
-            nics[one.rdma] = ToldNic(
-                model=one.model, pci=one.address, node=one.at.node, max_speed=speed, width=width,
-                above=one.at.above, ethernet=one.kind == "0200",
-            )  # fmt: skip
+    seen.gpus |= {index: ToldGpu(**_told(one)) for index, one in enumerate(gpus)}
+    nics = {
+        one.rdma: ToldNic(**_told(one), ethernet=one.kind == "0200")
+        for one in cards
+        if one.rdma is not None and one.kind in _RDMA_CLASSES
+    }
     ports = {port for one in cards for port in one.at.above}
     bridges = {port: Bridge(is_switch=True) for port in sorted(ports)}
     seen.facts(**facts, nics=nics, adapters=len(nics) or None, bridges=bridges)
 
 
-def _link(rate: float | None) -> tuple[float | None, int | None]:
-    """Returns speed and width of the link with this rate, if it is one of the usual width."""
+def _told(one: _Card) -> dict[str, Any]:
+    """Returns the fields of a card, with the link of usual width that has this rate."""
+    rate, model = one.rate, model_of(one.ids[5:9]) or one.model
     found = (speed for speed in SPEEDS if rate and abs(link_rate(speed, _USUAL) / rate - 1) < 0.01)
     speed = next(found, None)
-    return speed, None if speed is None else _USUAL
+    link = {"width": None if speed is None else _USUAL, "max_speed": speed}
+    return {"model": model, "pci": one.address, "node": one.at.node, "above": one.at.above} | link
 
 
 # The XML.
@@ -147,8 +141,6 @@ _BYTES = {"MB": 1 << 20, "GB": 1 << 30}
 def _console(seen: TextScan) -> None:
     """Reads the text of lstopo on a console. Of bridges it has no addresses: they get their places
     in the text as names."""
-    if not seen.has(_MACHINE):
-        return
     nodes, cards = dict[int, ToldNode](), list[_Card]()
     stack: list[tuple[int, _Place]] = []
     for number, match in seen.each(_OBJECT, _CPUS, _MACHINE):
@@ -179,4 +171,4 @@ def _console(seen: TextScan) -> None:
     _note(seen, [one for one in cards if one.address], nodes=nodes)
 
 
-READERS = (_lstopo, _console)
+READERS = {_lstopo: ("<topology",), _console: ("Machine (",)}

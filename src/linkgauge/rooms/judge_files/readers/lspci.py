@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from linkgauge.machine.tree import ADDRESS
 
@@ -69,28 +69,30 @@ def _listed(seen: TextScan) -> None:
         seen.used.update(range(number, last))
     accelerators = sorted((one for one in found if one.is_accelerator), key=lambda one: one.address)
     bridges = {one.address: one for one in found if "bridge" in one.kind.lower()}
-    seen.gpus = {n: _described(one, bridges) for n, one in enumerate(accelerators)}
+    seen.gpus = {n: ToldGpu(**_card(one, bridges)) for n, one in enumerate(accelerators)}
     adapters = [one for one in found if one.is_adapter]
     real = [one for one in adapters if not _VIRTUAL.search(one.name)]  # else a guest's
-    nics = {one.address: _nic(one, bridges) for one in real or adapters}
+    nics = {
+        one.address: ToldNic(**_card(one, bridges), ethernet="Ethernet" in one.kind)
+        for one in real or adapters
+    }
     known = {address: _bridge(one) for address, one in bridges.items() if one.body}
     ordered = [match[1] == "+" for one in accelerators if (match := _ORDER.search(one.body))]
     relaxed = all(ordered) if ordered else None
     seen.facts(bridges=known, relaxed=relaxed, nics=nics)
 
 
-def _described(one: _Function, bridges: Mapping[str, _Function]) -> ToldGpu:
+def _card(one: _Function, bridges: Mapping[str, _Function]) -> dict[str, Any]:
     above = _above(one, bridges)
     shown = _LINK.finditer(_slot(one, [bridges[address] for address in above]))
     links = {match[1]: (float(match[2]), int(match[3])) for match in shown}
     (speed, width), (most, widest) = (links.get(k, (None, None)) for k in ("LnkSta", "LnkCap"))
     node, number = _NODE.search(one.body), re.search(r"Device ([0-9a-f]{4})\b", one.name)
-    return ToldGpu(
-        model=_model(one.name) or (model_of(number[1]) if number else None),
-        pci=one.address,
-        node=int(node[1]) if node else None,
-        speed=speed, width=width, max_speed=most, max_width=widest, above=above,
-    )  # fmt: skip
+    model = _model(one.name) or (model_of(number[1]) if number else None)
+    return {
+        "model": model, "pci": one.address, "node": int(node[1]) if node else None, "speed": speed,
+        "width": width, "max_speed": most, "max_width": widest, "above": above,
+    }  # fmt: skip
 
 
 def _slot(card: _Function, above: Sequence[_Function]) -> str:
@@ -100,15 +102,6 @@ def _slot(card: _Function, above: Sequence[_Function]) -> str:
         return card.body
     own = [*takewhile(lambda port: _OWN_SWITCH.search(port.name), above)]
     return own[-1].body if own else card.body if above else ""
-
-
-def _nic(one: _Function, bridges: Mapping[str, _Function]) -> ToldNic:
-    told = _described(one, bridges)
-    return ToldNic(
-        model=told.model, pci=told.pci, node=told.node, speed=told.speed, width=told.width,
-        max_speed=told.max_speed, max_width=told.max_width, above=told.above,
-        ethernet="Ethernet" in one.kind,
-    )  # fmt: skip
 
 
 def _model(name: str) -> str | None:
@@ -143,8 +136,6 @@ _PIECE = re.compile(r"([0-9a-f]{2}\.[0-7])(?:-\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\]
 
 def _tree(seen: TextScan) -> None:
     """Reads the tree of `lspci -t`. The indentation of a device shows the bridges above."""
-    if not seen.has(_ROOT):
-        return
     gpus, nics, is_switch = dict[str, ToldGpu](), dict[str, ToldNic](), set[str]()
     stack: list[tuple[int, str, str]] = []
     domain, bus = "0000", "00"
@@ -178,4 +169,4 @@ def _is_gpu_name(text: str) -> bool:
     return bool(model and is_maker and not is_other and "Device" not in text[:7])
 
 
-READERS = (_listed, _tree)
+READERS = {_listed: ("controller", "accelerators", "PCI bridge"), _tree: ("-[",)}

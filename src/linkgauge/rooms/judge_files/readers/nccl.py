@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from linkgauge.benchmarks.collectives import row_of
@@ -317,6 +318,7 @@ def called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigu
             yield ToldFigure(*place, seconds, row.size, work, ranks, failure=said)
 
 
+@cache
 def number_type(word: str) -> NumberName | None:
     """Returns the type of numbers that NCCL's tests name so, or None."""
     return next((one for one in NUMBERS if one == _TYPES.get(word, word)), None)
@@ -375,4 +377,4 @@ def _row_of(one: Mapping[str, Any]) -> TableRow | None:
     return _row(" ".join("".join(word.split()) or "-" for word in words), _Columns(tuple(names)))
 
 
-READERS = (_read_tables, _read_json)
+READERS = {_read_tables: ("count", "Pid", "CCL ", "float"), _read_json: ('"results"',)}

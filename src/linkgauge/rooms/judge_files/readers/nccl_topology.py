@@ -121,4 +121,4 @@ def _target(link: Element) -> tuple[str, int]:
     return target, 1 if count is None else min(count, 64)
 
 
-READERS = (_topology,)
+READERS = {_topology: ("<system",)}

@@ -138,4 +138,7 @@ def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
         yield from _figures(name, figures, number if count > 1 and number < 2 else None)
 
 
-READERS = (_read_text, _read_json)
+READERS = {
+    _read_text: ("bandwidth Version", "(GB/s)", "(ns)", "Bisect"),
+    _read_json: ('"nvbandwidth"', '"sailbandwidth"'),
+}

@@ -22,7 +22,8 @@ _JOIN = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC|PSB")
 _NEAR = ("PSB", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC")
 _GPU = re.compile(r"GPU(\d{1,3})")
 _LEGEND = re.compile(
-    r"\s*(?:Legend:|(?:X|SYS|NODE|PHB|PXB|PIX|SOC|PSB|NV#)\s+= |NIC Legend:|NIC\d+: \S+$)"
+    r"\s*(?:Legend:|(?:X|SYS|NODE|PHB|PXB|PIX|SOC|PSB|NV#|OK|[CGT]?NS|DR|U)\s+= "
+    r"|NIC Legend:|NIC\d+: \S+$)"
 )
 _NAMED = re.compile(r"\s*(NIC\d{1,3}): (\S{1,40})$")
 _MOST_LENGTH = 4000
@@ -43,26 +44,37 @@ _SCREEN = re.compile(
 )
 
 
-def _topology(seen: TextScan) -> None:
-    """Reads `topo -m`."""
-    heads, rows, names = list[str](), dict[int, list[str]](), dict[str, str]()
+def _tables(seen: TextScan) -> Iterator[tuple[int, list[str], dict[int, list[str]]]]:
+    """Yields the tables of `topo`: the line of the heads, the heads, and by the number of its line
+    the words of each row. What their legends say is known."""
+    start, heads, rows = 0, list[str](), dict[int, list[str]]()
     for number, line in enumerate(seen.lines):
-        words = words_of(line)
-        row = words[1 : len(heads) + 1]
-        if not heads:
-            if words[:1] == ["GPU0"] and len(line) < _MOST_LENGTH and "X" not in words:
-                heads = words[: words.index("CPU")] if "CPU" in words else words
-                seen.used.add(number)
-        elif row and words[0] in heads and all(map(_JOIN.fullmatch, row)):
-            seen.used.add(number)
-            if match := _GPU.fullmatch(words[0]):
-                rows[int(match[1])] = words[1:]
+        words = words_of(line) if len(line) < _MOST_LENGTH else []
+        if words[:1] == ["GPU0"] and "X" not in words:
+            if rows:
+                yield start, heads, rows
+            heads = words[: words.index("CPU")] if "CPU" in words else words
+            start, rows = number, {}
+        elif words[1:] and words[0] in heads:
+            rows[number] = words
         elif _LEGEND.match(line):
             seen.used.add(number)
-            names |= {match[1]: match[2]} if (match := _NAMED.match(line)) else {}
-        elif words and words[0].startswith("GPU") and words[0] not in ("GPU", "GPUs"):
-            break
-    _matrix(seen, [names.get(head, head) for head in heads], rows)
+    if rows:
+        yield start, heads, rows
+
+
+def _topology(seen: TextScan) -> None:
+    """Reads `topo -m`: the first table of links. Its legend names the adapters."""
+    tables = [*_tables(seen)]
+    names = {match[1]: match[2] for line in seen.lines if (match := _NAMED.match(line))}
+    for start, heads, rows in tables:
+        count = len(heads) + 1
+        links = {n: row for n, row in rows.items() if all(map(_JOIN.fullmatch, row[1:count]))}
+        if links:
+            seen.used |= {start, *links}
+            own = {int(m[1]): row[1:] for row in links.values() if (m := _GPU.fullmatch(row[0]))}
+            _matrix(seen, [names.get(head, head) for head in heads], own)
+            return
 
 
 def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[str]]) -> None:
@@ -117,15 +129,29 @@ def _sockets(rests: Mapping[int, Sequence[str]]) -> dict[int, int]:
 
 
 def _peers(seen: TextScan) -> None:
-    """Reads `topo -p2p`: whether the driver lets GPUs copy to each other."""
-    rows = {n: words_of(line) for n, line in enumerate(seen.lines) if _GPU.match(line.strip())}
-    known = {"X", "OK", "U", *_REFUSED}
-    said = {n: {*row[1:]} for n, row in rows.items() if {"X"} < {*row[1:]} <= known}
-    how = set().union(*said.values())
-    seen.used.update(said)
-    warnings = {f"no peer access, {why}" for name, why in _REFUSED.items() if name in how}
-    ways = frozenset(["peer access"] if how == {"X", "OK"} else [])
-    seen.facts(ways=ways, warnings=frozenset(warnings))
+    """Reads `topo -p2p`: what the driver allows between GPUs. The command above says what was
+    asked: `n` is of NVLink and `a` of atomic operations, all others of peer access. Without it, a
+    bare `NS` tells nothing, as it stands where there is no NVLink, too."""
+    ways, warnings = set[str](), set[str]()
+    for start, _, rows in _tables(seen):
+        how = {word for row in rows.values() for word in row[1:]}
+        if not {"X"} < how <= {"X", "OK", "U", *_REFUSED}:
+            continue
+        seen.used |= {start, *rows}
+        above = _ASKED.findall(" ".join(seen.lines[max(start - 3, 0) : start]))
+        way = _WAYS.get(above[-1], "peer access") if above else "peer access"
+        ways |= {way} if how == {"X", "OK"} else set()
+        if way != "peer access":
+            ways |= set() if "OK" in how else {f"no {way}"}
+        else:
+            refused = how & (_REFUSED.keys() - ({"NS"} if not above else set()))
+            warnings |= {f"no peer access, {_REFUSED[one]}" for one in refused}
+    ways -= {"peer access"} if warnings else set()
+    seen.facts(ways=frozenset(ways), warnings=frozenset(warnings))
+
+
+_ASKED = re.compile(r"\btopo (?:-p2p|--p2p\w*)[ =](\w)")
+_WAYS = {"n": "NVLink", "a": "peer atomics"}
 
 
 def _node(rest: Sequence[str]) -> int | None:
@@ -313,4 +339,8 @@ def _devices(lines: Sequence[str]) -> dict[int, ToldGpu]:
     return {}
 
 
-READERS = (_topology, _peers, _links, _query, _screens, _dcgm)
+READERS = {
+    _topology: ("GPU0",), _peers: ("GPU0",), _links: ("GPU ",), _query: ("GPU ",),
+    _screens: (", ", "NVIDIA-SMI"),
+    _dcgm: ("DCGM", "Diagnostic", " bandwidth:", "evice IDs", "evice ids", "evice_ids"),
+}  # fmt: skip

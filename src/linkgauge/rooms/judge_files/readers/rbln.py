@@ -20,13 +20,13 @@ _DEVICE = re.compile(
 _BRIDGE = re.compile(r"\s*(?:\S{6,14}/)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) PCI bridge:")
 _TITLE = re.compile(r"\s*Device (?:(Write|Read) bandwidth \(GB/s\)|\S.*\(us\))")
 _HEADS = re.compile(r"\s*S\s.*?((?:(?:HOST|rbln\S{0,9})(?:\s+|$))+)")
-_ROW = re.compile(r"\s*(HOST|rbln\S{0,9})\s+(.*)")
+_ROW = re.compile(r"\s*((?:HOST|rbln\d).*)")
 _BANNER = re.compile(r"\s*\[ +(Run|PASS|FAIL) +\] : (RBLN_\w{1,60})")
 _SIZE = re.compile(r"\s*\[Measure Buffer Size : 0x([0-9a-fA-F]{1,12})\]")
 
 
 def _read(seen: TextScan) -> None:
-    title, columns, first = "", list[int | None](), 0
+    title, names, first = "", list[str](), 0
     bridges, above = dict[str, Bridge](), tuple[str, ...]()
     size = int(seen.first(_SIZE, "0"), 16) or 512 * MIB
     for _, match in seen.each(_BRIDGE, _DEVICE, _TITLE, _HEADS, _ROW, _BANNER):
@@ -41,23 +41,25 @@ def _read(seen: TextScan) -> None:
                 seen.fail(f"{match[2]}: FAIL", match[2], first)
             first = len(seen.figures)
         elif match.re is _TITLE:
-            title, columns = match[1] or "", []
+            title, names = match[1] or "", []
         elif match.re is _HEADS:
-            columns = [index_of(name.removeprefix("rbln")) for name in match[1].split()]
-        elif columns:
-            reads = title == "Read"
-            seen.figures += _figures(match[1], columns, match[2].split(), size, reads=reads)
+            names = match[1].split()
+        else:  # the name of a row may touch its first figure
+            name = max((one for one in names if match[1].startswith(one)), key=len, default="")
+            words = match[1].removeprefix(name).split()
+            if name and len(words) <= len(names):
+                seen.figures += _figures(name, names, words, size, reads=title == "Read")
     seen.log(_TOOL, vendor="rebellions", sure=seen.gpus, bridges=bridges)
 
 
 def _figures(
-    name: str, columns: Sequence[int | None], words: Sequence[str], size: int, *, reads: bool
+    name: str, names: Sequence[str], words: Sequence[str], size: int, *, reads: bool
 ) -> Iterator[ToldFigure]:
     """Yields the figures of a row. Reading, the column's device pulls from the row's."""
-    row = index_of(name.removeprefix("rbln"))
+    row, *columns = (index_of(one.removeprefix("rbln")) for one in (name, *names))
     for column, word in zip(columns, words, strict=False):
         if column != row and (rate := number_of(word)):
             yield copied(row, column, rate, size, reads=reads)
 
 
-READERS = (_read,)
+READERS = {_read: ("rbln", "RBLN")}

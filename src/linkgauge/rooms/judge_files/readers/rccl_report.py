@@ -39,4 +39,4 @@ def _read_report(seen: TextScan) -> None:
     seen.log("rccl-tests", vendor="amd")
 
 
-READERS = (_read_report,)
+READERS = {_read_report: ('","', '", "')}

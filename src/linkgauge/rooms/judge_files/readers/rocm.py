@@ -102,8 +102,6 @@ _SMI_KNOWN = re.compile(r"=+|\s*GPU\d+(?:\s+GPU\d+)*\s*$|GPU\[\d+\]|={3,} ")
 def _rocm_smi(seen: TextScan) -> None:
     """Reads rocm-smi --showtopo (and amd-smi topology, which has the same tables): kinds of links,
     hops and NUMA nodes. Reads also the names of --showproductname."""
-    if not seen.has(_SMI_TABLE, _SMI_NODE, _SMI_NAME):
-        return
     joins, table = dict[tuple[int, int], str](), ""
     for _, match in seen.each(_SMI_TABLE, _SMI_NODE, _SMI_NAME, _SMI_ROW, _SMI_KNOWN):
         if match.re is _SMI_TABLE:
@@ -147,8 +145,6 @@ _KIND = {"GFX": "sm", "DMA": "ce"}
 
 def _transferbench(seen: TextScan) -> None:
     """Reads the matrices of the presets p2p and a2a, and the tests of a file, line by line."""
-    if not seen.has(_BENCH_VERSION, _BENCH_TITLE, _BENCH_ALL):
-        return
     lines, size = seen.lines, 256 * MIB
     for number, line in enumerate(lines):
         if match := _BENCH_SIZE.search(line):
@@ -239,25 +235,25 @@ def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
 
 # RVS.
 
-_RVS = re.compile(
-    rf".*?\bp2p-bandwidth\s+\[\d+/\d+\] (?:\[GPU:: )?(\d{{1,8}})\S* +(?:\[GPU:: )?(\d{{1,8}})\S*"
-    rf"\s+bidirectional: (true|false)\s+({DECIMAL}) GBps"
-)
-_RVS_MORE = re.compile(r"\[(?:RESULT|INFO|ERROR) *\]")
-
 
 def _rvs(seen: TextScan) -> None:
     """Reads the action PQT of the ROCm Validation Suite. It names GPUs by identifiers of the
     driver, which are numbered here in their order."""
-    found = [match for _, match in seen.each(_RVS)]
-    order = sorted({int(match[side]) for match in found for side in (1, 2)})
-    for match in found:
-        source, destination = (order.index(int(match[side])) for side in (1, 2))
-        both = match[3] == "true"
-        seen.figures.append(copied(source, destination, float(match[4]), _SIZE, both=both))
-    if found:
-        seen.used.update(number for number, _ in seen.each(_RVS_MORE))
+    found = [said.copy() for said in seen.rows(
+        r".*?\bp2p-bandwidth\s+\[\d+/\d+\] (?:\[GPU:: )?(?P<from>\d{1,8})\S* +(?:\[GPU:: )?"
+        rf"(?P<to>\d{{1,8}})\S*\s+bidirectional: (?P<both>true|false)\s+(?P<rate>{DECIMAL}) GBps"
+    )]  # fmt: skip
+    order = sorted({int(said[end]) for said in found for end in ("from", "to")})
+    for said in found:
+        source, to = (order.index(int(said[end])) for end in ("from", "to"))
+        both = said["both"] == "true"
+        seen.figures.append(copied(source, to, float(said["rate"]), _SIZE, both=both))
     seen.log("RVS", vendor="amd")
 
 
-READERS = (_rocm_bandwidth_test, _rocm_smi, _transferbench, _rvs)
+READERS = {
+    _rocm_bandwidth_test: ("RocmBandwidthTest", "peak bandwidth", "FAIL"),
+    _rocm_smi: ("between two GPUs", "GPU["),
+    _transferbench: ("TransferBench v", "GPU-Executor", "All-To-All"),
+    _rvs: ("p2p-bandwidth",),
+}

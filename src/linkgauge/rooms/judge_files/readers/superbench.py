@@ -58,4 +58,4 @@ def _calls(seen: TextScan, numbers: Mapping[str, float], devices: int) -> None:
             seen.figures += called(name, TableRow(size, "float", "sum", 0, seconds), ranks)
 
 
-READERS = (_read,)
+READERS = {_read: ('"node"',)}
