@@ -9,11 +9,11 @@ from statistics import fmean
 from typing import Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from linkgauge.model.cell_id import CellId, SheetId
 from linkgauge.model.documents.history import PastCell
 from linkgauge.model.documents.result import Definition
-from linkgauge.model.recorded import PathKind
 from linkgauge.model.stats.changes import (
     RunChange,
     Side,
@@ -65,25 +65,13 @@ class SideFigures(msgspec.Struct):
 
     @property
     def any(self) -> CellFigure:
-        return next(cell for side in (*self.sides, *self.history) for cell in side.values())
-
-    @property
-    def bytes(self) -> int | None:
-        """Returns the bytes that the cell's figures are of. Figures of the history do not have
-        them, nor do those of older files."""
-        return known_bytes(self.any, (cell for side in self.sides for cell in side.values()))
-
-    @property
-    def path(self) -> PathKind | None:
-        """Returns the kind of the cell's path. Figures from the history do not have it."""
-        every = (cell.path for side in self.sides for cell in side.values())
-        return next(filter(None, every), None)
-
-    @property
-    def devices(self) -> tuple[str, ...]:
-        """Returns the devices of the cell. Figures from the history do not name devices."""
-        every = (cell.devices for side in self.sides for cell in side.values())
-        return next(filter(None, every), ())
+        """Returns a figure with what any figure of the cell knows: its bytes, path and devices.
+        Figures of the history do not have these, nor do those of older files."""
+        every = [cell for side in (*self.sides, *self.history) for cell in side.values()]
+        path = next((cell.path for cell in every if cell.path), None)
+        devices = next((cell.devices for cell in every if cell.devices), ())
+        own = known_bytes(every[0], every)
+        return replace(every[0], path=path, devices=devices, bytes=own)
 
 
 def table_of(given: Sides) -> dict[Key, SideFigures]:

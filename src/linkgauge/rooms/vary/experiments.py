@@ -4,7 +4,7 @@ answers one question. Users could also type this command line."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import click
@@ -12,7 +12,6 @@ from rich.text import Text
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
-from linkgauge.model.settings import Simulation
 from linkgauge.report.console import make_console
 from linkgauge.report.formats import Format
 
@@ -95,13 +94,6 @@ def carry_out_named(name: str, form: Format) -> int:
         return int(context.command.invoke(context))
 
 
-def words_of(name: str) -> tuple[str, ...]:
-    """The words of the experiment's command line, with the options of the current command. Raises
-    InputError as `expanded` does."""
-    context = click.get_current_context()
-    return expanded(name, dict(_given(context)), context.params["machine"])
-
-
 def typed(words: Sequence[str]) -> click.Context:
     """The context of the current command with these words as its command line."""
     context = click.get_current_context()
@@ -110,53 +102,43 @@ def typed(words: Sequence[str]) -> click.Context:
     )
 
 
-def expanded(
-    name: str, given: Mapping[str, tuple[str, ...]], machine: str | None = None
-) -> tuple[str, ...]:
-    """Returns the words of the experiment's command line. `given` has options of the user, which
-    replace the experiment's own; its key "" stands for the benchmarks. Raises InputError for an
-    unknown name, or if the experiment does not suit `machine` (None: this machine)."""
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of the experiment's command line. Options that the user typed replace those of the
+    experiment. Raises InputError for an unknown name, or if the experiment does not suit the
+    machine."""
     if name not in EXPERIMENTS:
         raise InputError(f"unknown experiment {name!r}{hint(name, EXPERIMENTS)}")
-    asked = EXPERIMENTS[name]
-    benchmarks = asked.benchmarks if "--prefix" not in given else ()
+    context, asked = click.get_current_context(), EXPERIMENTS[name]
+    given = dict(_given(context))
+    benchmarks = given.pop("", asked.benchmarks if "--prefix" not in given else ())
     own = {option: each for option, each in asked.options.items() if option not in given}
     if EACH_NODE in own.get("--numa-node", ()):
-        own["--numa-node"] = ("near", *_each_node(name, machine))
-    others = {option: each for option, each in given.items() if option}
-    return (*given.get("", benchmarks), *_words({**own, **others}))
+        own["--numa-node"] = ("near", *_each_node(name, context.params["machine"]))
+    return (*benchmarks, *_words(own | given))
 
 
-def _each_node(name: str, machine: str | None) -> tuple[str, ...]:
-    nodes = _nodes(machine)
-    if len(nodes) < 2:
-        whose = f"{machine} has" if machine is not None else "this machine has"
-        raise InputError(f"experiment {name!r}: {whose} one NUMA node, so no memory is far")
-    return tuple(map(str, nodes))
-
-
-def _nodes(machine: str | None) -> list[int]:
-    """Returns the host's NUMA nodes with memory."""
+def _each_node(name: str, machine: str | None) -> Iterator[str]:
+    """Yields the NUMA nodes of the host, or of a simulated machine."""
     from linkgauge.cli.simulation import simulation_of
 
     from .settings import host_of
 
-    simulation: Simulation | None = simulation_of(machine)
-    return [node.index for node in host_of(simulation).nodes]
+    nodes = host_of(simulation_of(machine)).nodes
+    if len(nodes) < 2:
+        whose = f"{machine} has" if machine is not None else "this machine has"
+        raise InputError(f"experiment {name!r}: {whose} one NUMA node, so no memory is far")
+    yield from (str(node.index) for node in nodes)
 
 
 def _words(options: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """Yields the words of options with their values. An option without values is a flag."""
     for option, values in options.items():
-        if not values:
-            yield option
-        for value in values:
-            yield from (option, value)
+        yield from (word for value in values for word in (option, value)) if values else (option,)
 
 
 def _given(context: click.Context) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yields the options that were typed in addition to the experiment's name, each with its
-    values."""
+    values. The name of the benchmarks is empty."""
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
@@ -164,11 +146,8 @@ def _given(context: click.Context) -> Iterator[tuple[str, tuple[str, ...]]]:
             continue
         option = "" if parameter.param_type_name == "argument" else parameter.opts[0]
         value = context.params[name]
-        yield option, () if value is True else tuple(map(str, _each(value)))
-
-
-def _each(value: object) -> Iterable[object]:
-    return value if isinstance(value, list | tuple) else (value,)
+        values = value if isinstance(value, list | tuple) else (value,)
+        yield option, () if value is True else tuple(map(str, values))
 
 
 def _list_all() -> int:
