@@ -41,23 +41,15 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
     known_fields: Known = {}
     whole = [_join(visits, known_fields) for visits in gated]
     shown = list(map(_shown, whole))
-    unlike = dict(zip(shown, whole, strict=True))
-    borders = {
-        of: split(cell.samples, _gates(cell), tuple(map(sum, cell.visits)))
-        for of, cell in unlike.items()
-    }
-    estimated = dict(zip(shown, _estimated(whole, settings), strict=True))
+    estimated = _estimated(whole, settings)
+    unlike = dict(zip(shown, zip(whole, estimated, strict=True), strict=True))
     # The parts of alike cells may come in another order, and have the same samples.
     summed = cache(summarize)
     figures = {
-        of: _figures(cell, borders[of], estimated[of], settings, summed)
-        for of, cell in unlike.items()
-        if cell.samples
+        of: _figures(cell, known, settings, summed) if cell.samples else {}
+        for of, (cell, known) in unlike.items()
     }
-    return [
-        replace(cell, **figures[of]) if of in figures else cell
-        for of, cell in zip(shown, whole, strict=True)
-    ]
+    return [replace(cell, **figures[of]) for of, cell in zip(shown, whole, strict=True)]
 
 
 def _shown(cell: CellResult) -> Hashable:
@@ -164,13 +156,10 @@ def _ranged(
 
 
 def _figures(
-    cell: CellResult,
-    border: float | None,
-    known: _Estimates,
-    settings: Settings,
-    summed: Summed,
+    cell: CellResult, known: _Estimates, settings: Settings, summed: Summed
 ) -> dict[str, Any]:
     """Returns the fields of a cell that are computed from its samples."""
+    border = split(cell.samples, _gates(cell), tuple(map(sum, cell.visits)))
     found = () if border is None else groups(cell.samples, _gates(cell), border)
     summary = summed(cell.samples, _better(cell))
     if found and summary is not None:

@@ -247,18 +247,12 @@ _MACHINE: dict[str, Callable[[Machine], str | None]] = {
 
 def _flat(settings: Settings) -> list[tuple[str, str]]:
     """Returns the settings as texts by name. The faults and seeds of a simulation are left out."""
-    plain = replace(settings, simulation=None, timeout=None)
-    found: list[tuple[str, str]] = []
-    for name in plain.__struct_fields__:
-        value = getattr(plain, name)
-        if name in ("engines", "surroundings") and value is not None:
-            found += [(one.replace("_", " "), f"{getattr(value, one)}")
-                      for one in value.__struct_fields__]  # fmt: skip
-        elif name == "sizes":
-            found.append((name, ", ".join(map(format_size, value))))
-        else:
-            found.append((name.replace("_", " "), f"{value}"))
-    return found
+    known = msgspec.structs.asdict(replace(settings, simulation=None, timeout=None))
+    for name in ("engines", "surroundings"):
+        if known[name] is not None:
+            known |= msgspec.structs.asdict(known.pop(name))
+    known["sizes"] = ", ".join(map(format_size, settings.sizes))
+    return [(name.replace("_", " "), f"{value}") for name, value in known.items()]
 
 
 def _faults(run: RunFigures) -> tuple[str, ...]:

@@ -75,7 +75,8 @@ class LiveRounds(Rounds):
             self._bar.enter_context(self._progress)
         self._visits = self._visited = 0
         what = f"round {number + 1}, {setting}"
-        self._update(description=what if len(what) <= MOST else f"{what[: MOST - 1]}…")
+        said = what if len(what) <= MOST else f"{what[: MOST - 1]}…"
+        self._progress.update(self._task, description=said, completed=self._begun)
         self._begun += 1
 
     def begun(self, _machine: Machine) -> None:
@@ -87,12 +88,7 @@ class LiveRounds(Rounds):
     def finished(self, _cell: CellResult, /) -> None:
         self._visited += 1
         part = min(1.0, self._visited / self._visits) if self._visits else 0.0
-        self._update(completed=self._begun - 1 + part)
-
-    def _update(self, description: str | None = None, completed: float | None = None) -> None:
-        if not self._progress.disable:
-            done = self._begun if completed is None else completed
-            self._progress.update(self._task, description=description, completed=done)
+        self._progress.update(self._task, completed=self._begun - 1 + part)
 
     def say(self, line: str) -> None:
         """Prints each note once, even if several runs have it."""
