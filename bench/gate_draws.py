@@ -4,10 +4,10 @@
     bench/gate_draws.py loss [SET…]      the same, where one cell of the current run is slower
     bench/gate_draws.py alike            simulated runs of 300 cells that do not differ
 
-`-j N` uses N processes, `--draws N` makes so many draws a row, `--seed N` begins with another. A SET is a
-folder of runs (`NAME.json.gz`, `NAME.tar.zst`, or folders with run.json); default: those below
-tests/data. Each run is read once. A draw's baseline of five runs has that of three. A line has the
-count, the hits and Clopper and Pearson's 95 % interval.
+`-j N` uses N processes, `--draws N` makes so many draws a row, `--seed N` begins with another. A
+SET is a folder of runs (`NAME.json.gz`, `NAME.tar.zst`, or folders with run.json); default: those
+below tests/data. Each run is read once. A draw's baseline of five runs has that of three. A line
+has the count, the hits and Clopper and Pearson's 95 % interval.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from importlib.machinery import SourceFileLoader
 from math import comb
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -121,8 +122,8 @@ def _verdict(gate: GateDocument, cell: CellFigure) -> str:
     return next((one.verdict for one in gate.cells if one.cell.id == cell.id), "not compared")
 
 
-def alike(name: str, noise: object, seed: int) -> Found:
-    from gate_kit import AIM, Trial
+def alike(name: str, noise: Any, seed: int) -> Found:
+    from gate_kit import AIM, Trial  # type: ignore[import-not-found]
 
     found = Found()
     for design, (before, after, rerun) in ALIKE.items():
@@ -131,7 +132,7 @@ def alike(name: str, noise: object, seed: int) -> Found:
     return found
 
 
-def sources(what: str, sets: Sequence[Path]) -> Iterator[tuple[str, object]]:
+def sources(what: str, sets: Sequence[Path]) -> Iterator[tuple[str, Any]]:
     if what == "alike":
         from gate_kit import normal, recorded
 
@@ -141,15 +142,15 @@ def sources(what: str, sets: Sequence[Path]) -> Iterator[tuple[str, object]]:
         yield folder.name, [figures_of(run) for run in _read(folder)]
 
 
-_DRAW: Callable[[int], Found]
+_DRAWING = list[Callable[[int], Found]]()
+"""What a process draws; it is inherited, because runs are large."""
 
 
 def _drawn(seed: int) -> Found:
-    return _DRAW(seed)
+    return _DRAWING[0](seed)
 
 
 def main() -> None:
-    global _DRAW
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("healthy", "loss", "alike"))
     parser.add_argument("sets", nargs="*", type=Path)
@@ -162,7 +163,7 @@ def main() -> None:
     seeds = range(asked.seed, asked.seed + asked.draws)
     draw = {"healthy": healthy, "loss": loss, "alike": alike}[asked.what]
     for name, source in sources(asked.what, sets):
-        _DRAW = partial(draw, name, source)
+        _DRAWING[:] = [partial(draw, name, source)]
         with get_context("fork").Pool(asked.j) as pool:
             every = [one for some in pool.imap_unordered(_drawn, seeds, 4) for one in some]
         counts = Counter(row for row, _ in every)
