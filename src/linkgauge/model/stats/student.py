@@ -11,7 +11,9 @@ _MANY = 1e8
 """From this many degrees of freedom on, t counts as normal."""
 _TINY = 1e-300
 _STEPS = 300
-"""The most steps of the continued fraction. A few dozen suffice here."""
+"""The most steps of the continued fraction, and towards a quantile. A few dozen suffice here."""
+_REACH = 9.0
+"""The most of a step towards a quantile, as a logarithm."""
 
 
 def two_sided(t: float, degrees: float) -> float:
@@ -26,20 +28,24 @@ def two_sided(t: float, degrees: float) -> float:
 
 @lru_cache(maxsize=4096)
 def critical(p: float, degrees: float) -> float:
-    """Returns the t that |T| exceeds with the probability p, below 1. It is between that of the
-    normal distribution and a bound that doubles until it is too large."""
-    low = -NormalDist().inv_cdf(p / 2)
+    """Returns the t that |T| exceeds with the probability p, below 1.
+
+    log p is concave in log t. Newton's steps from the normal distribution's t, which is too small,
+    therefore pass the solution at most once and then fall towards it."""
+    t, power = -NormalDist().inv_cdf(p / 2), (degrees + 1) / 2
     if degrees >= _MANY:
-        return low
-    high = low
-    while two_sided(high, degrees) > p:
-        low, high = high, high * 2
-        if high > 1e150:
+        return t
+    scale = math.lgamma(power) - math.lgamma(degrees / 2) - math.log(math.pi * degrees) / 2
+    for _ in range(_STEPS):
+        found = math.log(_kept(two_sided(t, degrees)))
+        slope = math.log(2 * t) + scale - power * math.log1p(t * t / degrees) - found
+        step = (found - math.log(p)) / math.exp(slope)
+        t *= math.exp(min(step, _REACH))
+        if t > 1e150:
             return math.inf
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if two_sided(middle, degrees) > p else (low, middle)
-    return high
+        if abs(step) < 1e-9:  # the next step would be as small as its square
+            break
+    return t
 
 
 def shift_found(p: float, degrees: float, power: float) -> float:
