@@ -121,7 +121,11 @@ class Tests(NamedTuple):
 def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Tests:
     """Tests the differences of one statistic between the first side and each other side."""
     cells = [_runs_of(key, found, name) for key, found in table.items()]
-    return side_tests(cells, len(given.runs), _again(given), joined=_joins(given))
+    # Cells that were in doubt are far from their expectation, and overstate how much others vary.
+    every = [run for side in given.runs for run in side]
+    again = {number for number, run in enumerate(every) if run.again}
+    joins = bool(given.history) and all(is_alike(given.history[0], run) for run in given.runs[0])
+    return side_tests(cells, len(given.runs), again, joined=joins)
 
 
 class CellLogs(NamedTuple):
@@ -156,12 +160,11 @@ def side_tests(
     """Tests the differences between the first side and each other side. The runs in `again`
     measured only some cells, and show the variation of these cells only. `joined` means that the
     first side's runs are comparable with the first set of the history."""
-    whole = [varied(one.kind, _whole_sets(one, (), joined=joined)) for one in cells]
-    chosen = whole
-    if again:
-        chosen = [varied(one.kind, _whole_sets(one, again, joined=joined)) for one in cells]
-        chosen = chosen if any(one.degrees for one in chosen) else whole
-    known = spreads(chosen, None if chosen is whole else whole)
+    whole, firsts = (
+        [varied(one.kind, _whole_sets(one, left_out, joined=joined)) for one in cells]
+        for left_out in ((), again)
+    )
+    known = spreads(firsts if any(one.degrees for one in firsts) else whole, whole)
     first, *others = (_on_side(cells, number) for number in range(sides))
     tests = [
         [
@@ -174,28 +177,15 @@ def side_tests(
     return Tests(known, [first, *others], tests, [changes(own) for own in tests], counts)
 
 
-def _joins(given: Sides) -> bool:
-    """Whether the first side's runs are comparable with the first set of the history."""
-    return bool(given.history) and all(is_alike(given.history[0], run) for run in given.runs[0])
-
-
 def _whole_sets(cell: CellLogs, again: Collection[int], *, joined: bool) -> list[Logs]:
     """Returns the sets of runs whose figures should have a common mean, without the runs in
     `again`."""
     first, *others = (
-        {number: log for number, log in side.items() if number not in again} if again else side
-        for side in cell.sides
+        {number: log for number, log in side.items() if number not in again} for side in cell.sides
     )
     if not (joined and cell.history):
         return [first, *others, *cell.history]
     return [{**first, **cell.history[0]}, *others, *cell.history[1:]]
-
-
-def _again(given: Sides) -> set[int]:
-    """Returns the numbers of runs that measured only doubtful cells. Such cells are far from their
-    expectation, so they would overstate how much other cells vary."""
-    every = [run for side in given.runs for run in side]
-    return {number for number, run in enumerate(every) if run.again}
 
 
 def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[int, float]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from linkgauge.engine.controller import Observer, now
+from linkgauge.engine.controller import now
 from linkgauge.engine.interrupts import Ending, undisturbed
 from linkgauge.engine.kept.folder import create_run_folder
 from linkgauge.engine.kept.runs import VARY_FILE
@@ -156,7 +156,10 @@ def measure_and_compare(asked: RoundsRequest, observer: Rounds) -> MeasuredRound
         for one in measure_rounds(asked, plans, observer):
             with observer.keeping():
                 taken.append(one)
-                _keep(one, observer)
+                if one.folder is not None:
+                    run = judge(one.run)
+                    write_run(one.folder, run)
+                    remember(run, one.folder, observer.say)
             first_round = len(taken) == len(asked.variants)
             if first_round and not can_compare(taken, len(asked.variants)):
                 break
@@ -167,13 +170,6 @@ def measure_and_compare(asked: RoundsRequest, observer: Rounds) -> MeasuredRound
     with observer.concluding():
         variation = _compared(asked, taken, started, whole=end is None)
         return MeasuredRounds(taken, variation, _write(asked, taken, variation), end)
-
-
-def _keep(taken: RoundRun, live: Observer) -> None:
-    if taken.folder is not None:
-        run = judge(taken.run)
-        write_run(taken.folder, run)
-        remember(run, taken.folder, live.say)
 
 
 def _compared(
