@@ -179,7 +179,7 @@ def _unseen(cells: Sequence[GateCell], aim: Aim, *, allow_blind: bool) -> str | 
         )
     if left:
         said.append(f"{left} of {every} are not compared")
-        ways += ["measure these as well", "name the benchmarks that count (--benchmark)"]
+        ways += ["measure these, at the same sizes (--size)", "name benchmarks (--benchmark)"]
     if not said:
         return None
     found = "; ".join(said)
