@@ -5,7 +5,6 @@ compared, because nothing follows from it."""
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Sequence
 from statistics import median
 from typing import Any, Literal
@@ -160,11 +159,16 @@ def _code(cells: Sequence[GateCell], *, allow_blind: bool) -> int:
 
 
 def _blind_and_left(cells: Sequence[GateCell]) -> tuple[int, int]:
-    """Returns the number of blind cells, and of cells that are not compared. The latter count if
-    they are more than those that are."""
-    counts = Counter(cell.verdict for cell in cells)
-    left, compared = counts["not compared"], sum(cell.loss is not None for cell in cells)
-    return counts["blind"], left if left > compared else 0
+    """Returns the number of blind cells, and of cells that are compared at no size. The latter
+    count if they are more than those that are: a baseline may have runs of several sizes."""
+    compared = {_sizeless(one) for one in cells if one.loss is not None}
+    left = {_sizeless(one) for one in cells if one.verdict == "not compared"} - compared
+    blind = sum(one.verdict == "blind" for one in cells)
+    return blind, len(left) if len(left) > len(compared) else 0
+
+
+def _sizeless(one: GateCell) -> tuple[object, ...]:
+    return one.cell.benchmark, one.cell.backend, one.cell.place, one.cell.repeat
 
 
 def _unseen(cells: Sequence[GateCell], aim: Aim, *, allow_blind: bool) -> str | None:
@@ -178,7 +182,7 @@ def _unseen(cells: Sequence[GateCell], aim: Aim, *, allow_blind: bool) -> str | 
             "measure each side several times (--rerun 2), measure while the machine is quieter"
         )
     if left:
-        said.append(f"{left} of {every} are not compared")
+        said.append(f"{left} of {count_of(len(set(map(_sizeless, cells))))} are not compared")
         ways += ["measure these, at the same sizes (--size)", "name benchmarks (--benchmark)"]
     if not said:
         return None
