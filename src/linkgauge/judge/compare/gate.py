@@ -5,6 +5,7 @@ compared, because nothing follows from it."""
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Sequence
 from statistics import median
 from typing import Any, Literal
@@ -19,7 +20,7 @@ from linkgauge.model.stats.student import critical
 from linkgauge.model.units import Better, count_of, percent
 
 from .disturbance import Disturbance, undisturbed
-from .likeness import Runs, as_recorded
+from .likeness import Runs, as_recorded, of_one_size
 from .run_comparison import (
     RANK,
     CellChange,
@@ -121,6 +122,8 @@ def hold(
     cells are judged even if the load differed. With `allow_blind`, runs may pass although a large
     loss may go unnoticed. `again` is how many cells were measured again, and how often. `findings`
     are those about the current runs."""
+    sized = of_one_size([*current, *baseline])  # which the current runs may measure again
+    current, baseline = sized[: len(current)], sized[len(current) :]
     disturbed: dict[object, Disturbance] = {}
     if not force:
         baseline, current, disturbed = undisturbed(baseline, current)
@@ -159,16 +162,11 @@ def _code(cells: Sequence[GateCell], *, allow_blind: bool) -> int:
 
 
 def _blind_and_left(cells: Sequence[GateCell]) -> tuple[int, int]:
-    """Returns the number of blind cells, and of cells that are compared at no size. The latter
-    count if they are more than those that are: a baseline may have runs of several sizes."""
-    compared = {_sizeless(one) for one in cells if one.loss is not None}
-    left = {_sizeless(one) for one in cells if one.verdict == "not compared"} - compared
-    blind = sum(one.verdict == "blind" for one in cells)
-    return blind, len(left) if len(left) > len(compared) else 0
-
-
-def _sizeless(one: GateCell) -> tuple[object, ...]:
-    return one.cell.benchmark, one.cell.backend, one.cell.place, one.cell.repeat
+    """Returns the number of blind cells, and of cells that are not compared. The latter count if
+    they are more than those that are."""
+    counts = Counter(cell.verdict for cell in cells)
+    left, compared = counts["not compared"], sum(cell.loss is not None for cell in cells)
+    return counts["blind"], left if left > compared else 0
 
 
 def _unseen(cells: Sequence[GateCell], aim: Aim, *, allow_blind: bool) -> str | None:
@@ -182,7 +180,7 @@ def _unseen(cells: Sequence[GateCell], aim: Aim, *, allow_blind: bool) -> str | 
             "measure each side several times (--rerun 2), measure while the machine is quieter"
         )
     if left:
-        said.append(f"{left} of {count_of(len(set(map(_sizeless, cells))))} are not compared")
+        said.append(f"{left} of {every} are not compared")
         ways += ["measure these, at the same sizes (--size)", "name benchmarks (--benchmark)"]
     if not said:
         return None

@@ -40,6 +40,8 @@ from .machine_state import ABSENT, Fact, facts_of, options_apart
 _LEAST_COVERAGE = 0.5
 _FEW = 6
 """The degrees of freedom of a variance that does not report them."""
+_NEAR = 8
+"""The factor by which default sizes of a table may differ. Of a machine with two CPUs, they do."""
 
 
 class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
@@ -85,6 +87,24 @@ def _as_recorded(cell: CellFigure) -> CellFigure:
     reach = critical(1 - COVERAGE, _FEW) * math.sqrt(2) * RECORDED[cell.path].runs
     low, high = cell.figure * math.exp(-reach), cell.figure * math.exp(reach)
     return replace(cell, low=low, high=high, coverage=COVERAGE, degrees=_FEW)
+
+
+def of_one_size(runs: Sequence[RunFigures]) -> list[RunFigures]:
+    """Returns comparable runs with the sizes of the first run that has a table. A default size
+    follows the caches and the free memory, so it may differ from run to run, and is large enough
+    not to matter. Tables of several sizes stay as they are."""
+    own = [{(cell.benchmark, cell.backend, cell.size) for cell in run.cells} for run in runs]
+    names = [Counter((benchmark, backend) for benchmark, backend, _ in tables) for tables in own]
+    several = {name for counts in names for name, count in counts.items() if count > 1}
+    first = {one[:2]: one[2] for tables in reversed(own) for one in tables}
+
+    def sized(cell: CellFigure) -> CellFigure:
+        name = cell.benchmark, cell.backend
+        size = cell.size if name in several else first[name]
+        is_near = cell.size <= size * _NEAR and size <= cell.size * _NEAR
+        return replace(cell, size=size) if is_near and size != cell.size else cell
+
+    return [replace(run, cells=tuple(map(sized, run.cells))) for run in runs]
 
 
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
