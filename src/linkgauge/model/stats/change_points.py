@@ -145,7 +145,7 @@ class _Sums:
         self._least = max(self._squares[-1] * 1e-12, len(values) * 1e-24)
         # Places of a change, times the neighbours that it may have. By simulation, at most 2 % of
         # series of 6 to 100 runs without a change have one, also with heavy or skewed tails.
-        self._tries = (len(values) - 2 * LEAST + 1) * math.sqrt(len(values) / (2 * LEAST))
+        self._tries = (len(values) - 2 * LEAST + 1) * math.cbrt(len(values) / (2 * LEAST))
 
     def standing(self) -> list[tuple[int, float]]:
         """Returns the changes that are significant between their neighbours, each with its p-value.

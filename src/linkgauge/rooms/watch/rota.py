@@ -150,6 +150,7 @@ class Rota:
     def measured(self, numbers: Sequence[int], again: Sequence[int] = ()) -> None:
         """Moves the measured cells to the end of the queue. Cells to be measured `again` come next
         instead."""
+
         def order(turn: tuple[PlannedTable, PlannedCell]) -> int:
             number = turn[1].number
             return 1 if number not in numbers else 0 if number in again else 2
