@@ -93,6 +93,8 @@ def of_one_size(runs: Sequence[RunFigures]) -> list[RunFigures]:
     """Returns comparable runs with the sizes of the first run that has a table. A default size
     follows the caches and the free memory, so it may differ from run to run, and is large enough
     not to matter. Tables of several sizes stay as they are."""
+    if len({run.settings.sizes for run in runs}) > 1:
+        return list(runs)  # someone chose them
     own = [{(cell.benchmark, cell.backend, cell.size) for cell in run.cells} for run in runs]
     names = [Counter((benchmark, backend) for benchmark, backend, _ in tables) for tables in own]
     several = {name for counts in names for name, count in counts.items() if count > 1}
