@@ -1,12 +1,19 @@
 """Earlier runs of the history, to compare a run with: whole runs, or their medians alone."""
 
+import msgspec
+import pytest
 from msgspec.structs import replace
 
 from configurations_kit import cell, result
 from history_kit import BENCHMARK, run_at
+from linkgauge.cli.earlier_runs import since
+from linkgauge.engine.kept.ranges import with_todays_ranges
+from linkgauge.history.address import address
 from linkgauge.history.reading import earlier_medians, earlier_runs
 from linkgauge.history.store import opened
 from linkgauge.history.writing import add
+from linkgauge.model.recorded import RECORDED
+from recorded_kit import OF_ONE, recorded_of_one
 
 
 def test_earlier_runs_can_be_read_with_the_figures_of_some_benchmarks(url):
@@ -46,3 +53,33 @@ def test_medians_of_earlier_runs_are_those_of_the_whole_runs_in_the_latest_state
         }
         for of in {figure.cell for run in whole for figure in run.figures}
     }
+
+
+@pytest.mark.parametrize("count", [4, 5])
+def test_ranges_count_what_earlier_runs_of_the_machine_vary_by(count, tmp_path, monkeypatch):
+    """Five are enough. On this machine, copies that cross to the host vary less than on others."""
+    place = tmp_path / "history.db"
+    *before, now = [
+        replace(recorded_of_one(name), ranges=msgspec.UNSET) for name in OF_ONE[: count + 1]
+    ]
+    with opened(address(str(place))) as store:
+        for run in before:
+            add(store, run, None)
+    monkeypatch.setenv("LINKGAUGE_HISTORY", str(place))
+    found, said = since(now)
+    assert "earlier run" in said
+    widths = [width_of(run) for run in (now, found)]
+    if count < 5:
+        assert (found.between_runs, widths[0]) == (msgspec.UNSET, widths[1])
+        return
+    kind = "host and device"
+    assert 0 < found.between_runs[kind] < RECORDED[kind].runs
+    assert widths[1] < 0.9 * widths[0]
+    assert with_todays_ranges(found) == found  # as its file is read
+
+
+def width_of(run):
+    """The relative width of a range of a copy to the device."""
+    (table,) = (one for one in run.results if one.benchmark == BENCHMARK)
+    low, high = table.cells[0].summary.ci95
+    return high / low - 1

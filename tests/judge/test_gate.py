@@ -84,6 +84,29 @@ def test_a_cell_that_was_not_asked_for_or_came_after_ctrl_c_is_not_compared():
     assert verdicts([run("a", one, two, other)], [run("b", one, other)])[1] == "missing"
 
 
+@pytest.mark.parametrize(("factor", "verdict"), [(1, "ok"), (8, "ok"), (9, "not compared")])
+def test_a_table_of_a_far_other_size_is_not_compared(factor, verdict):
+    one, other = (cell(0, 1.0, size=size, low=0.99, high=1.01, coverage=0.95, degrees=20)
+                  for size in (1 << 20, factor << 20))  # fmt: skip
+    assert verdicts([run("a", one)], [run("b", other)]) == [verdict]
+    # A curve over sizes has its own.
+    curve = replace(one, size=1 << 10)
+    gate = hold([run("a", one, curve)], [run("b", other, curve)], [], AIM)
+    assert len(gate.cells) == 2
+
+
+@pytest.mark.parametrize(("left", "code"), [(1, 0), (2, 0), (3, 3)])
+def test_a_gate_of_few_of_the_cells_does_not_pass(left, code):
+    """Of two compared cells and so many that are not."""
+    known = [cell(number, 1.0, low=0.999, high=1.001, coverage=0.95, degrees=20)
+             for number in range(2)]  # fmt: skip
+    others = [cell(number, 1.0) for number in range(4, 4 + left)]
+    sides = [run("a", *known, *others)], [run("b", *known)]
+    gate = hold(*sides, [], AIM)
+    assert (gate.code, "not compared" in (gate.unseen or "")) == (code, bool(code))
+    assert hold(*sides, [], AIM, allow_blind=True).code == 0
+
+
 def test_a_cell_measured_under_another_load_is_inconclusive_and_names_the_process():
     for figures, busy in (((BASE, LOSS), (0.0, 1.0)), ((BASE, LOSS), (1.0, 0.0))):
         sides = [

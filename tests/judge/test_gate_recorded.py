@@ -103,6 +103,17 @@ def test_more_runs_of_a_baseline_find_no_less(count):
     assert (lost.cell.benchmark, lost.cell.row, lost.cell.column) == LOST
 
 
+@pytest.mark.parametrize("names", [("16cpus/04", "16cpus/05"), ("2cpus/05", "2cpus/02")])
+def test_default_sizes_that_differ_from_run_to_run_are_compared(names):
+    """They follow the memory that is free: 320 and 640 MiB, 512 and 128 MiB."""
+    before, after = map(of_one, names)
+    for sides in ((before, after), (after, before)):
+        gate = hold([sides[0]], [sides[1]], [], AIM)
+        assert (gate.code, gate.of("not compared")) == (0, ())
+        cells = {(one.sheet, one.place) for one in sides[1].cells}
+        assert {(one.cell.sheet, one.cell.place) for one in gate.cells} == cells
+
+
 def test_a_figure_of_a_single_run_that_is_far_off_must_come_again():
     """Copies that cross to the host are, in healthy runs, up to a fifth off."""
     place = "host_to_device_memcpy_ce", "0", "0"

@@ -79,6 +79,17 @@ def test_what_only_a_new_process_changes_is_counted():
     assert 0.9 <= held / count <= 0.99
 
 
+def test_earlier_runs_say_what_repetitions_do_not_explain():
+    """Whatever is assumed of a new process. Nor does a range claim less than repetitions show."""
+    run = drawn(random.Random(5), 4, 3, 3, 0.01, 0.001)
+    (usual, *_), (noisy, *_), (quiet, *_) = (
+        estimates(run, 0.05, runs) for runs in (None, 0.1, 0.0)
+    )
+    assert quiet.reach < usual.reach < noisy.reach
+    assert quiet.reach == pytest.approx(estimates(run)[0].reach)
+    assert noisy.reach / quiet.reach == pytest.approx(0.1 / 0.0067, rel=0.5)
+
+
 @pytest.mark.parametrize(("cells", "visits"), [(2, 4), (4, 3), (12, 2)])
 @pytest.mark.parametrize("samples", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["normal", "two durations", "stalls"])

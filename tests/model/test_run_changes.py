@@ -76,6 +76,19 @@ def test_alike_cells_lend_degrees_of_freedom_and_unlike_ones_fewer():
     assert spreads(cells(0.0005, *[0.05] * 30))[0].deviation < 0.001
 
 
+def test_few_runs_that_agree_by_chance_do_not_make_one_of_many_cells_quiet():
+    """Of 300 cells, runs of one agree so well in one of ten comparisons."""
+    shape = (-1.2, 0.3, 1.1, -0.4, 0.2)
+    scales = [0.0013, *[0.01] * 299]
+    found = spreads(
+        [
+            varied(f"kind {at // 4}", [{run: scale * shape[(run + at) % 5] for run in range(5)}])
+            for at, scale in enumerate(scales)
+        ]
+    )
+    assert found[0].deviation > 0.5 * found[8].deviation
+
+
 def test_figures_that_are_off_together_lend_little():
     together = dict(enumerate((0.012, -0.009, 0.004, -0.007)))
     generator = random.Random(1)

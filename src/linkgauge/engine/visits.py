@@ -71,7 +71,9 @@ class Visits:
         """The seconds of the last visit of each cell."""
         self._cut: set[int] = set()
         """The cells that ended because the time budget was used."""
-        self._rounds: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+        self._together: dict[int, list[int]] = {}
+        """The cells that are measured at the same time as a cell, which is among them."""
+        rounds: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         self._members: defaultdict[Hashable, list[int]] = defaultdict(list)
         self._settings_of: dict[Hashable, Settings] = {}
         """The settings of the cells of each class."""
@@ -90,7 +92,8 @@ class Visits:
                     self._settings_of[kind] = settings.of(cell)
                     self._repetitions[kind] = VISITS if cell.does.product else 1
                 if cell.round is not None:
-                    self._rounds[number, cell.round].append(key)
+                    rounds[number, cell.round].append(key)
+                    self._together[key] = rounds[number, cell.round]
         self._spending = None if budget is None or not budget.order else self._ordered(budget)
         self._picked = set(self._pick())
         self._ended: set[int] = set()
@@ -120,8 +123,7 @@ class Visits:
         self._waiting = Counter(self._class_of[key] for key in self._due)
 
     def _ordered(self, budget: Budget) -> Spending:
-        together = {key: keys for keys in self._rounds.values() for key in keys}
-        groups = dict(groups_of(self._plan, self._keys, together))
+        groups = dict(groups_of(self._plan, self._keys, self._together))
         return Spending(self._plan, budget, groups, self._class_of.__getitem__)
 
     def _spent_on(self, spending: Spending) -> dict[int, None]:
@@ -154,10 +156,9 @@ class Visits:
         are measured at the same time stay together."""
         merged = {key: self._merge(self._class_of[key])[key] for key in keys}
         lack = {key: relative_error(cell.summary) or math.inf for key, cell in merged.items()}
-        together = {key: keys for keys in self._rounds.values() for key in keys}
         chosen: dict[int, None] = {}
         for key in sorted(keys, key=lambda key: (-lack[key], self._took.get(key, 0.0))):
-            group = together.get(key, [key])
+            group = self._together.get(key, [key])
             cost = sum(self._took.get(one, 0.0) for one in group)
             if key not in chosen and cost <= seconds:
                 seconds -= cost
@@ -193,13 +194,12 @@ class Visits:
     def _pick(self) -> Iterator[int]:
         """Yields cells picked evenly from each class. Cells that are measured at the same time as a
         picked cell are picked, too."""
-        of_round = {key: keys for keys in self._rounds.values() for key in keys}
         for keys in self._members.values():
             some = keys[:: max(1, len(keys) // _PICKED)]
             found: dict[int, None] = {}
             for key in some:
                 if len(found) < len(some):
-                    found |= dict.fromkeys(of_round.get(key, (key,)))
+                    found |= dict.fromkeys(self._together.get(key, (key,)))
             yield from found
 
     def _least_of(self, key: int) -> int:
@@ -232,10 +232,8 @@ class Visits:
         """Adds a pass over these cells at the end of the run. Cells that are measured at the same
         time are visited, too. Each cell gets time for another visit. A budget that the user gave is
         then used to its end."""
-        asked = {self._keys[cell.sheet][cell.place] for cell in cells}
-        for together in self._rounds.values():
-            if not asked.isdisjoint(together):
-                asked.update(together)
+        keys = [self._keys[cell.sheet][cell.place] for cell in cells]
+        asked = {one for key in keys for one in self._together.get(key, (key,))}
         self._again = asked
         if self.has_time_left and self._spending is not None:
             self._spending.end_reaching()
@@ -343,37 +341,35 @@ class Visits:
             for key, one in self._merge(kind).items()
             if is_done(one, self._least_of(key), settings, self._always)
         }
-        self._ended |= self._together(kind, done)
+        self._ended |= self._whole_rounds(done)
 
-    def _together(self, kind: Hashable, done: set[int]) -> set[int]:
-        """Returns these cells without those measured together with one that is not among them."""
-        for keys in self._rounds_of(kind):
-            if not done.issuperset(keys):
-                done.difference_update(keys)
-        return done
+    def _whole_rounds(self, done: set[int]) -> set[int]:
+        """Returns these cells without those measured together with a similar one that is not among
+        them."""
+        of = self._class_of
+        return {
+            key
+            for key in done
+            if all(one in done or of[one] != of[key] for one in self._together.get(key, ()))
+        }
 
     def _enough(self) -> set[int]:
         """Returns the visited cells that need no more visits, although there is time."""
         found: set[int] = set()
         for kind in {self._class_of[key] for key, visits in enumerate(self._taken) if visits}:
             settings = self._settings_of[kind]
-            done = {
+            found |= {
                 key
                 for key, one in self._merge(kind).items()
                 if is_enough(one, self._least_of(key), settings)
             }
-            found |= self._together(kind, done)
-        return found
+        return self._whole_rounds(found)
 
     def _may_end(self, key: int) -> bool:
         """Whether a cell may end early, because its time is over or a visit failed."""
         visits = self._taken[key]
         longest = self._settings_of[self._class_of[key]].max_time
         return spent(*visits) >= longest or any(v.status != "pass" for v in visits)
-
-    def _rounds_of(self, kind: Hashable) -> Iterator[list[int]]:
-        if self._rounds:
-            yield from (keys for keys in self._rounds.values() if self._class_of[keys[0]] == kind)
 
 
 def _keys_of(plan: Sequence[PlannedTable]) -> list[dict[Place, int]]:

@@ -61,6 +61,10 @@ RECORDED: Mapping[PathKind, RecordedKind] = {
 }
 
 
+BetweenRuns = Mapping[PathKind, float]
+"""The relative standard deviation of figures between a machine's own runs, by kind of path."""
+
+
 def path_kind(cell: Cell, size: int | None) -> PathKind:
     """Returns the kind of path of a cell whose figure is of `size` bytes."""
     return kind_of(cell.transfers, cell.does, size, is_latency=cell.report.is_latency)

@@ -92,7 +92,8 @@ class Keeper:
         run = self.display.judged(run, self.judge)
         if folder is None:
             return Kept(run, self.outcome(run))
-        run, said = self._since(run)
+        found, said = self._since(run)
+        run = found if found.results is run.results else self.display.judged(found, self.judge)
         try:
             self.write(folder, run)
         except ResultsError as error:

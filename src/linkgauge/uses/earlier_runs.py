@@ -9,10 +9,17 @@ from msgspec.structs import replace
 
 from linkgauge.engine.kept.again import AGAIN
 from linkgauge.engine.kept.folder import label_name
+from linkgauge.engine.kept.ranges import with_ranges_of
 from linkgauge.engine.kept.runs import RESULTS, run_folders, usable
 from linkgauge.history.keeping import medians_before
 from linkgauge.history.named import is_off
-from linkgauge.judge.compare.earlier import apart_from, as_figures, earlier, is_in_same_state
+from linkgauge.judge.compare.earlier import (
+    apart_from,
+    as_figures,
+    between_runs,
+    earlier,
+    is_in_same_state,
+)
 from linkgauge.judge.compare.likeness import RunFigures, figures_of
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import LinkgaugeError
@@ -28,10 +35,10 @@ second."""
 
 
 def since(run: Run) -> tuple[Run, str | None]:
-    """Compares a judged run with earlier runs of the history. Returns the run with the comparison,
-    and a line about the comparison. If the comparison fails, the line says why. The line is None if
-    there are no earlier runs. Incomplete and profiled runs, and runs with very many cells, are not
-    compared, and also have no line."""
+    """Compares a judged run with earlier runs of the history. Returns the run with the comparison
+    and with the ranges that these runs show, and a line about the comparison. If the comparison
+    fails, the line says why. The line is None if there are no earlier runs. Incomplete and profiled
+    runs, and runs with very many cells, are not compared, and also have no line."""
     from linkgauge.report.words.figures import since_line
 
     count = sum(len(result.cells) for result in run.results)
@@ -40,7 +47,13 @@ def since(run: Run) -> tuple[Run, str | None]:
         return run, None
     try:
         past = medians_before(run, last, is_in_same_state)
-        found = None if past is None else apart_from(past, figures_of(run))
+        if past is None:
+            return run, None
+        figures = figures_of(run)
+        if vary := between_runs(past, figures):
+            run = with_ranges_of(replace(run, between_runs=vary))
+            figures = figures_of(run)
+        found = apart_from(past, figures)
     except Exception as error:  # noqa: BLE001  # the run is worth more than its comparison
         return run, f"not compared with earlier runs: {error}"
     if found is None:

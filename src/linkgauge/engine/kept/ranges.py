@@ -15,13 +15,19 @@ _Position = tuple[int, int]
 
 
 def with_todays_ranges(run: Run) -> Run:
-    """Returns the run with the ranges that its samples and repetitions show by today's rule. Says
-    so if the file has others. A figure of a file that records no repetitions keeps its range."""
-    alike = grouped(_cells(run))
+    """Returns the run with the ranges of today's rule. Says so if the file has others."""
+    found = with_ranges_of(run)
+    return found if _ranges(found) == _ranges(run) else replace(found, ranges="anew")
+
+
+def with_ranges_of(run: Run) -> Run:
+    """Returns the run with the ranges that its samples, its repetitions and earlier runs show. A
+    figure of a file that records no repetitions keeps its range."""
+    alike, known = grouped(_cells(run)), run.between_runs or None
     anew: dict[_Position, CellResult] = {}
     for some in alike.values():
         places, cells = zip(*some, strict=True)
-        anew.update(zip(places, with_ranges(cells, run.settings), strict=True))
+        anew.update(zip(places, with_ranges(cells, run.settings, known), strict=True))
     if not anew:
         return run
     results = tuple(
@@ -31,8 +37,7 @@ def with_todays_ranges(run: Run) -> Run:
         )
         for number, result in enumerate(run.results)
     )
-    found = replace(run, results=results)
-    return found if _ranges(found) == _ranges(run) else replace(found, ranges="anew")
+    return replace(run, results=results)
 
 
 def _cells(run: Run) -> Iterator[tuple[Hashable, tuple[_Position, CellResult]]]:

@@ -17,7 +17,7 @@ from linkgauge.model.documents.result import (
 )
 from linkgauge.model.joining import Known, joined
 from linkgauge.model.notes import Imprecise, NotRevisited
-from linkgauge.model.recorded import recorded_kind
+from linkgauge.model.recorded import RECORDED, BetweenRuns, path_kind
 from linkgauge.model.settings import VISIT_SECONDS, Settings
 from linkgauge.model.stats.intervals import COVERAGE, Estimate, Repetitions, estimates, may_lead
 from linkgauge.model.stats.modes import cut, groups, split
@@ -41,23 +41,15 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
     known_fields: Known = {}
     whole = [_join(visits, known_fields) for visits in gated]
     shown = list(map(_shown, whole))
-    unlike = dict(zip(shown, whole, strict=True))
-    borders = {
-        of: split(cell.samples, _gates(cell), tuple(map(sum, cell.visits)))
-        for of, cell in unlike.items()
-    }
-    estimated = dict(zip(shown, _estimated(whole, settings), strict=True))
+    estimated = _estimated(whole, settings)
+    unlike = dict(zip(shown, zip(whole, estimated, strict=True), strict=True))
     # The parts of alike cells may come in another order, and have the same samples.
     summed = cache(summarize)
     figures = {
-        of: _figures(cell, borders[of], estimated[of], settings, summed)
-        for of, cell in unlike.items()
-        if cell.samples
+        of: _figures(cell, known, settings, summed) if cell.samples else {}
+        for of, (cell, known) in unlike.items()
     }
-    return [
-        replace(cell, **figures[of]) if of in figures else cell
-        for of, cell in zip(shown, whole, strict=True)
-    ]
+    return [replace(cell, **figures[of]) for of, cell in zip(shown, whole, strict=True)]
 
 
 def _shown(cell: CellResult) -> Hashable:
@@ -102,41 +94,48 @@ _Estimates = tuple[Estimate | None, Sequence[Estimate | None]]
 """The estimate for a cell's figure, and those for its parts."""
 
 
-def _estimated(cells: Sequence[CellResult], settings: Settings) -> Iterator[_Estimates]:
+def _estimated(
+    cells: Sequence[CellResult], settings: Settings, known: BetweenRuns | None = None
+) -> Iterator[_Estimates]:
     """Yields the estimates for similar cells. Each part is pooled with the same part of the other
     cells. A simulated machine has no processes that differ. If the user fixed the number of
     samples, only those cells are repeated that look low, and say nothing of the others."""
     if settings.samples is not None and any(len(cell.visits) == 1 for cell in cells):
         yield from ((None, [None] * len(cell.parts)) for cell in cells)
         return
-    process = 0.0
+    process, runs = 0.0, None
     if cells and settings.simulation is None:
-        process = recorded_kind(cells[0], cells[0].bytes).process
+        kind = path_kind(cells[0], cells[0].bytes)
+        process, runs = RECORDED[kind].process, (known or {}).get(kind)
     count = max((len(cell.parts) for cell in cells), default=0)
     parts = [
         estimates(
             [_repetitions(cell, cell.parts[at].samples) if cell.parts else [] for cell in cells],
             process,
+            runs,
         )
         for at in range(count)
     ]
-    known = estimates([_repetitions(cell, cell.samples) for cell in cells], process)
-    yield from ((one, [column[at] for column in parts]) for at, one in enumerate(known))
+    whole = estimates([_repetitions(cell, cell.samples) for cell in cells], process, runs)
+    yield from ((one, [column[at] for column in parts]) for at, one in enumerate(whole))
 
 
 def _repetitions(cell: CellResult, samples: Sequence[float]) -> Repetitions:
     return [visit for visit in cut(samples, map(sum, cell.visits)) if visit]
 
 
-def with_ranges(cells: Sequence[CellResult], settings: Settings) -> list[CellResult]:
-    """Returns measured similar cells with the ranges that their samples show: those of `merge`."""
+def with_ranges(
+    cells: Sequence[CellResult], settings: Settings, known: BetweenRuns | None = None
+) -> list[CellResult]:
+    """Returns measured similar cells with the ranges that their samples show: those of `merge`.
+    `known` is how much earlier runs of the machine vary."""
     settings = settings.of(cells[0]) if cells else settings
     shown = list(map(_shown, cells))
-    known = {
+    ranges = {
         of: _ranges(cell, found)
-        for of, cell, found in zip(shown, cells, _estimated(cells, settings), strict=True)
+        for of, cell, found in zip(shown, cells, _estimated(cells, settings, known), strict=True)
     }
-    return [replace(cell, **known[of]) for of, cell in zip(shown, cells, strict=True)]
+    return [replace(cell, **ranges[of]) for of, cell in zip(shown, cells, strict=True)]
 
 
 def _ranges(cell: CellResult, found: _Estimates) -> dict[str, Any]:
@@ -164,13 +163,10 @@ def _ranged(
 
 
 def _figures(
-    cell: CellResult,
-    border: float | None,
-    known: _Estimates,
-    settings: Settings,
-    summed: Summed,
+    cell: CellResult, known: _Estimates, settings: Settings, summed: Summed
 ) -> dict[str, Any]:
     """Returns the fields of a cell that are computed from its samples."""
+    border = split(cell.samples, _gates(cell), tuple(map(sum, cell.visits)))
     found = () if border is None else groups(cell.samples, _gates(cell), border)
     summary = summed(cell.samples, _better(cell))
     if found and summary is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from statistics import fmean
+from statistics import fmean, variance
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.history import EarlierMedians, EarlierRun, PastCell
 from linkgauge.model.earlier import Earlier, EarlierLoss
+from linkgauge.model.recorded import PathKind
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import Aim, detectable, proven
 from linkgauge.model.units import Better
@@ -88,9 +89,20 @@ order, 0 (this run alone) last. Otherwise a loss would count as usual once it wa
 _FAR = 5.0
 """The standard deviations that each of these runs must lose."""
 _FEWEST = 5
-"""The fewest earlier runs by which a part is judged."""
+"""The fewest earlier runs by which a part is judged, and that show how much figures vary."""
 SHOWN = 0.1
 """The loss that earlier runs must be able to show for a cell to be known not to have lost."""
+
+
+def between_runs(past: EarlierMedians, run: RunFigures) -> dict[PathKind, float]:
+    """Returns the relative standard deviation of figures between earlier runs, by kind of path. It
+    is the root mean square over the cells of a kind with enough runs."""
+    paths = {key_of(cell): cell.path for cell in run.cells}
+    found: dict[PathKind, list[float]] = {}
+    for cell, medians in past.cells:
+        if len(medians) >= _FEWEST and (path := paths.get(key_of(cell))) is not None:
+            found.setdefault(path, []).append(variance(map(math.log, medians.values())))
+    return {path: math.sqrt(fmean(variances)) for path, variances in found.items()}
 
 
 class _CellPast(NamedTuple):

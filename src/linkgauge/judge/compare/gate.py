@@ -5,6 +5,7 @@ compared, because nothing follows from it."""
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Sequence
 from statistics import median
 from typing import Any, Literal
@@ -19,7 +20,7 @@ from linkgauge.model.stats.student import critical
 from linkgauge.model.units import Better, count_of, percent
 
 from .disturbance import Disturbance, undisturbed
-from .likeness import Runs, as_recorded
+from .likeness import Runs, as_recorded, of_one_size
 from .run_comparison import (
     RANK,
     CellChange,
@@ -83,8 +84,8 @@ class GateDocument(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
 
     schema: The kind of document, and its version.
     code: The exit code: 0 pass, 1 a failure, 3 inconclusive, 4 nothing could be compared.
-    unseen: A sentence on large losses that may go unnoticed, and what to do; null if there are
-        none.
+    unseen: A sentence on large losses that may go unnoticed, and on cells that are not compared if
+        they are most of the cells, and what to do; null if there are none.
     comparison: The baseline and the current runs, compared.
     cells: The cells of the baseline, judged.
     forced: Whether cells are judged although the machines, their settings or their load differ.
@@ -121,6 +122,8 @@ def hold(
     cells are judged even if the load differed. With `allow_blind`, runs may pass although a large
     loss may go unnoticed. `again` is how many cells were measured again, and how often. `findings`
     are those about the current runs."""
+    sized = of_one_size([*current, *baseline])  # which the current runs may measure again
+    current, baseline = sized[: len(current)], sized[len(current) :]
     disturbed: dict[object, Disturbance] = {}
     if not force:
         baseline, current, disturbed = undisturbed(baseline, current)
@@ -147,29 +150,44 @@ def hold(
 
 def _code(cells: Sequence[GateCell], *, allow_blind: bool) -> int:
     """Returns the exit code. It is 1 for a proven regression, else 4 if nothing could be compared.
-    Otherwise it is 3 if a cell is inconclusive or may hide a large loss, else 0."""
+    Otherwise it is 3 if a cell is inconclusive or may hide a large loss, or if most cells are not
+    compared, else 0."""
     found = {cell.verdict for cell in cells}
     if not found.isdisjoint(FAILURES):
         return 1
     if all(cell.loss is None for cell in cells):
         return 4
-    unsure = {"inconclusive", "measure again"} | (set() if allow_blind else {"blind"})
-    return 3 if found & unsure else 0
+    unsure = not found.isdisjoint(("inconclusive", "measure again"))
+    return 3 if unsure or (not allow_blind and any(_blind_and_left(cells))) else 0
+
+
+def _blind_and_left(cells: Sequence[GateCell]) -> tuple[int, int]:
+    """Returns the number of blind cells, and of cells that are not compared. The latter count if
+    they are more than those that are."""
+    counts = Counter(cell.verdict for cell in cells)
+    left, compared = counts["not compared"], sum(cell.loss is not None for cell in cells)
+    return counts["blind"], left if left > compared else 0
 
 
 def _unseen(cells: Sequence[GateCell], aim: Aim, *, allow_blind: bool) -> str | None:
     """Returns the sentence on large losses that may go unnoticed, or None if there are none."""
-    number = sum(cell.verdict == "blind" for cell in cells)
-    if not number:
+    blind, left = _blind_and_left(cells)
+    size, every = percent(aim.exclude), count_of(len(cells))
+    said, ways = list[str](), list[str]()
+    if blind:
+        said.append(f"in {blind} of {every}, even a loss of {size} may be unseen")
+        ways.append(
+            "measure each side several times (--rerun 2), measure while the machine is quieter"
+        )
+    if left:
+        said.append(f"{left} of {every} are not compared")
+        ways += ["measure these, at the same sizes (--size)", "name benchmarks (--benchmark)"]
+    if not said:
         return None
-    size = percent(aim.exclude)
-    found = f"in {number} of {count_of(len(cells))}, even a loss of {size} may be unseen"
+    found = "; ".join(said)
     if allow_blind:
         return f"{found}, which --allow-blind accepts"
-    return (
-        f"{found}: measure each side several times (--rerun 2), measure while the machine is "
-        "quieter, or accept it with --allow-blind"
-    )
+    return f"{found}: {', '.join(ways)}, or accept it with --allow-blind"
 
 
 class _Asked:

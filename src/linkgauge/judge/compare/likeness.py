@@ -40,6 +40,8 @@ from .machine_state import ABSENT, Fact, facts_of, options_apart
 _LEAST_COVERAGE = 0.5
 _FEW = 6
 """The degrees of freedom of a variance that does not report them."""
+_NEAR = 8
+"""The factor by which default sizes of a table may differ. Of a machine with two CPUs, they do."""
 
 
 class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
@@ -85,6 +87,26 @@ def _as_recorded(cell: CellFigure) -> CellFigure:
     reach = critical(1 - COVERAGE, _FEW) * math.sqrt(2) * RECORDED[cell.path].runs
     low, high = cell.figure * math.exp(-reach), cell.figure * math.exp(reach)
     return replace(cell, low=low, high=high, coverage=COVERAGE, degrees=_FEW)
+
+
+def of_one_size(runs: Sequence[RunFigures]) -> list[RunFigures]:
+    """Returns comparable runs with the sizes of the first run that has a table. A default size
+    follows the caches and the free memory, so it may differ from run to run, and is large enough
+    not to matter. Tables of several sizes stay as they are."""
+    if len({run.settings.sizes for run in runs}) > 1:
+        return list(runs)  # someone chose them
+    own = [{(cell.benchmark, cell.backend, cell.size) for cell in run.cells} for run in runs]
+    names = [Counter((benchmark, backend) for benchmark, backend, _ in tables) for tables in own]
+    several = {name for counts in names for name, count in counts.items() if count > 1}
+    first = {one[:2]: one[2] for tables in reversed(own) for one in tables}
+
+    def sized(cell: CellFigure) -> CellFigure:
+        name = cell.benchmark, cell.backend
+        size = cell.size if name in several else first[name]
+        is_near = cell.size <= size * _NEAR and size <= cell.size * _NEAR
+        return replace(cell, size=size) if is_near and size != cell.size else cell
+
+    return [replace(run, cells=tuple(map(sized, run.cells))) for run in runs]
 
 
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -247,18 +269,12 @@ _MACHINE: dict[str, Callable[[Machine], str | None]] = {
 
 def _flat(settings: Settings) -> list[tuple[str, str]]:
     """Returns the settings as texts by name. The faults and seeds of a simulation are left out."""
-    plain = replace(settings, simulation=None, timeout=None)
-    found: list[tuple[str, str]] = []
-    for name in plain.__struct_fields__:
-        value = getattr(plain, name)
-        if name in ("engines", "surroundings") and value is not None:
-            found += [(one.replace("_", " "), f"{getattr(value, one)}")
-                      for one in value.__struct_fields__]  # fmt: skip
-        elif name == "sizes":
-            found.append((name, ", ".join(map(format_size, value))))
-        else:
-            found.append((name.replace("_", " "), f"{value}"))
-    return found
+    known = msgspec.structs.asdict(replace(settings, simulation=None, timeout=None))
+    for name in ("engines", "surroundings"):
+        if known[name] is not None:
+            known |= msgspec.structs.asdict(known.pop(name))
+    known["sizes"] = ", ".join(map(format_size, settings.sizes))
+    return [(name.replace("_", " "), f"{value}") for name, value in known.items()]
 
 
 def _faults(run: RunFigures) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ from linkgauge.model.units import Better
 
 from .likeness import CellFigure, differences, unlike
 from .machine_state import Fact
-from .side_tests import Key, SideFigures, Sides, Statistic, Tests, table_of, tested
+from .side_tests import Key, Sides, Statistic, Tests, table_of, tested
 from .what_changed import Changed, ComparedCell, grouped
 
 RANK = ("pass", "skip", "fail", "timeout", "error")
@@ -175,27 +175,28 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
     table = table_of(given)
     names: tuple[Statistic, ...] = ("figure", *_SLOW)
     known = {name: tested(table, given, name) for name in names}
-    cells = list[RunCell]()
-    for at, ((_, _, definition), found) in enumerate(table.items()):
-        better = found.any.better
-        every = [
-            _change(found, number, at, known, aim, better) for number in range(1, len(given.runs))
+    of, others = known["figure"], range(1, len(given.runs))
+    every = [found.any for found in table.values()]
+    cells = [
+        by_name(
+            RunCell,
+            one,
+            sides=tuple(
+                _side(list(side.values()), of.spreads[at], of.sides[n][at])
+                for n, side in enumerate(found.sides)
+            ),
+            changes=tuple(_change(one.better, n, at, known, aim) for n in others),
+            definition=one.definition or None,
+        )
+        for at, (one, found) in enumerate(zip(every, table.values(), strict=True))
+    ]
+    changed = list[Changed]()
+    for n in others:
+        compared = [
+            ComparedCell(cell, cell.better, one.devices, cell.bytes, cell.changes[n - 1].proven)
+            for cell, one in zip(cells, every, strict=True)
         ]
-        figures = tuple(
-            _side(list(side.values()), known["figure"].spreads[at], known["figure"].sides[n][at])
-            for n, side in enumerate(found.sides)
-        )
-        cells.append(
-            by_name(
-                RunCell,
-                found.any,
-                bytes=found.bytes,
-                sides=figures,
-                changes=tuple(every),
-                definition=definition,
-                path=found.path,
-            )
-        )
+        changed += grouped(given.names[n], compared)
     return RunComparison(
         sides=tuple(
             SideName(name, tuple(run.id for run in runs))
@@ -206,45 +207,28 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
         differences=differences(given.runs),
         aim=aim,
         history=len(given.history),
-        compared=tuple(known["figure"].counts),
+        compared=tuple(of.counts),
         simulated=any(run.simulated for side in given.runs for run in side),
-        changed=tuple(_changed(given.names, cells, list(table.values()))),
+        changed=tuple(changed),
         anew=sum(run.anew for side in given.runs for run in side),
     )
 
 
-def _changed(
-    names: Sequence[str], cells: Sequence[RunCell], found: Sequence[SideFigures]
-) -> Iterator[Changed]:
-    for number, name in enumerate(names[1:]):
-        compared = list[ComparedCell]()
-        for cell, of in zip(cells, found, strict=True):
-            one = cell.changes[number]
-            compared.append(ComparedCell(cell, cell.better, of.devices, cell.bytes, one.proven))
-        yield from grouped(name, compared)
-
-
 def _change(
-    found: SideFigures,
-    number: int,
-    at: int,
-    known: Mapping[Statistic, Tests],
-    aim: Aim,
-    better: Better,
+    better: Better, number: int, at: int, known: Mapping[Statistic, Tests], aim: Aim
 ) -> CellChange:
     """Returns the change of a cell on side `number` against the first side. `at` is the position of
     the cell."""
     of = known["figure"]
     change, test = of.changes[number - 1][at], of.tests[number - 1][at]
-    if change is None or test is None:
-        return CellChange("unknown")
     first, other = of.sides[0][at], of.sides[number][at]
-    assert first is not None  # noqa: S101  # both were tested
-    assert other is not None  # noqa: S101
+    if change is None or test is None or first is None or other is None:
+        return CellChange("unknown")
     counts = len(first.logs), len(other.logs)
     lacking = needed(test, counts, aim, of.counts[number - 1], better)
+    otherwise: Direction = "same" if lacking.detectable <= aim.detect else "unknown"
     return CellChange(
-        direction=_direction(change, lacking, aim, better),
+        direction=proven(change, aim, better) or otherwise,
         change=change,
         needed=lacking,
         losses=_losses(first, other, better),
@@ -255,12 +239,6 @@ def _change(
 def _losses(first: Side, other: Side, better: Better) -> tuple[float, ...]:
     middle = median(first.logs)
     return tuple(sorted((loss(math.exp(one - middle), better) for one in other.logs), reverse=True))
-
-
-def _direction(change: RunChange, lacking: Needed, aim: Aim, better: Better) -> Direction:
-    if (to := proven(change, aim, better)) is not None:
-        return to
-    return "same" if lacking.detectable <= aim.detect else "unknown"
 
 
 def _side(

@@ -9,11 +9,11 @@ from statistics import fmean
 from typing import Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from linkgauge.model.cell_id import CellId, SheetId
 from linkgauge.model.documents.history import PastCell
 from linkgauge.model.documents.result import Definition
-from linkgauge.model.recorded import PathKind
 from linkgauge.model.stats.changes import (
     RunChange,
     Side,
@@ -65,25 +65,13 @@ class SideFigures(msgspec.Struct):
 
     @property
     def any(self) -> CellFigure:
-        return next(cell for side in (*self.sides, *self.history) for cell in side.values())
-
-    @property
-    def bytes(self) -> int | None:
-        """Returns the bytes that the cell's figures are of. Figures of the history do not have
-        them, nor do those of older files."""
-        return known_bytes(self.any, (cell for side in self.sides for cell in side.values()))
-
-    @property
-    def path(self) -> PathKind | None:
-        """Returns the kind of the cell's path. Figures from the history do not have it."""
-        every = (cell.path for side in self.sides for cell in side.values())
-        return next(filter(None, every), None)
-
-    @property
-    def devices(self) -> tuple[str, ...]:
-        """Returns the devices of the cell. Figures from the history do not name devices."""
-        every = (cell.devices for side in self.sides for cell in side.values())
-        return next(filter(None, every), ())
+        """Returns a figure with what any figure of the cell knows: its bytes, path and devices.
+        Figures of the history do not have these, nor do those of older files."""
+        every = [cell for side in (*self.sides, *self.history) for cell in side.values()]
+        path = next((cell.path for cell in every if cell.path), None)
+        devices = next((cell.devices for cell in every if cell.devices), ())
+        own = known_bytes(every[0], every)
+        return replace(every[0], path=path, devices=devices, bytes=own)
 
 
 def table_of(given: Sides) -> dict[Key, SideFigures]:
@@ -133,7 +121,11 @@ class Tests(NamedTuple):
 def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Tests:
     """Tests the differences of one statistic between the first side and each other side."""
     cells = [_runs_of(key, found, name) for key, found in table.items()]
-    return side_tests(cells, len(given.runs), _again(given), joined=_joins(given))
+    # Cells that were in doubt are far from their expectation, and overstate how much others vary.
+    every = [run for side in given.runs for run in side]
+    again = {number for number, run in enumerate(every) if run.again}
+    joins = bool(given.history) and all(is_alike(given.history[0], run) for run in given.runs[0])
+    return side_tests(cells, len(given.runs), again, joined=joins)
 
 
 class CellLogs(NamedTuple):
@@ -168,12 +160,11 @@ def side_tests(
     """Tests the differences between the first side and each other side. The runs in `again`
     measured only some cells, and show the variation of these cells only. `joined` means that the
     first side's runs are comparable with the first set of the history."""
-    whole = [varied(one.kind, _whole_sets(one, (), joined=joined)) for one in cells]
-    chosen = whole
-    if again:
-        chosen = [varied(one.kind, _whole_sets(one, again, joined=joined)) for one in cells]
-        chosen = chosen if any(one.degrees for one in chosen) else whole
-    known = spreads(chosen, None if chosen is whole else whole)
+    whole, firsts = (
+        [varied(one.kind, _whole_sets(one, left_out, joined=joined)) for one in cells]
+        for left_out in ((), again)
+    )
+    known = spreads(firsts if any(one.degrees for one in firsts) else whole, whole)
     first, *others = (_on_side(cells, number) for number in range(sides))
     tests = [
         [
@@ -186,28 +177,15 @@ def side_tests(
     return Tests(known, [first, *others], tests, [changes(own) for own in tests], counts)
 
 
-def _joins(given: Sides) -> bool:
-    """Whether the first side's runs are comparable with the first set of the history."""
-    return bool(given.history) and all(is_alike(given.history[0], run) for run in given.runs[0])
-
-
 def _whole_sets(cell: CellLogs, again: Collection[int], *, joined: bool) -> list[Logs]:
     """Returns the sets of runs whose figures should have a common mean, without the runs in
     `again`."""
     first, *others = (
-        {number: log for number, log in side.items() if number not in again} if again else side
-        for side in cell.sides
+        {number: log for number, log in side.items() if number not in again} for side in cell.sides
     )
     if not (joined and cell.history):
         return [first, *others, *cell.history]
     return [{**first, **cell.history[0]}, *others, *cell.history[1:]]
-
-
-def _again(given: Sides) -> set[int]:
-    """Returns the numbers of runs that measured only doubtful cells. Such cells are far from their
-    expectation, so they would overstate how much other cells vary."""
-    every = [run for side in given.runs for run in side]
-    return {number for number, run in enumerate(every) if run.again}
 
 
 def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[int, float]:

@@ -24,6 +24,7 @@ from linkgauge.model.operations.workload import WorkDone
 from linkgauge.model.pairs import DrawnPairs
 from linkgauge.model.printable import BriefRepr
 from linkgauge.model.ranks import LostRank
+from linkgauge.model.recorded import PathKind
 from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.stats.modes import Mode
 from linkgauge.model.stats.summary import Interval, Summary
@@ -338,6 +339,8 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     lost: The rank whose loss ended the run; null for every other run.
     soak: The results over time of a soak (a repeated run), whose cells keep only some samples.
     earlier: The comparison with earlier runs of the machine; left out if there are no earlier runs.
+    between_runs: The relative standard deviation of figures between earlier runs of the machine, by
+        kind of path, which its ranges count; left out if too few earlier runs are known.
     tool: The other program that measured the run; left out if linkgauge measured it.
     ranges: `anew` if its file has other ranges, of an earlier rule; else left out."""
 
@@ -360,6 +363,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     lost: LostRank | None = None
     soak: Soak | None = None
     earlier: Earlier | msgspec.UnsetType = msgspec.UNSET
+    between_runs: dict[PathKind, float] | msgspec.UnsetType = msgspec.UNSET
     tool: ToolRun | msgspec.UnsetType = msgspec.UNSET
     ranges: Literal["anew"] | msgspec.UnsetType = msgspec.UNSET
 

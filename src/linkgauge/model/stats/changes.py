@@ -269,24 +269,15 @@ def _more(
 ) -> tuple[int, int] | None:
     """Returns the fewest additional runs that suffice. Tries runs of the second side alone first,
     then runs of both sides until both have the same number."""
-
-    def second(n: int) -> tuple[int, int]:
-        return runs[0], runs[1] + n
-
-    def both(n: int) -> tuple[int, int]:
-        return max(runs[0], n), max(runs[1], n)
-
-    for counts in (second, both):
-        least = _first(lambda n: suffices(counts(n), sum(counts(n)) - sum(runs)))  # noqa: B023
-        if least is not None:
-            needs = counts(least)
-            return needs[0] - runs[0], needs[1] - runs[1]
+    first, second = runs
+    tried = range(MOST_RUNS + 1)
+    for more in (
+        [(0, n) for n in tried],
+        [(max(n - first, 0), max(n - second, 0)) for n in tried],
+    ):
+        least = bisect_left(
+            more, True, key=lambda own: suffices((first + own[0], second + own[1]), sum(own))
+        )
+        if least <= MOST_RUNS:
+            return more[least]
     return None
-
-
-def _first(suffices: Callable[[int], bool]) -> int | None:
-    """Returns the smallest number up to `MOST_RUNS` that suffices, or None. All numbers above the
-    smallest must suffice, too."""
-    if not suffices(MOST_RUNS):
-        return None
-    return bisect_left(range(MOST_RUNS), True, key=suffices)

@@ -60,17 +60,20 @@ class Estimate(msgspec.Struct, frozen=True):
         return min(figures) * math.exp(-self.reach), max(figures) * math.exp(self.reach)
 
 
-def estimates(cells: Sequence[Repetitions], process: float = 0.0) -> list[Estimate | None]:
+def estimates(
+    cells: Sequence[Repetitions], process: float = 0.0, runs: float | None = None
+) -> list[Estimate | None]:
     """Returns the estimate for each of several similar cells. An estimate is None if a figure of
     the cell is not positive, or if the range would be wider than tenfold, which says nothing. All
     are None if no cell has two repetitions. `process` is the relative standard deviation of what
-    only a new process changes."""
+    only a new process changes, and `runs` that of earlier runs of the machine; if it is known, what
+    repetitions do not explain of it is what a new process changes."""
     medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
     known = [medians_of(tuple(map(tuple, cell))) for cell in cells]
     pool = _pooled([own for own in known if len(own) > 1])
     if pool is None:
         return [None] * len(cells)
-    return [_estimate(own, pool, process) if own else None for own in known]
+    return [_estimate(own, pool, process, runs) if own else None for own in known]
 
 
 class _Pool(msgspec.Struct, frozen=True):
@@ -106,12 +109,17 @@ def _is_unlike(cell: Sequence[float], limit: float) -> bool:
     return robust_deviation(abs(one - middle) for one in cell) > limit
 
 
-def _estimate(cell: Sequence[float], pool: _Pool, process: float) -> Estimate | None:
+def _estimate(
+    cell: Sequence[float], pool: _Pool, process: float, runs: float | None
+) -> Estimate | None:
     deviation, degrees, alike = pool.deviation, pool.degrees, pool.alike
     if _is_unlike(cell, pool.limit):
         deviation, degrees, alike = deviation_of(cell), len(cell) - 1, 1
     part = math.sqrt(2 * median_factor(len(cell)))
-    error = math.hypot(deviation * part, math.sqrt(2) * process)
+    if runs is None:
+        error = math.hypot(deviation * part, math.sqrt(2) * process)
+    else:
+        error = max(deviation * part, math.sqrt(2) * runs)
     # However quiet similar cells are, a range is not below what the cell's own repetitions show to
     # be the standard error of the difference of two runs.
     own = deviation_of(cell) * part if len(cell) > 1 else 0.0

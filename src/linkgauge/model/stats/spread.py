@@ -37,7 +37,8 @@ _LENT = range(1, 41)
 _SURE = 2.0
 """The standard errors by which cells must differ before it counts."""
 _UNLIKE = 1e-3
-"""The level of the F test at which a cell is unlike similar ones."""
+"""The level of the F test at which a cell is noisier than similar ones. That it is quieter, which
+few runs that agree by chance also show, must hold at this level for all cells together."""
 _UNSEEN = 2.0
 """The number of noisy cells that pass for quiet ones, for each noisy one that is seen."""
 _NOISIER, _LOOKS_QUIET = 9.0, 0.25
@@ -102,7 +103,8 @@ def spreads(
         if own is not None and by is not None
     )
     doubted = min(1.0, _UNSEEN * noisy / max(1, len(cells)))
-    return [_joined(own, by, doubted) for own, by in zip(alone, lent, strict=True)]
+    count = len(cells)
+    return [_joined(own, by, doubted, count) for own, by in zip(alone, lent, strict=True)]
 
 
 def doubted(cells: Sequence[tuple[Hashable, Spread | None]]) -> list[Spread | None]:
@@ -166,21 +168,22 @@ def _log(variance: float, degrees: int) -> float:
     return math.log(variance) - digamma(degrees / 2) + math.log(degrees / 2)
 
 
-def _is_unlike(own: Spread, lent: Spread) -> bool:
-    """Whether a cell varies more or less than similar ones."""
+def _is_unlike(own: Spread, lent: Spread, count: int = 1) -> bool:
+    """Whether a cell, one of `count`, varies more or less than similar ones."""
     ratio = own.variance / lent.variance
     if 0.4 < ratio < 2.5:  # as alike cells of 40 degrees of freedom often are
         return False
-    p = beyond(ratio, own.degrees, lent.degrees), beyond(1 / ratio, lent.degrees, own.degrees)
-    return min(p) < _UNLIKE
+    if ratio > 1:
+        return beyond(ratio, own.degrees, lent.degrees) < _UNLIKE
+    return beyond(1 / ratio, lent.degrees, own.degrees) < _UNLIKE / count
 
 
-def _joined(own: _Own | None, lent: Spread | None, doubted: float) -> Spread | None:
+def _joined(own: _Own | None, lent: Spread | None, doubted: float, count: int) -> Spread | None:
     """Returns the variance that a cell's own runs and similar cells show together."""
     if own is None:
         return lent
     alone = own.spread
-    if lent is None or _is_unlike(alone, lent):
+    if lent is None or _is_unlike(alone, lent, count):
         return Spread(alone.variance, alone.degrees, alone)
     degrees = lent.degrees + alone.degrees
     variance = lent.variance * lent.degrees + alone.variance * alone.degrees

@@ -36,7 +36,7 @@ def why(one: GateCell) -> str:
         case "missing":
             return f"the current runs lack it; {_figure(one.baseline.figure, one)} in the baseline"
         case "not compared" if current is None:
-            return "the current runs were not asked to measure it, or were interrupted before"
+            return "the current runs lack it: not asked for, of another size, or interrupted"
         case "not compared" if current is not None and current.untried is True:
             return f"not tried by the current runs: {current.reason}"
         case "not compared":

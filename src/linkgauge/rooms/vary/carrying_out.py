@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from linkgauge.engine.controller import Observer, now
+from linkgauge.engine.controller import now
 from linkgauge.engine.interrupts import Ending, undisturbed
 from linkgauge.engine.kept.folder import create_run_folder
 from linkgauge.engine.kept.runs import VARY_FILE
@@ -75,7 +75,8 @@ class LiveRounds(Rounds):
             self._bar.enter_context(self._progress)
         self._visits = self._visited = 0
         what = f"round {number + 1}, {setting}"
-        self._update(description=what if len(what) <= MOST else f"{what[: MOST - 1]}…")
+        said = what if len(what) <= MOST else f"{what[: MOST - 1]}…"
+        self._progress.update(self._task, description=said, completed=self._begun)
         self._begun += 1
 
     def begun(self, _machine: Machine) -> None:
@@ -87,12 +88,7 @@ class LiveRounds(Rounds):
     def finished(self, _cell: CellResult, /) -> None:
         self._visited += 1
         part = min(1.0, self._visited / self._visits) if self._visits else 0.0
-        self._update(completed=self._begun - 1 + part)
-
-    def _update(self, description: str | None = None, completed: float | None = None) -> None:
-        if not self._progress.disable:
-            done = self._begun if completed is None else completed
-            self._progress.update(self._task, description=description, completed=done)
+        self._progress.update(self._task, completed=self._begun - 1 + part)
 
     def say(self, line: str) -> None:
         """Prints each note once, even if several runs have it."""
@@ -160,7 +156,10 @@ def measure_and_compare(asked: RoundsRequest, observer: Rounds) -> MeasuredRound
         for one in measure_rounds(asked, plans, observer):
             with observer.keeping():
                 taken.append(one)
-                _keep(one, observer)
+                if one.folder is not None:
+                    run = judge(one.run)
+                    write_run(one.folder, run)
+                    remember(run, one.folder, observer.say)
             first_round = len(taken) == len(asked.variants)
             if first_round and not can_compare(taken, len(asked.variants)):
                 break
@@ -171,13 +170,6 @@ def measure_and_compare(asked: RoundsRequest, observer: Rounds) -> MeasuredRound
     with observer.concluding():
         variation = _compared(asked, taken, started, whole=end is None)
         return MeasuredRounds(taken, variation, _write(asked, taken, variation), end)
-
-
-def _keep(taken: RoundRun, live: Observer) -> None:
-    if taken.folder is not None:
-        run = judge(taken.run)
-        write_run(taken.folder, run)
-        remember(run, taken.folder, live.say)
 
 
 def _compared(

@@ -12,7 +12,6 @@ from rich.text import Text
 from linkgauge.cli.options import filled, members, read, values_of
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
-from linkgauge.model.settings import Simulation
 from linkgauge.report.console import make_console
 
 if TYPE_CHECKING:
@@ -125,22 +124,17 @@ def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
     return (*benchmarks, *_words(flags)), options
 
 
-def _each_node(name: str, machine: str | None) -> tuple[str, ...]:
-    nodes = _nodes(machine)
-    if len(nodes) < 2:
-        whose = f"{machine} has" if machine is not None else "this machine has"
-        raise InputError(f"experiment {name!r}: {whose} one NUMA node, so no memory is far")
-    return tuple(map(str, nodes))
-
-
-def _nodes(machine: str | None) -> list[int]:
-    """Returns the host's NUMA nodes with memory."""
+def _each_node(name: str, machine: str | None) -> Iterator[str]:
+    """Yields the NUMA nodes of the host, or of a simulated machine."""
     from linkgauge.cli.simulation import simulation_of
 
     from .settings import host_of
 
-    simulation: Simulation | None = simulation_of(machine)
-    return [node.index for node in host_of(simulation).nodes]
+    nodes = host_of(simulation_of(machine)).nodes
+    if len(nodes) < 2:
+        whose = f"{machine} has" if machine is not None else "this machine has"
+        raise InputError(f"experiment {name!r}: {whose} one NUMA node, so no memory is far")
+    yield from (str(node.index) for node in nodes)
 
 
 def _words(options: Mapping[str, object]) -> Iterator[str]:

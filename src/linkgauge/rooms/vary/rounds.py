@@ -21,7 +21,7 @@ from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import opened
 from linkgauge.machine.processes.command import end, start, waits_for_terminal
 from linkgauge.machine.processes.process import environment_with
-from linkgauge.model.documents.result import Run, worst
+from linkgauge.model.documents.result import PlannedTable, Run, worst
 from linkgauge.model.documents.variation import KeptRun, Setting
 from linkgauge.model.errors import InputError, LinkgaugeError
 
@@ -144,30 +144,25 @@ def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...
 def _of_one_size(plans: Sequence[Plan]) -> tuple[Plan, ...]:
     """Returns the plans with equal sizes. Default sizes depend on free memory, so the smallest size
     in any plan is used for a table."""
+    counts = Counter[tuple[int, str, str]]()
     least: dict[tuple[str, str, int], int] = {}
-    keys = []
-    for plan in plans:
-        counted: Counter[tuple[str, str]] = Counter()
-        own = []
+    keyed: list[list[tuple[PlannedTable, tuple[str, str, int]]]] = [[] for _ in plans]
+    for at, plan in enumerate(plans):
         for sheet in plan:
             name = sheet.benchmark, sheet.backend
-            key = (*name, counted[name])
-            counted[name] += 1
+            key = (*name, counts[at, *name])
+            counts[at, *name] += 1
             least[key] = min(sheet.size, least.get(key, sheet.size))
-            own.append(key)
-        keys.append(own)
-    return tuple(
-        tuple(replace(sheet, size=least[key]) for sheet, key in zip(plan, own, strict=True))
-        for plan, own in zip(plans, keys, strict=True)
-    )
+            keyed[at].append((sheet, key))
+    return tuple(tuple(replace(sheet, size=least[key]) for sheet, key in own) for own in keyed)
 
 
-def orders(settings: int, rounds: int, random: Random) -> Iterator[tuple[int, ...]]:
+def orders(settings: int, rounds: int, random: Random) -> Iterator[list[int]]:
     """Yields the order of the settings in each round."""
     order: list[int] = []
     for number in range(rounds):
         order = order[::-1] if number % 2 else random.sample(range(settings), settings)
-        yield tuple(order)
+        yield order
 
 
 def measure_rounds(

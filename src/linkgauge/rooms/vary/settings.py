@@ -34,16 +34,15 @@ _CPUS = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*", re.A
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
-_REQUEST, _ENGINES, _SURROUNDINGS = "request", "engines", "surroundings"
 _FIELDS = {
-    "--cpus": (_SURROUNDINGS, "cpus"),
-    "--numa-node": (_ENGINES, "numa_node"),
-    "--memory": (_REQUEST, "memory"),
-    "--streams": (_ENGINES, "streams"),
-    "--affinity": (_ENGINES, "affinity"),
-    "--host-kernel": (_ENGINES, "host_kernel"),
-    "--engine": (_REQUEST, "engine"),
-    "--graph": (_REQUEST, "graphs"),
+    "--cpus": "surroundings.cpus",
+    "--numa-node": "engines.numa_node",
+    "--memory": "memory",
+    "--streams": "engines.streams",
+    "--affinity": "engines.affinity",
+    "--host-kernel": "engines.host_kernel",
+    "--engine": "engine",
+    "--graph": "graphs",
 }
 """The field that each option sets: a field of the request itself, or of a part of its settings."""
 
@@ -57,16 +56,15 @@ class Choice(NamedTuple):
 
     def of(self, request: RunRequest) -> RunRequest:
         """Returns the request with this value."""
-        where, field = _FIELDS.get(self.option, (_SURROUNDINGS, "environment"))
-        if where == _REQUEST:
-            return replace(request, **{field: self.value})
+        where, _, field = _FIELDS.get(self.option, "surroundings.environment").partition(".")
+        if not field:
+            return replace(request, **{where: self.value})
         settings = request.settings
         part, value = getattr(settings, where), self.value
         if field == "environment":
             value = {**part.environment, self.option: value}
-        return replace(
-            request, settings=replace(settings, **{where: replace(part, **{field: value})})
-        )
+        changed = replace(settings, **{where: replace(part, **{field: value})})
+        return replace(request, settings=changed)
 
 
 def variants_of(given: Given, base: RunRequest) -> tuple[Variant, ...]:

@@ -141,9 +141,8 @@ class Degradation:
         self, state: _State, seen: WatchedCell, now: float, time: str, why: Why
     ) -> Degraded | None:
         """Marks a cell as degraded. Returns an event if the cell was not degraded before."""
-        state.good = 0
-        is_new, state.why = state.since is None, why
-        if not is_new:
+        state.good, state.why = 0, why
+        if state.since is not None:
             return None
         state.since = now
         return self._noticed(Degraded, seen, state, time)

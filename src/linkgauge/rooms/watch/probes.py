@@ -97,12 +97,9 @@ class Watch:
         code. Ctrl-C or SIGTERM ends the watch: its end is reported, then KeyboardInterrupt is
         raised."""
         try:
-            while True:
+            self._probe()
+            while self._number != self._asked.probes and self._wait():
                 self._probe()
-                if self._asked.probes is not None and self._number >= self._asked.probes:
-                    break
-                if not self._wait():
-                    break
         finally:
             self._end()
         return self._outcome().code
@@ -121,8 +118,6 @@ class Watch:
         busy_before, cells = self._busy, 0
         try:
             cells = self._measure()
-        except KeyboardInterrupt:
-            raise
         except LinkgaugeError as error:
             self._tell(ProbeFailed(time=now(), reason=str(error)))
         elapsed, duty = self._duty()
@@ -323,13 +318,12 @@ def begin(asked: Asked, otherwise: RunRequest | None, tell: Tell, clock: Clock) 
     """Makes a plan, watches its cells, and returns the exit code. `otherwise` is used if the
     request in `asked` has no cell on this machine. Raises InputError if there is nothing to
     watch."""
-    with opened(asked.request) as session:
-        machine, plan = session.machine, session.plan(Observer())
-    if not any(able(plan)) and otherwise is not None:
-        asked = replace(asked, request=otherwise)
-        with opened(asked.request) as session:
+    for request in filter(None, (asked.request, otherwise)):
+        asked = replace(asked, request=request)
+        with opened(request) as session:
             machine, plan = session.machine, session.plan(Observer())
-    cells = sum(1 for _ in able(plan))
+        if cells := sum(1 for _ in able(plan)):
+            break
     if not cells:
         reasons = dict.fromkeys(sheet.reason for sheet in plan if sheet.reason)
         raise InputError(f"nothing to watch here: {'; '.join(reasons) or 'no cell fits'}")

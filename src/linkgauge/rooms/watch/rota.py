@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count, starmap
 
 from msgspec.structs import replace
 
@@ -100,7 +100,7 @@ class Rota:
         self._plan = plan
         self._grant = budget * every
         self._credit = 0.0
-        self._turns = deque(_Turn(sheet, cell) for sheet, cell in able(plan))
+        self._turns = list(able(plan))
         self._costs: dict[int, float] = {}
         self._known: set[int] = set()
         """The identities of tables of which at least one cell was measured."""
@@ -110,7 +110,7 @@ class Rota:
 
     def begin(self) -> None:
         """Begins a probe, and adds the time of an interval to what the probe may use."""
-        dearest = max(map(self._cost, self._turns), default=0.0)
+        dearest = max(starmap(self._cost, self._turns), default=0.0)
         self._credit = min(self._credit + self._grant, max(self._grant, dearest / MARGIN))
 
     def choose(self, is_free: Callable[[PlannedCell], bool]) -> tuple[PlannedCell, ...]:
@@ -119,23 +119,21 @@ class Rota:
         cost is a guess."""
         left = self._credit * MARGIN
         chosen, guessed = [], set[int]()
-        for turn in self._turns:
-            sheet = id(turn.sheet)
-            if not is_free(turn.cell) or sheet in guessed:
+        for sheet, cell in self._turns:
+            if not is_free(cell) or id(sheet) in guessed:
                 continue
-            left -= self._cost(turn)
+            left -= self._cost(sheet, cell)
             if left < 0:
                 break
-            chosen.append(turn.cell)
-            if sheet not in self._known:
-                guessed.add(sheet)
+            chosen.append(cell)
+            guessed |= {id(sheet)} - self._known
         return tuple(chosen)
 
     def has_room(self, number: int, spent: float) -> bool:
         """Whether there is time to measure a cell once more, after `spent` seconds. `number` is its
         number in the plan."""
-        turn = next(turn for turn in self._turns if turn.cell.number == number)
-        return spent + self._cost(turn) <= self._credit
+        turn = next(turn for turn in self._turns if turn[1].number == number)
+        return spent + self._cost(*turn) <= self._credit
 
     def spend(self, seconds: float) -> None:
         """Records that devices were busy for this many seconds."""
@@ -147,43 +145,35 @@ class Rota:
         if known is not None and seconds < known:
             seconds = known + _NEW * (seconds - known)
         self._costs[number] = seconds
-        self._known |= {id(turn.sheet) for turn in self._turns if turn.cell.number == number}
+        self._known |= {id(sheet) for sheet, cell in self._turns if cell.number == number}
 
     def measured(self, numbers: Sequence[int], again: Sequence[int] = ()) -> None:
         """Moves the measured cells to the end of the queue. Cells to be measured `again` come next
         instead."""
-        done = [turn for turn in self._turns if turn.cell.number in numbers]
-        soon = [turn for turn in done if turn.cell.number in again]
-        others = [turn for turn in self._turns if turn.cell.number not in numbers]
-        late = [turn for turn in done if turn.cell.number not in again]
-        self._turns = deque((*soon, *others, *late))
 
-    def _cost(self, turn: _Turn) -> float:
+        def order(turn: tuple[PlannedTable, PlannedCell]) -> int:
+            number = turn[1].number
+            return 1 if number not in numbers else 0 if number in again else 2
+
+        self._turns.sort(key=order)
+
+    def _cost(self, sheet: PlannedTable, cell: PlannedCell) -> float:
         """Returns the cost of a cell in seconds: its last cost. If it was never measured, returns
         the highest cost of any cell, or a guess."""
-        known = self._costs.get(turn.cell.number)
+        known = self._costs.get(cell.number)
         if known is not None:
             return known
-        guess = VISIT_SECONDS * 4 + setup_seconds(turn.sheet.size)
-        return max(self._costs.values(), default=guess)
+        return max(self._costs.values(), default=VISIT_SECONDS * 4 + setup_seconds(sheet.size))
 
     def plan_of(self, cells: Sequence[PlannedCell]) -> Plan:
         """Returns the plan's tables with only these cells. The cells are numbered from 0."""
-        return tuple(_only(self._plan, {cell.number for cell in cells}))
-
-
-class _Turn:
-    """A cell and its table."""
-
-    def __init__(self, sheet: PlannedTable, cell: PlannedCell) -> None:
-        self.sheet, self.cell = sheet, cell
-
-
-def _only(plan: Plan, numbers: set[int]) -> Iterator[PlannedTable]:
-    count = 0
-    for sheet in plan:
-        own = [cell for cell in sheet.cells if cell.number in numbers]
-        if own:
-            cells = (replace(cell, number=count + at) for at, cell in enumerate(own))
-            yield replace(sheet, cells=tuple(cells))
-            count += len(own)
+        numbers, counted = {cell.number for cell in cells}, count()
+        kept = (
+            (sheet, [cell for cell in sheet.cells if cell.number in numbers])
+            for sheet in self._plan
+        )
+        return tuple(
+            replace(sheet, cells=tuple(replace(cell, number=next(counted)) for cell in own))
+            for sheet, own in kept
+            if own
+        )
