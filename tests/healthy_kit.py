@@ -1,8 +1,9 @@
 """Healthy machines, asked as people ask: each command ends well; its verdict is ok or not judged.
 
-    .venv/bin/python tests/healthy_kit.py [MACHINE…]
+    .venv/bin/python tests/healthy_kit.py [-j N] [--seeds 1,2] [MACHINE…]
 
 asks all products and shipped machines, or those named, and lists every answer that is an alarm.
+With -j, N processes ask; the seeds of the noise split the questions among several calls.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import os
 import random
 import re
-import sys
+from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
-from functools import cache
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -59,6 +62,7 @@ def memories(machine: str) -> list[int]:
     return [int(device.group.memory) for device in devices]
 
 
+@cache
 def noisy(machine: str, seed: int) -> str:
     """The machine's YAML with another seed of its noise."""
     return yaml.safe_dump({**yaml.safe_load(load(machine)[1]), "seed": seed})
@@ -132,14 +136,28 @@ def alarms(every: Sequence[Asked], folder: Path) -> Iterator[str]:
             yield f"{asked}: {what}"
 
 
-def main() -> None:
-    os.environ |= {"LINKGAUGE_NO_REPORT": "1", "LINKGAUGE_HISTORY": "none"}
-    every, wrong = everything(sys.argv[1:] or MACHINES), 0
+def of_machine(seeds: Sequence[int], machine: str) -> list[str]:
+    """The alarms of one machine, which one process asks everything."""
     with TemporaryDirectory() as folder:
-        for what in alarms(every, Path(folder)):
+        return [*alarms(everything([machine], seeds), Path(folder))]
+
+
+def main() -> None:
+    parser = ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("-j", type=int, default=1, metavar="N", help="processes (1)")
+    usual = ",".join(map(str, SEEDS))
+    parser.add_argument("--seeds", default=usual, metavar="1,2", help=f"of the noise ({usual})")
+    parser.add_argument("machine", nargs="*", default=MACHINES)
+    asked = parser.parse_args()
+    seeds = [int(seed) for seed in asked.seeds.split(",")]
+    os.environ |= {"LINKGAUGE_NO_REPORT": "1", "LINKGAUGE_HISTORY": "none"}
+    wrong = 0
+    with ProcessPoolExecutor(asked.j) as pool:
+        for what in chain.from_iterable(pool.map(partial(of_machine, seeds), asked.machine)):
             wrong += 1
             print(what, flush=True)
-    print(f"{wrong} alarms of {len(every)} answers of {len({a.machine for a in every})} machines")
+    count, named = len(everything(asked.machine, seeds)), f"{len(asked.machine)} machines"
+    print(f"{wrong} alarms of {count} answers of {named}, seeds {asked.seeds}")
 
 
 if __name__ == "__main__":

@@ -98,6 +98,25 @@ def test_a_cell_that_needs_more_gets_a_larger_window(opened):
     assert (mpi.made, len(mpi.open)) == (2, 1)
 
 
+def test_a_later_pass_allocates_once_what_the_pass_before_needed(opened):
+    rank, mpi = opened()
+    for buffers in (1, 2):
+        visit(rank, 0, buffers=buffers)
+    for number in (1, 2):
+        assert visit(rank, number) == visit(rank, number, buffers=2)
+    assert (mpi.made, len(mpi.open)) == (4, 1)
+
+
+def test_what_no_longer_has_room_is_not_needed_again(opened):
+    rank, mpi = opened(room=2 * SIZE)
+    visit(rank, 0, buffers=2)
+    visit(rank, 0, OTHERS, buffers=2)  # only for a visit
+    rank._room = SIZE
+    visit(rank, 1)
+    assert visit(rank, 1) == visit(rank, 1)
+    assert [len(window.tomemory()) for window in mpi.open] == [SIZE]
+
+
 @pytest.mark.parametrize(("agreed", "room"), [(0, 1 << 30), (None, 0)])
 def test_where_a_rank_has_no_room_windows_last_for_a_visit(opened, agreed, room):
     rank, mpi = opened(agreed, room)

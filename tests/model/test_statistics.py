@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.model.stats.moments import Moments, median_without
 from linkgauge.model.stats.summary import (
     deviation,
     interval_rank,
@@ -95,3 +96,16 @@ def test_medians_of_normal_samples_deviate_as_much():
     dice = random.Random(3)
     medians = [statistics.median(dice.gauss(0, 2) for _ in range(101)) for _ in range(2000)]
     assert median_deviation(2, 101) == pytest.approx(deviation(medians), rel=0.05)
+
+
+@given(st.lists(st.floats(1, 1e3), min_size=3, max_size=30), st.data())
+def test_values_can_be_left_out_without_a_pass_over_the_rest(values, data):
+    ordered = sorted(values)
+    out = data.draw(st.sets(st.integers(0, len(values) - 1), max_size=len(values) - 2))
+    rest = [value for at, value in enumerate(ordered) if at not in out]
+    assert median_without(ordered, out) == pytest.approx(statistics.median(rest))
+    left = Moments.over(ordered).without(Moments.over(ordered[at] for at in out))
+    assert left.n == len(rest)
+    assert left.mean == pytest.approx(statistics.fmean(rest))
+    squares = statistics.pvariance(rest) * len(rest)
+    assert left.rest == pytest.approx(squares, abs=1e-9 * sum(one**2 for one in ordered))

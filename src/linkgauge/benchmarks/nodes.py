@@ -13,7 +13,7 @@ model/hardware/map.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import permutations
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import Benchmark, Cell, Report
 
-from .table import HOST_ROW, DeviceSet, Layout, Row
+from .table import HOST_ROW, DeviceSet, Layout, Row, Sweep
 
 MOST_PAIRED = 64
 """The largest number of nodes for which all pairs are measured (4,032 pairs)."""
@@ -34,6 +34,8 @@ MOST_NODES = 1000
 BLOCKS = 8
 """The number of blocks of neighbouring nodes in a sample."""
 BISECTIONS = 4
+MOST_DEVICES = 100
+"""The most devices of several nodes between which a profile measures all pairs (9,900)."""
 _PAIRS = f"all pairs are measured of up to {MOST_PAIRED} nodes"
 _NO_NODES = "needs nodes: a device for each process (mpiexec), or --machine fat-tree-1000"
 
@@ -194,3 +196,20 @@ NODES: tuple[OverNodes, ...] = (
     _row("rails_crossing", "node -> the next one(row), from each rail(column) to the next rail, "
          "all at once", _crossing),
 )  # fmt: skip
+
+
+def fleet_of(fabrics: Sequence[DeviceSet]) -> str | None:
+    """Returns the devices in words if they are so many, of several nodes, that no profile measures
+    each pair of them."""
+    for fabric in fabrics:
+        nodes, count = {device.node for device in fabric.devices} - {None}, len(fabric.devices)
+        if count > MOST_DEVICES and len(nodes) > 1 and not fabric.across_ranks:
+            pairs = count * (count - 1)
+            return f"{count:,} devices of {len(nodes):,} nodes, which are {pairs:,} pairs"
+    return None
+
+
+def of_fleet(rows: Iterable[Row | Sweep]) -> tuple[Row | Sweep, ...]:
+    """Returns these benchmarks, with those between nodes in place of those between devices."""
+    kept = (row for row in rows if not (isinstance(row, Row) and row.is_of_many))
+    return (*kept, *NODES)

@@ -181,6 +181,11 @@ class Row(msgspec.Struct, frozen=True):
         others = any("e" in _letters(one) for one in _template(self.cell))
         return self.layout is Layout.PAIRS or (others and self.layout is not Layout.HALVES)
 
+    @property
+    def is_of_many(self) -> bool:
+        """Whether its cells grow faster than the number of devices, or one has all of them."""
+        return self.between_devices or self.uses_all_pairs
+
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:

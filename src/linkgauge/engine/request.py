@@ -14,6 +14,7 @@ import msgspec
 
 from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, KNOWN, SIMULATED
 from linkgauge.benchmarks.catalog import select
+from linkgauge.benchmarks.nodes import fleet_of, of_fleet
 from linkgauge.benchmarks.table import COMPARISON, FIRST_LOOK, DeviceSet
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Machine
@@ -91,6 +92,13 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
             asked = (*(() if all(one in more for one in only) else asked or ACCELERATORS), *more)
         return choose_backends(asked, request.settings.simulation)
 
+    def fleet(self, request: RunRequest, machine: Machine) -> str | None:
+        """Returns the machine's devices in words if they are too many to measure all pairs of them,
+        and no benchmark was named."""
+        is_open = not (self.names or self.prefixes or self.only_d2d)
+        sampled = request.settings.sample_pairs is not None
+        return fleet_of(request.over(machine)) if is_open and not sampled else None
+
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
         """Returns the benchmarks for this machine, with their cells. Raises InputError if a
         requested backend has no devices."""
@@ -104,6 +112,8 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         with_host = not request.backends or "host" in request.backends
         nodes = machine.host.nodes if with_host else ()
         over = request.over(machine)
+        if self.fleet(request, machine) is not None:
+            rows = of_fleet(rows)
         only = [one for one in dict.fromkeys(row.only_by for row in rows) if one]
         # What is opened for some rows alone does not measure the others.
         general = [

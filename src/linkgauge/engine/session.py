@@ -129,7 +129,11 @@ class Session:
             parallel_pairs=request.settings.parallel_pairs,
             profile=request.profile,
         )
-        if (note := check_shape(request.settings.engines, plan)) is not None:
+        notes = (
+            check_shape(request.settings.engines, plan),
+            _fleet_note(request, self.machine, plan),
+        )
+        for note in filter(None, notes):
             observer.say(note)
         return plan
 
@@ -272,6 +276,19 @@ def survey(
     """Surveys the machine without measuring. The arguments are those of `opened`."""
     with opened(request, first, brief) as session:
         return session.machine
+
+
+def _fleet_note(request: RunRequest, machine: Machine, plan: Plan) -> str | None:
+    """Returns a note on what is planned for a machine with very many pairs of devices, or None."""
+    what = request.what
+    devices = what.fleet(request, machine) if isinstance(what, Selection) else None
+    if devices is None:
+        return None
+    cells = sum(1 for _ in able(plan))
+    return (
+        f"note: {devices}: benchmarks between nodes replace those between devices, {cells:,} cells"
+        " in all; name one, with --sample-pairs 1000, to measure some of the pairs"
+    )
 
 
 def check_thermometer(settings: Settings, machine: Machine) -> None:

@@ -9,13 +9,14 @@ and came again."""
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from statistics import median
 from typing import NamedTuple
 
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
+from linkgauge.model.stats.moments import Moments, median_without
 from linkgauge.model.stats.student import two_sided
 
 from .blame.cases import Case, cases_of
@@ -43,27 +44,6 @@ class Behind(NamedTuple):
     is_sure: bool
 
 
-class _Logs(NamedTuple):
-    """Sums over the logarithms of some figures."""
-
-    n: int
-    sum: float
-    squares: float
-
-    @staticmethod
-    def over(logs: Iterable[float]) -> _Logs:
-        own = tuple(logs)
-        return _Logs(len(own), math.fsum(own), math.fsum(one * one for one in own))
-
-    def without(self, other: _Logs) -> _Logs:
-        return _Logs(self.n - other.n, self.sum - other.sum, self.squares - other.squares)
-
-    @property
-    def rest(self) -> float:
-        """The sum of squared deviations from the mean."""
-        return max(0.0, self.squares - self.sum**2 / self.n)
-
-
 class _Standing(NamedTuple):
     """A part, or a single cell, among equal cells. `inside` are the cells that touch it, and
     `usual` is the median of the others. `beside` are the logarithms of the others."""
@@ -71,7 +51,7 @@ class _Standing(NamedTuple):
     about: Part | Case
     inside: Sequence[Case]
     usual: float
-    beside: _Logs
+    beside: Moments
     peers: int
 
 
@@ -122,14 +102,15 @@ def behind(evidence: Evidence) -> tuple[Behind, ...]:
 def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
     alike = [own for own in _classes(cases, cpus) if _counts(own[0])]
     standings = [one for members in alike for one in _standings(members)]
-    spread = grouped(((one.about, _noise(one)), one.beside) for one in standings)
+    noise, at_most = cache(_noise), cache(_at_most)
+    spread = grouped(((one.about, noise(one.inside[0])), one.beside) for one in standings)
     found: list[_Standing] = []
     for one in standings:
-        beside = spread[one.about, _noise(one)]
+        beside = spread[one.about, noise(one.inside[0])]
         degrees = sum(each.n - 1 for each in beside)
         error = math.sqrt(sum(each.rest for each in beside) / degrees + QUIET**2)
         error *= math.sqrt(1 + 1 / one.beside.n)
-        off = math.log(one.usual) - median(map(_at_most, one.inside))
+        off = math.log(one.usual) - median(map(at_most, one.inside))
         is_apart = off > 0 and two_sided(off / error, degrees) / 2 < CHANCE / len(standings)
         if is_apart and off > -math.log1p(-PERHAPS):
             found.append(one)
@@ -152,9 +133,9 @@ def _counts(case: Case) -> bool:
     return case.result.better == "higher" and (is_sweep or not case.is_crowded)
 
 
-def _noise(one: _Standing) -> frozenset[str]:
+def _noise(case: Case) -> frozenset[str]:
     """Returns the kinds of the parts on the way: cells over the same kinds of parts vary alike."""
-    return frozenset(part.kind for part in one.inside[0].timed)
+    return frozenset(part.kind for part in case.timed)
 
 
 def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
@@ -162,7 +143,9 @@ def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
     if len(members) <= LEAST:
         return
     logs = {case: math.log(case.figure) for case in members}
-    whole = _Logs.over(logs.values())
+    whole = Moments.over(logs.values())
+    ordered = sorted(members, key=lambda case: case.figure)
+    places, figures = {case: at for at, case in enumerate(ordered)}, [one.figure for one in ordered]
     touching = grouped((part, case) for case in members for part in case.timed)
     kinds = grouped((part.kind, part) for part in touching)
     compared: list[tuple[Part | Case, list[Case]]] = [(case, [case]) for case in members]
@@ -170,9 +153,8 @@ def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
     for about, inside in compared:
         if len(members) - len(inside) < LEAST:
             continue
-        out = set(inside)
-        others = median(case.figure for case in members if case not in out)
-        beside = whole.without(_Logs.over(map(logs.__getitem__, inside)))
+        others = median_without(figures, map(places.__getitem__, inside))
+        beside = whole.without(Moments.over(map(logs.__getitem__, inside)))
         yield _Standing(about, inside, others, beside, len(members))
 
 

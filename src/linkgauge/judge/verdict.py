@@ -32,6 +32,7 @@ from linkgauge.model.documents.result import (
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.stats.hockney import LEAST, Timed, fit
+from linkgauge.model.stats.moments import median_without
 from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import BANDWIDTH, STREAM
 
@@ -95,7 +96,7 @@ def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
     usual = median(figures)
     as_peers = cache(partial(_as_peers, usual, len(alike)))
     for case in alike:
-        others = _median_without(case.figure, figures)
+        others = median_without(figures, (bisect_left(figures, case.figure),))
         if case.alike is not None and _is_far(case, others, len(alike)):
             yield case, replace(case.cell, peers=others)
         elif (
@@ -120,13 +121,6 @@ def _as_peers(usual: float, count: int, theoretical: float | None) -> Expected:
     """Returns the expectation that a cell is like its peers."""
     because = f"the median of {count} equal cells"
     return Expected(theoretical, usual, because, measured=True, peers=count)
-
-
-def _median_without(figure: float, figures: Sequence[float]) -> float:
-    """Returns the median of the sorted figures without the given figure."""
-    place, left = bisect_left(figures, figure), len(figures) - 1
-    middle = (left - 1) // 2, left // 2
-    return sum(figures[at + (at >= place)] for at in middle) / 2
 
 
 def _interval(cell: CellResult) -> tuple[float, float]:

@@ -119,6 +119,8 @@ class MpiRank(HostRank, RankBackend):
         """The window of the cell's ranks, if it is freed after the visit."""
         self._kept: dict[tuple[int, ...], Window] = {}
         """The windows that are kept for later cells, by the ranks that share them."""
+        self._largest: dict[tuple[int, ...], Mapping[int, int]] = {}
+        """The largest parts of kept windows so far, which later passes need again."""
         self._room = _room() / (launch.local_size or 1)
         self._group: MpiGroup | MpiCollective | None = None
         """The group that was prepared last, unless it works on flags."""
@@ -171,13 +173,16 @@ class MpiRank(HostRank, RankBackend):
     ) -> list[WindowPart]:
         """Allocates several buffers in one window. This takes no longer than a window for one
         buffer. Visits of the same number use the window of these ranks again, and further visits
-        get a new one, because the speed of memory partly depends on its addresses."""
+        get a new one, because the speed of memory partly depends on its addresses. It has room
+        for all that these ranks needed before, so that each pass allocates it once."""
         sizes = dict.fromkeys(ranks, 0)
         offsets = []
         for one in asked:
             rank = one.memory.rank or 0
             offsets.append(sizes[rank])
             sizes[rank] += -(-one.size // PAGESIZE) * PAGESIZE
+        before = self._largest.get(ranks, sizes)
+        sizes = {rank: max(size, before[rank]) for rank, size in sizes.items()}
         window = self._kept.get(ranks)
         if window is None or not window.serves(sizes, visit):
             if window is not None:
@@ -203,8 +208,9 @@ class MpiRank(HostRank, RankBackend):
             window = Window(handle, sizes, base, visit)
             used = sum(one.sizes[self.rank] for one in self._kept.values())
             if comm.allreduce(int(used + size <= self._room), op=self._mpi.MIN):
-                self._kept[ranks] = window
+                self._kept[ranks], self._largest[ranks] = window, sizes
             else:
+                self._largest.pop(ranks, None)
                 self._window = window
         if size:
             native.fill(base, size, Pattern.CONSTANT, 0, inverted=False, cpus=self.cpus)

@@ -15,14 +15,15 @@ from typing import NamedTuple
 
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind, Part
+from linkgauge.model.stats.moments import Moments, moments
 from linkgauge.model.stats.student import two_sided
 
 from .explain import weighted_median
 from .limits import CHANCE, ENOUGH_PEERS, LEAST_LOSS, QUIET, SMALL_LOSS
 from .table import Row, kinds_of, scatter_of
 
-Values = Iterable[tuple[Hashable, float]]
-"""Values of cells, each with a key that is equal for the cells of a class."""
+Sides = Mapping[Hashable, Moments]
+"""Values of cells, by a key that is equal for the cells of a class."""
 
 
 class Excess(NamedTuple):
@@ -43,20 +44,18 @@ class Excess(NamedTuple):
 
 
 def excess(
-    inside: Values, outside: Values, noise: Mapping[Hashable, Hashable] | None = None
+    inside: Sides, outside: Sides, noise: Mapping[Hashable, Hashable] | None = None
 ) -> Excess | None:
     """Compares the values of cells that use a part, `inside`, with those of their peers. Classes
     with the same `noise` vary alike. Returns None for too few cells."""
-    within, beside = grouped(inside), grouped(outside)
-    both = [(of, within[of], beside[of]) for of in within if of in beside]
+    both = [(of, inside[of], outside[of]) for of in inside if of in outside]
     kinds = {of: noise[of] if noise else None for of, *_ in both}
-    rests = grouped((kinds[of], _squares(one) + _squares(other)) for of, one, other in both)
-    degrees = grouped((kinds[of], len(one) + len(other) - 2) for of, one, other in both)
+    rests = grouped((kinds[of], one.rest + other.rest) for of, one, other in both)
+    degrees = grouped((kinds[of], one.n + other.n - 2) for of, one, other in both)
     variance = {kind: sum(rests[kind]) / sum(of) + QUIET**2 if noise else 1.0
                 for kind, of in degrees.items() if sum(of) or not noise}  # fmt: skip
     gains = [
-        (statistics.fmean(one) - statistics.fmean(other),
-         len(one) * len(other) / (len(one) + len(other)) / variance[kinds[of]])
+        (one.mean - other.mean, one.n * other.n / (one.n + other.n) / variance[kinds[of]])
         for of, one, other in both if kinds[of] in variance
     ]  # fmt: skip
     known = frozenset(of for of in kinds if kinds[of] in variance)
@@ -72,11 +71,6 @@ def excess(
         return None
     errors = mean * math.sqrt(weights * count / left) if left else math.copysign(math.inf, mean)
     return Excess(weighted_median(gains), errors, count, known)
-
-
-def _squares(values: Sequence[float]) -> float:
-    mean = statistics.fmean(values)
-    return sum((value - mean) ** 2 for value in values)
 
 
 class SmallLoss(NamedTuple):
@@ -113,7 +107,10 @@ def _compared(
 ) -> Iterator[tuple[Part, tuple[Excess, tuple[Row, ...], float]]]:
     """Yields each part with its excess of loss, the cells that show it, and the least loss that
     counts: the fewer peers a part has, the less they show what is usual."""
-    values = [(row, (row.peers, -math.log(row.figure))) for row in rows]
+    logs = {row: -math.log(row.figure) for row in rows}
+    usual = {of: one.mean for of, one in moments((row.peers, logs[row]) for row in rows).items()}
+    values = {row: (row.peers, logs[row] - usual[row.peers]) for row in rows}
+    whole = moments(values.values())
     by_class = grouped((row.peers, row.parts & parts) for row in rows)
     kinds: dict[Hashable, Counter[Kind]]
     kinds = {of: Counter(part.kind for part in frozenset().union(*some))
@@ -122,11 +119,10 @@ def _compared(
     for part, own in touching.items():
         peers: dict[Hashable, int]
         peers = {of: kinds[of][part.kind] - 1 for of in {row.peers for row in own}}
-        told = {of for of, number in peers.items() if number}
-        inside = [value for row, value in values if part in row.parts and row.peers in told]
-        outside = [value for row, value in values if part not in row.parts and row.peers in told]
+        inside = moments(values[row] for row in own if peers[row.peers])
+        outside = {of: whole[of].without(one) for of, one in inside.items() if one.n < whole[of].n}
         found = excess(inside, outside, noise)
-        if found is not None and len(inside) > ENOUGH_PEERS:
+        if found is not None and sum(one.n for one in inside.values()) > ENOUGH_PEERS:
             most = max(peers[of] for of in found.classes)
             least = SMALL_LOSS if most >= ENOUGH_PEERS else LEAST_LOSS
             shown = tuple(row for row in own if row.peers in found.classes)

@@ -174,7 +174,7 @@ def _falls(rows: Sequence[Row]) -> bool:
 
 def _first_fallen(touching: Sequence[Row]) -> int | None:
     """Returns the number of the first slow cell for which an earlier equal cell was faster."""
-    fastest: dict[tuple[Case, ...], float] = {}
+    fastest: dict[Case, float] = {}
     for row in touching:
         before = fastest.get(row.peers, -math.inf)
         if row.slow and row.relative < before + math.log(SLOW):

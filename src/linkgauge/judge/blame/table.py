@@ -26,9 +26,9 @@ from .limits import CHANCE, NOISE, SLOW
 
 
 class Row(msgspec.Struct, frozen=True, eq=False):
-    """A measured cell beside its `peers`, the fastest of which comes first. All losses are
-    logarithms, and negative.
+    """A measured cell beside its peers. All losses are logarithms, and negative.
 
+    peers: The fastest of the peers, which stands for all of them.
     figure: The cell's rate, or the mean of cells that share it.
     relative: The figure relative to the fastest peer.
     lost: The loss that parts may explain: against the mean of the peers that are not slow or, if
@@ -41,7 +41,7 @@ class Row(msgspec.Struct, frozen=True, eq=False):
 
     case: Case
     figure: float
-    peers: tuple[Case, ...]
+    peers: Case
     relative: float
     lost: float
     slow: bool
@@ -115,7 +115,7 @@ def _rows(alike: Sequence[tuple[Case, float]], scatter: Mapping[int, float]) -> 
     for case, figure in ordered:
         relative, lost = math.log(figure / top), min(0.0, math.log(figure) - usual)
         yield Row(
-            case, figure, peers, relative, min(lost, relative) if all_low else lost,
+            case, figure, peers[0], relative, min(lost, relative) if all_low else lost,
             slow=case in slow, low=all_low,
             fine=case not in low and figure > SLOW * expected > 0,
             off=off[case], weight=1 / (1 + (off[case] / deviations / NOISE) ** 2),
@@ -160,18 +160,16 @@ def _usual_scatter(cases: Iterable[Case]) -> dict[int, float]:
     """Returns the scatter of each cell, at least that of the noisiest of its parts, because few
     samples may lie close together by chance. The scatter of a part is the median over its cells of
     the same kinds."""
-    own = {case: scatter_of(case) for case in cases}
+    own = [(case, kinds_of(case.touched), scatter_of(case)) for case in cases]
     usual = {
         key: statistics.median(some)
         for key, some in grouped(
-            ((part, kinds_of(case.touched)), scatter)
-            for case, scatter in own.items()
-            for part in case.touched
+            ((part, kinds), scatter) for case, kinds, scatter in own for part in case.touched
         ).items()
     }
     return {
-        case.number: max(scatter, *(usual[part, kinds_of(case.touched)] for part in case.touched))
-        for case, scatter in own.items()
+        case.number: max(scatter, *(usual[part, kinds] for part in case.touched))
+        for case, kinds, scatter in own
     }
 
 

@@ -19,6 +19,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind
 from linkgauge.model.memory import Memory
 from linkgauge.model.names import and_all
+from linkgauge.model.stats.moments import moments
 from linkgauge.model.stats.summary import deviation
 from linkgauge.model.units import count_of
 
@@ -283,7 +284,8 @@ def _scatters(one: _Suspect, chosen: Sequence[_Suspect], cells: Cells, chance: f
     inside, peers = _sides(one, chosen, cells)
     by_kind = grouped((kinds_of(cell.case.touched), cell) for cell in inside).values()
     sides = [side for side in (inside, *by_kind) if pooled(side) > SCATTER]
-    beside = (excess(_by_moment(side), _by_moment(peers)) for side in sides)
+    others = moments(_by_moment(peers))
+    beside = (excess(moments(_by_moment(side)), others) for side in sides)
     return any(
         each.gain > math.log(MORE_SCATTER) and each.p * len(sides) < chance
         for each in beside if each is not None

@@ -123,6 +123,7 @@ class _Graph:
         single = {here for here, own in self.adjacent.items() if len({hop.end for hop in own}) < 2}
         self._dead_ends = dead_ends | single
         self._onward = cache(self._find_onward)
+        self._steps = cache(self._find_steps)
         self.reach = cache(self._reach)
         self._toward = cache(self._find_toward)
 
@@ -130,6 +131,10 @@ class _Graph:
         """Returns the links from a place to places that forward traffic. A switch has many devices
         next to it, of which a route needs one: its target."""
         return [hop for hop in self.adjacent[here] if hop.end not in self._dead_ends]
+
+    def _find_steps(self, here: str) -> list[tuple[str, int]]:
+        """Returns where these links lead, with their costs."""
+        return [(hop.end, hop.cost) for hop in self._onward(here)]
 
     def _reach(self, source: str) -> dict[str, tuple[int, int]]:
         """Returns the cost and the number of the shortest paths from `source` to each place that
@@ -141,8 +146,8 @@ class _Graph:
             if cost > found[here][0]:
                 continue
             paths = found[here][1]
-            for hop in self._onward(here):
-                there, onward = hop.end, cost + hop.cost
+            for there, more in self._steps(here):
+                onward = cost + more
                 known = found.get(there)
                 if known is None or onward < known[0]:
                     found[there] = (onward, paths)

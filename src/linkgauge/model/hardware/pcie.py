@@ -6,6 +6,7 @@ Source: PCI Express Base Specification 6.0: 4.2.1 (8b/10b), 4.2.2 (128b/130b), 4
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Literal
 
 import msgspec
@@ -94,6 +95,7 @@ class PciTree:
     def __init__(self, functions: Iterable[PciFunction]) -> None:
         self.functions = {function.address: function for function in functions}
         self._below = grouped((one.parent, one.address) for one in self.functions.values())
+        self._line = cache(self._find_line)
 
     def above(self, address: str) -> tuple[PciFunction, ...]:
         """Returns the bridges above a function, the closest first; none for an unknown address."""
@@ -153,7 +155,7 @@ class PciTree:
             return None
         return [at for at in up if at not in down], [at for at in down if at not in up]
 
-    def _line(self, address: str) -> dict[str, None] | None:
+    def _find_line(self, address: str) -> dict[str, None] | None:
         """Returns a function and all functions above it up to the root complex, or None if the line
         is unknown."""
         found: dict[str, None] = {}

@@ -13,13 +13,16 @@ import msgspec
 import yaml
 
 _T = TypeVar("_T")
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Seven times as fast, but it ends the process at brackets nested deeply, so that it reads nothing
+that comes from elsewhere."""
 
 
 @cache
 def shipped(name: str, kind: type[_T]) -> _T:
     """Returns the content of a shipped YAML file as values of this type."""
     text = (resources.files(__package__) / name).read_text("utf-8")
-    return msgspec.convert(yaml.safe_load(text), kind)
+    return msgspec.convert(yaml.load(text, _LOADER), kind)  # noqa: S506
 
 
 _COUNTED = re.compile(r"\s*(?:(\d{1,3})\s*[x×*]?\s*)?(\S.{0,60}?)\s*")

@@ -1,0 +1,51 @@
+"""Statistics of what remains when some of many values are left out, without a pass over them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from linkgauge.model.grouped import grouped
+
+
+class Moments(NamedTuple):
+    """The number of some values, their sum, and the sum of their squares. Values far from 0 lose
+    digits, so callers take logarithms, or differences from a common value."""
+
+    n: int
+    sum: float
+    squares: float
+
+    @staticmethod
+    def over(values: Iterable[float]) -> Moments:
+        own = tuple(values)
+        return Moments(len(own), math.fsum(own), math.fsum(one * one for one in own))
+
+    def without(self, other: Moments) -> Moments:
+        """Returns the moments of the values that are not among the `other` ones."""
+        return Moments(self.n - other.n, self.sum - other.sum, self.squares - other.squares)
+
+    @property
+    def mean(self) -> float:
+        return self.sum / self.n
+
+    @property
+    def rest(self) -> float:
+        """The sum of squared deviations from the mean."""
+        return max(0.0, self.squares - self.sum**2 / self.n)
+
+
+def moments(pairs: Iterable[tuple[Hashable, float]]) -> Mapping[Hashable, Moments]:
+    """Returns the moments of the values of each key."""
+    return {key: Moments.over(values) for key, values in grouped(pairs).items()}
+
+
+def median_without(ordered: Sequence[float], places: Iterable[int]) -> float:
+    """Returns the median of sorted values but for those at these places, of which some remain."""
+    out = sorted(places)
+    left = len(ordered) - len(out)
+    middle = [(left - 1) // 2, left // 2]
+    for place in out:
+        middle = [at + (at >= place) for at in middle]
+    return (ordered[middle[0]] + ordered[middle[1]]) / 2
