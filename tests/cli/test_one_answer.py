@@ -253,3 +253,14 @@ def test_a_narrow_screen_keeps_the_least_and_the_verdict(tmp_path, width, has):
     assert "low" in rows["host_to_device_memcpy_ce"]
     assert "low" in rows["device_local_copy"]  # a quarter of its peers
     assert ("55.34" in rows["host_to_device_memcpy_ce"]) == has
+
+
+def test_words_say_what_a_share_is_of(tmp_path):
+    asked = ("run", *COPIES, "--machine", "dgx-h200-8", "--fault", "slow sim:3 rate=85%",
+             "--no-report", "--out", tmp_path)  # fmt: skip
+    text = called(*asked).stdout
+    document = json.loads(called(*asked, "--json").stdout)
+    assert "sim:3 -> host:0 85% of what its peers reach" in text
+    assert "of what is expected" not in text
+    low = [cell for one in document["results"] for cell in one["cells"] if cell["verdict"] == "low"]
+    assert [cell["expected"]["peers"] for cell in low] == [8, 8]
