@@ -12,6 +12,7 @@ from linkgauge.backends.iterations import single_iterations
 from linkgauge.backends.offering import Filling, own
 from linkgauge.backends.protocol import RESULTS, Buffer, Copy, Pace
 from linkgauge.backends.rules import check_alone, of_exchange, refused
+from linkgauge.model.by_name import by_name
 from linkgauge.model.errors import Phase, Unsupported
 from linkgauge.model.hardware.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.hardware.machine import Device, Host
@@ -33,7 +34,7 @@ from linkgauge.model.settings import EngineSettings, Simulation
 from linkgauge.model.transfer import Cell, Engine, Transfer
 
 from . import inventory, pci, refusals
-from .adapters import shown
+from .adapters import interfaces, rdma
 from .assumed import assumptions
 from .collecting import SimCollective
 from .description import Description
@@ -114,17 +115,9 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     @cached_property
     def _devices(self) -> tuple[Device, ...]:
         return tuple(
-            Device(
-                memory=unit.name,
-                model=unit.group.model,
-                memory_bytes=int(unit.group.memory),
-                largest_buffer=int(unit.group.memory),
-                driver=unit.group.driver,
-                near=self._topology.node_of(unit),
-                pci=unit.pci,
-                uuid=unit.uuid,
-                node=unit.node,
-                rail=unit.rail,
+            by_name(
+                Device, unit, unit.group, memory=unit.name, near=self._topology.node_of(unit),
+                memory_bytes=int(unit.group.memory), largest_buffer=int(unit.group.memory),
             )
             for unit in self._hardware.devices
         )
@@ -148,7 +141,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             routing=self._hardware.routing,
             assumed=assumptions(self._hardware, self._topology),
             unknown=pci.unread(self._hardware),
-            **shown(self._hardware.adapters, cables(self._hardware), self._topology.node_of),
+            adapters=tuple(rdma(self._hardware.adapters, cables(self._hardware))),
+            interfaces=tuple(interfaces(self._hardware.adapters, self._topology.node_of)),
         )
         if found != self._looked:  # a large cluster's takes much memory
             self._looked = found
