@@ -1,5 +1,5 @@
-"""All-reduces of eight GPUs on a switch that is slow although all links to it are active, and on one
-that does not reduce: what is low, and by which part."""
+"""All-reduces of eight GPUs on a switch that is slow although all links to it are active, and on
+one that does not reduce: what is low, and by which part."""
 
 import json
 

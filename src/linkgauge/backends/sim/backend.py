@@ -120,7 +120,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
                 memory_bytes=int(unit.group.memory), largest_buffer=int(unit.group.memory),
             )
             for unit in self._hardware.devices
-        )
+        )  # fmt: skip
 
     def host(self) -> Host:
         return inventory.host(self._description, self._hardware.nodes)
@@ -354,14 +354,16 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             return None
         if any(self.refusal(one) is not None for one in transfers):
             return None
-        if self.faults and any(map(self._may_affect, transfers)):
+        touched = frozenset[str]().union(*map(self.touched, transfers if self.faults else ()))
+        if any(fault.aims_at(touched) for fault in self.faults):
             return None
         try:
             ways = [self._way_of(t, self._threads(t, transfers), does.name) for t in transfers]
         except Unsupported:
             return None
         first = self._on_nodes(transfers[0])
-        latencies = self._latencies(first) if cell.report.is_latency else ()
+        timed = first.memories if cell.report.is_latency else ()
+        latencies = tuple(self._resources.latency(one, first.engine.owner) for one in timed)
         found = likeness_of(ways)
         memories = [one for at in found.order for one in self._on_nodes(transfers[at]).named]
         devices = dict.fromkeys([one.index or 0 for one in memories if one.is_device])
@@ -374,16 +376,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def _way(self, transfer: Transfer, threads: int, operation: OperationName) -> Way:
         demand = self._demand(transfer, threads, named(operation))
         return way_of(transfer, demand, self._resources.capacity)
-
-    def _may_affect(self, transfer: Transfer) -> bool:
-        """Whether a fault may affect a transfer, in whatever cell."""
-        touched = self.touched(transfer)
-        return any(fault.aims_at(touched) for fault in self.faults)
-
-    def _latencies(self, transfer: Transfer) -> tuple[float, ...]:
-        """Returns the latencies of a transfer's memories as its engine sees them, in seconds."""
-        owner = transfer.engine.owner
-        return tuple(self._resources.latency(memory, owner) for memory in transfer.memories)
 
     def forget_ways(self) -> None:
         """Forgets the ways of transfers, which take much memory on a rack."""

@@ -2,12 +2,13 @@
 
 A slow PCIe link has fewer lanes or a lower speed. A slow link of a fabric has fewer active links.
 If this does not explain all of the fault, error counters rise. A slow device has a lower clock.
-Faults may also make a device hot or busy. Other faults, such as a slow switch, show only in results."""
+Faults may also make a device hot or busy. Other faults show only in results, as a slow switch
+does."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import product
 
@@ -81,9 +82,8 @@ class Symptoms:
             if fault.aims_at(names) and not _is_explained(link, fault)
         )
 
-    def _rate(self, names: set[str]) -> float:
+    def _rate(self, names: Set[str]) -> float:
         return self._schedule.rate(max(0, self._cells - 1), names)
-
 
 
 def _is_explained(link: SimLink, fault: Fault) -> bool:
