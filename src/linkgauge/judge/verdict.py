@@ -195,7 +195,7 @@ HIGH = 1.03
 """A figure above this share of the bound that no sharing exceeds comes from a cache, or the
 expectation is wrong. 3 % are margin for clocks."""
 
-_BELOW = "low", "perhaps low"
+BELOW = "low", "perhaps low"
 _WORST_FIRST: tuple[Verdict, ...] = ("low", "perhaps low", "not judged")
 
 
@@ -258,7 +258,7 @@ def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Resu
     devices are low, behind their peers, or short of what healthy ones reach: then the links are the
     reason, not the algorithm. Copies that are short beside such a collective are low, too."""
     cells = [cell for result in results for cell in result.cells]
-    sent = {pair for cell in cells if cell.verdict in _BELOW for pair in exchanging(cell)}
+    sent = {pair for cell in cells if cell.verdict in BELOW for pair in exchanging(cell)}
     copies = [one.case.cell for one in slower if one.loss >= LOSS]
     copies += [cell for cell in cells if cell.verdict == "low" or _is_short(cell, sent)]
     low = {pair_of(one) for cell in copies for one in cell.transfers}
