@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from linkgauge.model.stats.student import beyond
+
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 SIZE = "full" if FULL else "few"
 KEY = "campaign"
@@ -30,6 +32,25 @@ def trials(name: str) -> int:
     """How many are made now; of a full campaign, LINKGAUGE_TRIALS where that is given."""
     asked = os.environ.get("LINKGAUGE_TRIALS") if FULL else None
     return int(asked or known()[name]["trials"][SIZE])
+
+
+def interval_of(happened: int, of: int, chance: float = 0.05) -> tuple[float, float]:
+    """The shares between which the true one lies, but for `chance` (Clopper and Pearson 1934)."""
+
+    def at(share: float, count: int) -> float:
+        """The probability of this count or more."""
+        a, b = count, of - count + 1
+        return beyond(a * (1 - share) / (b * share), 2 * b, 2 * a)
+
+    def solved(count: int, probability: float) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(50):
+            share = (low + high) / 2
+            low, high = (share, high) if at(share, count) < probability else (low, share)
+        return low
+
+    least = solved(happened, chance / 2) if happened else 0.0
+    return least, solved(happened + 1, 1 - chance / 2) if happened < of else 1.0
 
 
 class Rate(NamedTuple):

@@ -21,10 +21,11 @@ from sim_kit import Silent
 
 def run_of(
     name, text, *benchmarks, size=1 << 29, devices=(), faults=(), samples=6, pairs=False,
-    settings=None, draw=0,
+    settings=None, draw=0, doubts=lambda run: (),
 ):  # fmt: skip
     """What a run of these benchmarks (all where none is named) on a simulated machine leaves; with
-    `pairs`, disjoint pairs are measured at the same time."""
+    `pairs`, disjoint pairs are measured at the same time. What `doubts` returns is measured once
+    more."""
     settings = replace(
         settings or Settings((size,), samples=samples, loops=2),
         simulation=Simulation(name, text, tuple(faults), draw),
@@ -41,7 +42,7 @@ def run_of(
         id="1", label="l", simulated=True, command=(), started="s", machine=machine,
         settings=settings, plan=plan,
     )  # fmt: skip
-    return execute((opened,), worker, lambda record: None, Silent())
+    return execute((opened,), worker, lambda record: None, Silent(), doubts)
 
 
 LOCAL = {

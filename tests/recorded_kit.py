@@ -44,6 +44,13 @@ BESIDE_A_LOAD = _of("[12]xh200*/busy-*")
 """Runs beside a process that copies to an H200, multiplies on it, or copies in host memory."""
 
 
+def recorded_at(path):
+    """The run that this file keeps."""
+    if path.name.endswith(".json.gz"):
+        return run_of(gzip.decompress(path.read_bytes()), path)
+    return read_run(path)
+
+
 def recorded_of_one(name):
     """The run of this name on one H200."""
     data = (RECORDED / f"{name}.json.gz").read_bytes()

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from campaign_peers import NOISES
 from command_kit import called
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load
@@ -25,14 +26,6 @@ from recorded_kit import FOLDER, recordings_tool
 
 HOST = ("host_to_device_memcpy_ce", "device_to_host_memcpy_ce")
 PEERS = ("device_to_device_memcpy_read_ce",)
-NOISES = {
-    "host and device": {"samples": "0.2%", "repetitions": "0.5%", "runs": "1.2%",
-                        "far": "38%", "by": "12%"},
-    "between devices": {"samples": "0.03%", "repetitions": "0.03%", "runs": "0.02%"},
-    "within a device": {"samples": "0.03%", "repetitions": "0.12%", "runs": "0.08%"},
-    "latency": {"repetitions": "0.4%", "runs": "0.1%"},
-}  # fmt: skip
-"""Of two H100s in a virtual machine (runs-2xH100), as docs/recordings.md says."""
 
 
 def text(noises, seed=1):

@@ -20,7 +20,7 @@ from .doctor import concerns, diagnose, failed
 from .doctor.busy import is_host_taken
 from .findings import Finding, evidence_of
 from .peers import behind
-from .verdict import judge, pair_of
+from .verdict import BELOW, judge, pair_of
 
 _BROKEN = (1, 3)
 """The exit codes of runs with a cell that failed. One that was interrupted, or measured nothing, is
@@ -100,8 +100,8 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
 
 
 def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...]:
-    """Returns the cells to measure once more before they are called low or unsteady. `judge` judges
-    the run."""
+    """Returns the cells to measure once more before they are called low, perhaps low or unsteady.
+    `judge` judges the run."""
     if why_unjudged(run) is not None:
         return ()
     evidence = evidence_of(judge(run))
@@ -113,7 +113,7 @@ def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...
         for number, result in enumerate(evidence.results)
         for cell, at in zip(result.cells, numbers, strict=False)
         if cell.status == "pass"
-        and (cell.verdict == "low" or at in once or (doubted and spoken(result, cell) in doubted))
+        and (cell.verdict in BELOW or at in once or (doubted and spoken(result, cell) in doubted))
     )
 
 
@@ -133,7 +133,7 @@ def pairs_in_doubt(
     if not (collectives and able and why_unjudged(run) is None):
         return ()
     cells = [cell for result in verdicts(run) for cell in result.cells]
-    low = [one for one in cells if one.verdict in ("low", "perhaps low") and exchanging(one)]
+    low = [one for one in cells if one.verdict in BELOW and exchanging(one)]
     if not low:
         return ()
     found = dict.fromkeys(pair for cell in low for pair in exchanging(cell))

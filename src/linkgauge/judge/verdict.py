@@ -4,7 +4,7 @@ of each path, and finds cells whose figures are far from those of their peers.""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import count
 from statistics import median
@@ -40,7 +40,6 @@ from .findings import Evidence
 from .peers import LOW as LOSS
 from .peers import Behind, behind, classes
 from .plateaus import with_levels
-from .rising import spared
 
 # Cells whose figures are far from those of their peers, whether or not anything is expected of
 # them.
@@ -181,10 +180,15 @@ hardware are 0.83 of it, reading from the host (Zhenwu 810E), and 0.85, kernels 
 NVLink (H200); all others are 0.91 or more (docs/expect.md). A tenth is margin for hardware not seen
 yet. A loss of half the lanes, speed or links is well below."""
 
+COPIED = 0.9
+"""The share of the achievable figure that a single copy between two devices reaches if it is
+healthy: 0.91 and more are known."""
+
 HIGH = 1.03
 """A figure above this share of the bound that no sharing exceeds comes from a cache, or the
 expectation is wrong. 3 % are margin for clocks."""
 
+BELOW = "low", "perhaps low"
 _WORST_FIRST: tuple[Verdict, ...] = ("low", "perhaps low", "not judged")
 
 
@@ -243,18 +247,30 @@ def pair_of(transfer: Transfer) -> tuple[str, ...]:
 
 
 def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Result, ...]:
-    """Returns the results. A collective that is perhaps low is low if a copy between two of its
-    devices is low or behind its peers, too: then the links are the reason, not the algorithm."""
+    """Returns the results. A collective that is perhaps low is low if copies between two of its
+    devices are low, behind their peers, or short of what healthy ones reach: then the links are the
+    reason, not the algorithm. Copies that are short beside such a collective are low, too."""
     cells = [cell for result in results for cell in result.cells]
+    sent = {pair for cell in cells if cell.verdict in BELOW for pair in exchanging(cell)}
     copies = [one.case.cell for one in slower if one.loss >= LOSS]
-    copies += [cell for cell in cells if cell.verdict == "low"]
+    copies += [cell for cell in cells if cell.verdict == "low" or _is_short(cell, sent)]
     low = {pair_of(one) for cell in copies for one in cell.transfers}
 
     def judged(cell: CellResult) -> CellResult:
         is_low = cell.verdict == "perhaps low" and not low.isdisjoint(exchanging(cell))
+        is_low = is_low or _is_short(cell, sent)
         return replace(cell, verdict="low", not_judged=None) if is_low else cell
 
     return tuple(replace(each, cells=tuple(map(judged, each.cells))) for each in results)
+
+
+def _is_short(cell: CellResult, pairs: Collection[tuple[str, ...]]) -> bool:
+    """Whether the cell is a copy between one of these pairs alone that healthy ones exceed."""
+    if cell.verdict != "ok" or len(cell.transfers) != 1 or pair_of(cell.transfers[0]) not in pairs:
+        return False
+    expected = cell.expected.achievable if cell.expected is not None else None
+    share = cell.share(expected)
+    return share is not None and share < COPIED and not cell.transfers[0].both_ways
 
 
 def judge(run: Run) -> Run:
@@ -282,7 +298,7 @@ def judge_result(
     cells = tuple(
         _judge_cell(cell, result, expectations, sharing, nominal) for cell in result.cells
     )
-    return with_levels(replace(result, cells=spared(cells)))
+    return with_levels(replace(result, cells=cells))
 
 
 def _judge_cell(

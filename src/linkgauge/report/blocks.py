@@ -160,8 +160,8 @@ class Table(NamedTuple):
 
 class Shade(NamedTuple):
     """A cell of a matrix. `text` is the figure, `tone` the colour of the verdict. `sign` has the
-    same meaning without colour. `share` is the share of the expected figure. `more` is shown when a
-    mouse points at the cell. `depth` shades a figure that is not judged: 0 for the lowest of the
+    same meaning without colour. `share` is the share of what `against` names. `more` is shown when
+    a mouse points at the cell. `depth` shades a figure that is not judged: 0 for the lowest of the
     matrix, 10 for the highest."""
 
     text: str
@@ -170,6 +170,7 @@ class Shade(NamedTuple):
     share: str = ""
     more: str = ""
     depth: int | None = None
+    against: str = ""
 
     @property
     def kind(self) -> str:

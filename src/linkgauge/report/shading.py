@@ -9,7 +9,7 @@ from linkgauge.model.documents.result import CellResult, Status, Verdict
 from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
-from linkgauge.report.words.expectations import is_judged
+from linkgauge.report.words.expectations import against, is_judged
 
 from .blocks import TONES, Line, Shade, Span, Tone, cut, line
 from .matrix import brief
@@ -71,7 +71,7 @@ def shade(
     share = cell.reached
     said = "" if share is None else f"{share:.0%}"
     depth = None if is_judged(cell) or sign or ends is None else _depth(cell.headline, ends)
-    return Shade(text, tone, sign, said, _more(cell, unit), depth)
+    return Shade(text, tone, sign, said, _more(cell, unit), depth, against(cell))
 
 
 def sign_of(cell: CellResult) -> str:

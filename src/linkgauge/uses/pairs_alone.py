@@ -17,8 +17,9 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.report.keeping import Keeper
 
-PAIRS, PAIR_SIZE = "device_to_device_memcpy_write_sm", 64 << 20
-"""The benchmark and the bytes with which a pair is measured alone."""
+PAIRS, PAIR_SIZE = "device_to_device_memcpy_write_sm", 512 << 20
+"""The benchmark and the bytes with which a pair is measured alone. Of less, starting may hide what
+a link loses."""
 
 
 def with_pairs(run: Run, session: Session, plan: Plan, observer: Observer, keeper: Keeper) -> Run:

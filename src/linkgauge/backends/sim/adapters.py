@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -62,21 +62,9 @@ def ports_of(unit: AdapterUnit) -> tuple[str, ...]:
     )
 
 
-def shown(
-    units: Sequence[AdapterUnit],
-    leads_to: Mapping[str, Sequence[str]],
-    node_of: Callable[[AdapterUnit], int],
-) -> dict[str, Any]:
-    """Returns the ports of adapters as RDMA adapters and as interfaces of the inventory. `leads_to`
-    has the other ends of each adapter's network links."""
-    return {
-        "adapters": tuple(_rdma(units, leads_to)),
-        "interfaces": tuple(_interfaces(units, node_of)),
-    }
-
-
-def _rdma(units: Sequence[AdapterUnit], leads_to: Mapping[str, Sequence[str]]) -> Iterator[Adapter]:
-    """Yields the ports, as sysfs and the switches report them."""
+def rdma(units: Sequence[AdapterUnit], leads_to: Mapping[str, Sequence[str]]) -> Iterator[Adapter]:
+    """Yields the ports, as sysfs and the switches report them. `leads_to` has the other ends of
+    each adapter's network links."""
     for unit in units:
         ends = leads_to.get(unit.name, ())
         for number, name in enumerate(ports_of(unit)):
@@ -90,9 +78,10 @@ def _rdma(units: Sequence[AdapterUnit], leads_to: Mapping[str, Sequence[str]]) -
             )
 
 
-def _interfaces(
+def interfaces(
     units: Sequence[AdapterUnit], node_of: Callable[[AdapterUnit], int]
 ) -> Iterator[Interface]:
+    """Returns the ports as interfaces of the host."""
     return (
         Interface(
             name=name,

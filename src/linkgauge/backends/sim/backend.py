@@ -12,6 +12,7 @@ from linkgauge.backends.iterations import single_iterations
 from linkgauge.backends.offering import Filling, own
 from linkgauge.backends.protocol import RESULTS, Buffer, Copy, Pace
 from linkgauge.backends.rules import check_alone, of_exchange, refused
+from linkgauge.model.by_name import by_name
 from linkgauge.model.errors import Phase, Unsupported
 from linkgauge.model.hardware.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.hardware.machine import Device, Host
@@ -33,7 +34,7 @@ from linkgauge.model.settings import EngineSettings, Simulation
 from linkgauge.model.transfer import Cell, Engine, Transfer
 
 from . import inventory, pci, refusals
-from .adapters import shown
+from .adapters import interfaces, rdma
 from .assumed import assumptions
 from .collecting import SimCollective
 from .description import Description
@@ -114,20 +115,12 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     @cached_property
     def _devices(self) -> tuple[Device, ...]:
         return tuple(
-            Device(
-                memory=unit.name,
-                model=unit.group.model,
-                memory_bytes=int(unit.group.memory),
-                largest_buffer=int(unit.group.memory),
-                driver=unit.group.driver,
-                near=self._topology.node_of(unit),
-                pci=unit.pci,
-                uuid=unit.uuid,
-                node=unit.node,
-                rail=unit.rail,
+            by_name(
+                Device, unit, unit.group, memory=unit.name, near=self._topology.node_of(unit),
+                memory_bytes=int(unit.group.memory), largest_buffer=int(unit.group.memory),
             )
             for unit in self._hardware.devices
-        )
+        )  # fmt: skip
 
     def host(self) -> Host:
         return inventory.host(self._description, self._hardware.nodes)
@@ -148,7 +141,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             routing=self._hardware.routing,
             assumed=assumptions(self._hardware, self._topology),
             unknown=pci.unread(self._hardware),
-            **shown(self._hardware.adapters, cables(self._hardware), self._topology.node_of),
+            adapters=tuple(rdma(self._hardware.adapters, cables(self._hardware))),
+            interfaces=tuple(interfaces(self._hardware.adapters, self._topology.node_of)),
         )
         if found != self._looked:  # a large cluster's takes much memory
             self._looked = found
@@ -360,14 +354,16 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             return None
         if any(self.refusal(one) is not None for one in transfers):
             return None
-        if self.faults and any(map(self._may_affect, transfers)):
+        touched = frozenset[str]().union(*map(self.touched, transfers if self.faults else ()))
+        if any(fault.aims_at(touched) for fault in self.faults):
             return None
         try:
             ways = [self._way_of(t, self._threads(t, transfers), does.name) for t in transfers]
         except Unsupported:
             return None
         first = self._on_nodes(transfers[0])
-        latencies = self._latencies(first) if cell.report.is_latency else ()
+        timed = first.memories if cell.report.is_latency else ()
+        latencies = tuple(self._resources.latency(one, first.engine.owner) for one in timed)
         found = likeness_of(ways)
         memories = [one for at in found.order for one in self._on_nodes(transfers[at]).named]
         devices = dict.fromkeys([one.index or 0 for one in memories if one.is_device])
@@ -380,16 +376,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def _way(self, transfer: Transfer, threads: int, operation: OperationName) -> Way:
         demand = self._demand(transfer, threads, named(operation))
         return way_of(transfer, demand, self._resources.capacity)
-
-    def _may_affect(self, transfer: Transfer) -> bool:
-        """Whether a fault may affect a transfer, in whatever cell."""
-        touched = self.touched(transfer)
-        return any(fault.aims_at(touched) for fault in self.faults)
-
-    def _latencies(self, transfer: Transfer) -> tuple[float, ...]:
-        """Returns the latencies of a transfer's memories as its engine sees them, in seconds."""
-        owner = transfer.engine.owner
-        return tuple(self._resources.latency(memory, owner) for memory in transfer.memories)
 
     def forget_ways(self) -> None:
         """Forgets the ways of transfers, which take much memory on a rack."""

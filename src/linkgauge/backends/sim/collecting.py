@@ -55,34 +55,30 @@ class SimCollective(CollectiveGroup):
     def wait(self) -> Timing:
         loops, laps = self.pass_gate()
         course = self._course
-        late = [self._late(rank, course.sample) for rank in range(len(self._copies))]
         taken = [
-            seconds * loops * laps * course.noise(rank, sigma)
-            for rank, (seconds, sigma) in enumerate(zip(self._seconds, self._sigmas, strict=True))
+            self._seconds[rank] * loops * laps * course.noise(rank, self._sigmas[rank]) + last
+            for rank, (_, last) in enumerate(self._delays(course.sample))
         ]
-        for group in self._groups:
-            waited = max(late[rank] for rank in group)
-            for rank in group:
-                taken[rank] += waited
         course.pass_by(max(taken))
         progress = tuple((0.0, *(own * lap / laps for lap in range(1, laps)), own) for own in taken)
         return Timing(tuple(taken), max(taken), (None,) * len(taken), progress)
 
-    def _late(self, rank: int, sample: int) -> float:
-        return self._stall(rank, sample) if self._stall is not None else 0.0
+    def _delays(self, sample: int) -> list[tuple[float, float]]:
+        """Returns the delay of each rank, and that of the latest of its group, for which it
+        waits."""
+        ranks, stall = range(len(self._copies)), self._stall
+        own = [stall(rank, sample) if stall is not None else 0.0 for rank in ranks]
+        last = {rank: max(own[one] for one in group) for group in self._groups for rank in group}
+        return [(own[rank], last[rank]) for rank in ranks]
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
         """Returns the seconds of single iterations for each rank. A rank that is late waits less,
         so its time is shorter."""
         found: list[list[float]] = [[] for _ in self._copies]
         for number in range(count):
-            late = [self._late(rank, number) for rank in range(len(self._copies))]
-            for group in self._groups:
-                last = max(late[rank] for rank in group)
-                for rank in group:
-                    draw = (number + 1) * _MOST_RANKS + rank
-                    noise = self._course.noise(draw, self._sigmas[rank])
-                    found[rank].append(self._seconds[rank] * noise + last - late[rank])
+            for rank, (late, last) in enumerate(self._delays(number)):
+                noise = self._course.noise((number + 1) * _MOST_RANKS + rank, self._sigmas[rank])
+                found[rank].append(self._seconds[rank] * noise + last - late)
         return tuple(map(tuple, found))
 
     def fill(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from linkgauge.machine.dimms import NO_TABLE
 from linkgauge.machine.environment import NO_GROUPS
+from linkgauge.model.by_name import by_name
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.host_details import UNREACHABLE, CpuCache, HostDetails
 from linkgauge.model.hardware.machine import Host, Node
@@ -28,12 +29,9 @@ _TICKS = 10**6
 def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
     """Returns the names and sizes of the host."""
     about, total = description.host, sum(node.group.memory for node in nodes)
-    return Host(
-        hostname=about.hostname,
-        system=about.system,
-        kernel=about.kernel,
-        architecture=about.architecture,
-        cpu_model=about.cpu_model,
+    return by_name(
+        Host,
+        about,
         cpus=sum(len(node.cpus) for node in nodes),
         nodes=tuple(
             Node(
@@ -72,8 +70,9 @@ def details(
         for cpu in node.cpus
     }
     huge = sum(node.group.memory for node in nodes) // _HUGE_SHARE // _HUGE_PAGE
-    return HostDetails(
-        cpu_vendor=about.cpu_vendor,
+    return by_name(
+        HostDetails,
+        about,
         sockets=len({socket for socket, _ in cores}),
         cores=len(cores),
         threads_per_core=min(about.threads_per_core, max(len(node.cpus) for node in nodes)),
@@ -87,7 +86,6 @@ def details(
         frequency_driver=None if about.hypervisor else about.frequency_driver,
         command_line=_command_line(about),
         iommu=about.iommu if grouped else None,
-        hypervisor=about.hypervisor,
         allowed_cpus=cpus,
         allowed_cores=len(cores),
         allowed_nodes=tuple(node.index for node in nodes),

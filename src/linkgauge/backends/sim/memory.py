@@ -187,16 +187,8 @@ def _over(new: bytes | bytearray, old: bytes | bytearray, size: int) -> bytes:
     return bytes(new[:size]) + bytes(old[size:])
 
 
+@lru_cache(maxsize=1 << 12)
 def _window(pattern: Pattern, seed: int, inverted: bool) -> bytes:
     """Returns the bytes of a window that is filled with a pattern."""
-    return _inverted(pattern, seed) if inverted else _plain(pattern, seed)
-
-
-@lru_cache(maxsize=1 << 12)
-def _plain(pattern: Pattern, seed: int) -> bytes:
-    return native.pattern_bytes(WINDOW, pattern, seed)
-
-
-@lru_cache(maxsize=1 << 8)
-def _inverted(pattern: Pattern, seed: int) -> bytes:
-    return _plain(pattern, seed).translate(_ALL_BITS)
+    plain = native.pattern_bytes(WINDOW, pattern, seed)
+    return plain.translate(_ALL_BITS) if inverted else plain

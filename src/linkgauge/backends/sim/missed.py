@@ -63,10 +63,8 @@ def _why_missed(fault: Fault, every: Sequence[_Met], run: Run) -> str | None:
         whose = "plan" if run.soak is None else "soak"
         return f"the {whose} has cells 0 to {last}" if every else "the plan has no cells"
     touching = [met for met in within if fault.aims_at(met.touched)]
-    one = len(within) == 1
-    which = "no cell" if len(within) == len(every) else f"none of cells {reach}"
-    if one:
-        which = f"cell {reach}"
+    several = "no cell" if len(within) == len(every) else f"none of cells {reach}"
+    which = f"cell {reach}" if (one := len(within) == 1) else several
     if not touching:
         return f"{which} {'does not touch' if one else 'touches'} {fault.target}"
     measured = [met for met in touching if met.cell.status != "skip"]

@@ -8,9 +8,6 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.units import parse_size
 
 _NUMBER = r"\s*([0-9]+(?:\.[0-9]+)?)\s*"
-_RATES = {"B/s": 1.0, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
-_WORK_RATES = {"GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15}
-_TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 class Size(int):
@@ -43,16 +40,20 @@ def quantity(kind: type, value: object) -> object:
             return Size(parse_size(text))
         except InputError as error:
             raise ValueError(str(error)) from error
-    if kind is Rate:
-        rate = Rate(_scaled(text, _RATES, "a rate such as 50 GB/s"))
-        if rate <= 0:
-            raise ValueError("a rate of 0 moves nothing")
-        return rate
-    if kind is WorkRate:
-        return WorkRate(_scaled(text, _WORK_RATES, "a rate such as 67 TFLOP/s"))
-    if kind is Seconds:
-        return Seconds(_scaled(text, _TIMES, "a time such as 415 ns"))
-    return Fraction(_scaled(text, {"": 1.0, "%": 0.01}, "a share such as 0.5 or 50%"))
+    expected, units = _UNITS[kind]
+    found = _scaled(text, units, expected)
+    if kind is Rate and found <= 0:
+        raise ValueError("a rate of 0 moves nothing")
+    return kind(found)
+
+
+_UNITS: dict[type, tuple[str, dict[str, float]]] = {
+    Rate: ("a rate such as 50 GB/s", {"B/s": 1.0, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}),
+    WorkRate: ("a rate such as 67 TFLOP/s", {"GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15}),
+    Seconds: ("a time such as 415 ns", {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}),
+    Fraction: ("a share such as 0.5 or 50%", {"": 1.0, "%": 0.01}),
+}
+"""An example of each quantity, and its units."""
 
 
 def _scaled(text: str, units: dict[str, float], expected: str) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from linkgauge.model.by_name import by_name
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import (
     Accelerator,
@@ -101,24 +102,19 @@ class SimTelemetry:
     def _describe(self, device: DeviceUnit, symptoms: Symptoms) -> Accelerator:
         group, now = device.group, self._sense(device, symptoms)
         power, ecc = group.properties.get("power_limit_w"), group.properties.get("ecc")
-        return Accelerator(
-            memory=device.name,
-            model=group.model,
-            pci=device.pci,
-            uuid=device.uuid,
-            driver=group.driver,
+        return by_name(
+            Accelerator,
+            now,
+            device,
+            group,
             library=_LIBRARY,
             link=self._link(device, symptoms, idle=True),
             links=(*self._links(device, symptoms), *self._unused_links(device)),
             memory_clock=_clock(device, "memory"),
             memory_rate=_memory_rate(device),
-            clock=now.clock,
             max_clock=_clock(device, "sm"),
-            throttled=now.throttled,
-            temperature=now.temperature,
             utilization=1.0 if symptoms.busy(device.name) else 0.0,
             power_limit=float(power) if isinstance(power, int | float) else None,
-            pcie_replays=now.pcie_replays,
             ecc=ecc if isinstance(ecc, bool) else None,
             unknown=(_NOT_SIMULATED,),
             **_stated(group.properties),

@@ -1,13 +1,14 @@
 """Shows faults of a simulated machine in the facts that are read from it, as on a real machine.
 
-A slow PCIe link has fewer lanes or a lower speed. A slow fabric has fewer links. If this does not
-explain all of the fault, error counters rise. A slow device has a lower clock. Faults may also make
-a device hot or busy. Other faults show only in results."""
+A slow PCIe link has fewer lanes or a lower speed. A slow link of a fabric has fewer active links.
+If this does not explain all of the fault, error counters rise. A slow device has a lower clock.
+Faults may also make a device hot or busy. Other faults show only in results, as a slow switch
+does."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import product
 
@@ -36,7 +37,6 @@ class Symptoms:
         self._schedule = Schedule(self._faults)
         self._reported = [fault for fault in faults if isinstance(fault, Hot | Busy)]
         self._cells = cells
-        self._switches = hardware.switch_names
 
     def clock(self, device: str) -> float:
         """Returns the fraction of the full clock at which a device runs."""
@@ -61,7 +61,7 @@ class Symptoms:
         kind = link.common
         if kind.speed is None or kind.width is None or kind.assumed:
             return None
-        speed, width = _trained(kind.speed, kind.width, self._rate(self._names(link)))
+        speed, width = _trained(kind.speed, kind.width, self._rate(names_of(link)))
         highest = kind.max_speed or kind.speed, kind.max_width or kind.width
         if idle and kind.idle_speed is not None:
             speed = min(speed, kind.idle_speed)
@@ -71,23 +71,19 @@ class Symptoms:
 
     def active(self, link: SimLink) -> int:
         """Returns how many of the fabric links that `link` stands for are active."""
-        return _active(link.common.count, self._rate(self._names(link)))
+        return _active(link.common.count, self._rate(names_of(link)))
 
     def errors(self, link: SimLink) -> int:
         """Returns the total of the link's error counters."""
-        names = self._names(link)
+        names = names_of(link)
         return ERRORS * sum(
             _overlap(fault.cells, self._cells)
             for fault in self._faults
             if fault.aims_at(names) and not _is_explained(link, fault)
         )
 
-    def _rate(self, names: set[str]) -> float:
+    def _rate(self, names: Set[str]) -> float:
         return self._schedule.rate(max(0, self._cells - 1), names)
-
-    def _names(self, link: SimLink) -> set[str]:
-        """Returns the names of a link and of its switches. Faults of a switch show on its links."""
-        return {*names_of(link), *self._switches & {link.a, link.b}}
 
 
 def _is_explained(link: SimLink, fault: Fault) -> bool:

@@ -64,12 +64,14 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
     """Returns facts about an all-reduce that is only as fast as rings should be. These are its
     rate, the rate that reductions in switches should reach, the cell, and the switches. Returns
-    None if reductions would gain little."""
+    None if reductions would gain little, or if copies show that links are the reason: a figure as
+    of rings is low then."""
     cell, work = case.cell, case.cell.operation
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
     if (
         own is None
         or cell.not_judged is not None
+        or cell.verdict == "low"
         or not isinstance(work, Collective)
         or work.collective != "all_reduce"
     ):

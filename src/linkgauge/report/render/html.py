@@ -121,7 +121,7 @@ class _Places:
 
 
 def _more(shade: Shade, dense: bool) -> str:
-    share = f"{shade.share} of what is expected" if dense and shade.share else ""
+    share = f"{shade.share} of {shade.against}" if dense and shade.share else ""
     return ", ".join(part for part in (share, shade.more) if part)
 
 

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result, Run, Status, Verdict
+from linkgauge.model.grouped import grouped
 from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import TONES, Line, Span, line, plain
 from linkgauge.report.matrix import shown
@@ -34,16 +35,23 @@ def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
 
 
 def beside_lines(results: Sequence[Result], verdict: Verdict) -> Iterator[Line]:
-    """Yields a line with the cells of this verdict, each with its share of the expected figure."""
-    cells = [
-        in_result(results, one, compared(one, cell))
+    """Yields lines with the cells of this verdict, each with its share of the figure that it should
+    reach. Those that are held against their peers have a line of their own."""
+    cells = grouped(
+        (against(cell), in_result(results, one, compared(one, cell)))
         for one in results
         for cell in one.cells
         if cell.verdict == verdict and cell.summary
-    ]
-    if cells:
-        named = first_of([*dict.fromkeys(cells)], ", ")
-        yield line(Span(verdict, TONES[verdict]), f" {named} of what is expected")
+    )
+    for reference, own in cells.items():
+        named = first_of([*dict.fromkeys(own)], ", ")
+        yield line(Span(verdict, TONES[verdict]), f" {named} of {reference}")
+
+
+def against(cell: CellResult) -> str:
+    """Returns what the cell's share is a share of, in words."""
+    by_peers = cell.expected is not None and cell.expected.peers is not None
+    return "what its peers reach" if by_peers else "what is expected"
 
 
 def in_result(results: Sequence[Result], result: Result, text: str) -> str:

@@ -15,7 +15,7 @@ from linkgauge.report.blocks import TONES, Line, Span, line, text_of
 from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import shown
 
-from .expectations import NOTHING, lowest_share, nothing_wrong
+from .expectations import NOTHING, against, lowest_share, nothing_wrong
 from .groups import FindingGroup, groups_of, headline
 from .run_notes import naming
 
@@ -86,8 +86,8 @@ def _worst_low(run: Run, verdict: Verdict, why: str = "") -> Line | None:
     low = lowest_cells(run, verdict)
     if not low:
         return None
-    share, _, where = low[0]
-    said = f" {where} {share:.0%} of what is expected{more_of(low)}{why}"
+    share, _, where, reference = low[0]
+    said = f" {where} {share:.0%} of {reference}{more_of(low)}{why}"
     word = f"warn {verdict}" if verdict == "perhaps low" else verdict
     return line(Span(word, "warn"), said)
 
@@ -97,13 +97,13 @@ def more_of(found: Sequence[object]) -> str:
     return f", and {len(found) - 1} more" if len(found) > 1 else ""
 
 
-def lowest_cells(run: Run, verdict: Verdict = "low") -> list[tuple[float, str, str]]:
-    """Returns the cells with this verdict, the lowest first: the share of the expected figure, the
-    figure, and the cell's name."""
+def lowest_cells(run: Run, verdict: Verdict = "low") -> list[tuple[float, str, str, str]]:
+    """Returns the cells with this verdict, the lowest first: the share, the figure, the cell's
+    name, and what the share is a share of."""
     name = naming(run)
     found = [
         (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",
-         f"{name(result, cell)}{low.whose}")
+         f"{name(result, cell)}{low.whose}", against(cell))
         for result, cell in cells_of(run.results)
         if cell.verdict == verdict and (low := lowest_share(cell)) is not None
     ]  # fmt: skip

@@ -29,8 +29,8 @@ class ScalingKeeper(Keeper):
     """Measures the pairs that its scaling leaves in doubt, and keeps the scaling, too."""
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
-        if run.finished is None:
-            return ()
+        if (found := super().pairs_in_doubt(run)) or run.finished is None:
+            return found
         return pairs_in_doubt(scaling_of(self.judge(run)), run)
 
     def write(self, folder: Path, run: Run) -> None:

@@ -22,7 +22,7 @@ from linkgauge.history.keeping import earlier, not_added
 from linkgauge.history.named import is_off
 from linkgauge.judge.doctor import failed
 from linkgauge.judge.findings import Finding
-from linkgauge.judge.outcome import Outcome, outcome_of
+from linkgauge.judge.outcome import Outcome, doubtful, outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import cell_id, sheet_id
 from linkgauge.model.documents.history import figures_by_result
@@ -202,16 +202,19 @@ class Watch:
             self._tell(ProbeFailed(time=now(), reason=str(error)))
 
     def _doubts(self, run: Run, chosen: Sequence[PlannedCell], timer: _Timer) -> tuple[CellAt, ...]:
-        """Returns cells that look slow: as many as there is time to measure once more."""
+        """Returns cells that look slow, or that any run would measure once more: as many as there
+        is time for."""
         self._learn(run)
         judged = judge(run)
         sheets = {id(result): number for number, result in enumerate(judged.results)}
+        doubted, seen = doubtful(run, lambda _: judged), tuple(_seen(judged))
+        slow = {one.cell for one in self._degradation.suspects(seen)}
         suspects, spent = [], timer.busy
-        for one in self._degradation.suspects(_seen(judged)):
-            number = self._number_of(one)
-            if self._rota.has_room(number, spent):
+        for one in seen:
+            number, at = self._number_of(one), CellAt(sheets[id(one.result)], one.found.place)
+            if (one.cell in slow or at in doubted) and self._rota.has_room(number, spent):
                 spent += timer.cost(chosen, number)
-                suspects.append(CellAt(sheets[id(one.result)], one.found.place))
+                suspects.append(at)
         return tuple(suspects)
 
     def _number_of(self, seen: WatchedCell) -> int:
