@@ -12,7 +12,13 @@ from linkgauge.engine.kept.folder import label_name
 from linkgauge.engine.kept.runs import RESULTS, run_folders, usable
 from linkgauge.history.keeping import medians_before
 from linkgauge.history.named import is_off
-from linkgauge.judge.compare.earlier import apart_from, as_figures, earlier, is_in_same_state
+from linkgauge.judge.compare.earlier import (
+    FEWEST,
+    apart_from,
+    as_figures,
+    earlier,
+    is_in_same_state,
+)
 from linkgauge.judge.compare.likeness import RunFigures, figures_of
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import LinkgaugeError
@@ -39,7 +45,7 @@ def since(run: Run) -> tuple[Run, str | None]:
     if run.finished is None or run.is_profiled or run.label.endswith(AGAIN) or not last:
         return run, None
     try:
-        past = medians_before(run, last, is_in_same_state)
+        past = medians_before(run, last, is_in_same_state, FEWEST)
         found = None if past is None else apart_from(past, figures_of(run))
     except Exception as error:  # noqa: BLE001  # the run is worth more than its comparison
         return run, f"not compared with earlier runs: {error}"

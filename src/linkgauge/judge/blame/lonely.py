@@ -65,12 +65,13 @@ def lost_parts(
         if earlier.since:
             found += f", as did {count_of(earlier.since, 'run')} before this one"
         first = f"linkgauge history trend {lowest.result.benchmark}  # since when"
-        lines = (_ONCE_MORE, first, *remedy) if _may_be_off(earlier) else (first, *remedy)
+        lines = (_ONCE_MORE, first) if _may_be_off(earlier) else (first, _ACCEPT)
         severity = _severity(share, earlier)
-        yield cause.blame.finding("slow", severity, found, _why(earlier), lines, cause.cases)
+        yield cause.blame.finding("slow", severity, found, _why(earlier), (*lines, *remedy), cause.cases)
 
 
 _ONCE_MORE = "# Measure again: one run may be off, but hardly two in a row."
+_ACCEPT = "# If it is right like this, make it the usual level: linkgauge history accept"
 
 
 def _may_be_off(earlier: Earlier) -> bool:
