@@ -64,14 +64,14 @@ def lost_parts(
         found = f"{who} {share:.0%} of what {count_of(earlier.runs, 'earlier run')} reached ({of})"
         if earlier.since:
             found += f", as did {count_of(earlier.since, 'run')} before this one"
-        first = f"linkgauge history trend {lowest.result.benchmark}  # since when"
-        lines = (_ONCE_MORE, first) if _may_be_off(earlier) else (first, _ACCEPT)
+        trend = f"linkgauge history trend {lowest.result.benchmark}"
+        first = f"{trend}  # since when; to take it as usual: linkgauge history accept"
+        lines = (_ONCE_MORE, first, *remedy) if _may_be_off(earlier) else (first, *remedy)
         severity = _severity(share, earlier)
-        yield cause.blame.finding("slow", severity, found, _why(earlier), (*lines, *remedy), cause.cases)
+        yield cause.blame.finding("slow", severity, found, _why(earlier), lines, cause.cases)
 
 
 _ONCE_MORE = "# Measure again: one run may be off, but hardly two in a row."
-_ACCEPT = "# If it is right like this, make it the usual level: linkgauge history accept"
 
 
 def _may_be_off(earlier: Earlier) -> bool:
