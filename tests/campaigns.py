@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from linkgauge.model.stats.student import beyond
+
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 SIZE = "full" if FULL else "few"
 KEY = "campaign"
@@ -30,6 +32,22 @@ def trials(name: str) -> int:
     """How many are made now; of a full campaign, LINKGAUGE_TRIALS where that is given."""
     asked = os.environ.get("LINKGAUGE_TRIALS") if FULL else None
     return int(asked or known()[name]["trials"][SIZE])
+
+
+def interval(hits: int, of: int, chance: float = 0.05) -> tuple[float, float]:
+    """The exact interval of a probability that `hits` of so many trials show (C. Clopper and
+    E. Pearson, Biometrika 26, 1934), by Fisher's F."""
+
+    def bound(first: int, second: int, share: float) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            p = (low + high) / 2
+            below = beyond(first * (1 - p) / (second * p), 2 * second, 2 * first)
+            low, high = (p, high) if below < share else (low, p)
+        return low
+
+    least = bound(hits, of - hits + 1, chance / 2) if hits else 0.0
+    return least, bound(hits + 1, of - hits, 1 - chance / 2) if hits < of else 1.0
 
 
 class Rate(NamedTuple):
