@@ -65,6 +65,10 @@ class Outcome(msgspec.Struct, frozen=True):
         """What every document of a command that judges says after its schema."""
         return self.word, self.code, self.findings, self.unseen
 
+    def parts(self, *checks: str) -> list[str]:
+        """Returns the subjects of what these checks found."""
+        return [one.subject for one in self.found if one.check in checks]
+
 
 def outcome_of_setup(findings: tuple[Finding, ...]) -> Outcome:
     """Returns the outcome of a machine's checks without a run."""

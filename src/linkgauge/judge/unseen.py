@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -35,11 +35,10 @@ from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.verdict import LOW
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind, Part
-from linkgauge.model.names import and_all
 from linkgauge.model.stats.student import critical
 from linkgauge.model.units import count_of
 
-SIZES = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9)
+SIZES = (0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """The losses that are tried."""
 ANY = 1.0
 """The loss of a part that no loss would show."""
@@ -56,17 +55,16 @@ class Unseen(msgspec.Struct, frozen=True):
     parts: dict[str, float]
 
     def __str__(self) -> str:
-        """Returns the losses in words: `any loss of host:0-host:1, less than 10% of 3 links`."""
-        by_loss = grouped((loss, name) for name, loss in self.parts.items())
-        said = list[str]()
-        for loss, names in sorted(by_loss.items(), reverse=True):
-            of = names[0] if len(names) == 1 else count_of(len(names), self._noun)
-            said.append(f"any loss of {of}" if loss == ANY else f"less than {loss:.0%} of {of}")
-        return and_all(said)
-
-    @property
-    def _noun(self) -> str:
-        return "PCIe link" if self.kind == "PCIe link above" else self.kind
+        """Returns the losses in words: `any loss of host:0-host:1 and less than 10% of 3 links`."""
+        noun = "PCIe link" if self.kind == "PCIe link above" else self.kind
+        several = f"{noun}es" if noun == "switch" else ""
+        sides = grouped((loss == ANY, name) for name, loss in self.parts.items())
+        said = []
+        for is_any, names in sorted(sides.items(), reverse=True):
+            of = names[0] if len(names) == 1 else count_of(len(names), noun, several)
+            most = max(self.parts[name] for name in names)
+            said.append(f"any loss of {of}" if is_any else f"less than {most:.0%} of {of}")
+        return " and ".join(said)
 
 
 class _Side(NamedTuple):
@@ -86,10 +84,10 @@ def unseen_of(evidence: Evidence) -> tuple[Unseen, ...]:
     if not (rows := rows_of(evidence)):
         return ()
     by_part = grouped((part, row) for row in rows for part in row.parts if not part.both_ways)
-    sides, fills = _sides(rows), _Fills(evidence, rows)
+    sides, fill = _sides(rows), _fills(evidence)
     lone = alone(rows)
     losses = {
-        part: _unseen(own, [fills.of(row, part) for row in own], sides[part],
+        part: _unseen(own, [fill(row, part) for row in own], sides[part],
                       evidence if part in lone else None, len(by_part))
         for part, own in by_part.items() if part.kind not in ("group", "machine")
     }  # fmt: skip
@@ -135,24 +133,19 @@ def _spread(classes: Iterable[Sequence[Row]]) -> dict[Hashable, tuple[float, int
             for kinds, square in squares.items()}  # fmt: skip
 
 
-class _Fills:
-    """How far cells fill parts: the share of the part's rate that a cell takes. A part that is
-    filled by half may lose half of its rate before the cell is slower."""
+def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
+    """Returns a function that says how far a cell fills a part: the share of its rate that the cell
+    takes. A link that is filled by half may lose half of its rate before the cell is slower. Parts
+    whose rate is unknown count as full."""
+    sharing = LinkSharing(evidence.machine.wiring, evidence.results[0])
+    crossed = cache(lambda transfer: tuple(sharing.crossed(transfer)))
 
-    def __init__(self, evidence: Evidence, rows: Sequence[Row]) -> None:
-        sharing = LinkSharing(evidence.machine.wiring, evidence.results[0])
-        self._crossed = cache(lambda transfer: tuple(sharing.crossed(transfer)))
-        nodes = ((part, row.figure) for row in rows for part in row.parts if part.kind == "node")
-        self._most = {part: max(figures) for part, figures in grouped(nodes).items()}
-
-    def of(self, row: Row, part: Part) -> float:
-        """Returns how far a cell fills a part. A link whose rate is unknown counts as full, and a
-        node's memory carries at least what its fastest cell shows."""
-        if part in self._most:
-            return row.figure / self._most[part]
+    def fill(row: Row, part: Part) -> float:
         loads = [load for transfer in row.case.cell.transfers
-                 for wire, _, load in self._crossed(transfer) if wire.part is part]  # fmt: skip
+                 for wire, _, load in crossed(transfer) if wire.part is part]  # fmt: skip
         return min(1.0, sum(loads)) if loads else 1.0
+
+    return fill
 
 
 def _unseen(
@@ -181,7 +174,7 @@ def _needed(row: Row, side: _Side, past: Evidence | None) -> float:
     if side.top:
         needed.append(1 - SLOW * side.top / row.figure * sure)
     expected = row.case.cell.expected
-    if row.fine and expected is not None and expected.achievable:
+    if expected is not None and expected.achievable and not expected.measured:
         needed.append(1 - min(SLOW, LOW) * expected.achievable / row.figure * sure)
     if past is not None and shows(past, row.number):
         needed.append(SHOWN)
@@ -216,14 +209,17 @@ def _differs(sides: Mapping[Hashable, _Side], lost: Mapping[Row, float], parts: 
 
 
 def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
-    """Yields the fabric's links beside crossed switches that no cell crosses, and the switches at
-    their other ends."""
-    wiring = evidence.machine.wiring
-    known = set(crossed)
-    for wire in wiring.wires:
-        ends = {Part.fabric_switch(end) for end in (wire.a, wire.b) if end in wiring.switches}
-        if wire.kind == "fabric" and len(ends) == 2 and ends & known:
-            yield from {wire.part, *ends} - known
+    """Yields the links between switches that no cell crosses, and such switches, if one end is
+    crossed. Switches of devices that were not measured are left out."""
+    known, inner = set(crossed), evidence.machine.wiring.switches
+    wires = [wire for wire in evidence.machine.wiring.wires if wire.kind == "fabric"]
+    outer = {end for wire in wires for end in (wire.a, wire.b) if not {wire.a, wire.b} <= inner}
+    for wire in wires:
+        if {wire.a, wire.b} <= inner:
+            ends = {Part.fabric_switch(end): end in outer for end in (wire.a, wire.b)}
+            left = ends.keys() - known
+            if len(left) < 2 and not any(ends[end] for end in left):
+                yield from {wire.part, *left} - known
 
 
 def check_unjudged(evidence: Evidence) -> Iterator[Finding]:

@@ -216,8 +216,8 @@ def _cause(health: Health) -> str:
         return bounded.error.error if bounded.error is not None else f"hung {_at(health)}"
     match health.reason:
         case "LinksHealthy":
-            unseen = "; ".join(map(str, health.outcome.unseen))
-            more = f"; no figure would show {unseen}" if unseen else ""
+            unseen = " or ".join(health.outcome.parts("hidden", "unjudged"))
+            more = f"; no figure would show it if {unseen} were slow" if unseen else ""
             warned = _headlines(health.outcome)
             if not warned and (wrong := worst_of(run, health.outcome)) is not None:
                 warned = [text_of(wrong.what)]
