@@ -116,7 +116,7 @@ def history(asked: HistoryOptions) -> int:
     if arguments[most:]:
         raise InputError(f"history {action} takes no {arguments[most]!r}")
     if action == "accept":
-        return actions.accept(*(arguments or [None]), which, place)
+        return actions.accept(arguments[0] if arguments else None, which, place)
     if action == "prune":
         return actions.prune(which, asked.keep, place, yes=asked.yes)
     return actions.show_list(which, place, form, whole=asked.whole)
