@@ -7,19 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import asdict, astuple, fields
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    and_,
-    case,
-    func,
-    not_,
-    null,
-    or_,
-    select,
-    true,
-)
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, null, select
 
 from linkgauge.model.documents.history import (
     EarlierMedians,
@@ -34,7 +22,6 @@ from linkgauge.model.documents.history import (
 )
 from linkgauge.model.documents.result import Run
 from linkgauge.model.grouped import grouped
-from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
 
 from .records import ComparableRun, began, machine_row, microseconds, setup_row
@@ -43,6 +30,7 @@ from .tables import KEPT, cells, facts, figures, machines, results, runs, setups
 
 _Kind = TypeVar("_Kind")
 _Value = float | None
+_Condition = ColumnElement[bool]
 Alike = Callable[[dict[str, str], dict[str, str]], bool]
 """Whether two states of a machine are alike."""
 _PointRow: Any = tuple[int, int, float, _Value, _Value]
@@ -200,11 +188,10 @@ def earlier_runs(
         rows = _rows(connection, where, last, runs.c.settings)
         found = _of(PastRun, rows)
         by_run = grouped(_figures(connection, [one.number for one in found], benchmarks))
-        settings: dict[int, Settings] = {row.number: row.settings for row in rows}
         states = _states(connection, {one.state for one in found})
     return tuple(
-        EarlierRun(one, tuple(by_run.get(one.number, ())), settings[one.number], states[one.state])
-        for one in found
+        EarlierRun(one, tuple(by_run.get(one.number, ())), row.settings, states[one.state])
+        for one, row in zip(found, rows, strict=True)
     )
 
 
@@ -229,7 +216,7 @@ def earlier_medians(
         latest = states[found[0].state]
         same = [one for one in found if alike(states[one.state], latest)]
         after = runs.c.started > microseconds(found[0].started)
-        low = _of(PastRun, _rows(connection, [*where, not_(counts), after], last))
+        low = _of(PastRun, _rows(connection, [*where, ~counts, after], last))
         counting = [*low, *(same if len(same) >= fewest else found)]
         numbers = {one.number: number for number, one in enumerate(counting, start=1)}
         rows = rows_in(connection, asked, figures.c.run_id, numbers)
@@ -242,15 +229,13 @@ def earlier_medians(
     return EarlierMedians(len(numbers), latest, by_cell, len(low))
 
 
-def _before(
-    connection: Connection, run: ComparableRun
-) -> tuple[list[ColumnElement[bool]], ColumnElement[bool]]:
+def _before(connection: Connection, run: ComparableRun) -> tuple[list[_Condition], _Condition]:
     """Returns the conditions for complete earlier runs of the same machine and setup as `run`,
     since the run whose level was accepted. The last condition is that of runs that were no worse
     than those before them, or were measured before that level was accepted."""
     machine = machines.c.digest == machine_row(run.machine)["digest"]
     setup = setups.c.digest == setup_row(run.settings)["digest"]
-    where: list[ColumnElement[bool]] = [
+    where: list[_Condition] = [
         machine,
         setup,
         runs.c.started < began(run),
@@ -258,20 +243,18 @@ def _before(
         runs.c.profiled.is_(False),
     ]
     if "accepted" not in columns_of(connection, runs):
-        return where, true()
-    level = runs.alias()
+        return where, runs.c.id.is_not(None)
+    past = runs.alias()
+    level = (
+        past.c.accepted.is_not(None),
+        past.c.machine_id == select(machines.c.id).where(machine).scalar_subquery(),
+        past.c.setup_id == select(setups.c.id).where(setup).scalar_subquery(),
+    )
     began_at, accepted_at = (
-        func.coalesce(
-            select(func.max(moment)).where(
-                level.c.machine_id == select(machines.c.id).where(machine).scalar_subquery(),
-                level.c.setup_id == select(setups.c.id).where(setup).scalar_subquery(),
-                level.c.accepted.is_not(None),
-            ).scalar_subquery(),
-            0,
-        )
-        for moment in (level.c.started, level.c.accepted)
-    )  # fmt: skip
-    counts = or_(func.coalesce(runs.c.lost, 0) == 0, runs.c.started < accepted_at)
+        func.coalesce(select(func.max(moment)).where(*level).scalar_subquery(), 0)
+        for moment in (past.c.started, past.c.accepted)
+    )
+    counts = (func.coalesce(runs.c.lost, 0) == 0) | (runs.c.started < accepted_at)
     return [*where, runs.c.started >= began_at], counts
 
 
@@ -311,8 +294,8 @@ def _select_cells() -> Select[Any]:
     return select(*of).join(sheets, sheets.c.id == cells.c.sheet_id)
 
 
-def _where(connection: Connection, which: Filter) -> list[ColumnElement[bool]]:
-    where: list[ColumnElement[bool]] = []
+def _where(connection: Connection, which: Filter) -> list[_Condition]:
+    where: list[_Condition] = []
     if which.label is not None:
         where.append(runs.c.label == which.label)
     if which.since is not None:
@@ -350,9 +333,7 @@ _RUNS = (
 )  # fmt: skip
 
 
-def _runs(
-    connection: Connection, where: Sequence[ColumnElement[bool]], last: int | None
-) -> list[PastRun]:
+def _runs(connection: Connection, where: Sequence[_Condition], last: int | None) -> list[PastRun]:
     """Returns the runs that meet all conditions, latest first."""
     there = columns_of(connection, runs)
     more = (runs.c[name] for name in ("verdict", "lost", "accepted") if name in there)
@@ -360,10 +341,7 @@ def _runs(
 
 
 def _rows(
-    connection: Connection,
-    where: Sequence[ColumnElement[bool]],
-    last: int | None,
-    *more: ColumnElement[Any],
+    connection: Connection, where: Sequence[_Condition], last: int | None, *more: ColumnElement[Any]
 ) -> Sequence[Any]:
     """Returns the rows of the runs that meet all conditions, latest first, with `more` columns."""
     asked = (
