@@ -32,10 +32,10 @@ def test_a_part_without_peers_is_not_said_to_have_been_compared():
 
 
 def test_a_part_that_stalled_for_a_while_is_named_in_the_note():
-    run = stalls("arc4", "stall sim:2-host:0 every=3 for=0.05", samples=12)
-    calm = stalls("arc4", "stall sim:2-host:0 every=3 for=0.0000001", samples=12)
+    run = stalls("arc4", "stall sim:2-host:0 every=3 for=0.05")
+    calm = stalls("arc4", "stall sim:2-host:0 every=3 for=0.0000001")
     results = [
-        replace(was, cells=now.cells) if number >= 2 else was
+        replace(was, cells=now.cells) if number >= 3 else was
         for number, (was, now) in enumerate(zip(run.results, calm.results, strict=True))
     ]
     (only,) = found(replace(run, results=tuple(results)))
