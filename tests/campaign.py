@@ -86,6 +86,8 @@ SHOWN = 0.15
 ABOVE = {"slow": 2.0, "drift": 2.0, "stall": 7.0}
 """… and how many standard deviations of its samples: less is not above the noise."""
 UNSEEN = yaml.safe_load(Path(__file__).with_name("unseen.yml").read_text())
+KNOWN = yaml.safe_load(Path(__file__).with_name("known.yml").read_text())
+"""Machines as data sheets have them."""
 
 
 class Drawn(msgspec.Struct, frozen=True):
@@ -99,18 +101,18 @@ class Drawn(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...]
 
 
-def perturbed(machine: str, draw: random.Random) -> str:
-    """The machine's YAML, drawn as said above; of an unseen one, links with noise up to 15 %."""
-    text = yaml.safe_dump(UNSEEN[machine]) if machine in UNSEEN else load(machine)[1]
-    tree = yaml.safe_load(text)
+def perturbed(machine: str, draw: random.Random, noise: float = 0.02, jitter: float = 0.15) -> str:
+    """The machine's YAML, drawn as said above; an unseen one's links have noise up to `jitter`."""
+    listed = (UNSEEN | KNOWN).get(machine)
+    tree = yaml.safe_load(yaml.safe_dump(listed) if listed else load(machine)[1])
     for kind in tree["link_kinds"].values():
         for field in ("efficiency", "sm_efficiency"):
             for way, share in kind.get(field, {}).items():
                 kind[field][way] = min(1.0, share * draw.uniform(0.95, 1.05))
         kind["jitter"] = f"{draw.choice((0, draw.random())):.4f}%"
         if machine in UNSEEN:
-            kind["jitter"] = 0.001 * 150 ** draw.random()
-    tree["noise"] = 0.001 * 20 ** draw.random()
+            kind["jitter"] = 0.001 * (jitter / 0.001) ** draw.random()
+    tree["noise"] = 0.001 * (noise / 0.001) ** draw.random()
     tree["seed"] = draw.randrange(1 << 30)
     return yaml.safe_dump(tree)
 
@@ -134,9 +136,9 @@ def benchmarks(draw: random.Random) -> tuple[str, ...]:
 class Bed:
     """A machine with some of its devices, and runs on it."""
 
-    def __init__(self, machine: str, draw: random.Random) -> None:
+    def __init__(self, machine: str, draw: random.Random, *noise: float) -> None:
         self.machine = machine
-        self.text = perturbed(machine, draw)
+        self.text = perturbed(machine, draw, *noise)
         self.hardware = build(parse_description(self.text))
         self.names = Names(
             self.hardware, simulate(Simulation(machine, self.text), EngineSettings())
@@ -149,8 +151,11 @@ class Bed:
         self.benchmarks = benchmarks(draw)
         self.samples = draw.choice((9, 14, 21))
 
-    def run(self, *faults: str, apart: bool = False, judged: bool = True) -> Evidence:
-        """What there is to judge by, as the doctor gets it; or only what was measured."""
+    def run(
+        self, *faults: str, apart: bool = False, judged: bool = True, read: Evidence | None = None
+    ) -> Evidence:
+        """What there is to judge by, as the doctor gets it; or only what was measured. Readers find
+        what they found in the run `read`: no counter, clock or link tells of the fault."""
         simulation = Simulation(self.machine, self.text, faults)
         sizes = SIZES[:1] if apart else SIZES
         settings = Settings(sizes, samples=self.samples, timeout=0.4, simulation=simulation)
@@ -169,6 +174,8 @@ class Bed:
             run = execute((opened,), worker, lambda record: None, Silent())
             after = run.after if isinstance(worker, Supervisor) else worker.look(("sim",))
         run = msgspec.structs.replace(scrubbed(run) if faults else run, after=after)
+        if read is not None:
+            run = msgspec.structs.replace(run, machine=read.machine, after=read.after)
         return evidence_of(judge(run) if judged else run)
 
 

@@ -2,11 +2,11 @@
 
 import msgspec
 import pytest
+from linkgauge.cli.earlier_runs import since
 from msgspec.structs import replace
 
 from configurations_kit import cell, result
 from history_kit import BENCHMARK, run_at
-from linkgauge.cli.earlier_runs import since
 from linkgauge.engine.kept.ranges import with_todays_ranges
 from linkgauge.history.address import address
 from linkgauge.history.reading import earlier_medians, earlier_runs

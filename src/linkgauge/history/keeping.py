@@ -75,17 +75,16 @@ def earlier(run: Run, label: str | None, last: int) -> tuple[EarlierRun, ...]:
         return earlier_runs(store, run, label=label, last=last, benchmarks=benchmarks)
 
 
-def medians_before(run: Run, last: int, alike: Alike) -> EarlierMedians | None:
+def medians_before(run: Run, last: int, alike: Alike, fewest: int) -> EarlierMedians | None:
     """Returns the medians of up to `last` earlier runs of the same machine and setup, for the
-    benchmarks of `run`. Only runs in a state that is `alike` to the state of the latest one count.
-    Returns None if there are no such runs, or if the history is turned off. Raises LinkgaugeError
-    if the database fails."""
+    benchmarks of `run`, as `earlier_medians` does. Returns None if there are no such runs, or if
+    the history is turned off. Raises LinkgaugeError if the database fails."""
     with _reading() as store:
         if store is None:
             return None
         from .reading import earlier_medians
 
-        return earlier_medians(store, run, last, alike)
+        return earlier_medians(store, run, last, alike, fewest)
 
 
 @contextmanager

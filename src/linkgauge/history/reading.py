@@ -22,15 +22,15 @@ from linkgauge.model.documents.history import (
 )
 from linkgauge.model.documents.result import Run
 from linkgauge.model.grouped import grouped
-from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
 
-from .records import ComparableRun, began, machine_row, setup_row
+from .records import ComparableRun, began, machine_row, microseconds, setup_row
 from .store import Store, columns_of, rows_in
 from .tables import KEPT, cells, facts, figures, machines, results, runs, setups, sheets
 
 _Kind = TypeVar("_Kind")
 _Value = float | None
+_Condition = ColumnElement[bool]
 Alike = Callable[[dict[str, str], dict[str, str]], bool]
 """Whether two states of a machine are alike."""
 _PointRow: Any = tuple[int, int, float, _Value, _Value]
@@ -178,40 +178,47 @@ def earlier_runs(
     last: int | None = None,
     benchmarks: Collection[str] | None = None,
 ) -> tuple[EarlierRun, ...]:
-    """Returns complete earlier runs of the same machine and setup as `run`, latest first. `label`
-    and `last` limit the runs, and `benchmarks` limits their figures; None sets no limit. Profiled
-    runs are left out. Raises StoreError."""
-    where = _before(run)
-    if label is not None:
-        where.append(runs.c.label == label)
+    """Returns complete earlier runs of the same machine and setup as `run`, latest first, since the
+    run whose level was accepted. `label` and `last` limit the runs, and `benchmarks` limits their
+    figures; None sets no limit. Profiled runs are left out. Raises StoreError."""
     with store.reading() as connection:
-        found = _runs(connection, where, last, judged=False)
-        numbers = [one.number for one in found]
-        by_run = grouped(_figures(connection, numbers, benchmarks))
-        settings = _settings(connection, numbers)
+        where, _ = _before(connection, run)
+        if label is not None:
+            where.append(runs.c.label == label)
+        rows = _rows(connection, where, last, runs.c.settings)
+        found = _of(PastRun, rows)
+        by_run = grouped(_figures(connection, [one.number for one in found], benchmarks))
         states = _states(connection, {one.state for one in found})
     return tuple(
-        EarlierRun(one, tuple(by_run.get(one.number, ())), settings[one.number], states[one.state])
-        for one in found
+        EarlierRun(one, tuple(by_run.get(one.number, ())), row.settings, states[one.state])
+        for one, row in zip(found, rows, strict=True)
     )
 
 
-def earlier_medians(store: Store, run: Run, last: int, alike: Alike) -> EarlierMedians | None:
+def earlier_medians(
+    store: Store, run: Run, last: int, alike: Alike, fewest: int = 1
+) -> EarlierMedians | None:
     """Returns the medians of the latest complete runs before `run`, at most `last`, of the same
-    machine and setup, for the benchmarks of `run`. Runs count if the machine's state was `alike` to
-    the state of the latest one. Returns None without such runs. Raises StoreError."""
+    machine and setup, for the benchmarks of `run`. Runs that were worse than those before them do
+    not count, unless their level was accepted; those after the latest that counts are returned,
+    too. Of the others, those count that were in a state `alike` to the latest one's; all of them,
+    if these are fewer than `fewest`. Returns None without such runs. Raises StoreError."""
     passed = case((and_(figures.c.status == "pass", figures.c.median > 0), figures.c.median))
     measured = figures.c.cell_id.in_(_cells_of({result.benchmark for result in run.results}))
     asked = select(figures.c.cell_id, figures.c.run_id, passed).where(measured)
     medians: dict[int, dict[int, float]] = {}
     with store.reading() as connection:
-        found = _runs(connection, _before(run), last, judged=False)
+        where, counts = _before(connection, run)
+        found = _of(PastRun, _rows(connection, [*where, counts], last))
         if not found:
             return None
         states = _states(connection, {one.state for one in found})
         latest = states[found[0].state]
-        counting = (one.number for one in found if alike(states[one.state], latest))
-        numbers = {run: number for number, run in enumerate(counting, start=1)}
+        same = [one for one in found if alike(states[one.state], latest)]
+        after = runs.c.started > microseconds(found[0].started)
+        low = _of(PastRun, _rows(connection, [*where, ~counts, after], last))
+        counting = [*low, *(same if len(same) >= fewest else found)]
+        numbers = {one.number: number for number, one in enumerate(counting, start=1)}
         rows = rows_in(connection, asked, figures.c.run_id, numbers)
         for cell, own, median in _tuples(tuple[int, int, _Value], rows):
             known = medians.setdefault(cell, {})
@@ -219,23 +226,36 @@ def earlier_medians(store: Store, run: Run, last: int, alike: Alike) -> EarlierM
                 known[numbers[own]] = median
         named = _named(connection, medians)
     by_cell = [(named[cell], known) for cell, known in medians.items()]
-    return EarlierMedians(len(numbers), latest, by_cell)
+    return EarlierMedians(len(numbers), latest, by_cell, len(low))
 
 
-def _before(run: ComparableRun) -> list[ColumnElement[bool]]:
-    """Returns the conditions for complete earlier runs of the same machine and setup as `run`."""
-    return [
-        machines.c.digest == machine_row(run.machine)["digest"],
-        setups.c.digest == setup_row(run.settings)["digest"],
+def _before(connection: Connection, run: ComparableRun) -> tuple[list[_Condition], _Condition]:
+    """Returns the conditions for complete earlier runs of the same machine and setup as `run`,
+    since the run whose level was accepted. The last condition is that of runs that were no worse
+    than those before them, or were measured before that level was accepted."""
+    machine = machines.c.digest == machine_row(run.machine)["digest"]
+    setup = setups.c.digest == setup_row(run.settings)["digest"]
+    where: list[_Condition] = [
+        machine,
+        setup,
         runs.c.started < began(run),
         runs.c.finished.is_not(None),
         runs.c.profiled.is_(False),
     ]
-
-
-def _settings(connection: Connection, numbers: Sequence[int]) -> dict[int, Settings]:
-    rows = rows_in(connection, select(runs.c.id, runs.c.settings), runs.c.id, numbers)
-    return dict(_tuples(tuple[int, Settings], rows))
+    if "accepted" not in columns_of(connection, runs):
+        return where, runs.c.id.is_not(None)
+    past = runs.alias()
+    level = (
+        past.c.accepted.is_not(None),
+        past.c.machine_id == select(machines.c.id).where(machine).scalar_subquery(),
+        past.c.setup_id == select(setups.c.id).where(setup).scalar_subquery(),
+    )
+    began_at, accepted_at = (
+        func.coalesce(select(func.max(moment)).where(*level).scalar_subquery(), 0)
+        for moment in (past.c.started, past.c.accepted)
+    )
+    counts = (func.coalesce(runs.c.lost, 0) == 0) | (runs.c.started < accepted_at)
+    return [*where, runs.c.started >= began_at], counts
 
 
 def _figures(
@@ -274,8 +294,8 @@ def _select_cells() -> Select[Any]:
     return select(*of).join(sheets, sheets.c.id == cells.c.sheet_id)
 
 
-def _where(connection: Connection, which: Filter) -> list[ColumnElement[bool]]:
-    where: list[ColumnElement[bool]] = []
+def _where(connection: Connection, which: Filter) -> list[_Condition]:
+    where: list[_Condition] = []
     if which.label is not None:
         where.append(runs.c.label == which.label)
     if which.since is not None:
@@ -313,24 +333,26 @@ _RUNS = (
 )  # fmt: skip
 
 
-def _runs(
-    connection: Connection,
-    where: Sequence[ColumnElement[bool]],
-    last: int | None,
-    *,
-    judged: bool = True,
-) -> list[PastRun]:
-    """Returns the runs that meet all conditions, latest first; with their verdicts if `judged`."""
-    judged = judged and "verdict" in columns_of(connection, runs)
+def _runs(connection: Connection, where: Sequence[_Condition], last: int | None) -> list[PastRun]:
+    """Returns the runs that meet all conditions, latest first."""
+    there = columns_of(connection, runs)
+    more = (runs.c[name] for name in ("verdict", "lost", "accepted") if name in there)
+    return _of(PastRun, _rows(connection, where, last, *more))
+
+
+def _rows(
+    connection: Connection, where: Sequence[_Condition], last: int | None, *more: ColumnElement[Any]
+) -> Sequence[Any]:
+    """Returns the rows of the runs that meet all conditions, latest first, with `more` columns."""
     asked = (
-        select(*_RUNS, *([runs.c.verdict] if judged else []))
+        select(*_RUNS, *more)
         .join(machines, machines.c.id == runs.c.machine_id)
         .join(setups, setups.c.id == runs.c.setup_id)
         .where(*where)
         .order_by(runs.c.started.desc(), runs.c.id.desc())
         .limit(last)
     )
-    return _of(PastRun, connection.execute(asked))
+    return connection.execute(asked).all()
 
 
 def _benchmarks(connection: Connection, found: Sequence[PastRun]) -> dict[int, tuple[str, ...]]:

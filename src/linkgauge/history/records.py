@@ -171,4 +171,5 @@ def run_row(run: Run, path: str | None, verdict: RunVerdict | None) -> Row:
         "command": run.command,
         "settings": run.settings,
         "verdict": verdict,
+        "lost": len(run.earlier.lost) if run.earlier else None,
     }

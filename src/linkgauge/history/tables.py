@@ -166,6 +166,8 @@ runs = Table(
     _json("command", tuple[str, ...]),
     _json("settings", Settings),
     _word("verdict", RUN_VERDICTS, nullable=True),
+    Column("lost", Integer),
+    Column("accepted", _MOMENT),
     Index(None, "started"),
     Index(None, "machine_id", "setup_id", "started"),
 )

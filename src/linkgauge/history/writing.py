@@ -1,4 +1,4 @@
-"""Adds runs to the history, and removes runs."""
+"""Adds runs to the history, accepts the level of a run, and removes runs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from sqlalchemy import Connection, Table, delete, insert, select, update
+from sqlalchemy import Connection, Table, case, delete, insert, literal, select, update
 from sqlalchemy.dialects import sqlite
 
 from linkgauge.model.cell_id import numbered
-from linkgauge.model.documents.history import Figure, figure_of
+from linkgauge.model.documents.history import Figure, PastRun, figure_of
 from linkgauge.model.documents.result import Result, Run, RunVerdict
 
 from .records import (
@@ -148,6 +148,21 @@ def _insert_new(connection: Connection, table: Table, rows: list[Row]) -> None:
         connection.execute(postgresql.insert(table).on_conflict_do_nothing(), rows)
     else:
         connection.execute(sqlite.insert(table).on_conflict_do_nothing(), rows)
+
+
+def accept(store: Store, run: PastRun, moment: int) -> None:
+    """Accepts the level of a run at this moment, in microseconds since 1970. Later runs of its
+    machine and setup are then compared with this run and later ones only. It takes the place of the
+    run that was accepted before. Raises StoreError."""
+    with store.writing() as connection:
+        add_columns(connection, runs)
+        setup = select(setups.c.id).where(setups.c.digest == run.setup).scalar_subquery()
+        accepted = case((runs.c.id == run.number, literal(moment, runs.c.accepted.type)))
+        connection.execute(
+            update(runs)
+            .where(runs.c.machine_id == run.machine, runs.c.setup_id == setup)
+            .values(accepted=accepted)
+        )
 
 
 def remove(store: Store, numbers: Sequence[int]) -> None:

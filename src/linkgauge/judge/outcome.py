@@ -20,6 +20,7 @@ from .doctor import concerns, diagnose, failed
 from .doctor.busy import is_host_taken
 from .findings import Finding, evidence_of
 from .peers import behind
+from .unseen import Unseen, unseen_of
 from .verdict import BELOW, judge, pair_of
 
 _BROKEN = (1, 3)
@@ -32,7 +33,8 @@ class Outcome(msgspec.Struct, frozen=True):
     `found` are all findings. `low` means that a cell is low, and no process explains it. If
     `verdict` is false, the exit code is that of the statuses alone. `unjudged` says why the run
     cannot be judged; it is empty if it can, or if no verdict was asked for. `broken` means that a
-    cell failed, `judged` that a cell has a verdict, and `perhaps_low` that one is perhaps low."""
+    cell failed, `judged` that a cell has a verdict, and `perhaps_low` that one is perhaps low.
+    `unseen` has the losses that no figure would show."""
 
     code: int
     findings: tuple[Finding, ...] = ()
@@ -43,6 +45,7 @@ class Outcome(msgspec.Struct, frozen=True):
     broken: bool = False
     judged: bool = False
     perhaps_low: bool = False
+    unseen: tuple[Unseen, ...] = ()
 
     @property
     def word(self) -> RunVerdict:
@@ -58,14 +61,13 @@ class Outcome(msgspec.Struct, frozen=True):
         return "ok" if self.verdict and self.judged else "not judged"
 
     @property
-    def answer(self) -> tuple[RunVerdict, int, tuple[Finding, ...]]:
+    def answer(self) -> tuple[RunVerdict, int, tuple[Finding, ...], tuple[Unseen, ...]]:
         """What every document of a command that judges says after its schema."""
-        return self.word, self.code, self.findings
+        return self.word, self.code, self.findings, self.unseen
 
-    @property
-    def unseen(self) -> str:
-        """Returns the parts that no figure can judge, in words; empty without such parts."""
-        return " or ".join(one.subject for one in self.found if one.check in ("hidden", "unjudged"))
+    def parts(self, *checks: str) -> list[str]:
+        """Returns the subjects of what these checks found."""
+        return [one.subject for one in self.found if one.check in checks]
 
 
 def outcome_of_setup(findings: tuple[Finding, ...]) -> Outcome:
@@ -95,7 +97,7 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     return Outcome(
         code or int(low or failed(findings)), findings, low=low, found=found,
         broken=code in _BROKEN, judged=verdicts != {"not judged"},
-        perhaps_low="perhaps low" in verdicts,
+        perhaps_low="perhaps low" in verdicts, unseen=unseen_of(evidence),
     )  # fmt: skip
 
 

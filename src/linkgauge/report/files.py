@@ -16,6 +16,7 @@ from linkgauge.engine.kept.journal import RUN_FILE, read_opening
 from linkgauge.engine.kept.packed import SAMPLES_BIN, PackedRun
 from linkgauge.engine.kept.stored import share_texts, stored
 from linkgauge.judge.findings import Finding
+from linkgauge.judge.unseen import Unseen
 from linkgauge.model.documents.result import CellResult, Result, Run, RunVerdict
 from linkgauge.model.errors import InputError, ResultsError, unwritable
 from linkgauge.model.notation import encode_hook
@@ -51,12 +52,13 @@ def judged_document(
     verdict: RunVerdict,
     code: int,
     findings: Sequence[Finding],
+    unseen: Sequence[Unseen] = (),
 ) -> str:
     """Returns the document of a command that judges. After its schema, it says what the verdict is.
     The files of runs do not, because a run is judged when it is read."""
     known = msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else dict(value)
     first = {"schema": known.pop("schema"), "verdict": verdict, "exit_code": code}
-    fields = first | {"findings": findings} | known
+    fields = first | {"findings": findings} | ({"unseen": unseen} if unseen else {}) | known
     return json_document({name: one for name, one in fields.items() if one is not msgspec.UNSET})
 
 

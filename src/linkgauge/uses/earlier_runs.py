@@ -14,6 +14,7 @@ from linkgauge.engine.kept.runs import RESULTS, run_folders, usable
 from linkgauge.history.keeping import medians_before
 from linkgauge.history.named import is_off
 from linkgauge.judge.compare.earlier import (
+    FEWEST,
     apart_from,
     as_figures,
     between_runs,
@@ -46,7 +47,7 @@ def since(run: Run) -> tuple[Run, str | None]:
     if run.finished is None or run.is_profiled or run.label.endswith(AGAIN) or not last:
         return run, None
     try:
-        past = medians_before(run, last, is_in_same_state)
+        past = medians_before(run, last, is_in_same_state, FEWEST)
         if past is None:
             return run, None
         figures = figures_of(run)

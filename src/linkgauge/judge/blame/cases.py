@@ -262,7 +262,7 @@ def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hasha
     return (*name, tuple(shapes[:1]), tuple(sorted(shapes[1:])))
 
 
-def listed(parts: Sequence[Part]) -> str:
+def listed(parts: Sequence[Part | str]) -> str:
     """Returns the first parts in words, with the number of the others."""
     return ", ".join(map(str, parts[:4])) + (f", {len(parts) - 4} more" if parts[4:] else "")
 

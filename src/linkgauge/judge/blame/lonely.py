@@ -14,10 +14,9 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.units import count_of
 
-from .cases import listed
 from .causes import causes
 from .counters import troubled
-from .table import Row, rows_of
+from .table import Row
 
 
 def alone(rows: Sequence[Row]) -> frozenset[Part]:
@@ -64,7 +63,8 @@ def lost_parts(
         found = f"{who} {share:.0%} of what {count_of(earlier.runs, 'earlier run')} reached ({of})"
         if earlier.since:
             found += f", as did {count_of(earlier.since, 'run')} before this one"
-        first = f"linkgauge history trend {lowest.result.benchmark}  # since when"
+        trend = f"linkgauge history trend {lowest.result.benchmark}"
+        first = f"{trend}  # since when; to take it as usual: linkgauge history accept"
         lines = (_ONCE_MORE, first, *remedy) if _may_be_off(earlier) else (first, *remedy)
         severity = _severity(share, earlier)
         yield cause.blame.finding("slow", severity, found, _why(earlier), lines, cause.cases)
@@ -92,23 +92,3 @@ def _why(earlier: Earlier) -> str:
     if changed:
         return f"since then changed: {'; '.join(changed[:3])}"
     return "nothing beside it shows what is usual, but the runs of this machine vary by less"
-
-
-def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
-    """Yields a note on the parts that no figure can judge. Their cells have no peers without the
-    part, no expectation, and no earlier runs to compare with."""
-    rows = rows_of(evidence)
-    touched, left = frozenset[Part]().union(*(each.parts for each in rows)), alone(rows)
-    for each in rows:
-        if each.low or each.fine or shows(evidence, each.case.number):
-            left -= each.parts
-    parts = sorted((part for part in left if not part.both_ways), key=str)
-    if not parts or left == touched:
-        return
-    found = "nothing shows whether it is slow"
-    if len(parts) > 1:
-        found = f"nothing shows whether they are slow: {listed(parts)}"
-    found += "; there is nothing like it to compare with, and no figure is expected"
-    why = "`linkgauge gate` against an earlier run of this machine or a baseline shows a loss"
-    subject = str(parts[0]) if len(parts) == 1 else f"{len(parts)} parts"
-    yield Finding("unjudged", "unknown", subject, found, why)

@@ -133,6 +133,7 @@ def _sides(one: _Suspect, chosen: Sequence[_Suspect], cells: Cells) -> tuple[Cel
 # Stalls.
 
 _WHY = "occasional stalls delay programs that wait for every transfer"
+_NO_PEERS = "there is nothing of this kind to compare with, so no part is to blame"
 
 
 def check_stalls(evidence: Evidence) -> Iterator[Finding]:
@@ -145,7 +146,7 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
     shown = [cell for cell in cells if cell.spikes or _would_show(cell, stall)]
     blames = suspects([cell.case for cell in bad], [cell.case for cell in shown])
     chosen = _suspects(blames, shown, [None] * len(shown), _rate, _events_of, _unlikely_events)
-    left = bad
+    left, passing = bad, list[Blame]()
     for one in chosen:
         inside, peers = _sides(one, chosen, shown)
         affected = [cell for cell in inside if cell.spikes]
@@ -153,11 +154,14 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
                           for side in (inside, peers)))  # fmt: skip
         kind = one.blame.part.kind
         alike = {part for cell in shown for part in cell.case.touched if part.kind == kind}
-        if p * len(alike) * one.tries < UNSTEADY and len(affected) > 1 and _is_lasting(inside):
+        if p * len(alike) * one.tries < UNSTEADY and len(affected) > 1:
+            if not _is_lasting(inside):
+                passing.append(one.blame)
+                continue
             left = [cell for cell in left if not one.has(cell)]
             yield _stall(one.blame, affected)
     if len(left) > 1:
-        yield _anywhere(left, len(cells))
+        yield _anywhere(left, cells, passing)
 
 
 def _rate(cell: Steadiness) -> float:
@@ -196,10 +200,17 @@ def _stall(blame: Blame, affected: Cells) -> Finding:
     return blame.finding("stall", "warn", _longest_of(affected), _WHY, remedy, cases)
 
 
-def _anywhere(affected: Cells, count: int) -> Finding:
-    """Returns the finding for spikes that cannot be blamed on one part."""
-    found = f"{_longest_of(affected)}; no part has more such samples than its peers"
-    subject = f"{len(affected)} of {count_of(count)}"
+def _anywhere(affected: Cells, every: Cells, passing: Sequence[Blame]) -> Finding:
+    """Returns the finding for spikes that cannot be blamed on one part. The `passing` parts have
+    more of them, but not all the time."""
+    alike = grouped((cell.case.kind, cell.case.touched) for cell in every)
+    said = "no part has more such samples than its peers"
+    if passing:
+        said = f"{and_all(str(one.part) for one in passing)} had more than its peers for a while"
+    elif all(len(set(alike[cell.case.kind])) == 1 for cell in affected):
+        said = _NO_PEERS
+    found = f"{_longest_of(affected)}; {said}"
+    subject = f"{len(affected)} of {count_of(len(every))}"
     cells = named(cell.case for cell in affected)
     return Finding("stall", "note", subject, found, _WHY, (BUSIEST,), cells)
 
@@ -329,7 +340,7 @@ def _everywhere(left: Cells, cells: Cells, evidence: Evidence) -> Iterator[Findi
         parts = frozenset[str]().union(*(_ends(cell.case) for cell in varying))
         found = f"they vary by {pooled(varying):.1%} on {_listed(parts)}"
         if len(all_parts) < 2:
-            why = "there is nothing of this kind to compare with, so no part is to blame"
+            why = _NO_PEERS
         elif evidence.machine.known.host.hypervisor:
             why = "no part varies more than its peers: others use the host of this virtual machine"
         else:

@@ -4,7 +4,7 @@ with the same settings. Also compares a run with its earlier runs."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, variance
 from typing import NamedTuple, TypeVar
 
@@ -88,7 +88,7 @@ _LATER = (1, 3, 7, 0)
 order, 0 (this run alone) last. Otherwise a loss would count as usual once it was measured."""
 _FAR = 5.0
 """The standard deviations that each of these runs must lose."""
-_FEWEST = 5
+FEWEST = 5
 """The fewest earlier runs by which a part is judged, and that show how much figures vary."""
 SHOWN = 0.1
 """The loss that earlier runs must be able to show for a cell to be known not to have lost."""
@@ -100,7 +100,7 @@ def between_runs(past: EarlierMedians, run: RunFigures) -> dict[PathKind, float]
     paths = {key_of(cell): cell.path for cell in run.cells}
     found: dict[PathKind, list[float]] = {}
     for cell, medians in past.cells:
-        if len(medians) >= _FEWEST and (path := paths.get(key_of(cell))) is not None:
+        if len(medians) >= FEWEST and (path := paths.get(key_of(cell))) is not None:
             found.setdefault(path, []).append(variance(map(math.log, medians.values())))
     return {path: math.sqrt(fmean(variances)) for path, variances in found.items()}
 
@@ -123,15 +123,21 @@ _Table = dict[Key, _CellPast]
 
 
 def apart_from(past: EarlierMedians, run: RunFigures) -> Since | None:
-    """Compares a run with earlier runs of the same machine and settings, all in the same state. If
-    no fact of the machine changed, the latest earlier runs count on the run's side if they show the
-    same loss. Returns None if it is unknown how much runs vary."""
-    table: _Table = {}
-    for cell, medians in past.cells:
-        logs = ((number, math.log(median)) for number, median in sorted(medians.items()))
-        _row(table, cell).logs.update(logs)
+    """Compares a run with earlier runs of the same machine and settings. Earlier runs count on the
+    run's side if they show the same loss: those that were low before, or else, if no fact of the
+    machine changed, the latest of the others. Returns None if it is unknown how much runs vary."""
     facts = facts_apart(past.state, state_from(run.machine, run.facts))
-    found = _held(table, past.runs, run, facts, alone=bool(facts))
+    found: Since | None = None
+    for low in dict.fromkeys((past.low, 0)):
+        left_out, table = past.low - low, dict[Key, _CellPast]()
+        for cell, medians in past.cells:
+            logs = {number - left_out: math.log(one) for number, one in sorted(medians.items())
+                    if number > left_out}  # fmt: skip
+            _row(table, cell).logs.update(logs)
+        sides = (low,) if low else (0,) if facts else _LATER
+        found = _held(table, past.runs - left_out, run, facts, sides)
+        if found is not None and found.earlier is not None and found.earlier.lost:
+            break
     return found if found is not None and found.cells else None
 
 
@@ -141,7 +147,7 @@ def held_against(before: Runs, run: RunFigures) -> Since | None:
     table: _Table = {}
     for number, one in enumerate(before, start=1):
         _add(table, number, one)
-    return _held(table, len(before), run, (), alone=True)
+    return _held(table, len(before), run, (), (0,))
 
 
 def _add(table: _Table, number: int, run: RunFigures) -> None:
@@ -157,19 +163,20 @@ def _row(table: _Table, cell: CellFigure | PastCell) -> _CellPast:
 
 
 def _held(
-    table: _Table, count: int, run: RunFigures, facts: tuple[Fact, ...], *, alone: bool
+    table: _Table, count: int, run: RunFigures, facts: tuple[Fact, ...], sides: Sequence[int]
 ) -> Since | None:
-    """Compares a run with the `count` earlier runs of the table."""
+    """Compares a run with the `count` earlier runs of the table. `sides` are the numbers of the
+    latest of them to try on the run's side."""
     found: Since | None = None
     _add(table, 0, run)
-    for later in (0,) if alone else _LATER:
+    for later in sides:
         before = count - later
-        fallen = _fallen(table, later + 1) if before >= _FEWEST else {}
+        fallen = _fallen(table, later + 1) if before >= FEWEST else {}
         if before < 1 or (later and not fallen):
             continue
         tests = _tested(table, later)
         found = _since(table, tests, before, facts)
-        if before >= _FEWEST:
+        if before >= FEWEST:
             lost, unknown = _lost(table, tests, run, fallen)
             changed = {fact.name: (fact.values[0], fact.values[1]) for fact in facts}
             found = replace(found, earlier=Earlier(before, later, lost, unknown, changed))

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from linkgauge.hooks import Hook, Unfit, brief
-from linkgauge.judge import shape
+from linkgauge.judge import shape, unseen
 from linkgauge.judge.blame import lonely, slow_parts, unsteady
 from linkgauge.judge.blame.cases import concerns_measured, timed_cases_of
 from linkgauge.judge.findings import SEVERITIES, Check, Evidence, Finding, Severity, checks_in
@@ -36,7 +36,7 @@ from . import (
 from .bearing import OF_CLOCKS, is_by_copy_engine, weighed
 
 CHECKS = checks_in(
-    busy, cells, links, adapters, fabric, kernel_log, slow_parts, lonely, accelerator_state,
+    busy, cells, links, adapters, fabric, kernel_log, slow_parts, lonely, unseen, accelerator_state,
     settings, host_setup, guest_copies, unsteady, shape, two_modes, reach,
 )  # fmt: skip
 OF_MACHINE = ("busy", "steal")

@@ -35,7 +35,7 @@ class LinkSharing:
         for cell in result.cells:
             if is_beside(cell):
                 for transfer in cell.transfers:
-                    for wire, crossing, load in self._crossed(transfer):
+                    for wire, crossing, load in self.crossed(transfer):
                         self._load[cell.round, wire.name, crossing.forward] += load
 
     def of(self, cell: CellResult) -> tuple[float, ...] | None:
@@ -60,7 +60,7 @@ class LinkSharing:
         for begin, end, _, part in transfer.legs():
             yield self._wiring.route(str(begin), str(end)) or [], part
 
-    def _crossed(self, transfer: Transfer) -> Iterator[tuple[Wire, Crossing, float]]:
+    def crossed(self, transfer: Transfer) -> Iterator[tuple[Wire, Crossing, float]]:
         """Yields the links that a transfer crosses, each with the load that the transfer would
         cause alone."""
         for route, part in self._routes(transfer):

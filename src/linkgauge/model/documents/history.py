@@ -112,7 +112,9 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     setup: The digest of the settings that figures depend on.
     state: The number of the machine's state in the history.
     machine: The number of the machine in the history.
-    benchmarks: The benchmarks that the run measured."""
+    benchmarks: The benchmarks that the run measured.
+    lost: How many cells are worse than in earlier runs; null if it was not compared with any.
+    accepted: When its level was accepted as the usual one (ISO 8601, UTC); null if it was not."""
 
     number: int
     id: str
@@ -134,6 +136,8 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     machine: int
     benchmarks: tuple[str, ...] = ()
     verdict: RunVerdict | None = None
+    lost: int | None = None
+    accepted: str | None = None
 
 
 class EarlierRun(msgspec.Struct, frozen=True):
@@ -155,14 +159,15 @@ class PastCell(SeriesId, frozen=True, gc=False, kw_only=True):
 
 
 class EarlierMedians(NamedTuple):
-    """The medians of earlier runs of a machine in one state, for a comparison that needs no more.
-    `runs` is the number of runs, and `state` the facts of the machine's state. Each cell of
-    `cells` has the medians of the runs in which it passed. The runs have numbers from 1, the latest
-    run first."""
+    """The medians of earlier runs of a machine, for a comparison that needs no more. `runs` is the
+    number of runs. Each cell of `cells` has the medians of the runs in which it passed. The runs
+    have numbers from 1, the latest run first. The first of them, `low` in number, were worse than
+    the others. `state` has the facts of the machine's state in the latest of the others."""
 
     runs: int
     state: dict[str, str]
     cells: Sequence[tuple[PastCell, dict[int, float]]]
+    low: int = 0
 
 
 class Point(msgspec.Struct, frozen=True, gc=False):

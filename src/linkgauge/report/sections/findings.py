@@ -43,8 +43,9 @@ def diagnosis_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
 
 
 def diagnosis_document(diagnosis: Diagnosis) -> str:
-    word, code, _ = diagnosis.outcome.answer
-    return judged_document({"schema": "linkgauge.findings/1"}, word, code, diagnosis.findings)
+    word, code, _, unseen = diagnosis.outcome.answer
+    known = {"schema": "linkgauge.findings/1"}
+    return judged_document(known, word, code, diagnosis.findings, unseen)
 
 
 def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:

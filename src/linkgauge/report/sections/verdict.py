@@ -245,7 +245,8 @@ def _well(run: Run, outcome: Outcome) -> Problem:
 
 def numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
     """Yields lines on problems that the figures cannot show, and on missed precision."""
-    unseen = [f"a loss of {outcome.unseen}"] if outcome.unseen else []
+    unseen = list(map(str, outcome.unseen))
+    unseen += [f"any loss of {one}" for one in outcome.parts("hidden")]
     unseen += [
         f"stalls in {few.subject} (--samples 8)"
         for few in outcome.found

@@ -1,4 +1,4 @@
-"""Carries out the actions of `linkgauge history`: list, trend, import and prune."""
+"""Carries out the actions of `linkgauge history`: list, trend, accept, import and prune."""
 
 from __future__ import annotations
 
@@ -131,6 +131,30 @@ def _refuse_unknown(store: Store, which: Filter) -> None:
     for name in which.benchmarks:
         if name not in known:
             raise InputError(_why_nothing(name, (), known))
+
+
+def accept(name: str | None, which: Filter, asked: str | None) -> int:
+    """Accepts the level of a run. `name` is its name or its folder; None is the latest run. Raises
+    InputError if no whole run, or several, have this name."""
+    from linkgauge.history.writing import accept as accept_level
+
+    with _store(asked) as store:
+        _refuse_unknown(store, which)
+        whole = [run for run in runs_of(store, which) if run.finished and not run.profiled]
+        place = str(Path(name or ".").absolute())
+        named = [run for run in whole if name == run.id or place == run.path]
+        if name is None:
+            named, which_one = whole[:1], "that these options take"
+        else:
+            which_one = f"called {name!r}{hint(name, [run.id for run in whole], '')}"
+        if not named:
+            raise InputError(f"the history has no whole run {which_one}")
+        if len(named) > 1:
+            raise InputError(f"{len(named)} runs are called {name!r}: give the folder of one")
+        accept_level(store, run := named[0], _ago(0))
+    print(f"accepted: later runs of {run.host}, {run.accelerators} are compared with run {run.id} "
+          "and the runs after it")  # fmt: skip
+    return 0
 
 
 def bring_in(folders: Sequence[Path], asked: str | None) -> int:

@@ -31,14 +31,15 @@ TRENDS = Document(
 WHOLE_TRENDS = TRENDS._replace(blocks=f"{_ROOM}.trends:all_blocks")
 
 
-ACTIONS = ("list", "trend", "import", "prune")
+ACTIONS = ("list", "trend", "accept", "import", "prune")
 
 
 class HistoryOptions(Options):
     what: tuple[str, ...] = argument(
         "ACTION...",
         "Do this: list (the default) lists runs, trend BENCHMARK [ROW,COLUMN] shows how figures "
-        "went, import DIR adds runs that were kept before, prune deletes old ones.",
+        "went, accept [RUN] makes the level of a run (the latest) the usual one, import DIR adds "
+        "runs that were kept before, prune deletes old ones.",
         offer=lambda _: ACTIONS,
     )
     history: str | None = option(
@@ -83,11 +84,13 @@ def history(asked: HistoryOptions) -> int:
     """List the runs that are remembered, and show where figures changed.
 
     Every run that is kept goes to the history: a file of SQLite in the data folder, or what
-    LINKGAUGE_HISTORY names (a URL of PostgreSQL, a file, or none).
+    LINKGAUGE_HISTORY names (a URL of PostgreSQL, a file, or none). A run that is worse than those
+    before it is no measure for later ones, until its level is accepted.
 
     Examples:
         linkgauge history --since 30d
         linkgauge history trend host_to_device_memcpy_ce
+        linkgauge history accept 20261121T201500Z
         linkgauge history import results
     """
     from linkgauge.history.reading import Filter
@@ -99,7 +102,7 @@ def history(asked: HistoryOptions) -> int:
         raise InputError(f"history {action!r}{hint(action, ACTIONS)}")
     _check(action, least=bool(asked.least), whole=asked.whole, prune=bool(asked.keep or asked.yes))
     which, form, place = _filter(asked), asked.form, asked.history
-    if action in ("import", "prune") and form.is_document:
+    if action not in ("list", "trend") and form.is_document:
         raise InputError(f"{form.flag} is of list and trend")
     if action == "import":
         if which != Filter():
@@ -109,8 +112,11 @@ def history(asked: HistoryOptions) -> int:
         return actions.show_trend(
             arguments, which, place, asked.least, whole=asked.whole, form=form
         )
-    if arguments:
-        raise InputError(f"history {action} takes no {arguments[0]!r}")
+    most = int(action == "accept")
+    if arguments[most:]:
+        raise InputError(f"history {action} takes no {arguments[most]!r}")
+    if action == "accept":
+        return actions.accept(arguments[0] if arguments else None, which, place)
     if action == "prune":
         return actions.prune(which, asked.keep, place, yes=asked.yes)
     return actions.show_list(which, place, form, whole=asked.whole)

@@ -189,7 +189,7 @@ def history_blocks(history: HistoryDocument) -> Iterator[Block]:
 
 
 def _row(run: PastRun) -> tuple[Entry, ...]:
-    tone = "warn" if run.low or run.finished is None else _TONES.get(run.status, "bad")
+    tone = "warn" if run.low or run.lost or run.finished is None else _TONES.get(run.status, "bad")
     kept = f"; {_near(run.path)}" if run.path else ""
     return (
         Entry(run.started[:16].replace("T", " "), tone="name"),
@@ -220,6 +220,8 @@ def _history_cells(run: PastRun) -> str:
         "" if run.status in _TONES else run.status,
         "" if run.finished else "interrupted",
         "under a profiler" if run.profiled else "",
+        f"{run.lost} worse than before" if run.lost else "",
+        "accepted" if run.accepted else "",
     )
     return ", ".join(filter(None, parts))
 

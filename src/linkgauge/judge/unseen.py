@@ -1,0 +1,238 @@
+"""Finds what the figures of a run would not show: for each part, the loss up to which the part
+would pass as well.
+
+A loss shows if cells fall clearly below the fastest of their peers without the part, below their
+expectation or below earlier runs; or if all cells of the part together differ from their peers."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from linkgauge.judge.blame.cases import listed
+from linkgauge.judge.blame.explain import weighted_median
+from linkgauge.judge.blame.limits import (
+    CHANCE,
+    ENOUGH_PEERS,
+    LEAST_LOSS,
+    PART,
+    QUIET,
+    SLOW,
+    SMALL_LOSS,
+    SPARED,
+)
+from linkgauge.judge.blame.lonely import alone, shows
+from linkgauge.judge.blame.table import Row, kinds_of, rows_of
+from linkgauge.judge.compare.earlier import SHOWN
+from linkgauge.judge.expected.link_sharing import LinkSharing
+from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.verdict import LOW
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.part import Kind, Part
+from linkgauge.model.stats.student import critical
+from linkgauge.model.units import count_of
+
+SIZES = (0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""The losses that are tried."""
+ANY = 1.0
+"""The loss of a part that no loss would show."""
+
+
+class Unseen(msgspec.Struct, frozen=True):
+    """Parts of one kind that may be slow without any figure that shows it.
+
+    kind: The kind of part.
+    parts: The parts by name, each with the share of its rate up to which it may have lost; 1 if no
+        loss would show."""
+
+    kind: Kind
+    parts: dict[str, float]
+
+    def __str__(self) -> str:
+        """Returns the losses in words: `any loss of host:0-host:1 and less than 10% of 3 links`."""
+        noun = "PCIe link" if self.kind == "PCIe link above" else self.kind
+        several = f"{noun}es" if noun == "switch" else ""
+        sides = grouped((loss == ANY, name) for name, loss in self.parts.items())
+        said = []
+        for is_any, names in sorted(sides.items(), reverse=True):
+            of = names[0] if len(names) == 1 else count_of(len(names), noun, several)
+            most = max(self.parts[name] for name in names)
+            said.append(f"any loss of {of}" if is_any else f"less than {most:.0%} of {of}")
+        return " and ".join(said)
+
+
+class _Side(NamedTuple):
+    """The rows of a part within one class, beside `top`, the fastest figure of their peers without
+    the part; 0 without such peers. `error` is the standard error of their difference."""
+
+    rows: Sequence[Row]
+    top: float
+    error: float
+    degrees: int
+    peers: int
+
+
+@lru_cache(maxsize=1)
+def unseen_of(evidence: Evidence) -> tuple[Unseen, ...]:
+    """Returns what would not show of the parts that were measured, one for each kind of part."""
+    if not (rows := rows_of(evidence)):
+        return ()
+    by_part = grouped((part, row) for row in rows for part in row.parts if not part.both_ways)
+    sides, fill = _sides(rows), _fills(evidence)
+    lone = alone(rows)
+    losses = {
+        part: _unseen(own, [fill(row, part) for row in own], sides[part],
+                      evidence if part in lone else None, len(by_part))
+        for part, own in by_part.items() if part.kind not in ("group", "machine")
+    }  # fmt: skip
+    if losses and all(loss == ANY for loss in losses.values()):
+        return ()
+    losses |= dict.fromkeys(_not_crossed(evidence, losses), ANY)
+    found = grouped((part.kind, part) for part, loss in losses.items() if loss)
+    return tuple(
+        Unseen(kind, {str(part): losses[part] for part in sorted(parts, key=str)})
+        for kind, parts in sorted(found.items())
+    )
+
+
+def _sides(rows: Sequence[Row]) -> Mapping[Part, Mapping[Hashable, _Side]]:
+    """Returns the rows of each part by class."""
+    found: defaultdict[Part, dict[Hashable, _Side]] = defaultdict(dict)
+    classes = grouped((row.peers, row) for row in rows)
+    spread = _spread(classes.values())
+    for peers, every in classes.items():
+        ordered = sorted(every, key=lambda row: -row.figure)
+        variance, degrees = spread[kinds_of(every[0].parts)]
+        touching = grouped((part, row) for row in every for part in row.parts)
+        kinds = Counter(part.kind for part in touching)
+        for part, own in touching.items():
+            rest = len(every) - len(own)
+            top = next((row.figure for row in ordered if part not in row.parts), 0.0)
+            error = math.sqrt(variance * (1 / len(own) + 1 / rest)) if rest else math.inf
+            found[part][peers] = _Side(own, top, error, degrees, kinds[part.kind] - 1)
+    return found
+
+
+def _spread(classes: Iterable[Sequence[Row]]) -> dict[Hashable, tuple[float, int]]:
+    """Returns the variance of logarithms of equal cells, with its degrees of freedom, by the kinds
+    of parts that cells use."""
+    squares: defaultdict[Hashable, float] = defaultdict(float)
+    degrees: defaultdict[Hashable, int] = defaultdict(int)
+    for every in classes:
+        logs = [math.log(row.figure) for row in every]
+        mean, kinds = statistics.fmean(logs), kinds_of(every[0].parts)
+        squares[kinds] += sum((one - mean) ** 2 for one in logs)
+        degrees[kinds] += len(logs) - 1
+    return {kinds: (square / max(1, degrees[kinds]) + QUIET**2, degrees[kinds])
+            for kinds, square in squares.items()}  # fmt: skip
+
+
+def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
+    """Returns a function that says how far a cell fills a part: the share of its rate that the cell
+    takes. A link that is filled by half may lose half of its rate before the cell is slower. Parts
+    whose rate is unknown count as full."""
+    sharing = LinkSharing(evidence.machine.wiring, evidence.results[0])
+    crossed = cache(lambda transfer: tuple(sharing.crossed(transfer)))
+
+    def fill(row: Row, part: Part) -> float:
+        loads = [load for transfer in row.case.cell.transfers
+                 for wire, _, load in crossed(transfer) if wire.part is part]  # fmt: skip
+        return min(1.0, sum(loads)) if loads else 1.0
+
+    return fill
+
+
+def _unseen(
+    rows: Sequence[Row],
+    fills: Sequence[float],
+    sides: Mapping[Hashable, _Side],
+    past: Evidence | None,
+    parts: int,
+) -> float:
+    """Returns the largest of the tried losses of a part that does not show. `rows` use the part,
+    and `fills` are the shares of its rate that they take. `past` has earlier runs that may show
+    it."""
+    known = [(row, _needed(row, sides[row.peers], past)) for row in rows]
+    for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
+        lost = {row: max(0.0, 1 - (1 - loss) / fill)
+                for row, fill in zip(rows, fills, strict=True)}  # fmt: skip
+        if _is_slow(known, lost) or _differs(sides, lost, parts):
+            return before
+    return ANY
+
+
+def _needed(row: Row, side: _Side, past: Evidence | None) -> float:
+    """Returns the loss from which a cell is slow by itself; 1 if no loss shows."""
+    needed = [ANY]
+    sure = math.exp(-2 * row.off)
+    if side.top:
+        needed.append(1 - SLOW * side.top / row.figure * sure)
+    expected = row.case.cell.expected
+    if expected is not None and expected.achievable and not expected.measured:
+        needed.append(1 - min(SLOW, LOW) * expected.achievable / row.figure * sure)
+    if past is not None and shows(past, row.number):
+        needed.append(SHOWN)
+    return min(needed)
+
+
+def _is_slow(known: Sequence[tuple[Row, float]], lost: Mapping[Row, float]) -> bool:
+    """Whether slow cells suffice to blame the part, beside those that are as fast as before."""
+    gain = 0.0
+    for row, needed in known:
+        if lost[row] > needed:
+            gain += row.weight * math.log1p(-lost[row]) ** 2
+        elif needed < ANY:
+            gain -= SPARED
+    return gain > PART
+
+
+def _differs(sides: Mapping[Hashable, _Side], lost: Mapping[Row, float], parts: int) -> bool:
+    """Whether all cells of the part together differ from their peers by more than chance."""
+    told = [side for side in sides.values() if side.top and side.degrees]
+    if sum(len(side.rows) for side in told) <= ENOUGH_PEERS:
+        return False
+    weights = [1 / side.error**2 for side in told]
+    gains = [-math.log1p(-statistics.fmean(lost[row] for row in side.rows)) for side in told]
+    mean = sum(map(float.__mul__, gains, weights)) / sum(weights)
+    apart = sum(weight * (gain - mean) ** 2 for gain, weight in zip(gains, weights, strict=True))
+    degrees = sum(side.degrees for side in told)
+    error = math.sqrt((1 + apart / degrees) / sum(weights))
+    least = SMALL_LOSS if max(side.peers for side in told) >= ENOUGH_PEERS else LEAST_LOSS
+    usual = weighted_median(list(zip(gains, weights, strict=True)))
+    return usual > -math.log1p(-least) and mean > critical(2 * CHANCE / parts, degrees) * error
+
+
+def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
+    """Yields the links between switches that no cell crosses, and such switches, if one end is
+    crossed. Switches of devices that were not measured are left out."""
+    known, inner = set(crossed), evidence.machine.wiring.switches
+    wires = [wire for wire in evidence.machine.wiring.wires if wire.kind == "fabric"]
+    outer = {end for wire in wires for end in (wire.a, wire.b) if not {wire.a, wire.b} <= inner}
+    for wire in wires:
+        if {wire.a, wire.b} <= inner:
+            ends = {Part.fabric_switch(end): end in outer for end in (wire.a, wire.b)}
+            left = ends.keys() - known
+            if len(left) < 2 and not any(ends[end] for end in left):
+                yield from {wire.part, *left} - known
+
+
+def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
+    """Yields a note on the parts of which no loss would show. Their cells have no peers without the
+    part, no expectation, and no earlier runs to compare with, or there are no such cells."""
+    every = unseen_of(evidence)
+    parts = [name for one in every for name, loss in one.parts.items() if loss == ANY]
+    if not parts:
+        return
+    found = "nothing shows whether it is slow"
+    if len(parts) > 1:
+        found = f"nothing shows whether they are slow: {listed(parts)}"
+    found += "; there is nothing like it to compare with, and no figure is expected"
+    why = "`linkgauge gate` against an earlier run of this machine or a baseline shows a loss"
+    subject = parts[0] if len(parts) == 1 else f"{len(parts)} parts"
+    yield Finding("unjudged", "unknown", subject, found, why)

@@ -1,0 +1,43 @@
+"""That parts were compared for their stalls is only said if they were."""
+
+import yaml
+from msgspec.structs import replace
+
+from campaign import KNOWN
+from judge_kit import run_of
+from linkgauge.backends.sim.description import load
+from linkgauge.judge.doctor import diagnose
+from linkgauge.judge.findings import evidence_of
+from linkgauge.judge.verdict import judge
+
+WAYS = ("host_to_device_memcpy", "device_to_host_memcpy", "device_to_device_memcpy_read",
+        "device_to_device_memcpy_write")  # fmt: skip
+NO_PEERS = "there is nothing of this kind to compare with, so no part is to blame"
+
+
+def stalls(machine, fault, devices=(), samples=6):
+    text = yaml.safe_dump(KNOWN[machine]) if machine in KNOWN else load(machine)[1]
+    names = (*(f"{way}_{by}" for way in WAYS for by in ("ce", "sm")), "device_local_copy")
+    return run_of(machine, text, *names, devices=devices, faults=(fault,), samples=samples)
+
+
+def found(run):
+    return [f for f in diagnose(evidence_of(judge(run))) if f.check == "stall"]
+
+
+def test_a_part_without_peers_is_not_said_to_have_been_compared():
+    (only,) = found(stalls("ppu-2x2", "stall icnswitch every=4 for=0.05", ("sim:0", "sim:1")))
+    assert only.severity == "note"
+    assert only.found.endswith(NO_PEERS)
+
+
+def test_a_part_that_stalled_for_a_while_is_named_in_the_note():
+    run = stalls("arc4", "stall sim:2-host:0 every=3 for=0.05")
+    calm = stalls("arc4", "stall sim:2-host:0 every=3 for=0.0000001")
+    results = [
+        replace(was, cells=now.cells) if number >= 3 else was
+        for number, (was, now) in enumerate(zip(run.results, calm.results, strict=True))
+    ]
+    (only,) = found(replace(run, results=tuple(results)))
+    assert only.severity == "note"
+    assert only.found.endswith("PCIe link of sim:2 had more than its peers for a while")
