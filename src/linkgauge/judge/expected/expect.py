@@ -168,10 +168,10 @@ class Expectations:
         return Expectation(own, bounds=bounds, start=start, without=None if enough else "bound")
 
     def _rates(self, work: Collective, remarks: tuple[Remark, ...]) -> ExchangeRates:
-        from .exchange_rates import ExchangeRates  # loaded for collectives alone
+        from .across import rates_of  # loaded for collectives alone
 
         if (work, remarks) not in self._exchanges:
-            self._exchanges[work, remarks] = ExchangeRates(self._paths, work, remarks)
+            self._exchanges[work, remarks] = rates_of(self._paths, work, remarks)
         return self._exchanges[work, remarks]
 
     def _shapes_of(
