@@ -49,16 +49,19 @@ def carried_by(machine: Machine) -> Carried | None:
         return None
     rate = Counter(one.rate for one in ports).most_common(1)[0][0] or 0.0
     cards = grouped(((one.pci or one.name).rpartition(".")[0] or one.name, one) for one in ports)
-    total, alike = 0.0, [one for one in ports if one.rate == rate]
+    total, slots, count = 0.0, dict[str, None](), 0
     for own in cards.values():
-        line = machine.pci_line(own[0].pci or "")
+        line, here = machine.pci_line(own[0].pci or ""), sum(one.rate == rate for one in own)
+        carries, count = rate * here, count + here
         slot = line[0].link if line else None
-        carries = rate * sum(one in alike for one in own)
         if slot is not None and slot.speed and slot.width:
-            carries = min(carries, _SLOT * link_rate(slot.speed, slot.width) / REACHED)
+            most = _SLOT * link_rate(slot.speed, slot.width) / REACHED
+            if most < carries:
+                slots[f", in a slot of PCIe {slot.speed:g} GT/s x{slot.width}"] = None
+            carries = min(carries, most)
         total += carries
-    because = f"{count_of(len(alike), 'adapter')} of {8 * rate / 1e9:.3g} Gb/s a host carry "
-    return Carried(total, because + figure(total))
+    because = f"{count_of(count, 'adapter')} of {8 * rate / 1e9:.4g} Gb/s a host{''.join(slots)} "
+    return Carried(total, f"{because}{'carries' if count == 1 else 'carry'} {figure(total)}")
 
 
 class Across(NamedTuple):
@@ -130,12 +133,13 @@ class AcrossHosts(ExchangeRates):
         return across(own, self._work, len(each), each[host], self._carried, self._algorithm)
 
     def _bound(self, devices: tuple[str, ...]) -> BusbwBound:
-        limits = self._limits(devices)
-        return limits.bound if limits is not None else super()._bound(devices)
+        if (limits := self._limits(devices)) is not None:
+            return limits.bound
+        return BusbwBound(because="unknown: what the adapters of each host carry")
 
     def bounds(self, devices: tuple[str, ...]) -> Bounds:
         limits = self._limits(devices)
-        return limits.bounds if limits is not None else super().bounds(devices)
+        return limits.bounds if limits is not None else Bounds(LOOSE, LOOSE, 0, 0)
 
 
 def rates_of(paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> ExchangeRates:
