@@ -20,7 +20,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import HostDetails
 from linkgauge.model.hardware.inventory import Accelerator, Adapter, PciFunction
 from linkgauge.model.hardware.machine import Device, Host, Machine, Node
-from linkgauge.model.hardware.pcie import PciTree
+from linkgauge.model.hardware.pcie import PciTree, is_accelerator
 from linkgauge.model.memory import host as node_memory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import STAGED
@@ -34,7 +34,7 @@ from .descriptions import Described
 from .failures import Meaning, meaning_of
 from .nics import GIGABIT
 from .products import product_of
-from .told import Facts, Failure, ToldFigure
+from .told import Facts, Failure, ToldFigure, ToldGpu, ToldNic
 
 
 def machine_of(described: Described, backend: str) -> Machine:
@@ -93,6 +93,7 @@ def _named(place: str, backend: str) -> str:
     return re.sub(r"^sim:", f"{backend}:", place)
 
 
+_REDIRECTS = "request redirect", "completion redirect"
 _PORTS = {"root port": "root port", "upstream port": "PCIe switch"}
 
 
@@ -103,14 +104,18 @@ def _told_functions(found: Sequence[PciFunction], told: Facts) -> Iterator[PciFu
     kinds = grouped((_PORTS.get(one.port or "", "port"), one.address) for one in bridges)
     names = {at: f"{kind} {n}" for kind, some in kinds.items() for n, at in enumerate(some)}
     above = PciTree(found).above
-    for card in (*told.gpus.values(), *told.nics.values()):
+    cards: tuple[ToldGpu | ToldNic, ...] = (*told.gpus.values(), *told.nics.values())
+    for card in cards:
         chain = above(card.pci) if card.pci else ()
         names |= {o.address: at for o, at in zip(chain, card.above, strict=False)}
     for one in found:
+        address = names.get(one.address, one.address)
+        bridge = told.bridges.get(address)
         yield PciFunction(
-            address=names.get(one.address, one.address), parent=names.get(one.parent or ""),
-            vendor=one.vendor, class_code=one.class_code, numa_node=one.numa_node, port=one.port,
-            link=one.link, acs=one.acs,
+            address=address, parent=names.get(one.parent or ""), vendor=one.vendor,
+            class_code=one.class_code, numa_node=one.numa_node, port=one.port, link=one.link,
+            acs=_REDIRECTS if bridge is not None and bridge.acs else one.acs,
+            relaxed_ordering=told.relaxed if is_accelerator(one) else None,
         )  # fmt: skip
 
 
@@ -121,7 +126,8 @@ def _told_adapters(found: Sequence[Adapter], told: Facts) -> Iterator[Adapter]:
     speed = told.settings.get("adapter Gb/s", "")
     usual = int(speed) * GIGABIT if speed.isdecimal() else None
     ports = [replace(one, rate=rates.get(one.pci) or usual) for one in found]
-    count = told.used_adapters or told.adapters or len(ports)
+    only = int(usual is not None and len(told.gpus) < 2)  # a host of one GPU has at least one
+    count = told.used_adapters or told.adapters or len(ports) or only
     yield from ports[:count]
     for number in range(len(ports), count):
         yield Adapter(name=f"adapter{number}", rate=usual)
