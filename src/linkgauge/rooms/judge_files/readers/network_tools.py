@@ -35,7 +35,9 @@ _SUM = re.compile(
     r"\s*\[\s*(SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
     r"([\d.]{1,14}) ([KMGT]?)bits/sec.*receiver"
 )
-_RETRANSMITS = re.compile(r"\s*\[\s*\d{1,4}\]\s+0\.00-.{10,60}bits/sec\s+(\d{1,9})\s+sender")
+_RETRANSMITS = re.compile(
+    r"\s*\[\s*(?:SUM|\d{1,4})\]\s+0\.00-.{10,60}bits/sec\s+(\d{1,9})\s+sender"
+)
 _IPERF_ERROR = re.compile(r"\s*iperf3: (error - .{1,200})")
 """An error in iperf3's text, and in its JSON without the name. Ctrl-C is no `error - `."""
 _OSU = re.compile(
@@ -157,7 +159,7 @@ def _iperf3_text(seen: TextScan) -> None:
     if not found:
         seen.log("iperf3")
         return
-    again = sum(int(match[1]) for _, match in seen.each(_RETRANSMITS))
+    again = max((int(match[1]) for _, match in seen.each(_RETRANSMITS)), default=0)
     total = next((match for match in found if match[1] == "SUM"), found[0])
     rate = (number_of(total[2]) or 0.0) * 1000 ** " KMGT".index(total[3] or " ") / 8
     streams = str(max(len({match[1] for match in found} - {"SUM"}), 1))
