@@ -34,10 +34,10 @@ def _plain(name: str) -> str:
     return name.casefold().replace("-", "_").strip("_")
 
 
-def and_all(names: Iterable[str]) -> str:
+def and_all(names: Iterable[str], word: str = "and") -> str:
     """Returns the names as words: `one, two and three`. Each name counts once."""
     *most, last = dict.fromkeys(names)
-    return f"{', '.join(most)} and {last}" if most else last
+    return f"{', '.join(most)} {word} {last}" if most else last
 
 
 def spans(names: Iterable[str]) -> str:

@@ -25,6 +25,7 @@ from linkgauge.model.grouped import Numbers, sharing_first
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.map import Flow, Resource, share
 from linkgauge.model.hardware.motion import FlowWork, movements
+from linkgauge.model.hardware.pcie import is_accelerator
 from linkgauge.model.memory import NULL, Memory
 from linkgauge.model.notes import Remark
 from linkgauge.model.operations.collective import Collective
@@ -168,10 +169,10 @@ class Expectations:
         return Expectation(own, bounds=bounds, start=start, without=None if enough else "bound")
 
     def _rates(self, work: Collective, remarks: tuple[Remark, ...]) -> ExchangeRates:
-        from .exchange_rates import ExchangeRates  # loaded for collectives alone
+        from .across import rates_of  # loaded for collectives alone
 
         if (work, remarks) not in self._exchanges:
-            self._exchanges[work, remarks] = ExchangeRates(self._paths, work, remarks)
+            self._exchanges[work, remarks] = rates_of(self._paths, work, remarks)
         return self._exchanges[work, remarks]
 
     def _shapes_of(
@@ -228,11 +229,10 @@ class Expectations:
         read = {u.link for u in paths[0].uses if u.direction == "down" and u.payload}
         written = {u.link for p in paths[1:] for u in p.uses if u.direction == "up" and u.payload}
         machine = self._paths.machine
-        if (
-            "AMD" in (machine.known.host.cpu_vendor or machine.host.cpu_model or "")
-            and read & written
-        ):
-            return ["how an AMD host orders what it answers behind what is written is unknown"]
+        vendor = machine.known.host.cpu_vendor or machine.host.cpu_model
+        relaxed = all(one.relaxed_ordering for one in machine.known.pci if is_accelerator(one))
+        if ("AMD" in vendor if vendor else not relaxed) and read & written:
+            return ["how a host (AMD's above all) orders answers behind writes is unknown"]
         return []
 
 

@@ -35,6 +35,10 @@ the DIMMs' rate. The lowest known figures there are 0.58 (IPU-M2000) and 0.60 (Z
 LOW, PERHAPS = 0.01, 0.05
 """The probabilities that the next healthy figure lies outside the intervals, half of them below:
 one in 200 is low, one in 40 perhaps low."""
+SEVERAL = "several hosts'"
+_MARGIN = 0.9
+"""Networks are shared, and their protocols differ: over several hosts a figure is low a tenth below
+the lowest share that was published of any, and what was published of its kind is ok."""
 Devices = str
 Kind = tuple[CollectiveName, Algorithm, Devices]
 
@@ -50,9 +54,16 @@ class Bounds(NamedTuple):
 
 
 class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Figures of healthy machines, by size, or what an operator asks for, in GB/s."""
+    """Figures of healthy machines, by size, or what an operator asks for, in GB/s.
+
+    hosts, adapters: Of several hosts, how many, and the adapters of each (`8 x 400G`). `machine` is
+        one of them, `ranks` are those of all.
+    why: Why a figure is far from what is expected."""
 
     machine: str
+    hosts: int = 1
+    adapters: str = ""
+    why: str = ""
     ranks: int
     operation: CollectiveName
     algorithm: Algorithm
@@ -63,7 +74,7 @@ class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def kind(self) -> Kind:
-        return self.operation, self.algorithm, devices_of(self.ranks)
+        return self.operation, self.algorithm, devices_of(self.ranks, self.hosts)
 
     @property
     def shares(self) -> list[float]:
@@ -75,7 +86,9 @@ class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return [min(1.0, size / self.expected / (size / rate - START)) for size, rate in both]
 
 
-def devices_of(ranks: int) -> Devices:
+def devices_of(ranks: int, hosts: int = 1) -> Devices:
+    if hosts > 1:
+        return SEVERAL
     return "2" if ranks == 2 else "3 to 8" if ranks <= 8 else "more"
 
 
@@ -89,8 +102,9 @@ def table() -> dict[Kind, Bounds]:
     healthy = [row for row in rows() if row.reached]
     logs = grouped((row.kind, math.log(share)) for row in healthy for share in row.shares)
     sources = Counter(row.kind for row in healthy)
-    degrees = sum(len(own) - 1 for own in logs.values())
-    squares = sum((one - fmean(own)) ** 2 for own in logs.values() for one in own)
+    links = [own for kind, own in logs.items() if kind[2] != SEVERAL]
+    degrees = sum(len(own) - 1 for own in links)
+    squares = sum((one - fmean(own)) ** 2 for own in links for one in own)
     deviation = math.sqrt(squares / degrees)
     found = {}
     for kind, own in logs.items():
@@ -98,15 +112,20 @@ def table() -> dict[Kind, Bounds]:
         low, perhaps = (fmean(own) - critical(p, degrees) * error for p in (LOW, PERHAPS))
         # What a healthy machine was seen to reach is not low.
         ends = math.exp(min(low, *own)), math.exp(perhaps)
+        if kind[2] == SEVERAL:
+            least = min(min(some) for other, some in logs.items() if other[2] == SEVERAL)
+            ends = _MARGIN * math.exp(least), math.exp(min(own))
         found[kind] = Bounds(*ends, len(own), sources[kind])
     return found
 
 
-def bounds_of(operation: CollectiveName, algorithm: Algorithm, ranks: int) -> Bounds:
+def bounds_of(
+    operation: CollectiveName, algorithm: Algorithm, ranks: int, hosts: int = 1
+) -> Bounds:
     """Returns the bounds of a kind of figure. What one source says of a kind may be a property of
     its machine: then, and without any figures, the lowest bounds of the algorithm hold, over as
     many devices if they are known."""
-    known, devices = table(), devices_of(ranks)
+    known, devices = table(), devices_of(ranks, hosts)
     own = known.get((operation, algorithm, devices))
     if own is not None and own.sources > 1:
         return own

@@ -248,10 +248,17 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
         its own device. Otherwise the machine itself."""
         if len({rank.host for rank in self.ranks}) != 1:
             return self
-        names = {str(parse_memory(device.memory).unranked) for device in self.all_devices}
-        if len(names) < len(self.all_devices):
-            return self
-        devices = {name: tuple(map(_unranked, found)) for name, found in self.devices.items()}
+        found = self.on(self.ranks[0].host)
+        return found if len(found.by_memory) == len(self.all_devices) else self
+
+    def on(self, host: str) -> Machine:
+        """The machine as a single process on one of the ranks' hosts would see it. What the
+        inventory has is that of the host of rank 0."""
+        here = {rank.number for rank in self.ranks if rank.host == host}
+        devices = {
+            name: tuple(_unranked(one) for one in found if parse_memory(one.memory).rank in here)
+            for name, found in self.devices.items()
+        }
         return replace(self, devices=devices, ranks=(), crowd=None)
 
 

@@ -18,9 +18,9 @@ from linkgauge.machine.dimms import named_channels, rate_of
 from linkgauge.model.documents.result import CellResult, Result, TransferFigure, worst
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import HostDetails
-from linkgauge.model.hardware.inventory import Accelerator, PciFunction
+from linkgauge.model.hardware.inventory import Accelerator, Adapter, PciFunction
 from linkgauge.model.hardware.machine import Device, Host, Machine, Node
-from linkgauge.model.hardware.pcie import is_accelerator
+from linkgauge.model.hardware.pcie import PciTree, is_accelerator
 from linkgauge.model.memory import host as node_memory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import STAGED
@@ -32,8 +32,9 @@ from linkgauge.model.units import BANDWIDTH, COLLECTIVE, Better, unit_of
 
 from .descriptions import Described
 from .failures import Meaning, meaning_of
+from .nics import GIGABIT
 from .products import product_of
-from .told import Failure, ToldFigure
+from .told import Facts, Failure, ToldFigure, ToldGpu, ToldNic
 
 
 def machine_of(described: Described, backend: str) -> Machine:
@@ -53,13 +54,16 @@ def machine_of(described: Described, backend: str) -> Machine:
         iommu=told.iommu,
         memory_rate=rate_of(dimms, named_channels(dimms, told.sockets))[0] if dimms else None,
     )
-    functions = tuple(_told_functions(seen.pci))
+    functions = tuple(_told_functions(seen.pci, told))
     cards = tuple(_bare_accelerator(one, backend) for one in seen.accelerators)
     assumed = tuple(
         replace(one, parts=tuple(_named(part, backend) for part in one.parts))
         for one in seen.assumed if one.fact == "link"
     )  # fmt: skip
-    facts = {"pci": functions, "accelerators": cards, "assumed": assumed, "unknown": ()}
+    facts = {
+        "pci": functions, "accelerators": cards, "assumed": assumed, "unknown": (),
+        "adapters": tuple(_told_adapters(seen.adapters, told)),
+    }  # fmt: skip
     inventory = replace(seen, host=details, **facts)
     devices = tuple(
         replace(one, memory=_named(one.memory, backend), driver="", uuid=None)
@@ -80,7 +84,7 @@ def across(machine: Machine, backend: str, hosts: Sequence[str], ranks: int) -> 
         devices.append(replace(device, memory=f"{device.memory}@{number}"))
         each.append(Rank(number, host, 0, devices[-1].memory, device.model))
     among = {backend: tuple(devices)}
-    return replace(machine, devices=among, inventory=None, ranks=tuple(each))
+    return replace(machine, devices=among, ranks=tuple(each))
 
 
 def _named(place: str, backend: str) -> str:
@@ -89,21 +93,44 @@ def _named(place: str, backend: str) -> str:
     return re.sub(r"^sim:", f"{backend}:", place)
 
 
+_REDIRECTS = "request redirect", "completion redirect"
 _PORTS = {"root port": "root port", "upstream port": "PCIe switch"}
 
 
-def _told_functions(found: Sequence[PciFunction]) -> Iterator[PciFunction]:
-    """Yields the PCI functions of the accelerators and of the bridges above, with the facts from
-    texts. A bridge has a made-up name such as `root port 2`."""
-    bridges = (one for one in found if not is_accelerator(one))
+def _told_functions(found: Sequence[PciFunction], told: Facts) -> Iterator[PciFunction]:
+    """Yields the PCI functions with the facts from texts. A bridge of which no text has the address
+    has a made-up name such as `root port 2`."""
+    bridges = (one for one in found if one.port != "endpoint")
     kinds = grouped((_PORTS.get(one.port or "", "port"), one.address) for one in bridges)
     names = {at: f"{kind} {n}" for kind, some in kinds.items() for n, at in enumerate(some)}
+    above = PciTree(found).above
+    cards: tuple[ToldGpu | ToldNic, ...] = (*told.gpus.values(), *told.nics.values())
+    for card in cards:
+        chain = above(card.pci) if card.pci else ()
+        names |= {o.address: at for o, at in zip(chain, card.above, strict=False)}
     for one in found:
+        address = names.get(one.address, one.address)
+        bridge = told.bridges.get(address)
         yield PciFunction(
-            address=names.get(one.address, one.address), parent=names.get(one.parent or ""),
-            vendor=one.vendor, class_code=one.class_code, numa_node=one.numa_node, port=one.port,
-            link=one.link, acs=one.acs,
+            address=address, parent=names.get(one.parent or ""), vendor=one.vendor,
+            class_code=one.class_code, numa_node=one.numa_node, port=one.port, link=one.link,
+            acs=_REDIRECTS if bridge is not None and bridge.acs else one.acs,
+            relaxed_ordering=told.relaxed if is_accelerator(one) else None,
         )  # fmt: skip
+
+
+def _told_adapters(found: Sequence[Adapter], told: Facts) -> Iterator[Adapter]:
+    """Yields as many adapters as a library uses or texts list, with the rate that texts tell. What
+    a model may have at most is no rate of its ports."""
+    rates = {nic.pci: nic.rate for nic in told.nics.values()}
+    speed = told.settings.get("adapter Gb/s", "")
+    usual = int(speed) * GIGABIT if speed.isdecimal() else None
+    ports = [replace(one, rate=rates.get(one.pci) or usual) for one in found]
+    only = int(usual is not None and len(told.gpus) < 2)  # a host of one GPU has at least one
+    count = told.used_adapters or told.adapters or len(ports) or only
+    yield from ports[:count]
+    for number in range(len(ports), count):
+        yield Adapter(name=f"adapter{number}", rate=usual)
 
 
 def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:

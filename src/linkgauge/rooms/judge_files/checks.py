@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from linkgauge.judge.expected.across import carried_by
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.vendor import tool_of
 from linkgauge.model.cell_id import spoken
@@ -16,25 +17,19 @@ from linkgauge.model.documents.result import CellResult
 from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.inventory import Inventory
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.pcie import is_accelerator, link_rate
-from linkgauge.model.operations.collective import Collective
+from linkgauge.model.names import and_all
 from linkgauge.model.units import count_of
 
 from .products import product_of, shipped
 
-CARRIES = {10: 1.2, 25: 3, 50: 6, 100: 12, 200: 24, 400: 48, 800: 96}
-"""GB/s that an adapter carries of its Gb/s (nccl-tests issue 119)."""
-_LITTLE, _LARGE = 0.65, 64 << 20
-"""The share of this below which collectives of at least so many bytes are slow. Published runs of 2
-to 20 nodes reach more."""
 _FAR_BELOW = 0.6
 """The share of a link's rate below which a copy may have another link."""
 _FITS = (0.75, 0.95)
 """The shares of a link's rate that copies over it usually reach."""
-_USUAL = (
-    "GPUDirect RDMA, ACS or an IOMMU, an adapter far from its GPU, one port of two, or a guest "
-    "without the topology are the usual causes"
-)
+FAR = ("PHB", "NODE", "SYS")
+"""How far adapters are whose data crosses the CPU (nvidia-smi topo -m)."""
 _TRY = (
     "# NCCL_DEBUG=INFO names the adapters in use and says GDRDMA, or not",
     "ib_write_bw  # between the hosts: what the network carries",
@@ -132,7 +127,9 @@ def check_peers(evidence: Evidence) -> Iterator[Finding]:
                 f"copies with peer access reach {median(peers.values()) / 1e9:.3g} GB/s, less than "
                 f"the {median(staged) / 1e9:.3g} GB/s of copies over the host's memory"
             )
-            yield Finding("peers", "warn", "peer access", found, _FORWARDED, _LOOK, tuple(peers))
+            ports = redirecting(evidence.machine)
+            why = f"ACS redirects at {and_all(ports)}: {_FORWARDED}" if ports else _FORWARDED
+            yield Finding("peers", "warn", "peer access", found, why, _LOOK, tuple(peers))
             return
 
 
@@ -195,32 +192,52 @@ def check_links(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("links", "warn", "PCIe links", said, why, remedy, slow)
 
 
-def carried_by_adapters(tool: ToolRun) -> float:
-    """Returns the GB/s that a host's adapters carry of whose speed texts tell, or 0."""
-    speed = int(tool.settings.get("adapter Gb/s", "") or 0)
-    return CARRIES.get(speed, 0) * (tool.adapters or 1)
-
-
 def check_network(evidence: Evidence) -> Iterator[Finding]:
-    """Finds collectives between hosts that reach less than the share `_LITTLE` of what the adapters
-    carry, if texts tell their number and speed."""
-    tool = evidence.tool
-    if tool is None or not is_across(tool) or not tool.adapters:
-        return
-    carries = carried_by_adapters(tool) * 1e9
-    rates = {
-        spoken(result, cell): cell.operation.bytes_on_bus(size, len(cell.transfers)) / cell.headline
+    """Finds collectives between hosts that reach less than the adapters carry, and names causes:
+    those first that texts support."""
+    tool, machine = evidence.tool, evidence.machine
+    low = [
+        (cell.share(cell.expected.achievable) or 0.0, spoken(result, cell))
         for result in evidence.results
-        if result.benchmark in ("all_reduce", "all_gather", "reduce_scatter")
         for cell in result.cells
-        if isinstance(cell.operation, Collective) and cell.headline
-        and (size := cell.transfers[0].bytes_moved(1)) >= _LARGE
-    }  # fmt: skip
-    best = max(rates.values(), default=0.0)
-    if carries and best and best < _LITTLE * carries:
-        each = f"{count_of(tool.adapters, 'adapter')} of {tool.settings['adapter Gb/s']} Gb/s"
-        found = f"{best / 1e9:.3g} GB/s on the bus is {best / carries:.0%} of what {each} carry"
-        yield Finding("network", "warn", "network between hosts", found, _USUAL, _TRY, tuple(rates))
+        if cell.verdict in ("low", "perhaps low") and cell.expected
+    ]
+    if tool is None or not is_across(tool) or not low:
+        return
+    shown, others = list[str](), list[str]()
+    for is_shown, cause in _causes(tool, machine):
+        (shown if is_shown else others).append(cause)
+    why = f"the texts show {and_all(shown)}; other" if shown else "the"
+    carried = carried_by(machine)
+    found = f"{max(low)[0]:.0%} of what is expected" + (
+        f": {carried.because}" if carried is not None else ""
+    )
+    why += f" usual causes are {and_all(others, 'or')}"
+    cells = tuple(name for _, name in low)
+    yield Finding("network", "warn", "network between hosts", found, why, _TRY, cells)
+
+
+def redirecting(machine: Machine) -> list[str]:
+    """Returns the addresses of the ports whose ACS is on, as texts show it."""
+    return [o.address for o in machine.known.pci if any("redirect" in one for one in o.acs or ())]
+
+
+def _causes(tool: ToolRun, machine: Machine) -> Iterator[tuple[bool, str]]:
+    """Yields what slows collectives between hosts, and whether texts show it."""
+    ways, known = tool.ways, machine.known
+    is_far = any(how in FAR for how in tool.nearest.values())
+    redirects = f" at {and_all(ports)}" if (ports := redirecting(machine)) else ""
+    is_virtual = machine.is_virtual or "virtual machine" in ways
+    mtu, split = (tool.settings.get(name, "") for name in ("Mtu", "NCCL_IB_SPLIT_DATA_ON_QPS"))
+    yield "NET/Socket" in ways, "TCP instead of RDMA"
+    yield is_net(tool) and "GDRDMA" not in ways, "no GPUDirect RDMA"
+    yield bool(ports), f"ACS{redirects}, which sends what adapters and GPUs exchange to the CPU"
+    yield known.host.iommu == "translating", "an IOMMU that translates"
+    yield is_far, "adapters far from their GPUs"
+    yield is_virtual, "a guest without the topology or ATS"
+    yield len(known.adapters) > (tool.adapters or 99), "fewer adapters in use than there are"
+    yield mtu.isdecimal() and int(mtu) < 4096, "a small MTU"
+    yield split == "1", "messages split over queue pairs (NCCL_IB_SPLIT_DATA_ON_QPS=1)"
 
 
 def check_hosts(evidence: Evidence) -> Iterator[Finding]:

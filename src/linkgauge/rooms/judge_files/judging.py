@@ -173,18 +173,22 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         ways=tuple(sorted(known.ways)),
         adapters=known.used_adapters or known.adapters,
         nearest={str(index): near for index, near in known.nearest.items()},
-        warnings=(*_far_bound(known), *sorted(known.warnings))[:3],
+        warnings=(*_odd(known), *sorted(known.warnings))[:3],
         relaxed=known.relaxed,
         failed=tuple(one for log in logs for one in log.remarks),
     )
 
 
-def _far_bound(facts: Facts) -> Iterator[str]:
-    """Yields what is said of processes that a library binds to CPUs away from their accelerator."""
+def _odd(facts: Facts) -> Iterator[str]:
+    """Yields what is said of processes that a library binds to CPUs away from their accelerator,
+    and of memory channels without a module."""
     for index, own in facts.bound.items():
         near = facts.cpus.get(index)
         if near and {*parse_cpu_list(own)}.isdisjoint(parse_cpu_list(near)):
             yield f"the process of GPU {index} is bound to CPUs {own}, but {near} are beside it"
+    filled = {one.bank for one in facts.dimms if one.width}
+    if empty := dict.fromkeys(o.bank for o in facts.dimms if o.bank and o.bank not in filled):
+        yield f"no memory module at {and_all(empty)}"
 
 
 def _tells(facts: Facts) -> bool:

@@ -257,7 +257,8 @@ class MachineLayout:
         for number, group in enumerate(self._groups):
             name, cards = f"plx{number}", [card for at, card in self._cards() if at in group]
             above = {address for card in cards for address in card.above}
-            redirects = any(b.acs for at, b in self._facts.bridges.items() if at in above)
+            bridges = (b for at, b in self._facts.bridges.items() if at in above)
+            redirects = any(one.acs and one.is_switch for one in bridges)
             self._switches.append({"name": name, "kind": "pcie", "acs_redirect": redirects})
             there = f"host:{cards[0].node or 0}"
             gpus = [place for place in group if isinstance(place, int)]

@@ -13,7 +13,7 @@ from linkgauge.machine.tree import ADDRESS
 
 from .told import Facts, ToldNic
 
-_GIGABIT = 1e9 / 8
+GIGABIT = 1e9 / 8
 _RATES = (
     ("ConnectX-8|BlueField-4", 800), ("ConnectX-7|BlueField-3", 400),
     ("ConnectX-6 Dx|BlueField-2", 100), ("ConnectX-6 Lx", 25), ("ConnectX-6", 200),
@@ -57,9 +57,9 @@ def rate_of_nic(nic: ToldNic, facts: Facts) -> tuple[float, bool]:
     """Returns the bytes/s of a port, and whether only the model or nothing tells it."""
     told = facts.settings.get("adapter Gb/s", "")
     if nic.rate or told.isdecimal():
-        return nic.rate or int(told) * _GIGABIT, False
+        return nic.rate or int(told) * GIGABIT, False
     rates = (gigabits for name, gigabits in _RATES if re.search(name, nic.model or ""))
-    return next(rates, _USUAL) * _GIGABIT, True
+    return next(rates, _USUAL) * GIGABIT, True
 
 
 def kind_of_nic(name: str, nic: ToldNic, rate: float, *, is_assumed: bool) -> dict[str, Any]:

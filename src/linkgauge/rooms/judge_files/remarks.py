@@ -6,13 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from linkgauge.judge.expected.across import REACHED, carried_by
 from linkgauge.judge.vendor import Matter, tool_of
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import count_of, format_size
 
-from .checks import CARRIES, carried_by_adapters, is_across, is_net, narrowed, places
+from .checks import FAR, is_across, is_net, narrowed, places
 from .products import VENDORS, product_of, shipped
 
 _RISES = 1.04
@@ -35,7 +36,6 @@ _SMALL, _ENOUGH = 64 << 10, 64 << 20
 """The sizes in bytes below which a collective shows only latency, and says little about links."""
 _RACK = 72
 """The GPUs that one rack's NVLink joins (NVL72)."""
-_FAR = ("PHB", "NODE", "SYS")
 
 
 def remarks(run: Run, tool: ToolRun) -> list[str]:
@@ -50,7 +50,7 @@ class _Seen:
     """A judged run of another tool, with values that several explanations need."""
 
     def __init__(self, run: Run, tool: ToolRun) -> None:
-        known = run.machine.known
+        known, self.carried = run.machine.known, carried_by(run.machine)
         self.tool, self.known, self.said = tool, known, list[str]()
         self.cells = [(result.benchmark, cell) for result in run.results for cell in result.cells]
         cards = [one for one in run.machine.all_devices if not one.is_cpu]
@@ -116,9 +116,10 @@ def _of_links(seen: _Seen) -> None:
     seen.say("below_links", is_several and seen.is_linked and not seen.is_across)
     is_assumed = any("usual server" in s or "nothing tells" in s for s in seen.tool.assumed)
     seen.say("assumed", is_assumed and pairs)
-    is_told = seen.tool.relaxed is not None and any("bidirectional" in name for name in low)
-    state = "on" if seen.tool.relaxed else "off, which slows both ways at once"
-    seen.say("relaxed", is_told, state=state)
+    both, alone = (seen.best(f"host_to_device_{name}memcpy_ce") for name in ("bidirectional_", ""))
+    relaxed = {None: "no text tells", True: "it is on", False: "it is off"}[seen.tool.relaxed]
+    is_half = 0 < both < _FAR_BELOW_OTHERS * alone
+    seen.say("both_ways", is_half, rate=both / 1e9, alone=alone / 1e9, relaxed=relaxed)
 
 
 def _of_hosts(seen: _Seen) -> None:
@@ -136,7 +137,8 @@ def _of_hosts(seen: _Seen) -> None:
         if racks and seen.ranks <= _RACK and not is_net(tool):
             seen.say("rack", nodes=nodes, model=racks[0])
             return
-        seen.say("nodes", nodes=nodes, known=known)
+        is_unknown = not any(cell.expected and cell.expected.achievable for _, cell in seen.cells)
+        seen.say("nodes", is_unknown, nodes=nodes, known=known)
         _of_network(seen, tool)
         seen.say("one_gpu", seen.ranks == len(tool.hosts))
         seen.say("all_to_all", seen.has("alltoall", "sendrecv", "gather", "scatter"))
@@ -144,7 +146,7 @@ def _of_hosts(seen: _Seen) -> None:
         seen.say("tcp_socket", is_tcp)
         seen.say("no_gdr", not is_tcp and "NET/IB" in ways and "GDRDMA" not in ways)
         seen.say("little_network")
-    far = [f"{index} ({how})" for index, how in tool.nearest.items() if how in _FAR]
+    far = [f"{index} ({how})" for index, how in tool.nearest.items() if how in FAR]
     is_used = seen.is_across or seen.has("rdma")
     seen.say("far_adapters", far and is_used, names=", ".join(far))
 
@@ -163,13 +165,12 @@ def _of_network(seen: _Seen, tool: ToolRun) -> None:
     _told_speed(seen, most)
 
 
-def _told_speed(seen: _Seen, most: float) -> float:
-    """Says what adapters carry of whose speed texts tell. Returns GB/s, or 0 if none tells."""
-    speed, number = seen.tool.settings.get("adapter Gb/s", ""), seen.tool.adapters or 1
-    carries = carried_by_adapters(seen.tool)
-    count, share = count_of(number, "adapter"), f"{most / (carries or 1):.0%}"
-    seen.say("adapters_told", carries, count=count, speed=speed, carries=carries, share=share)
-    return carries
+def _told_speed(seen: _Seen, most: float) -> bool:
+    """Says what adapters carry of whose speed texts tell. Returns whether any tells."""
+    if seen.carried is not None:
+        share = f"{most * 1e9 / seen.carried.rate / REACHED:.0%}"
+        seen.say("adapters_told", because=seen.carried.because, share=share)
+    return seen.carried is not None
 
 
 def _fitting(most: float, adapters: int | None = None) -> str:
@@ -177,36 +178,35 @@ def _fitting(most: float, adapters: int | None = None) -> str:
     text if no set fits."""
     fit = [
         f"{count_of(count, 'adapter')} of {speed} Gb/s"
-        for speed, carries in CARRIES.items()
+        for speed in (10, 25, 50, 100, 200, 400, 800)
         for count in ((adapters,) if adapters else (1, 2, 4, 8)[: 4 if speed > 50 else 1])
-        if _LOADED[0] <= most / (count * carries) <= _LOADED[1]
+        if _LOADED[0] <= most / (count * speed / 8 * REACHED) <= _LOADED[1]
     ]
     return f"{most:.3g} GB/s ({8 * most:.4g} Gb/s) fits {' or '.join(fit)}." if fit else ""
 
 
 def _of_tools(seen: _Seen) -> None:
-    """Explains settings that network tools print."""
-    mtu, gpu = (seen.tool.settings.get(name, "") for name in ("Mtu", "CUDA device"))
+    """Explains settings that network tools print, and what adapters carry of their best rate."""
+    settings, is_tcp = seen.tool.settings, seen.has("nic_tcp_iperf3")
+    mtu, gpu, buffers = (settings.get(name, "") for name in ("Mtu", "CUDA device", "buffers"))
+    tests = ("rdma", "nic_tcp_iperf3", "osu_", "imb_", "ucx_")
+    rates = (c.headline or 0.0 for n, c in seen.cells if n.startswith(tests) and "lat" not in n)
+    most = max(rates, default=0.0)
+    is_told = most and _told_speed(seen, most / 1e9)
     if seen.has("rdma"):
         seen.say("mtu", mtu.isdecimal() and int(mtu) < 4096, mtu=mtu)
         seen.say("gpu_memory", gpu, gpu=gpu)
-        most = max((c.headline or 0.0 for n, c in seen.cells if n.endswith("_bw")), default=0.0)
         largest = max(result.size for result, _ in seen.curves)
-        is_little = most < _LOADED[0] * CARRIES[200] * 1e9 and largest <= _SMALL
-        seen.say("one_pair", seen.tool.settings.get("qps") == "1" and is_little)
-        is_told = _told_speed(seen, most / 1e9)
+        is_little = most < _LOADED[0] * REACHED * 25e9 and largest <= _SMALL
+        seen.say("one_pair", settings.get("qps") == "1" and is_little)
         seen.say("adapter_speed", not is_told, fit=_fitting(most / 1e9, 1))
-    buffers = seen.tool.settings.get("buffers", "")
     seen.say("buffers", "D" in buffers, buffers=buffers, links=_links(seen)[0])
-    rates = [c.headline or 0.0 for n, c in seen.cells if n.startswith(("osu_bw", "ucx_"))]
-    if (most := max(rates, default=0.0)) and (carried := _links(seen)[1]):
-        above = {"rate": most / 1e9, "most": carried / 1e9}
-        seen.say("above_links", most > carried, **above)
-    is_tcp, again = seen.has("nic_tcp_iperf3"), seen.tool.settings.get("retransmits", "")
-    most = max((c.headline or 0.0 for n, c in seen.cells if n == "nic_tcp_iperf3"), default=0.0)
-    is_told = is_tcp and _told_speed(seen, most / 1e9)
+    carried = _links(seen)[1] if seen.has("osu_bw", "ucx_") else 0.0
+    above = {"rate": most / 1e9, "most": carried / 1e9}
+    seen.say("above_links", 0 < carried < most, **above)
     seen.say("tcp_speed", is_tcp and not is_told)
     seen.say("tcp", is_tcp)
+    again = settings.get("retransmits", "")
     seen.say("retransmits", is_tcp and again, count=again)
 
 

@@ -123,7 +123,7 @@ def _above(one: _Function, bridges: Mapping[str, _Function]) -> tuple[str, ...]:
 def _bridge(one: _Function) -> Bridge:
     redirects, port = _ACS.search(one.body), _PORT.search(one.body)
     is_switch = port is not None and "Root" not in port[1]
-    acs = None if redirects is None else redirects[1] == "+" and is_switch
+    acs = None if redirects is None else redirects[1] == "+"
     return Bridge(acs, is_switch)
 
 

@@ -257,6 +257,13 @@ def _usual(words: Sequence[str]) -> tuple[str, ...]:
     return (*names, *side, *side)
 
 
+def _usual_unit(size: int, words: Sequence[str]) -> float:
+    """Returns the unit in s of the times in a line without a known head: versions of 2019 print
+    ms."""
+    time, rate = ([number_of(word) or 0.0 for word in words if number_of(word)] + [0.0, 0.0])[:2]
+    return 1e-3 if time > 0 and _is_rate(rate, size / time / 1e6) else 1e-6
+
+
 def _row(line: str, columns: _Columns | None) -> TableRow | None:
     words = _STAMP.sub("", line).split()
     if len(words) < 6 or not words[0].isdecimal() or not words[1].isdecimal():
@@ -264,7 +271,7 @@ def _row(line: str, columns: _Columns | None) -> TableRow | None:
     kind, rest = number_type(words[2]), words[3:]
     if kind is None or len(words[0]) > 16:
         return None
-    names, unit = columns or _Columns(_usual(rest))
+    names, unit = columns or _Columns(_usual(rest), _usual_unit(int(words[0]), rest))
     lead = names.index("time")
     at = max(len(rest) - (len(names) - lead), 0)  # a column before may be empty
     before, sides = rest[: min(at, lead)], list[dict[str, str]]()

@@ -124,11 +124,11 @@ def _iperf3_text(seen: TextScan) -> None:
     for said in seen.rows(
         r"\s*\[\s*(?P<stream>SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
         r"(?P<rate>[\d.]{1,14}) (?P<unit>[KMGT]?)bits/sec.*(?P<end>receiver)",
-        r"\s*\[\s*\d{1,4}\]\s+0\.00-.{10,60}bits/sec\s+(?P<rate>\d{1,9})\s+(?P<end>sender)",
+        r"\s*\[\s*(?:SUM|\d{1,4})\]\s+0\.00-.{10,60}bits/sec\s+(?P<rate>\d{1,9})\s+(?P<end>sender)",
         r"\s*iperf3: (?P<failed>error - .{1,200})",
     ):
         if said["end"] == "sender":
-            again += int(said["rate"])
+            again = max(again, int(said["rate"]))
         else:
             rate = (number_of(said["rate"]) or 0.0) * scale_of(said["unit"]) / 8
             rates.setdefault(said["stream"], rate)
