@@ -1,5 +1,6 @@
 """`devices --nccl-topo`: what is written is read back with the same parts, and NCCL's own form."""
 
+import gzip
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -11,6 +12,7 @@ from linkgauge.cli.devices import survey
 from linkgauge.judge.findings import Evidence
 from linkgauge.machine.tree import parse_cpu_mask
 from linkgauge.rooms.judge_files.descriptions import facts_of, read_bytes
+from recorded_kit import DATA
 
 
 def written(machine, folder):
@@ -57,6 +59,29 @@ def test_cards_below_one_switch_are_written_so(tmp_path):
     assert [one.get("busid") for one in first] == ["0000:1b:00.0", "0000:43:00.0"]
     assert second.get("link_speed") == "32.0 GT/s PCIe"
     assert read_back(path).joins[0, 1] == "PIX"
+
+
+def test_nccl_reads_what_is_written(tmp_path):
+    """What NCCL 2.28.9 dumped on two H200s (NCCL_TOPO_DUMP_FILE) of a file in which the described
+    machine's cards are below a switch that they do not have."""
+    run = tmp_path / "two.json"
+    run.write_bytes(gzip.decompress((DATA / "recorded/2xh200/01.json.gz").read_bytes()))
+    called("describe", run, "-o", tmp_path / "mine.yml")
+    tree = yaml.safe_load((tmp_path / "mine.yml").read_text())
+    tree["switches"] += [{"name": "plx0", "kind": "pcie"}]
+    (cards,) = (one for one in tree["links"] if one["kind"] == "pcie32x16")
+    tree["links"] += [{"kind": "pcie32x16", "pairs": [["plx0", cards["pairs"][0][1]]]}]
+    cards["pairs"] = [["sim:0", "plx0"], ["sim:1", "plx0"]]
+    (tmp_path / "mine.yml").write_text(yaml.safe_dump(tree))
+    own = ET.parse(written(tmp_path / "mine.yml", tmp_path)).getroot()
+    dumped = ET.parse(DATA / "nccl-topology-2xH200.xml").getroot()
+
+    def is_part(one, other):
+        known = all(other.get(name) == value for name, value in one.items())
+        return known and all(any(is_part(a, b) for b in other) for a in one)
+
+    assert is_part(own, dumped)
+    assert sum(1 for _ in own.iter("pci")) == sum(1 for _ in dumped.iter("pci")) == 3
 
 
 def test_masks_are_in_groups_as_in_sysfs(tmp_path):

@@ -2,7 +2,8 @@
 
 A guest whose hypervisor hides the switches above its cards has none. The file has the form of those
 that clouds ship: nodes with their CPUs, and below them PCIe switches, accelerators and adapters, by
-their classes. NCCL adds what drivers tell, such as NVLinks. Ports are left out, as NCCL does."""
+their classes. NCCL adds what the system and drivers tell, such as products and NVLinks. Ports are
+left out, as NCCL does."""
 
 from __future__ import annotations
 
@@ -58,8 +59,6 @@ def _pci(place: Element, function: PciFunction, machine: Machine) -> Element:
     link = PcieChain("", function, machine.functions.get(function.parent or ""))
     speed, width = link.speed or function.link.speed, link.width or function.link.width
     about = {"busid": function.address, "class": f"0x{function.class_code or 0:06x}"}
-    for name, number in (("vendor", function.vendor), ("device", function.device)):
-        about |= {name: f"0x{number:04x}"} if number is not None else {}
     about |= {"link_speed": f"{speed:.1f} GT/s PCIe", "link_width": str(width)} if speed else {}
     return SubElement(place, "pci", about)
 
