@@ -14,6 +14,8 @@ from command_kit import called
 from described_kit import NEAR, SETS, UNKNOWN, drawn, exact
 from linkgauge.backends.sim.description import parse_description
 from linkgauge.engine.kept.runs import read_run
+from linkgauge.model.errors import InputError
+from linkgauge.model.ranks import Rank
 from linkgauge.rooms.judge_files.descriptions import described_by
 from recorded_kit import DATA, recorded_run
 
@@ -115,6 +117,13 @@ def test_a_run_of_a_simulation_is_refused(tmp_path):
     done = called("describe", tmp_path)
     assert done.returncode == 2
     assert re.search("the run is of a simulated machine", done.stderr)
+
+
+def test_a_run_of_several_processes_is_refused():
+    run = recorded_run("01")
+    ranks = (Rank(0, "a", ()), Rank(1, "b", ()))
+    with pytest.raises(InputError, match="of several processes"):
+        described_by(replace(run, machine=replace(run.machine, ranks=ranks)))
 
 
 def test_figures_left_out_come_as_measured_and_others_are_unknown(holds):

@@ -4,6 +4,7 @@ run measured (rooms/judge_files/fitting.py), and refuses others."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from linkgauge.backends.protocol import Copy
@@ -42,16 +43,13 @@ def known_by(transfers: Sequence[Transfer], does: Operation) -> str:
 
 
 def _places(transfer: Transfer) -> Iterator[str]:
-    kinds = {memory.kind for memory in transfer.memories} - {""}
+    kinds = sorted({memory.kind for memory in transfer.memories} - {""})
     places = {memory.place for memory in (*transfer.memories, transfer.engine.owner)}
-    for word, some in (
-        ("device", [one for one in places if one.is_device]),
-        ("CPU", [one for one in places if one.is_cpu]),
-        ("host", [one for one in places if one.is_host]),
-    ):
-        if some:
-            named = word if len(some) == 1 else f"two {word}s"
-            yield " ".join((*sorted(kinds), named)) if word == "host" else named
+    named = Counter(
+        "device" if one.is_device else "CPU" if one.is_cpu else " ".join((*kinds, "host"))
+        for one in places
+    )
+    yield from (word if count == 1 else f"two {word}s" for word, count in named.items())
 
 
 def _engine(engine: Engine, does: Operation) -> str:

@@ -222,9 +222,11 @@ def _kept(text: str) -> Path | None:
 
 def described_by(run: Run) -> Measured:
     """Returns the machine of a run: its parts as they were read, with the rates that it measured.
-    Raises InputError for a run of a simulation, or without figures."""
+    Raises InputError for a run of a simulation or of several processes, or without figures."""
     if run.settings.simulation is not None:
         raise InputError("the run is of a simulated machine, which has a description already")
+    if run.machine.ranks:
+        raise InputError("the run is of several processes: describe a run of one")
     return measured(run, dict(describe(run.id, [facts_of(evidence_of(run))]).tree))
 
 
