@@ -25,6 +25,7 @@ from linkgauge.model.documents.scaling import BusbwBound
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.operations.collective import Collective, CollectiveName, no_hypercube
+from linkgauge.model.operations.exchanges import Algorithm
 from linkgauge.model.settings import Simulation
 from linkgauge.model.units import COLLECTIVE
 
@@ -62,9 +63,11 @@ class Published(msgspec.Struct, frozen=True):
     """What others published of a collective on such machines.
 
     reached: Bus bandwidths in GB/s, by the size of a call.
+    algorithm: How the collective was carried out.
     source: Who published them."""
 
     reached: dict[str, float]
+    algorithm: Algorithm
     source: str
 
 
@@ -173,7 +176,7 @@ def _expected(
 ) -> ExpectedBusbw:
     """Returns what a collective should reach, with what others published of such machines."""
     published = tuple(
-        Published(one.reached, one.source)
+        Published(one.reached, one.algorithm, one.source)
         for one in rows()
         if (one.operation, one.ranks) == (collective, devices)
         and one.reached

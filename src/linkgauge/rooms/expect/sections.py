@@ -72,8 +72,9 @@ def _counted(hosts: int, devices: int) -> str:
 
 def _published(one: ExpectedBusbw) -> str:
     """Returns the figure of the largest call of each source."""
-    said = (f"{[*each.reached.values()][-1]:g} of {[*each.reached][-1]} ({each.source})"
-            for each in one.published)  # fmt: skip
+    largest = ((*[*each.reached.items()][-1], each) for each in one.published)
+    said = (f"{rate:g} GB/s of {size} by {each.algorithm} ({each.source})"
+            for size, rate, each in largest)  # fmt: skip
     return f"published of {one.collective}, {_counted(one.hosts, one.devices)}: {'; '.join(said)}"
 
 
