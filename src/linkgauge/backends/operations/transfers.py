@@ -87,7 +87,7 @@ def arrays(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
     """Returns a group of STREAM's operations on arrays. Raises Unsupported if the transfers do not
     have the arrays that the operation needs."""
     for copy in copies:
-        if on.has_own_arrays and copy.transfer.engine.kind != "cpu":
+        if on.has_own_arrays:
             _check_own(on.name, copy, does)
         _check(copy, does)
     return on.moving(copies, does)

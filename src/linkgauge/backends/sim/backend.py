@@ -89,7 +89,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     ) -> None:
         super().__init__(description, faults, cpus, built)
         if description.known is not None:  # how threads carry out STREAM's loops is measured alone
-            self.carried = (*self.carried, *ARRAY_NAMES)
+            self.carried, self.has_own_arrays = (*self.carried, *ARRAY_NAMES), False
         self.refusal = cache(self._refusal)
         self._way_of = cache(self._way)
         between = (description.noise_buffers, description.noise_moments)
