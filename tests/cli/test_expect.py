@@ -5,6 +5,11 @@ import json
 import pytest
 
 from command_kit import called
+from linkgauge.cli.simulation import simulation_of
+from linkgauge.judge.expected.healthy import rows
+from linkgauge.rooms.expect import hosts
+from linkgauge.rooms.expect.expecting import expectations_of
+from linkgauge.rooms.expect.hosts import machine_of
 
 
 def expected(what):
@@ -78,3 +83,54 @@ def test_nothing_is_measured_and_nothing_kept(tmp_path, monkeypatch):
     assert done.returncode == 0
     assert "nothing was measured" in done.stdout
     assert not list(tmp_path.iterdir())
+
+
+def of_hosts(what):
+    return expectations_of(simulation_of(what)).collectives
+
+
+def test_what_others_published_stands_beside():
+    (own,) = [
+        one
+        for one in expected("8 x H100 SXM")["collectives"]
+        if (one["collective"], one["devices"]) == ("all_reduce", 8)
+    ]
+    assert own["published"][0]["reached"]["8G"] == 478.87
+    assert "Azure" in own["published"][0]["source"]
+    assert not any(one["published"] for one in expected("8 x A40")["collectives"])
+
+
+SEVERAL = [row for row in rows() if 1 < getattr(row, "hosts", 1) <= 4 and row.reached]
+
+
+@pytest.mark.parametrize("row", SEVERAL, ids=lambda row: f"{machine_of(row)}, {row.operation}")
+def test_several_hosts_are_expected_to_reach_what_published_ones_are_held_against(row):
+    (own,) = [
+        one
+        for one in of_hosts(machine_of(row))
+        if (one.collective, one.hosts, one.devices) == (row.operation, row.hosts, row.ranks)
+    ]
+    assert own.bound.achievable == pytest.approx(row.expected * 1e9, rel=0.01)
+    assert row.source in [one.source for one in own.published]
+
+
+def test_devices_of_one_host_come_before_those_of_several():
+    counts = {(one.hosts, one.devices) for one in of_hosts("4 x 8 x H100 SXM + 8 x 400G")}
+    assert counts == {(1, 2), (1, 4), (1, 8), (2, 16), (4, 32)}
+
+
+def test_across_hosts_nothing_is_guessed_without_the_arithmetic(monkeypatch):
+    monkeypatch.setattr(hosts, "_across", lambda: None)
+    several = [one for one in of_hosts("2 x 8 x H100 SXM + 8 x 400G") if one.hosts > 1]
+    assert several
+    assert all(one.bound.figure is None for one in several)
+    assert {one.bound.because for one in several} == {
+        "unknown: what the adapters of each host carry"
+    }
+
+
+def test_figures_are_those_of_the_first_host_and_from_it_to_others():
+    shown = expected("2 x 8 x H100 SXM + 8 x 400G")["figures"]
+    copies = {one["of"] for one in shown if one["benchmark"] == "device_to_device_memcpy_read_ce"}
+    assert copies == {8 * 7 + 8 * 8}
+    assert {one["of"] for one in shown if one["benchmark"] == "device_local_copy"} == {8}

@@ -7,6 +7,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import MACHINE as OF_MACHINE
 from linkgauge.report.formats import MACHINE_IN_DETAIL, MEASURED, MEASURED_IN_DETAIL
@@ -47,6 +49,11 @@ class DevicesOptions(Options):
         "read.",
         flags="-v --verbose",
     )
+    nccl_topo: Path | None = option(
+        OUTPUT,
+        "Write the PCI tree to this file, for NCCL_TOPO_FILE in a guest that does not see it.",
+        "FILE.xml",
+    )
     form: common.MachineFormat
 
 
@@ -58,13 +65,28 @@ def devices(asked: DevicesOptions) -> int:
         linkgauge devices default
         linkgauge devices --machine dgx-h200-8
         linkgauge devices --yaml > hardware.yml
+        linkgauge devices --machine mine.yml --nccl-topo topo.xml
     """
+    if asked.nccl_topo is not None:
+        return _write_topology(asked, asked.nccl_topo)
     if asked.run is not None:
         if asked.backend or asked.machine or asked.root or asked.hardware:
             raise InputError("a run has its own machine: leave out all other options but -v")
         return _measured(asked.run, asked.form, verbose=asked.verbose)
     found = found_machine(asked, brief=not asked.form.is_document and not asked.backend)
     asked.form.write(MACHINE_IN_DETAIL if asked.verbose else OF_MACHINE, found)
+    return 0
+
+
+def _write_topology(asked: DevicesOptions, path: Path) -> int:
+    """Writes NCCL's topology file of the machine that the options name."""
+    from linkgauge.engine.kept.runs import one_run, read_run
+    from linkgauge.report.files import write_asked
+    from linkgauge.report.nccl_topology import nccl_topology
+
+    own = None if asked.run is None else read_run(one_run(asked.run, "devices")).machine
+    write_asked(path, nccl_topology(own or found_machine(asked)))
+    click.echo(f"written: {path}: NCCL reads it if NCCL_TOPO_FILE={path}")
     return 0
 
 

@@ -36,9 +36,9 @@ _CORE = {
 }
 _OURS = _CORE | {name: place for room in our_rooms() for name, place in room.commands.items()}
 _ORDER = (
-    "devices", "expect", "capture", "list", "run", "copy", "latency", "traffic", "vary",
-    "watch", "scale", "ai", "show", "report", "compare", "baseline", "gate", "export", "pack",
-    "share", "history", "exporter", "doctor", "check", "vm", "as",
+    "devices", "expect", "describe", "capture", "list", "run", "copy", "latency", "traffic",
+    "vary", "watch", "scale", "ai", "show", "report", "compare", "baseline", "gate", "export",
+    "pack", "share", "history", "exporter", "doctor", "check", "vm", "as",
 )  # fmt: skip
 COMMANDS = {name: _OURS[name] for name in (*_ORDER, *sorted(_OURS.keys() - {*_ORDER}))}
 """Each command's module and function, in the order of the overview."""

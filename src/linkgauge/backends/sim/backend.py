@@ -22,6 +22,7 @@ from linkgauge.model.memory import Memory, host
 from linkgauge.model.notes import STAGED
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.operations.operation import (
+    ARRAY_NAMES,
     PEAK_NAMES,
     PRODUCT_NAMES,
     Operation,
@@ -33,7 +34,7 @@ from linkgauge.model.operations.operation import (
 from linkgauge.model.settings import EngineSettings, Simulation
 from linkgauge.model.transfer import Cell, Engine, Transfer
 
-from . import inventory, pci, refusals
+from . import inventory, known, pci, refusals
 from .adapters import interfaces, rdma
 from .assumed import assumptions
 from .collecting import SimCollective
@@ -88,6 +89,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         built: Built | None = None,
     ) -> None:
         super().__init__(description, faults, cpus, built)
+        if description.known is not None:  # how threads carry out STREAM's loops is measured alone
+            self.carried, self.has_own_arrays = (*self.carried, *ARRAY_NAMES), False
         self.refusal = cache(self._refusal)
         self._way_of = cache(self._way)
         between = (description.noise_buffers, description.noise_moments)
@@ -289,7 +292,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self, copies: Sequence[Copy], does: Operation
     ) -> tuple[Sequence[Demand], list[Noise]]:
         """Returns two values for each copy: its demand on the machine, with the effects of faults,
-        and its noise."""
+        and its noise. Raises Unsupported for a figure that is not known."""
+        known.check(self._description.known, copies, does)
         demands = self._healthy([copy.transfer for copy in copies], does)
         demands = self._trouble.begin(copies, demands)
         return demands, self._sigmas(demands, copies, does)
@@ -302,6 +306,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return [own.beside(d.jitter, self._trouble.sigma(at)) for at, d in enumerate(demands)]
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> SimCollective:
+        known.check(self._description.known, copies, named(work))
         exchanging = self._exchanging(copies, work)
         self._trouble.begin(copies, exchanging.ranks)
         seconds = exchanging.seconds(self._trouble.capacity(exchanging.demands))
@@ -336,15 +341,10 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def _demand(self, asked: Transfer, threads: int, does: Operation) -> Demand:
         """Returns what a transfer with this number of host threads demands of the machine."""
         transfer = self._on_nodes(asked)
-        owner = transfer.engine.owner
         if does.product is not None:
-            return self._resources.work(owner, does.product)
+            return self._resources.work(transfer.engine.owner, does.product)
         demand = self._resources.demand(transfer, threads, self._description.host.thread)
-        if does.array is None:
-            return demand
-        own = {str(owner): float(does.counted_arrays)}
-        usage = tuple((name, own.get(str(name), part)) for name, part in demand.flow.usage)
-        return replace(demand, flow=replace(demand.flow, usage=usage))
+        return self._resources.beside_moving(demand, transfer, does, self._description.host.wait)
 
     def likeness(self, cell: Cell, size: int) -> Likeness | None:
         """Returns the likeness of a cell. Returns None for a cell that a fault may affect, and for

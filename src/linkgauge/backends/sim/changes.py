@@ -90,6 +90,7 @@ def changed(text: str, change: str) -> str:
         "nodes": [*_sockets(of["nodes"], nodes)],
     }
     tree = base.tree | {"source": f"{base.tree['source']}; changed: {change}"}
+    tree.pop("known", None)  # of a changed machine, nothing was measured
     tree |= _linked(of, ends) | {"host": _host(base, of["nodes"], nodes)}
     is_moved = any(part in asked for part in ("gpus", "nodes")) or of["pcie"] is not base
     cards = of["gpus"].cards

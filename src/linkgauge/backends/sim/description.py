@@ -194,15 +194,17 @@ class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A number of identical NUMA nodes. `cpus` and `memory` are those of each node. `rate` is the
-    rate of its DRAM, counting reads and writes, and `latency` the time of one access. `cache` is
-    the size of the last-level cache. With `turns`, threads and devices take turns in using the
-    node's links, by default evenly. `kind` is the reported kind of memory. `assumed` are fields
-    that nobody states."""
+    rate of its DRAM, counting reads and writes, and `latency` the time of one access. A byte that
+    threads write to an array takes `writes` of the rate, as they first read it into a cache.
+    `cache` is the size of the last-level cache. With `turns`, threads and devices take turns in
+    using the node's links, by default evenly. `kind` is the reported kind of memory. `assumed` are
+    fields that nobody states."""
 
     count: Count = 1
     cpus: Annotated[int, msgspec.Meta(ge=0, le=4096)]
     memory: Size
     rate: Rate = Rate(300e9)
+    writes: Positive = 1.0
     latency: Seconds = Seconds(100e-9)
     cache: Size = Size(32 << 20)
     turns: bool | Turns = False
@@ -212,11 +214,12 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The host. `cpu_vendor` is the vendor in /proc/cpuinfo. `thread` is the rate of one thread in
-    bytes/s. `call` is the time in which a thread hands a copy to a device. `peers` limits traffic
-    between devices through a node. `distances` is the NUMA distance table (null: 10 within a node,
-    20 between nodes). A `hypervisor` makes the host a virtual machine, which shows no IOMMU and no
-    frequency settings. Without `gpudirect`, adapters reach only the memory of nodes, and what
-    devices of different hosts exchange goes through the memory of both."""
+    bytes/s. `call` is the time in which a thread hands a copy to a device, and `wait` that in which
+    it learns that one there or back has ended. `peers` limits traffic between devices through a
+    node. `distances` is the NUMA distance table (null: 10 within a node, 20 between nodes). A
+    `hypervisor` makes the host a virtual machine, which shows no IOMMU and no frequency settings.
+    Without `gpudirect`, adapters reach only the memory of nodes, and what devices of different
+    hosts exchange goes through the memory of both."""
 
     nodes: tuple[NodeGroup, ...]
     cpu_model: str
@@ -235,6 +238,7 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     threads_per_core: Count = 1
     thread: Rate = Rate(12e9)
     call: Seconds = Seconds(2e-6)
+    wait: Seconds = Seconds(0.0)
     distances: tuple[tuple[int, ...], ...] | None = None
 
 
@@ -313,7 +317,8 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     drawn from `seed`, and `noises` that of kinds of paths, in place of it. `noise_buffers` and
     `noise_moments` are additional noise, which varies only between rounds of samples. `faults` are
     written as for `--fault`. `routing` says how traffic uses equally short routes, and
-    `collectives` how collectives move bytes."""
+    `collectives` how collectives move bytes. `known` are the kinds of figures (known.py) that the
+    machine gives. It calls others unknown. Null: it gives all."""
 
     source: str
     host: HostDescription
@@ -330,6 +335,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     noise_moments: Fraction = Fraction(0)
     seed: int = 1
     faults: tuple[str, ...] = ()
+    known: tuple[str, ...] | None = None
 
     def noise_of(self, copies: Sequence[Copy], does: Operation) -> Noise:
         """Returns the noise of a cell with these copies and this operation."""

@@ -15,7 +15,7 @@ from linkgauge.model.errors import Unsupported
 from linkgauge.model.grouped import Shared
 from linkgauge.model.hardware.map import Crossing, Flow, Resource
 from linkgauge.model.memory import Memory
-from linkgauge.model.operations.operation import ProductType
+from linkgauge.model.operations.operation import Operation, ProductType
 from linkgauge.model.transfer import Access, Engine, EngineKind, Transfer
 
 from .description import Caps, LinkKind, Turns
@@ -188,6 +188,25 @@ class Resources:
         the owner of its engine, and the links on its route with their ends."""
         return self.demand(transfer, 0, 0.0).touched
 
+    def beside_moving(
+        self, demand: Demand, transfer: Transfer, does: Operation, wait: float
+    ) -> Demand:
+        """Returns the demand of a transfer with what its operation adds. The host waits for the end
+        of each copy there and back. Operations on arrays use the memory of the engine's owner once
+        for each array, and a thread has its rate in all arrays together."""
+        if does.name == "copy-ping-pong":
+            return replace(demand, startup=demand.startup + wait)
+        if does.array is None:
+            return demand
+        owner, taken = transfer.engine.owner, float(does.counted_arrays)
+        cap = demand.flow.cap
+        if transfer.engine.kind == "cpu":
+            cap /= taken
+            taken += (self._hardware.nodes[owner.index or 0].group.writes - 1) * does.array.written
+        own = {str(owner): taken}
+        usage = tuple((name, own.get(str(name), part)) for name, part in demand.flow.usage)
+        return replace(demand, flow=replace(demand.flow, usage=usage, cap=cap))
+
     def work(self, owner: Memory, product: ProductType) -> Demand:
         """Returns what a matrix product demands of a device. The flow is in floating-point
         operations/s. Raises Unsupported if the description has no rate for this number type."""
@@ -253,7 +272,8 @@ class Resources:
         names = (self.names[crossing.number, True] for crossing in route.crossings)
         touched = frozenset((str(rank),)).union(*names)
         always, opposed = self._bounded(usage)
-        startup = self._caps(Engine(rank, "sm")).startup
+        caps = self._caps(Engine(rank, "sm"))
+        startup = caps.startup if caps.peer_startup is None else caps.peer_startup
         return Demand(Flow(always), startup, None, touched, route.jitter, opposed)
 
     def _cross(

@@ -9,7 +9,8 @@ from linkgauge.cli.help_text import MACHINES
 from linkgauge.cli.options import Options, argument, option
 from linkgauge.report.formats import JSON, Document, Format
 
-EXPECTATIONS = Document("an expectation", "linkgauge.rooms.expect.sections:blocks", {"json": JSON})
+_BLOCKS = "linkgauge.rooms.expect.sections:blocks"
+EXPECTATIONS = Document("an expectation", _BLOCKS, {"json": JSON, "markdown": _BLOCKS})
 
 
 class ExpectOptions(Options):

@@ -19,12 +19,17 @@ from linkgauge.engine.session import opened
 from linkgauge.judge.expected.dram import Ceilings
 from linkgauge.judge.expected.exchange_rates import ExchangeRates
 from linkgauge.judge.expected.expect import Expectations
+from linkgauge.judge.expected.healthy import rows
 from linkgauge.judge.expected.routes import Paths
 from linkgauge.model.documents.scaling import BusbwBound
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.operations.collective import Collective, CollectiveName, no_hypercube
+from linkgauge.model.operations.exchanges import Algorithm
 from linkgauge.model.settings import Simulation
 from linkgauge.model.units import COLLECTIVE
+
+from .hosts import FIRST_HOST, is_shown, machine_of, over_hosts
 
 PROFILE = "standard"
 SCHEMA: Literal["linkgauge.expect/1"] = "linkgauge.expect/1"
@@ -54,16 +59,32 @@ class ExpectedFigure(msgspec.Struct, frozen=True):
     first: str
 
 
+class Published(msgspec.Struct, frozen=True):
+    """What others published of a collective on such machines.
+
+    reached: Bus bandwidths in GB/s, by the size of a call.
+    algorithm: How the collective was carried out.
+    source: Who published them."""
+
+    reached: dict[str, float]
+    algorithm: Algorithm
+    source: str
+
+
 class ExpectedBusbw(msgspec.Struct, frozen=True):
     """The bus bandwidth that large calls of a collective should reach.
 
     collective: The collective.
-    devices: The number of devices, the first ones of the machine.
-    bound: The bus bandwidth in bytes/s, with the arithmetic."""
+    devices: The number of devices: the first ones of a host, or all of several hosts.
+    hosts: The number of hosts.
+    bound: The bus bandwidth in bytes/s, with the arithmetic.
+    published: What others published of as many devices of such machines."""
 
     collective: CollectiveName
     devices: int
+    hosts: int
     bound: BusbwBound
+    published: tuple[Published, ...] = ()
 
 
 class ExpectedMachine(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,14 +114,14 @@ def expectations_of(
     request = RunRequest(settings=settings, profile=PROFILE, backends=backends)
     with opened(request) as session:
         machine, plan = session.machine, session.plan(Observer())
-    found = tuple(_figures(plan, machine))
+    found, name = tuple(_figures(plan, machine)), simulation.machine if simulation else None
     known = tuple(one for one in found if one.achievable or one.theoretical)
     named = {one.benchmark for one in known}
     return ExpectedMachine(
-        name=simulation.machine if simulation else None,
+        name=name,
         devices=dict(Counter(device.model for device in machine.all_devices)),
         figures=known,
-        collectives=tuple(_collectives(request, machine)),
+        collectives=tuple(_collectives(request, machine, name)),
         without={one.benchmark: one.because for one in found if one.benchmark not in named},
     )
 
@@ -108,7 +129,14 @@ def expectations_of(
 def _figures(plan: Plan, machine: Machine) -> Iterator[ExpectedFigure]:
     """Yields a figure for cells of a benchmark that should reach the same for the same reason."""
     expectations = Expectations(machine)
-    cells = [pair for pair in able(plan) if pair[0].unit != COLLECTIVE.symbol]
+    away = frozenset(
+        device.memory for device in machine.all_devices if device.node not in (None, FIRST_HOST)
+    )
+    cells = [
+        (sheet, cell)
+        for sheet, cell in able(plan)
+        if sheet.unit != COLLECTIVE.symbol and is_shown(cell, away)
+    ]
     many = Counter(sheet.benchmark for sheet, _ in cells)
     alike: dict[ExpectedFigure, list[str]] = {}
     for sheet, cell in cells:
@@ -122,14 +150,40 @@ def _figures(plan: Plan, machine: Machine) -> Iterator[ExpectedFigure]:
         yield replace(figure, cells=len(some), first=some[0])
 
 
-def _collectives(request: RunRequest, machine: Machine) -> Iterator[ExpectedBusbw]:
-    """Yields the bus bandwidth of each collective over 2, 4, 8 … and all devices."""
+def _collectives(
+    request: RunRequest, machine: Machine, name: str | None
+) -> Iterator[ExpectedBusbw]:
+    """Yields the bus bandwidth of each collective over 2, 4, 8 … and all devices of a host, and
+    over all devices of 2, 4, 8 … and all hosts."""
     paths = Paths(machine, Ceilings())
     for fabric in collecting(request.over(machine))[:1]:
-        devices = [device.memory for device in fabric.devices]
+        hosts = grouped((device.node, device.memory) for device in fabric.devices)
+        first, *others = hosts.values() if all(hosts) else ([d.memory for d in fabric.devices],)
         for row in COLLECTIVES:
             rates = ExchangeRates(paths, Collective(row.collective))
-            for count in counts_up_to(len(devices)):
+            for count in counts_up_to(len(first)):
                 if count > 1 and no_hypercube(row.collective, count) is None:
-                    bound = rates.bound(tuple(devices[:count]))
-                    yield ExpectedBusbw(row.collective, count, bound)
+                    yield _expected(row.collective, count, 1, rates.bound((*first[:count],)), name)
+            for count in counts_up_to(1 + len(others))[1:]:
+                own = rates.bound((*first,))
+                bound = over_hosts(machine, own, Collective(row.collective), count, len(first))
+                if bound is not None:
+                    yield _expected(row.collective, count * len(first), count, bound, name)
+
+
+def _expected(
+    collective: CollectiveName, devices: int, hosts: int, bound: BusbwBound, name: str | None
+) -> ExpectedBusbw:
+    """Returns what a collective should reach, with what others published of such machines."""
+    published = tuple(
+        Published(one.reached, one.algorithm, one.source)
+        for one in rows()
+        if (one.operation, one.ranks) == (collective, devices)
+        and one.reached
+        and _spelled(name or "") == _spelled(machine_of(one))
+    )
+    return ExpectedBusbw(collective, devices, hosts, bound, published)
+
+
+def _spelled(name: str) -> str:
+    return "".join(name.lower().replace("×", "x").split())

@@ -11,7 +11,7 @@ from linkgauge.model.units import BANDWIDTH, count_of, unit_of
 from linkgauge.report.blocks import Block, Column, Entry, Prose, Span, line, plain
 from linkgauge.report.results import figure, folded, table
 
-from .expecting import ExpectedFigure, ExpectedMachine
+from .expecting import ExpectedBusbw, ExpectedFigure, ExpectedMachine
 
 
 def blocks(expected: ExpectedMachine) -> Iterator[Block]:
@@ -48,20 +48,34 @@ def _rows(shown: Sequence[str], some: Sequence[ExpectedFigure]) -> Iterator[Sequ
 def _by_count(expected: ExpectedMachine) -> Iterator[Block]:
     """Yields a table of bus bandwidths by number of devices. Collectives that should reach the same
     share a row."""
-    counts = sorted({one.devices for one in expected.collectives})
-    bounds: dict[str, dict[int, BusbwBound]] = {}
+    counts = sorted({(one.hosts, one.devices) for one in expected.collectives})
+    bounds: dict[str, dict[tuple[int, int], BusbwBound]] = {}
     for one in expected.collectives:
-        bounds.setdefault(one.collective, {})[one.devices] = one.bound
+        bounds.setdefault(one.collective, {})[one.hosts, one.devices] = one.bound
     alike = grouped(
         (tuple(_busbw(some.get(count)) for count in counts), name) for name, some in bounds.items()
     )
     if counts:
-        heads = [Column(count_of(count, "device"), True) for count in counts]
+        heads = [Column(_counted(*count), True) for count in counts]
         rows = [(*figures, ", ".join(names)) for figures, names in alike.items()]
         ways = grouped((_way(one.bound), one.bound) for one in expected.collectives)
         lines = [plain(some[0].because, "dim") for some in ways.values()]
         shown = table("", (*heads, "busbw of large calls (GB/s)"), rows)
         yield shown._replace(lines=lines)
+        yield Prose([plain(_published(one)) for one in expected.collectives if one.published])
+
+
+def _counted(hosts: int, devices: int) -> str:
+    each = devices // hosts
+    return f"{hosts} hosts x {each}" if hosts > 1 else count_of(devices, "device")
+
+
+def _published(one: ExpectedBusbw) -> str:
+    """Returns the figure of the largest call of each source."""
+    largest = ((*[*each.reached.items()][-1], each) for each in one.published)
+    said = (f"{rate:g} GB/s of {size} by {each.algorithm} ({each.source})"
+            for size, rate, each in largest)  # fmt: skip
+    return f"published of {one.collective}, {_counted(one.hosts, one.devices)}: {'; '.join(said)}"
 
 
 def _busbw(bound: BusbwBound | None) -> str:

@@ -23,6 +23,7 @@ from linkgauge.engine.session import survey
 from linkgauge.judge.findings import Evidence, evidence_of
 from linkgauge.judge.pcie_chains import hops
 from linkgauge.machine.given import read_given
+from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.bundles import coding
@@ -32,6 +33,7 @@ from linkgauge.model.names import and_all
 
 from .fleets import Fleet, fleet_of, joined, rack_of
 from .layout import MachineLayout
+from .measured import Measured, measured
 from .pair_groups import Pairs, figures_of_pairs, joined_by_figures
 from .products import product_of, split_product
 from .readers import ReadText, read_text
@@ -84,7 +86,7 @@ def given(text: str) -> tuple[str, str] | None:
         run = read_run(path)
         if run.settings.simulation is not None:
             return run.settings.simulation.machine, run.settings.simulation.description
-        name, facts = run.machine.host.hostname or text, [facts_of(evidence_of(run))]
+        return run.machine.host.hostname or text, described_by(run).text
     return (name, describe(name, facts).text) if facts else None
 
 
@@ -152,12 +154,12 @@ def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ())
     gpus = [replace(gpu, model=gpu.model or usual) for gpu in gpus]
     assumed = list[str]()
     joined = facts.joins
-    measured = figures_of_pairs(told, indices)
+    pairs = figures_of_pairs(told, indices)
     if not joined:
-        joined, said = joined_by_figures(measured, product_of(usual))
+        joined, said = joined_by_figures(pairs, product_of(usual))
         assumed += [f"{said} (nvidia-smi topo -m would tell)"] if said else []
     if not joined and all(gpu.node is None for gpu in gpus):
-        nodes = _nodes_by(*next(iter(measured.items()), ("", {})), indices)
+        nodes = _nodes_by(*next(iter(pairs.items()), ("", {})), indices)
         gpus = [replace(gpu, node=nodes.get(i)) for i, gpu in zip(indices, gpus, strict=True)]
         if nodes:
             groups = grouped((nodes[i], str(i)) for i in indices)
@@ -216,6 +218,16 @@ def _kept(text: str) -> Path | None:
         return one_run(path) if is_run else None
     except InputError:
         return None
+
+
+def described_by(run: Run) -> Measured:
+    """Returns the machine of a run: its parts as they were read, with the rates that it measured.
+    Raises InputError for a run of a simulation or of several processes, or without figures."""
+    if run.settings.simulation is not None:
+        raise InputError("the run is of a simulated machine, which has a description already")
+    if run.machine.ranks:
+        raise InputError("the run is of several processes: describe a run of one")
+    return measured(run, dict(describe(run.id, [facts_of(evidence_of(run))]).tree))
 
 
 def facts_of(evidence: Evidence) -> Facts:

@@ -1,0 +1,50 @@
+"""What several hosts should reach together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from linkgauge.judge.expected.across import Carried, across
+from linkgauge.judge.expected.healthy import Healthy
+from linkgauge.model.documents.scaling import BusbwBound
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.transfer import Cell
+
+FIRST_HOST = "node0"
+"""The host of a described cluster whose own figures stand for those of all."""
+
+
+def is_shown(cell: Cell, away: Collection[str]) -> bool:
+    """Whether a cell is of the first host alone, or one copy between it and another host. `away`
+    are the devices of all other hosts."""
+    owners = {str(each.engine.owner) for each in cell.transfers}
+    places = owners.union(*({str(m.place) for m in each.memories} for each in cell.transfers))
+    others = places & set(away)
+    return not others or (len(cell.transfers) == 1 and len(places) == 2 and owners.isdisjoint(away))
+
+
+def over_hosts(
+    machine: Machine, own: BusbwBound, work: Collective, hosts: int, each: int
+) -> BusbwBound | None:
+    """Returns the limits of a collective over several hosts, with as many devices `each`, whose own
+    limits are those of one host. Returns None for a collective without a known way, and an
+    unknown limit if nothing is known of their adapters."""
+    ports = [one for one in machine.known.adapters if one.rate]
+    if not ports:
+        return BusbwBound(because="unknown: what the adapters of each host carry")
+    count = len(ports) // len({device.node for device in machine.all_devices})
+    rate = (ports[0].rate or 0.0) * count
+    because = (
+        f"{count} {'adapter' if count == 1 else 'adapters'} of {8 * rate / count / 1e9:.4g} Gb/s a "
+        f"host {'carries' if count == 1 else 'carry'} {rate / 1e9:.4g} GB/s"
+    )
+    limits = across(own, work, hosts, each, Carried(rate, because))
+    return None if limits is None else limits.bound
+
+
+def machine_of(row: Healthy) -> str:
+    """Returns the machine of published figures as `--machine` takes it."""
+    if row.hosts == 1:
+        return row.machine
+    return f"{row.hosts} x {row.machine} + {row.adapters}"

@@ -1,0 +1,51 @@
+"""Describes the machine of a run as a file for `--machine` (`linkgauge describe`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from linkgauge.cli.help_text import OTHER
+from linkgauge.cli.options import Options, argument, option
+from linkgauge.cli.proposals import labels
+
+
+class DescribeOptions(Options):
+    run: Path | None = argument(
+        "RUN",
+        "Describe the machine of this run: its folder, its run.json or its label. Default: the "
+        "latest run of this machine.",
+        offer=labels,
+    )
+    output: Path | None = option(OTHER, "Write to this file instead of stdout.", "FILE.yml", "-o")
+
+
+def describe_run(asked: DescribeOptions) -> int:
+    """Describe the machine of a run, to simulate it.
+
+    The description has the parts of the machine as they were read, the rates that the run measured,
+    how they vary, and what several copies at once share. It gives the run's figures again, and
+    others of these kinds. Other kinds are called unknown.
+
+    Examples:
+        linkgauge describe -o mine.yml
+        linkgauge run --machine mine.yml --fault 'slow sim:1 rate=0.5'
+        linkgauge run --machine mine.yml --change pcie=4x16
+    """
+    from linkgauge.engine.kept.runs import one_run, read_run
+    from linkgauge.model.units import count_of
+    from linkgauge.report.files import write_asked
+
+    from .descriptions import described_by
+
+    found = described_by(read_run(one_run(asked.run, "describe")))
+    if asked.output is None:
+        click.echo(found.text, nl=False)
+    else:
+        write_asked(asked.output, found.text.encode())
+        click.echo(f"described: {asked.output}")
+    said = f"the machine gives {found.given} of {count_of(found.figures, 'figure')} as measured"
+    others = f"; unknown: {', '.join(found.unknown)}" if found.unknown else ""
+    click.echo(f"{said}{others}", err=asked.output is None)
+    return 0
