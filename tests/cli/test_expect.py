@@ -7,7 +7,6 @@ import pytest
 from command_kit import called
 from linkgauge.cli.simulation import simulation_of
 from linkgauge.judge.expected.healthy import rows
-from linkgauge.rooms.expect import hosts
 from linkgauge.rooms.expect.expecting import expectations_of
 from linkgauge.rooms.expect.hosts import machine_of
 
@@ -100,7 +99,7 @@ def test_what_others_published_stands_beside():
     assert not any(one["published"] for one in expected("8 x A40")["collectives"])
 
 
-SEVERAL = [row for row in rows() if 1 < getattr(row, "hosts", 1) <= 4 and row.reached]
+SEVERAL = [row for row in rows() if 1 < row.hosts <= 4 and row.reached]
 
 
 @pytest.mark.parametrize("row", SEVERAL, ids=lambda row: f"{machine_of(row)}, {row.operation}")
@@ -119,9 +118,8 @@ def test_devices_of_one_host_come_before_those_of_several():
     assert counts == {(1, 2), (1, 4), (1, 8), (2, 16), (4, 32)}
 
 
-def test_across_hosts_nothing_is_guessed_without_the_arithmetic(monkeypatch):
-    monkeypatch.setattr(hosts, "_across", lambda: None)
-    several = [one for one in of_hosts("2 x 8 x H100 SXM + 8 x 400G") if one.hosts > 1]
+def test_across_hosts_nothing_is_guessed_without_adapters():
+    several = [one for one in of_hosts("2 x 8 x H100 SXM") if one.hosts > 1]
     assert several
     assert all(one.bound.figure is None for one in several)
     assert {one.bound.because for one in several} == {

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from linkgauge.cli.earlier_runs import since
 
 from command_kit import called
 from history_kit import run_at
@@ -12,6 +11,7 @@ from linkgauge.history.reading import Filter, earlier_runs, runs_of
 from linkgauge.history.records import microseconds
 from linkgauge.history.store import opened
 from linkgauge.history.writing import accept
+from linkgauge.uses.earlier_runs import since
 
 BEFORE = 8
 

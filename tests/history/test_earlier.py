@@ -2,7 +2,6 @@
 
 import msgspec
 import pytest
-from linkgauge.cli.earlier_runs import since
 from msgspec.structs import replace
 
 from configurations_kit import cell, result
@@ -13,6 +12,7 @@ from linkgauge.history.reading import earlier_medians, earlier_runs
 from linkgauge.history.store import opened
 from linkgauge.history.writing import add
 from linkgauge.model.recorded import RECORDED
+from linkgauge.uses.earlier_runs import since
 from recorded_kit import OF_ONE, recorded_of_one
 
 

@@ -49,12 +49,12 @@ def fleet_of(text: str) -> Fleet | None:
     nics = _NICS.fullmatch(adapters) if plus else None
     if plus and nics is None:
         return None
-    gigabits = int(nics[3]) if nics else 400
+    gigabits = int(nics[3]) if nics else None
     if racks := _RACKS.fullmatch(machines):
         many = _checked(int(racks[1] or 1), _GPUS_OF_RACK, text)
         if many == 1 and nics is None:
             return None
-        return Fleet(many, Facts(nics=_nics(_GPUS_OF_RACK, None, gigabits, {})), rack=True)
+        return Fleet(many, Facts(nics=_nics(_GPUS_OF_RACK, None, gigabits or 400, {})), rack=True)
     several = None if split_product(machines) else _HOSTS.fullmatch(machines)
     product = split_product(several[2] if several else machines)
     if product is None or (several is None and nics is None):
@@ -76,13 +76,13 @@ def _checked(hosts: int, gpus: int, text: str) -> int:
 
 
 def _nics(
-    count: int, model: str | None, gigabits: int, near: Mapping[int, int]
+    count: int, model: str | None, gigabits: int | None, near: Mapping[int, int]
 ) -> dict[str, ToldNic]:
     for short, name in _SHORT.items():
         model = re.sub(rf"^{short}-?(?=\d)", name, model) if model else model
     return {
         f"nic{n}": ToldNic(
-            model=model, rate=gigabits * _GIGABIT, speed=32.0 if gigabits > 200 else 16.0, width=16,
+            model=model, rate=gigabits and gigabits * _GIGABIT, speed=16.0 if gigabits and gigabits <= 200 else 32.0, width=16,
             near={place: "PIX" for place, nearest in near.items() if nearest == n},
         )
         for n in range(count)
