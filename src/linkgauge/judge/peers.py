@@ -16,14 +16,12 @@ from typing import NamedTuple
 
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
-from linkgauge.model.stats.student import two_sided
 
 from .blame.cases import Case, cases_of
-from .blame.limits import QUIET
+from .blame.excess import Sums, chance, spread
+from .blame.limits import ENOUGH
 from .findings import Evidence
 
-LEAST = 3
-"""The fewest other parts of its kind with which a part is compared."""
 LOW, PERHAPS = 0.05, 0.02
 """The losses from which a cell is low, and perhaps low."""
 CHANCE = 0.01
@@ -43,27 +41,6 @@ class Behind(NamedTuple):
     is_sure: bool
 
 
-class _Logs(NamedTuple):
-    """Sums over the logarithms of some figures."""
-
-    n: int
-    sum: float
-    squares: float
-
-    @staticmethod
-    def over(logs: Iterable[float]) -> _Logs:
-        own = tuple(logs)
-        return _Logs(len(own), math.fsum(own), math.fsum(one * one for one in own))
-
-    def without(self, other: _Logs) -> _Logs:
-        return _Logs(self.n - other.n, self.sum - other.sum, self.squares - other.squares)
-
-    @property
-    def rest(self) -> float:
-        """The sum of squared deviations from the mean."""
-        return max(0.0, self.squares - self.sum**2 / self.n)
-
-
 class _Standing(NamedTuple):
     """A part, or a single cell, among equal cells. `inside` are the cells that touch it, and
     `usual` is the median of the others. `beside` are the logarithms of the others."""
@@ -71,7 +48,7 @@ class _Standing(NamedTuple):
     about: Part | Case
     inside: Sequence[Case]
     usual: float
-    beside: _Logs
+    beside: Sums
     peers: int
 
 
@@ -122,15 +99,14 @@ def behind(evidence: Evidence) -> tuple[Behind, ...]:
 def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
     alike = [own for own in _classes(cases, cpus) if _counts(own[0])]
     standings = [one for members in alike for one in _standings(members)]
-    spread = grouped(((one.about, _noise(one)), one.beside) for one in standings)
+    beside = grouped(((one.about, _noise(one)), one.beside) for one in standings)
+    varying = {of: spread(some) for of, some in beside.items()}
     found: list[_Standing] = []
     for one in standings:
-        beside = spread[one.about, _noise(one)]
-        degrees = sum(each.n - 1 for each in beside)
-        error = math.sqrt(sum(each.rest for each in beside) / degrees + QUIET**2)
-        error *= math.sqrt(1 + 1 / one.beside.n)
+        variance, degrees = varying[one.about, _noise(one)]
         off = math.log(one.usual) - median(map(_at_most, one.inside))
-        is_apart = off > 0 and two_sided(off / error, degrees) / 2 < CHANCE / len(standings)
+        errors = off / math.sqrt(variance * (1 + 1 / one.beside.n))
+        is_apart = off > 0 and chance(errors, degrees) < CHANCE / len(standings)
         if is_apart and off > -math.log1p(-PERHAPS):
             found.append(one)
     shown = grouped((one.about, case.result.benchmark) for one in found for case in one.inside)
@@ -159,20 +135,20 @@ def _noise(one: _Standing) -> frozenset[str]:
 
 def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
     """Yields the parts, and the single cells, that have enough others beside them."""
-    if len(members) <= LEAST:
+    if len(members) <= ENOUGH:
         return
     logs = {case: math.log(case.figure) for case in members}
-    whole = _Logs.over(logs.values())
+    whole = Sums.over(logs.values())
     touching = grouped((part, case) for case in members for part in case.timed)
     kinds = grouped((part.kind, part) for part in touching)
     compared: list[tuple[Part | Case, list[Case]]] = [(case, [case]) for case in members]
-    compared += [(p, touching[p]) for own in kinds.values() if len(own) > LEAST for p in own]
+    compared += [(p, touching[p]) for own in kinds.values() if len(own) > ENOUGH for p in own]
     for about, inside in compared:
-        if len(members) - len(inside) < LEAST:
+        if len(members) - len(inside) < ENOUGH:
             continue
         out = set(inside)
         others = median(case.figure for case in members if case not in out)
-        beside = whole.without(_Logs.over(map(logs.__getitem__, inside)))
+        beside = whole.without(Sums.over(map(logs.__getitem__, inside)))
         yield _Standing(about, inside, others, beside, len(members))
 
 

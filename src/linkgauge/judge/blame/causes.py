@@ -3,7 +3,6 @@ contradicts no good cell."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -21,8 +20,6 @@ _H = TypeVar("_H", bound=Hashable)
 _T = TypeVar("_T")
 MOST_CAUSES = 5
 """The most causes that are searched for at once."""
-_LIKELY = 12
-"""The number of likeliest candidates. Every two of them are tried in place of one chosen part."""
 _MISSED = 4.0
 """The loss for a bad cell that no blamed part explains. A good cell that touches a blamed part
 costs 1."""
@@ -146,13 +143,16 @@ def fewest(
 def _split(
     chosen: tuple[_H, ...], candidates: Sequence[_H], loss: Callable[[tuple[_H, ...]], float]
 ) -> tuple[_H, ...]:
-    """Returns the best set in which two likely candidates replace one of the chosen ones. This
-    helps if the chosen part contains two faulty parts."""
-    likely = sorted(candidates, key=lambda one: loss((one,)))[:_LIKELY]
-    pairs = list(itertools.combinations(likely, 2))
-    rests = [tuple(one for one in chosen if one != each) for each in chosen] or [()]
-    found = ((*rest, *pair) for rest in rests for pair in pairs if not {*rest} & {*pair})
-    return min(found, key=loss, default=chosen)
+    """Returns the best set in which two candidates replace one of the chosen ones. This helps if
+    the chosen part contains two faulty parts."""
+    found = [chosen]
+    for removed in chosen or (None,):
+        tried = tuple(one for one in chosen if one != removed)
+        for _ in range(2):
+            more = ((*tried, one) for one in candidates if one not in (*tried, removed))
+            tried = min(more, key=loss, default=tried)
+        found.append(tried)
+    return min(found, key=loss)
 
 
 def _exchanged(

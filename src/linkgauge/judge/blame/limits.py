@@ -17,18 +17,17 @@ LEAST_LOSS = 0.05
 SMALL_LOSS = 0.025
 """The least loss that all cells of a part show together: equal parts of healthy hardware differ by
 less (two H200s' links by 0.5 %, PCIe by 1.5 %: docs/benchmarks.md)."""
-ENOUGH_PEERS = 3
-"""The other parts of its kind from which a part's peers show what is usual."""
+ENOUGH = 3
+"""The fewest others that show what is usual: parts of the same kind, cells, or samples of a
+cell."""
 SPARED = 0.004
 """The cost of a cell that uses the blamed part and is not slow, in squared logarithms (6 % off).
 Another part may be the cell's bottleneck, but the part with the fewest such cells explains best."""
-SPLIT = 3 * SPARED
-"""The cost of a slow cell that loses what its part costs cells of other classes, and not those of
-its own."""
 PART = 5 * SPARED
 """The cost of blaming a part; half of it for one that counted errors."""
 LATER = 2 * SPARED
-"""The cost of blaming a part that was well at first, or whose rate falls from cell to cell."""
+"""The cost of blaming a part that was well at first, or whose rate falls from cell to cell. Also
+that of a slow cell that loses what its part costs cells of other classes, and not its own."""
 SURE = 10 * SPARED
 """The least gain in explained loss by which a part is a failure."""
 SURE_BESIDE = 25 * SPARED
@@ -44,11 +43,10 @@ by a third."""
 MORE_SCATTER = 1.5
 """The least ratio of a part's scatter to that of its peers. The noise that any machine may have is
 added to both."""
-LEAST_SHOWN = 3
-"""The fewest samples from which a cell shows whether one stands out, and roughly how much the
-others vary."""
 SPIKE = 0.08
 """The share by which a spike lasts longer than the other samples."""
 SIGMAS = 7.0
 """The standard deviations of the other samples, or of the machine's noise, by which a spike lasts
 longer than these; half of them for one that is about as long as those of steady cells."""
+MOST_TRIED = 400
+"""The most parts that are tried: those that slow cells use most often. A cluster has thousands."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from array import array
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate, count
 
@@ -20,7 +20,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.summary import deviation, robust_deviation
 
 from .cases import Case, timed_cases_of
-from .limits import LEAST_SHOWN, NOISE, SCATTER, SIGMAS, SPIKE
+from .limits import ENOUGH, NOISE, SCATTER, SIGMAS, SPIKE
 
 _FAR = 1e30
 """The largest ratio of figures that is computed with; figures of a damaged file may be farther
@@ -94,7 +94,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
              if place not in spikes and place not in visit]
             for visit in self.visits
         )  # fmt: skip
-        known = [deviation(rest) for rest in rests if len(rest) >= LEAST_SHOWN]
+        known = [deviation(rest) for rest in rests if len(rest) >= ENOUGH]
         return min((*known, math.sqrt(self.variance)))
 
 
@@ -119,11 +119,10 @@ def _is_same_moment(one: Steadiness, other: Steadiness) -> bool:
     return once and one.case.touched == other.case.touched
 
 
-def by_moment(cells: Iterable[Steadiness]) -> Iterator[tuple[Hashable, Sequence[Steadiness]]]:
-    """Yields the cells of each moment, with a key that is equal for moments of the same kinds of
-    cells. What disturbs a moment disturbs all of its cells: they count as one."""
-    for own in grouped((cell.moment, cell) for cell in cells).values():
-        yield tuple(cell.case.kind for cell in own), own
+def by_moment(cells: Iterable[Steadiness]) -> Iterable[Sequence[Steadiness]]:
+    """Returns the cells of each moment. What disturbs a moment disturbs all of its cells: they
+    count as one."""
+    return grouped((cell.moment, cell) for cell in cells).values()
 
 
 def _steadiness(cases: Iterable[Case]) -> Iterator[Steadiness]:
@@ -132,7 +131,7 @@ def _steadiness(cases: Iterable[Case]) -> Iterator[Steadiness]:
     measured = [
         ((id(case.result), case.cell.drawn), case)
         for case in cases
-        if case.cell.status in ("pass", "fail") and len(case.cell.samples) >= LEAST_SHOWN
+        if case.cell.status in ("pass", "fail") and len(case.cell.samples) >= ENOUGH
     ]
     relative = {of: (case, _relative(case.times)) for of, case in measured if case.times}
     varying = [robust_deviation(abs(time - 1) for time in times) for _, times in relative.values()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -25,30 +25,30 @@ from .cases import Case, timed_cases_of
 from .limits import CHANCE, NOISE, SLOW
 
 
-class Row(msgspec.Struct, frozen=True, eq=False):
-    """A measured cell beside its `peers`, the fastest of which comes first. All losses are
+class Row(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """A measured cell beside its `peers`; the key is equal for all of them. All losses are
     logarithms, and negative.
 
-    figure: The cell's rate, or the mean of cells that share it.
-    relative: The figure relative to the fastest peer.
     lost: The loss that parts may explain: against the mean of the peers that are not slow or, if
         even the fastest peer is `low`, against the expectation.
     slow: Whether the cell is clearly below the fastest peer or its expectation.
     low: Whether even the fastest peer is below the expectation.
     fine: Whether the cell is as fast as expected.
+    figure: The cell's rate, or the mean of cells that share it.
+    relative: The figure relative to the fastest peer.
     off: By how much the figure may be off by chance.
     weight: What the row counts: less for a figure that may be far off."""
 
     case: Case
-    figure: float
-    peers: tuple[Case, ...]
-    relative: float
+    peers: Hashable
     lost: float
     slow: bool
-    low: bool
-    fine: bool
-    off: float
-    weight: float
+    low: bool = False
+    fine: bool = False
+    figure: float = 0.0
+    relative: float = 0.0
+    off: float = 0.0
+    weight: float = 1.0
 
     @property
     def shown(self) -> float:
@@ -115,8 +115,8 @@ def _rows(alike: Sequence[tuple[Case, float]], scatter: Mapping[int, float]) -> 
     for case, figure in ordered:
         relative, lost = math.log(figure / top), min(0.0, math.log(figure) - usual)
         yield Row(
-            case, figure, peers, relative, min(lost, relative) if all_low else lost,
-            slow=case in slow, low=all_low,
+            case=case, peers=case.alike, figure=figure, relative=relative,
+            lost=min(lost, relative) if all_low else lost, slow=case in slow, low=all_low,
             fine=case not in low and figure > SLOW * expected > 0,
             off=off[case], weight=1 / (1 + (off[case] / deviations / NOISE) ** 2),
         )  # fmt: skip
@@ -150,10 +150,10 @@ def scatter_of(case: Case) -> float:
     return stddev / summary.median
 
 
-def kinds_of(parts: Iterable[Part]) -> frozenset[Kind]:
+def kinds_of(case: Case) -> frozenset[Kind]:
     """Returns the kinds of the parts that a cell uses. Cells over the same kinds vary alike: a
     node's own memory is steady, however much copies over PCIe vary."""
-    return frozenset(part.kind for part in parts)
+    return frozenset(part.kind for part in case.touched)
 
 
 def _usual_scatter(cases: Iterable[Case]) -> dict[int, float]:
@@ -164,13 +164,13 @@ def _usual_scatter(cases: Iterable[Case]) -> dict[int, float]:
     usual = {
         key: statistics.median(some)
         for key, some in grouped(
-            ((part, kinds_of(case.touched)), scatter)
+            ((part, kinds_of(case)), scatter)
             for case, scatter in own.items()
             for part in case.touched
         ).items()
     }
     return {
-        case.number: max(scatter, *(usual[part, kinds_of(case.touched)] for part in case.touched))
+        case.number: max(scatter, *(usual[part, kinds_of(case)] for part in case.touched))
         for case, scatter in own.items()
     }
 
