@@ -187,15 +187,13 @@ def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
     """Yields the ways in which the part may be slow: from the beginning, from some cell on, or ever
     slower. `touching` are the cells that use the part, in the order of measuring."""
     yield Suspect(part)
-    slow = [row for row in touching if row.slow]
-    kinds, ways = {row.peers for row in slow}, {row.parts for row in slow}
-    well = [row.number for row in touching
-            if not row.slow and (row.peers in kinds or row.parts in ways)]  # fmt: skip
-    any_kind = next((row.number for row in slow if well and well[0] < row.number), None)
-    for since in {_first_fallen(touching), any_kind} - {None}:
-        yield Suspect(part, since or 0)
+    kinds = {row.peers for row in touching if row.slow}
+    first = next((row.number for row in touching if row.slow), 0)
+    for since in {_onset(touching), first} - {touching[0].number, 0}:
+        yield Suspect(part, since)
     below = grouped((row.peers, row) for row in touching if row.slow or row.low)
     equal = [below[of] for of in kinds]
+    slow = [row for row in touching if row.slow]
     if any(map(_falls, equal)) or (len(slow) == len(equal) and _falls(slow)):
         yield Suspect(part, drifts=True)
         # What else bounds may hide it before.
@@ -209,12 +207,14 @@ def _falls(rows: Sequence[Row]) -> bool:
     return rows[-1].relative < rows[0].relative + math.log1p(-LEAST_LOSS / 3)
 
 
-def _first_fallen(touching: Sequence[Row]) -> int | None:
-    """Returns the number of the first slow cell for which an earlier equal cell was faster."""
-    fastest: dict[Hashable, float] = {}
-    for row in touching:
-        before = fastest.get(row.peers, -math.inf)
-        if row.slow and row.relative < before + math.log(SLOW):
-            return row.number
-        fastest[row.peers] = max(before, row.relative)
-    return None
+def _onset(touching: Sequence[Row]) -> int:
+    """Returns the number of the slow cell at which losses change most (by cumulative sums; E. Page,
+    Biometrika 41, 1954); 0 for the first."""
+    count, later, found = len(touching), 0.0, (0.0, 0)
+    mean = statistics.fmean(row.lost for row in touching)
+    for before in range(count - 1, 0, -1):
+        row = touching[before]
+        later += mean - row.lost
+        if row.slow:
+            found = max(found, (later / math.sqrt(before * (count - before)), row.number))
+    return found[1]

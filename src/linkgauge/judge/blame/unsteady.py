@@ -230,7 +230,7 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
 _SCATTER = _Measure(
     kind=lambda case: case.kind,
     value=lambda cell: math.log(math.hypot(cell.lasting, NOISE)),
-    error=lambda cell: 1 / math.sqrt(2 * cell.degrees),
+    error=lambda cell: math.sqrt(2 / cell.degrees),
     is_bad=lambda cell: cell.lasting > SCATTER,
     least=math.log(MORE_SCATTER),
 )
