@@ -9,7 +9,7 @@ and came again."""
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import median
 from typing import NamedTuple

@@ -21,16 +21,11 @@ _T = TypeVar("_T")
 MOST_CAUSES = 5
 """The most causes that are searched for at once."""
 _MISSED = 4.0
-"""The loss for a bad cell that no blamed part explains. A good cell that touches a blamed part
-costs 1."""
+"""The loss for a bad cell that no blamed part explains, or for a good one that touches a part which
+stays bad once it is bad. Another good cell that touches a blamed part costs 1."""
 _PART = 1.5
-"""The loss for each blamed part."""
-BEGAN = 1.0
-"""The loss for blaming a part that was well at first."""
-_MIXED = 2.0
-"""The loss for blaming a part for cells that ended in several phases."""
-_STAYS = 3.0
-"""The loss for a good cell that touches a part which stays bad once it is bad."""
+"""The loss for each blamed part. It is doubled for a part that was well at first, and for a part
+whose cells ended in several phases."""
 
 
 _LINKS: tuple[Kind, ...] = ("link", "PCIe link")
@@ -194,13 +189,12 @@ def causes(
     good: Sequence[Case],
     *,
     stays: bool = False,
-    began: float = BEGAN,
     seen: Container[Part] = (),
 ) -> tuple[list[Cause], list[Case]]:
     """Returns the smallest set of parts that explains the bad cells and contradicts few good cells.
-    Also returns the bad cells that stay unexplained. `began` is the cost of a part that was healthy
-    before its first bad cell. With `stays`, such a part costs nothing, but good cells after its
-    first bad cell speak strongly against it. Without `stays`, a part must end its cells in the same
+    Also returns the bad cells that stay unexplained. With `stays`, a part that was
+    healthy before its first bad cell costs no more, but good cells after that cell speak strongly
+    against it. Without `stays`, a part must end its cells in the same
     phase. Parts with errors that were `seen` are preferred."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
     blames = suspects(bad, cases, seen)
@@ -217,11 +211,13 @@ def causes(
             own = one.explained.difference(*others)
             first = min(own or one.explained)
             since = {number for number in one.well if number > first}
-            cost += _PART + (_MIXED if one.is_mixed else 0.0)
-            cost += began if len(since) < len(one.well) and not stays else 0.0
+            began = len(since) < len(one.well) and not stays
+            cost += _PART * (1 + one.is_mixed + began)
             covered |= one.explained
             spared |= since
-        return cost + (_STAYS if stays else 1.0) * len(spared) + _MISSED * (len(bad) - len(covered))
+        return (
+            cost + (_MISSED if stays else 1.0) * len(spared) + _MISSED * (len(bad) - len(covered))
+        )
 
     chosen = fewest(candidates, remembered(loss))
     least = loss(chosen)

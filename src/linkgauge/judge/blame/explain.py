@@ -19,7 +19,7 @@ from linkgauge.model.hardware.part import Part
 from .cases import Case
 from .causes import Blame, fewest, remembered
 from .excess import weighted_median
-from .limits import LATER, LEAST_LOSS, MOST_TRIED, PART, SLOW, SPARED
+from .limits import LEAST_LOSS, MOST_TRIED, PART, SPARED
 from .table import Row
 
 
@@ -114,7 +114,7 @@ class Search:
             own = [steps * found[s].get(row.peers, levels[s]) for s, steps in by.items()]
             over_all = [steps * levels[s] for s, steps in by.items()]
             # Of cells that should be equal, some may cross a part whole, and others half.
-            least = min(_unexplained(row, own), _unexplained(row, over_all) + LATER)
+            least = min(_unexplained(row, own), _unexplained(row, over_all) + PART / 2)
             left += row.weight * (least - row.lost**2)
         return Fit(left, cost, levels)
 
@@ -128,7 +128,7 @@ class Search:
         own = self.touching[suspect.part].keys()
         around = {o.part for o in suspects if own < self.touching[o.part].keys()}
         is_seen = suspect.part in self._seen and self._seen.isdisjoint(around)
-        return (PART / 2 if is_seen else PART) + (LATER if suspect.since or suspect.drifts else 0.0)
+        return PART * (1 - is_seen / 2 + bool(suspect.since or suspect.drifts) / 2)
 
     def _find_steps(self, suspect: Suspect) -> dict[Row, int]:
         """Returns the rows that a suspect slows, each with the multiple of its level: 1 or, for a

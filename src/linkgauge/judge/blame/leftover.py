@@ -13,7 +13,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind, Part
 
 from .excess import Excess, Side, Sums, excess
-from .limits import CHANCE, ENOUGH, LEAST_LOSS, SMALL_LOSS
+from .limits import CHANCE, ENOUGH, LEAST_LOSS
 from .table import Row, kinds_of, scatter_of
 
 
@@ -61,7 +61,7 @@ def _compared(rows: Sequence[Row], parts: frozenset[Part]) -> Iterator[SmallLoss
         found = excess(Side(kinds_of(within[of][0].case), inside, whole[of].without(inside))
                        for of, inside in sums.items())  # fmt: skip
         if found is not None and len(own) > ENOUGH:
-            least = SMALL_LOSS if max(peers.values()) >= ENOUGH else LEAST_LOSS
+            least = LEAST_LOSS / (2 if max(peers.values()) >= ENOUGH else 1)
             yield SmallLoss(part, found, -math.log1p(-least), own)
 
 

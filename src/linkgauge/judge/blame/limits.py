@@ -13,10 +13,9 @@ SLOW = 0.9
 by some percent: a median of six samples with 2 % of noise errs by 1 %, the fastest of many by two
 or three times that."""
 LEAST_LOSS = 0.05
-"""The least loss of a part that few peers show, or that slow cells show."""
-SMALL_LOSS = 0.025
-"""The least loss that all cells of a part show together: equal parts of healthy hardware differ by
-less (two H200s' links by 0.5 %, PCIe by 1.5 %: docs/benchmarks.md)."""
+"""The least loss of a part that few peers show, or that slow cells show. Half of it counts if
+enough peers show it together: equal parts of healthy hardware differ by less (two H200s' links by
+0.5 %, PCIe by 1.5 %: docs/benchmarks.md)."""
 ENOUGH = 3
 """The fewest others that show what is usual: parts of the same kind, cells, or samples of a
 cell."""
@@ -24,15 +23,10 @@ SPARED = 0.004
 """The cost of a cell that uses the blamed part and is not slow, in squared logarithms (6 % off).
 Another part may be the cell's bottleneck, but the part with the fewest such cells explains best."""
 PART = 5 * SPARED
-"""The cost of blaming a part; half of it for one that counted errors."""
-LATER = 2 * SPARED
-"""The cost of blaming a part that was well at first, or whose rate falls from cell to cell. Also
-that of a slow cell that loses what its part costs cells of other classes, and not its own."""
-SURE = 10 * SPARED
-"""The least gain in explained loss by which a part is a failure."""
-SURE_BESIDE = 25 * SPARED
-"""The same for a part that is blamed together with a surer one: as much as one cell that is slowed
-by 27 %."""
+"""The cost of blaming a part: half of it for one that counted errors, and half more for one that
+was well at first or whose rate falls from cell to cell. A part that explains twice as much is a
+failure, and one that is blamed together with a surer one if it explains five times as much: a cell
+slowed by 27 %."""
 QUIET = 0.001
 """The relative standard deviation that any figure has."""
 NOISE = 0.02

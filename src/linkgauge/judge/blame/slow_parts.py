@@ -15,19 +15,19 @@ from msgspec.structs import replace
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.vendor import tools
 from linkgauge.judge.verdict import FAR
-from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.units import count_of
 
-from .cases import Case, named
+from .cases import named
 from .causes import Blame, suspects
 from .counters import slowed, troubled
 from .engines import bounded_by_engine
 from .explain import Fit, Search, Suspect, without
 from .leftover import small_losses
-from .limits import LEAST_LOSS, SURE, SURE_BESIDE
+from .limits import LEAST_LOSS, PART
 from .lonely import lost_parts
 from .table import Row, reach, rows_of, share_of
+
 
 def check_slow(evidence: Evidence) -> Iterator[Finding]:
     """Yields findings on parts that slow the cells that use them."""
@@ -74,7 +74,7 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
                    else _slow(blame, cells, began=suspect.since > 0))  # fmt: skip
         # What the others explain nearly as well without it is no more than likely, and one cell
         # shows no trend. Four standard deviations of what stays unexplained are clear.
-        least = max(SURE_BESIDE if surer else SURE, 16 * best.unexplained / len(slow))
+        least = max((5 if surer else 2) * PART, 16 * best.unexplained / len(slow))
         is_sure = gains[suspect] > least and (len(cells) > 1 or not suspect.drifts)
         yield finding if is_sure else replace(finding, severity="warn")
     if opposed:

@@ -81,7 +81,8 @@ def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
     bad = [of.is_bad(cell) and value > top + of.least
            for cell, value in zip(cells, values, strict=True)]  # fmt: skip
     usual = statistics.fmean(
-        [value for value, is_bad in zip(values, bad, strict=True) if not is_bad] or [top])
+        [value for value, is_bad in zip(values, bad, strict=True) if not is_bad] or [top]
+    )
     for cell, value, is_bad in zip(cells, values, bad, strict=True):
         lost = min(0.0, usual - value) / of.error(cell) * math.sqrt(SPARED) / 2
         yield Row(case=cell.case, peers=kinds_of(cell.case), lost=lost, relative=lost,
