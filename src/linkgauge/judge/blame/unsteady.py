@@ -26,7 +26,7 @@ from .causes import Blame, suspects
 from .excess import Side, Sums, excess
 from .explain import Search, Suspect
 from .limits import ENOUGH, MORE_SCATTER, NOISE, SCATTER, SPARED, UNSTEADY
-from .spikes import Steadiness, by_moment, longest, pooled, steadiness_of
+from .spikes import Steadiness, by_moment, pooled, steadiness_of
 from .table import Row, kinds_of
 
 Cells = Sequence[Steadiness]
@@ -73,20 +73,22 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[_Odd]:
 
 def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
     """Yields the rows of cells of one kind. A row is slow by as much as its cell is less steady
-    than the steadiest quarter of them. Chance accounts for half the loss that a blamed part may
-    leave unexplained."""
+    than the steadiest quarter of them. Chance accounts for half the loss that a blamed part may leave
+    unexplained. A row counts less if parts may differ by more than chance alone."""
     values = [of.value(cell) for cell in cells]
     lowest = sorted(values)[len(values) // 4]
-    top = min(lowest, of.expected)
+    top, unit = min(lowest, of.expected), math.sqrt(SPARED) / 2
     bad = [of.is_bad(cell) and value > top + of.least
            for cell, value in zip(cells, values, strict=True)]  # fmt: skip
     usual = statistics.fmean(
         [value for value, is_bad in zip(values, bad, strict=True) if not is_bad] or [top]
     )
     for cell, value, is_bad in zip(cells, values, bad, strict=True):
-        lost = min(0.0, usual - value) / of.error(cell) * math.sqrt(SPARED) / 2
+        error = of.error(cell)
+        lost = min(0.0, usual - value) / error * unit
         yield Row(case=cell.case, peers=kinds_of(cell.case), lost=lost, relative=lost,
-                  slow=is_bad, low=lowest > top)  # fmt: skip
+                  weight=error / math.hypot(error, of.least), slow=is_bad,
+                  low=lowest > top)  # fmt: skip
 
 
 def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
@@ -122,10 +124,8 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
     bad = [cell for cell in cells if cell.spikes]
     if not bad or not _are_stalls(bad, cells):
         return
-    stall = longest(bad)
-    shown = [cell for cell in cells if cell.spikes or _would_show(cell, stall)]
     left = bad
-    for odd in _odd_parts(shown, _STALLS):
+    for odd in _odd_parts(cells, _STALLS):
         affected = [cell for cell in odd.inside if cell.spikes]
         if len(affected) > 1 and _is_lasting(odd.inside):
             left = [cell for cell in left if cell not in affected]
@@ -187,13 +187,6 @@ def _longest_of(affected: Cells) -> str:
     )
 
 
-def _would_show(cell: Steadiness, stall: float | None) -> bool:
-    """Whether a stall of this many seconds would be visible as a spike in this cell."""
-    if stall is None or cell.seconds is None:
-        return True
-    return 1 + stall / cell.seconds > max(cell.least, 2 * cell.longest - 1)
-
-
 def _are_stalls(bad: Cells, cells: Cells) -> bool:
     """Whether these cells have stalls and do not just scatter. There must be several cells, and
     without the spikes they must be about as steady as the others."""
@@ -231,7 +224,7 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
 _SCATTER = _Measure(
     kind=lambda case: case.kind,
     value=lambda cell: math.log(math.hypot(cell.lasting, NOISE)),
-    error=lambda cell: math.sqrt(2 / cell.degrees),
+    error=lambda cell: 1 / math.sqrt(2 * cell.degrees),
     is_bad=lambda cell: cell.lasting > SCATTER,
     least=math.log(MORE_SCATTER),
 )
