@@ -104,12 +104,14 @@ def suspects(
     return [Blame(part, tuple(others)) for part, *others in groups.values()]
 
 
-_LAST: tuple[Kind, ...] = ("link", "node", "PCIe link", "PCIe link above", "host bridge")
+_LAST: tuple[Kind, ...] = (
+    "link", "node", "PCIe link", "switch", "PCIe link above", "host bridge",
+)  # fmt: skip
 
 
 def _rank(part: Part) -> tuple[bool, int, str]:
-    """Returns a key that sorts parts by how likely they are to be named: devices and switches
-    first, links crossed in both directions at once last."""
+    """Returns a key that sorts parts by how likely they are to be named: devices
+    first, then what is nearest to them, links crossed in both directions at once last."""
     place = _LAST.index(part.kind) if part.kind in _LAST else -1
     return part.both_ways, place, part.name
 

@@ -71,7 +71,7 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
         as_good = (blames[part] for part in search.as_good(suspect))
         blame = blames[suspect.part].beside(as_good)
         finding = (_drift(blame, best.levels[suspect], cells, evidence) if suspect.drifts
-                   else _slow(blame, cells, began=suspect.since > 0))  # fmt: skip
+                   else _slow(blame, suspect, cells, rows))  # fmt: skip
         # What the others explain nearly as well without it is no more than likely, and one cell
         # shows no trend. Four standard deviations of what stays unexplained are clear.
         least = max((5 if surer else 2) * PART, 16 * best.unexplained / len(slow))
@@ -126,10 +126,18 @@ def _most_affected(suspect: Suspect, slow: Sequence[Row], fit: Fit) -> list[Row]
     return [row for row in touched if worse.isdisjoint(row.parts)] or touched
 
 
-def _slow(blame: Blame, slow: Sequence[Row], *, began: bool) -> Finding:
-    onset = f"; it was fine before {slow[0].case.name}" if began else ""
+def _slow(blame: Blame, suspect: Suspect, slow: Sequence[Row], rows: Sequence[Row]) -> Finding:
+    onset = f"; it was fine before {slow[0].case.name}" if suspect.since else ""
     found = f"{reach('through it', slow)}{onset}"
+    kinds = {row.peers for row in slow}
+    own, others = [], []
+    for row in rows:
+        if row.peers in kinds and row.number >= suspect.since:
+            (own if suspect.part in row.parts else others).append(row.slow)
     why = "all the slow cells share this part, and the others do not"
+    if not all(own) or any(others):
+        why = f"{sum(own)} of {len(own)} equal cells that use it are slow, "
+        why += f"and {sum(others)} of {len(others)} that do not"
     return blame.finding("slow", _severity(slow), found, why, (), [row.case for row in slow])
 
 
@@ -175,10 +183,10 @@ def _opposed(slow: Mapping[Part, Sequence[Row]], evidence: Evidence) -> Finding:
 
 def _unexplained(slow: Sequence[Row]) -> Finding:
     lowest = min(slow, key=_shown)
-    found = reach("that share no part", slow, share_of([lowest]))
+    found = reach("that no part explains", slow, share_of([lowest]))
     if len(slow) > 1:
         found += f" or more, {lowest.case.name} the least"
-    why = "no device is slow by itself: look at the links that only these cells cross"
+    why = "too little shows that a part of theirs is slow: look at the links that only they cross"
     cells = named(row.case for row in slow)
     return Finding("slow", _severity([lowest]), str(lowest.case.cell), found, why, cells=cells)
 

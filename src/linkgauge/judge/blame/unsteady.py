@@ -88,7 +88,7 @@ def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
         lost = min(0.0, usual - value) / error * unit
         yield Row(case=cell.case, peers=kinds_of(cell.case), lost=lost, relative=lost,
                   weight=error / math.hypot(error, of.least), slow=is_bad,
-                  low=lowest > top)  # fmt: skip
+                  low=lowest > top, off=math.inf)  # fmt: skip
 
 
 def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
@@ -170,7 +170,7 @@ def _stall(blame: Blame, affected: Cells) -> Finding:
 
 def _anywhere(affected: Cells, count: int) -> Finding:
     """Returns the finding for spikes that cannot be blamed on one part."""
-    found = f"{_longest_of(affected)}; no part has more such samples than its peers"
+    found = f"{_longest_of(affected)}; no part is shown to have more such samples than its peers"
     subject = f"{len(affected)} of {count_of(count)}"
     cells = named(cell.case for cell in affected)
     return Finding("stall", "note", subject, found, _WHY, (BUSIEST,), cells)
