@@ -41,6 +41,6 @@ SPIKE = 0.08
 """The share by which a spike lasts longer than the other samples."""
 SIGMAS = 7.0
 """The standard deviations of the other samples, or of the machine's noise, by which a spike lasts
-longer than these; half of them for one that is about as long as those of steady cells."""
+longer than these."""
 MOST_TRIED = 400
 """The most parts that are tried: those that slow cells use most often. A cluster has thousands."""

@@ -130,7 +130,7 @@ def _slow(blame: Blame, suspect: Suspect, slow: Sequence[Row], rows: Sequence[Ro
     onset = f"; it was fine before {slow[0].case.name}" if suspect.since else ""
     found = f"{reach('through it', slow)}{onset}"
     kinds = {row.peers for row in slow}
-    own, others = [], []
+    own, others = list[bool](), list[bool]()
     for row in rows:
         if row.peers in kinds and row.number >= suspect.since:
             (own if suspect.part in row.parts else others).append(row.slow)

@@ -73,8 +73,8 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[_Odd]:
 
 def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
     """Yields the rows of cells of one kind. A row is slow by as much as its cell is less steady
-    than the steadiest quarter of them. Chance accounts for half the loss that a blamed part may leave
-    unexplained. A row counts less if parts may differ by more than chance alone."""
+    than the steadiest quarter of them. Chance accounts for half the loss that a blamed part may
+    leave unexplained. A row counts less if parts may differ by more than chance alone."""
     values = [of.value(cell) for cell in cells]
     lowest = sorted(values)[len(values) // 4]
     top, unit = min(lowest, of.expected), math.sqrt(SPARED) / 2
