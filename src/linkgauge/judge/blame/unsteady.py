@@ -65,7 +65,11 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[_Odd]:
         inside, peers = _sides(suspect, search.chosen, cells)
         alike = sum(part.kind == suspect.part.kind for part in blames)
         tries = alike * (len(search.touching[suspect.part]) if suspect.since else 1)
-        found = excess(_compared(inside, peers, of), statistics.median(map(of.error, inside)))
+        kinds = {of.kind(cell.case) for cell in peers}
+        errors = [of.error(cell) for cell in inside if of.kind(cell.case) in kinds]
+        if 2 * len(errors) < len(inside):  # most of its cells have no peers
+            continue
+        found = excess(_compared(inside, peers, of), statistics.median(errors))
         if found and found.gain > of.least and found.p * tries < UNSTEADY:
             as_good = (blames[part] for part in search.as_good(suspect))
             yield _Odd(blames[suspect.part].beside(as_good), inside, peers)
