@@ -67,9 +67,10 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[_Odd]:
         tries = alike * (len(search.touching[suspect.part]) if suspect.since else 1)
         kinds = {of.kind(cell.case) for cell in peers}
         errors = [of.error(cell) for cell in inside if of.kind(cell.case) in kinds]
-        if 2 * len(errors) < len(inside):  # most of its cells have no peers
+        sides = list(_compared(inside, peers, of))
+        if sum(side.inside.n for side in sides) < ENOUGH:
             continue
-        found = excess(_compared(inside, peers, of), statistics.median(errors))
+        found = excess(sides, statistics.median(errors))
         if found and found.gain > of.least and found.p * tries < UNSTEADY:
             as_good = (blames[part] for part in search.as_good(suspect))
             yield _Odd(blames[suspect.part].beside(as_good), inside, peers)
