@@ -94,7 +94,10 @@ def excess(sides: Iterable[Side], floor: float = QUIET) -> Excess | None:
     left = sum(weight * (gain - mean) ** 2 for gain, weight in gains)
     left += sum(degrees for _, degrees in known.values())
     errors = mean * math.sqrt(weights / max(1.0, left / count))
-    return Excess(weighted_median(gains), errors, chance(errors, count))
+    # What of a variance is known has no degrees of freedom to lose (F. Satterthwaite, 1946).
+    shares = [floor**2 / variance for variance, degrees in known.values() if degrees]
+    unknown = max(1e-3, 1 - min(shares, default=0.0))
+    return Excess(weighted_median(gains), errors, chance(errors, count / unknown**2))
 
 
 def weighted_median(values: Sequence[tuple[float, float]]) -> float:
