@@ -74,12 +74,12 @@ class Search:
         self._sizes = {of: len(own) for of, own in grouped((r.peers, r) for r in rows).items()}
         self._well = grouped((row.peers, row) for row in rows if not row.slow)
         self._nothing = sum(row.weight * row.lost**2 for row in rows)
-        parts = {blame.part for blame in blames}
-        by_part = grouped((part, row) for row in rows for part in parts & row.parts)
+        parts = dict.fromkeys(blame.part for blame in blames)
+        by_part = grouped((part, row) for row in rows for part in parts.keys() & row.parts)
         self.touching = {part: dict.fromkeys(own) for part, own in by_part.items()}
         self._steps = cache(self._find_steps)
         self.fit = remembered(self._fit)
-        likely = sorted(parts, key=lambda part: (-_explained(by_part[part]), str(part)))
+        likely = sorted(parts, key=lambda part: _explained(by_part[part]), reverse=True)
         self.candidates = [
             suspect for part in likely[:MOST_TRIED]
             for suspect in _ways_to_be_slow(part, by_part[part])

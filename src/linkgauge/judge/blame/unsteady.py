@@ -72,8 +72,14 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[_Odd]:
             continue
         found = excess(sides, statistics.median(errors))
         if found and found.gain > of.least and found.p * tries < UNSTEADY:
-            as_good = (blames[part] for part in search.as_good(suspect))
-            yield _Odd(blames[suspect.part].beside(as_good), inside, peers)
+            # Of parts that explain the rows equally well, the one that most bad cells use.
+            bad = [cell.case.touched for cell in cells if of.is_bad(cell)]
+            first, *others = sorted(
+                (suspect.part, *search.as_good(suspect)),
+                key=lambda part: -sum(part in one for one in bad),
+            )
+            blame = blames[first].beside(blames[part] for part in others)
+            yield _Odd(blame, inside, peers)
 
 
 def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
