@@ -16,14 +16,15 @@ from typing import NamedTuple
 import msgspec
 
 from linkgauge.judge.blame.cases import listed
-from linkgauge.judge.blame.excess import weighted_median
+from linkgauge.judge.blame.explain import weighted_median
 from linkgauge.judge.blame.limits import (
     CHANCE,
-    ENOUGH,
+    ENOUGH_PEERS,
     LEAST_LOSS,
     PART,
     QUIET,
     SLOW,
+    SMALL_LOSS,
     SPARED,
 )
 from linkgauge.judge.blame.lonely import alone, shows
@@ -107,7 +108,7 @@ def _sides(rows: Sequence[Row]) -> Mapping[Part, Mapping[Hashable, _Side]]:
     spread = _spread(classes.values())
     for peers, every in classes.items():
         ordered = sorted(every, key=lambda row: -row.figure)
-        variance, degrees = spread[kinds_of(every[0].case)]
+        variance, degrees = spread[kinds_of(every[0].parts)]
         touching = grouped((part, row) for row in every for part in row.parts)
         kinds = Counter(part.kind for part in touching)
         for part, own in touching.items():
@@ -125,7 +126,7 @@ def _spread(classes: Iterable[Sequence[Row]]) -> dict[Hashable, tuple[float, int
     degrees: defaultdict[Hashable, int] = defaultdict(int)
     for every in classes:
         logs = [math.log(row.figure) for row in every]
-        mean, kinds = statistics.fmean(logs), kinds_of(every[0].case)
+        mean, kinds = statistics.fmean(logs), kinds_of(every[0].parts)
         squares[kinds] += sum((one - mean) ** 2 for one in logs)
         degrees[kinds] += len(logs) - 1
     return {kinds: (square / max(1, degrees[kinds]) + QUIET**2, degrees[kinds])
@@ -194,7 +195,7 @@ def _is_slow(known: Sequence[tuple[Row, float]], lost: Mapping[Row, float]) -> b
 def _differs(sides: Mapping[Hashable, _Side], lost: Mapping[Row, float], parts: int) -> bool:
     """Whether all cells of the part together differ from their peers by more than chance."""
     told = [side for side in sides.values() if side.top and side.degrees]
-    if sum(len(side.rows) for side in told) <= ENOUGH:
+    if sum(len(side.rows) for side in told) <= ENOUGH_PEERS:
         return False
     weights = [1 / side.error**2 for side in told]
     gains = [-math.log1p(-statistics.fmean(lost[row] for row in side.rows)) for side in told]
@@ -202,7 +203,7 @@ def _differs(sides: Mapping[Hashable, _Side], lost: Mapping[Row, float], parts: 
     apart = sum(weight * (gain - mean) ** 2 for gain, weight in zip(gains, weights, strict=True))
     degrees = sum(side.degrees for side in told)
     error = math.sqrt((1 + apart / degrees) / sum(weights))
-    least = LEAST_LOSS / (2 if max(side.peers for side in told) >= ENOUGH else 1)
+    least = SMALL_LOSS if max(side.peers for side in told) >= ENOUGH_PEERS else LEAST_LOSS
     usual = weighted_median(list(zip(gains, weights, strict=True)))
     return usual > -math.log1p(-least) and mean > critical(2 * CHANCE / parts, degrees) * error
 
