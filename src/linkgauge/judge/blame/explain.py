@@ -87,6 +87,9 @@ class Model:
             over_all = [steps * levels[s] for s, steps in by.items()]
             # Of cells that should be equal, some may cross a part whole, and others half.
             least = min(_unexplained(row, own), _unexplained(row, over_all) + SPLIT)
+            if row.slow or not any(row.peers in found[s] for s in by):
+                # Another part may be the bottleneck of this cell, but hardly of its equals.
+                least = min(least, row.lost**2 + SPARED)
             left += row.weight * (least - row.lost**2)
         return Fit(left, cost, levels)
 
@@ -142,11 +145,10 @@ class Model:
 
 def _unexplained(row: Row, levels: Sequence[float]) -> float:
     """Returns what suspects with these losses leave of a row's. Together they slow a cell at least
-    as much as the slowest of them, and at most as much as all of them. Another part may also be the
-    cell's bottleneck. Of several transfers at once, they may slow any number."""
+    as much as the slowest of them, and at most as much as all of them. Of several transfers at
+    once, they may slow any number."""
     least = 0.0 if row.case.is_total and row.slow else min(levels)
-    off = max(sum(levels) - row.lost, row.lost - least, 0.0)
-    return min(off**2, row.lost**2 + SPARED)
+    return max(sum(levels) - row.lost, row.lost - least, 0.0) ** 2
 
 
 def weighted_median(values: Sequence[tuple[float, float]]) -> float:

@@ -81,7 +81,7 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
                    if s.part not in parts and fit((*others, s)).is_as_good(best)]  # fmt: skip
         blame = blames[suspect.part].beside(as_good)
         finding = (_drift(blame, best.levels[suspect], cells, evidence) if suspect.drifts
-                   else _slow(blame, cells, began=suspect.since > 0))  # fmt: skip
+                   else _slow(blame, suspect, cells, rows))  # fmt: skip
         # What the others explain nearly as well without it is no more than likely, and one cell
         # shows no trend. Four standard deviations of what stays unexplained are clear.
         least = max(SURE_BESIDE if surer else SURE, 16 * best.unexplained / len(slow))
@@ -183,10 +183,17 @@ def _first_fallen(touching: Sequence[Row]) -> int | None:
     return None
 
 
-def _slow(blame: Blame, slow: Sequence[Row], *, began: bool) -> Finding:
-    onset = f"; it was fine before {slow[0].case.name}" if began else ""
+def _slow(blame: Blame, suspect: Suspect, slow: Sequence[Row], rows: Sequence[Row]) -> Finding:
+    onset = f"; it was fine before {slow[0].case.name}" if suspect.since else ""
     found = f"{reach('through it', slow)}{onset}"
+    kinds = {row.peers for row in slow}
+    equal = [row for row in rows if row.peers in kinds and row.number >= suspect.since]
+    own = [row.slow for row in equal if suspect.part in row.parts]
+    others = [row.slow for row in equal if suspect.part not in row.parts]
     why = "all the slow cells share this part, and the others do not"
+    if not all(own) or any(others):
+        why = f"{sum(own)} of {len(own)} equal cells that use it are slow, "
+        why += f"and {sum(others)} of {len(others)} that do not"
     return blame.finding("slow", _severity(slow), found, why, (), [row.case for row in slow])
 
 

@@ -80,9 +80,11 @@ def _nics(
 ) -> dict[str, ToldNic]:
     for short, name in _SHORT.items():
         model = re.sub(rf"^{short}-?(?=\d)", name, model) if model else model
+    rate = None if gigabits is None else gigabits * _GIGABIT
+    speed = 16.0 if gigabits and gigabits <= 200 else 32.0
     return {
         f"nic{n}": ToldNic(
-            model=model, rate=gigabits and gigabits * _GIGABIT, speed=16.0 if gigabits and gigabits <= 200 else 32.0, width=16,
+            model=model, rate=rate, speed=speed, width=16,
             near={place: "PIX" for place, nearest in near.items() if nearest == n},
         )
         for n in range(count)
