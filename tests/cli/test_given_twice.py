@@ -11,7 +11,7 @@ from linkgauge.cli.main import application
 from linkgauge.cli.parameters import HelpOption
 
 WRITTEN = {
-    "--out", "-o", "--textfile", "--fix-script", "--write-limits", "--trace",
+    "--out", "-o", "--textfile", "--fix-script", "--write-limits", "--trace", "--nccl-topo",
 }  # fmt: skip
 """The options that name what is written, not what is read."""
 

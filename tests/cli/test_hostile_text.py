@@ -104,6 +104,7 @@ TABLE = [
     ("devices", "--root", "host"),
     *(("expect", "m.yml", form) for form in ("", "--json")),
     ("capture", "--root", "host", "captured.tgz"),
+    ("describe", HOSTILE, "-o", "described.yml"),
     *(("compare", "good", "bad", form) for form in ("", "--json", "--csv", "--markdown")),
     *(("export", "bad", form, *more, "-o", f"out{form.replace('--', '.')}")
       for form in ("--json", "--csv", "--parquet") for more in ((), ("--samples",))),

@@ -65,7 +65,7 @@ def devices(asked: DevicesOptions) -> int:
         linkgauge devices default
         linkgauge devices --machine dgx-h200-8
         linkgauge devices --yaml > hardware.yml
-        linkgauge devices --machine mine.yml --nccl-topo topo.xml
+        linkgauge devices --machine ppu-8 --nccl-topo topo.xml
     """
     if asked.nccl_topo is not None:
         return _write_topology(asked, asked.nccl_topo)

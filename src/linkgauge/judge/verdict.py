@@ -40,6 +40,7 @@ from .findings import Evidence
 from .peers import LOW as LOSS
 from .peers import Behind, behind, classes
 from .plateaus import with_levels
+from .rising import spared
 
 # Cells whose figures are far from those of their peers, whether or not anything is expected of
 # them.
@@ -298,7 +299,7 @@ def judge_result(
     cells = tuple(
         _judge_cell(cell, result, expectations, sharing, nominal) for cell in result.cells
     )
-    return with_levels(replace(result, cells=cells))
+    return with_levels(replace(result, cells=spared(cells)))
 
 
 def _judge_cell(

@@ -216,7 +216,7 @@ def summary_blocks(
     yield from remarks
     if remarks:
         yield Prose([()])
-    yield from verdict.ending(run, outcome, closing, verbose=display.verbose or display.matrix)
+    yield from verdict.ending(run, outcome, closing, verbose=display.verbose)
 
 
 def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:

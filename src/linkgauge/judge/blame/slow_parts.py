@@ -192,8 +192,8 @@ def _slow(blame: Blame, suspect: Suspect, slow: Sequence[Row], rows: Sequence[Ro
     others = [row.slow for row in equal if suspect.part not in row.parts]
     why = "all the slow cells share this part, and the others do not"
     if not all(own) or any(others):
-        why = f"{sum(own)} of {len(own)} equal cells that use it are slow, "
-        why += f"and {sum(others)} of {len(others)} that do not"
+        why = f"{sum(own)} of {len(own)} equal cells that use it are slow"
+        why += f", and {sum(others)} of {len(others)} that do not" if others else ""
     return blame.finding("slow", _severity(slow), found, why, (), [row.case for row in slow])
 
 

@@ -90,7 +90,7 @@ def history(asked: HistoryOptions) -> int:
     Examples:
         linkgauge history --since 30d
         linkgauge history trend host_to_device_memcpy_ce
-        linkgauge history accept 20261121T201500Z
+        linkgauge history accept
         linkgauge history import results
     """
     from linkgauge.history.reading import Filter

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-
-import click
 
 from linkgauge.cli.help_text import OTHER
 from linkgauge.cli.options import Options, argument, option
@@ -30,8 +29,7 @@ def describe_run(asked: DescribeOptions) -> int:
 
     Examples:
         linkgauge describe -o mine.yml
-        linkgauge run --machine mine.yml --fault 'slow sim:1 rate=0.5'
-        linkgauge run --machine mine.yml --change pcie=4x16
+        linkgauge describe before -o mine.yml
     """
     from linkgauge.engine.kept.runs import one_run, read_run
     from linkgauge.model.units import count_of
@@ -41,11 +39,11 @@ def describe_run(asked: DescribeOptions) -> int:
 
     found = described_by(read_run(one_run(asked.run, "describe")))
     if asked.output is None:
-        click.echo(found.text, nl=False)
+        print(found.text, end="")
     else:
         write_asked(asked.output, found.text.encode())
-        click.echo(f"described: {asked.output}")
+        print(f"described: {asked.output}")
     said = f"the machine gives {found.given} of {count_of(found.figures, 'figure')} as measured"
     others = f"; unknown: {', '.join(found.unknown)}" if found.unknown else ""
-    click.echo(f"{said}{others}", err=asked.output is None)
+    print(f"{said}{others}", file=sys.stderr if asked.output is None else sys.stdout)
     return 0
