@@ -36,7 +36,7 @@ from ..told import HostFigure, ToldFigure, ToldGpu
 
 _RANK = re.compile(
     r".*?#\s+Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})\s+device\s+(\d{1,3})"
-    r"\s+\[([0-9a-fA-Fx:.]{1,16})\]\s+(.{1,100})"
+    r"\s+\[([\w:.]{1,16})\]\s+(.{1,100})"
 )
 _HEAD = re.compile(r".*?#\s+size\s+count\s+type\b(.*)")
 _NAME = re.compile(r"(?:^|[\s/])(" + "|".join(COLLECTIVE_NAMES) + r")_perf(?:_mpi)?\b")
