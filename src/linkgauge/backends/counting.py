@@ -41,7 +41,7 @@ def refused(code: int, root: Root) -> str:
     """Explains why CPU cycles cannot be counted. `code` is the error number of perf_event_open."""
     level = read_text(root, _PARANOID)
     if code in (errno.EACCES, errno.EPERM):
-        if level is not None and level.lstrip("-").isdecimal() and int(level) > _USER_MODE:
+        if level is not None and level.removeprefix("-").isdecimal() and int(level) > _USER_MODE:
             return f"kernel.perf_event_paranoid is {level}: set it to {_USER_MODE} (sysctl)"
         return "perf_event_open is not allowed: a container needs CAP_PERFMON or a seccomp profile"
     if code == errno.ENOSYS or level is None:

@@ -287,7 +287,7 @@ def _row(line: str, columns: _Columns | None) -> TableRow | None:
     root = before[-1] if before else ""
     return TableRow(
         int(words[0]), kind, reduction,
-        int(root) if root.lstrip("-").isdecimal() and len(root) < 6 else None,
+        int(root) if root.removeprefix("-").isdecimal() and len(root) < 6 else None,
         (times[0], times[1] if len(times) > 1 else None),
         (wrong[0], wrong[1] if len(wrong) > 1 else ""),
         (_algbw(best), number_of(best["busbw"]) or 0.0),
