@@ -35,15 +35,16 @@ _RINGS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 
 
 class Carried(NamedTuple):
-    """What the adapters of each host carry, in bytes/s, and in words."""
+    """The rate of the adapters of each host, in bytes/s. `because` says which adapters they are."""
 
     rate: float
     because: str
 
 
-def carried_by(machine: Machine) -> Carried | None:
-    """Returns what the adapters of a host carry: its ports of the most frequent rate that are up.
-    Several ports of a card share its slot. Returns None if no adapter or no rate is known."""
+def carried_by(machine: Machine, hosts: int = 1) -> Carried | None:
+    """Returns what the adapters of each of a machine's equal hosts carry: the ports of the most
+    frequent rate that are up. Several ports of a card share its slot. Returns None if no adapter or
+    no rate is known."""
     ports = [one for one in machine.known.adapters if one.state in (None, "active") and one.rate]
     if not ports:
         return None
@@ -60,6 +61,7 @@ def carried_by(machine: Machine) -> Carried | None:
                 slots[f", in a slot of PCIe {slot.speed:g} GT/s x{slot.width}"] = None
             carries = min(carries, most)
         total += carries
+    count, total = count // hosts, total / hosts
     because = f"{count_of(count, 'adapter')} of {8 * rate / 1e9:.4g} Gb/s a host{''.join(slots)} "
     return Carried(total, f"{because}{'carries' if count == 1 else 'carry'} {figure(total)}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from linkgauge.judge.expected.across import Carried, across
+from linkgauge.judge.expected.across import across, carried_by
 from linkgauge.judge.expected.healthy import Healthy
 from linkgauge.model.documents.scaling import BusbwBound
 from linkgauge.model.hardware.machine import Machine
@@ -30,16 +30,10 @@ def over_hosts(
     """Returns the limits of a collective over several hosts, with as many devices `each`, whose own
     limits are those of one host. Returns None for a collective without a known way, and an
     unknown limit if nothing is known of their adapters."""
-    ports = [one for one in machine.known.adapters if one.rate]
-    if not ports:
+    carried = carried_by(machine, len({device.node for device in machine.all_devices}))
+    if carried is None:
         return BusbwBound(because="unknown: what the adapters of each host carry")
-    count = len(ports) // len({device.node for device in machine.all_devices})
-    rate = (ports[0].rate or 0.0) * count
-    because = (
-        f"{count} {'adapter' if count == 1 else 'adapters'} of {8 * rate / count / 1e9:.4g} Gb/s a "
-        f"host {'carries' if count == 1 else 'carry'} {rate / 1e9:.4g} GB/s"
-    )
-    limits = across(own, work, hosts, each, Carried(rate, because))
+    limits = across(own, work, hosts, each, carried)
     return None if limits is None else limits.bound
 
 

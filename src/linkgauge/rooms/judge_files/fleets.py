@@ -6,6 +6,7 @@ so on. Spine switches join the leaf switches, and carry as much as these."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -32,6 +33,10 @@ _GIGABIT = 1e9 / 8
 _OVERHEAD = 0.95
 """The share of a port's rate that payload has in large packets of RDMA
 (docs/expect-formulas.md)."""
+
+_SLOTS = ((200, 16.0), (400, 32.0), (math.inf, 64.0))
+"""The GT/s of the slot of an adapter up to so many Gb/s: 200 Gb/s fill x16 of PCIe Gen 4, 400 Gb/s
+that of Gen 5, and ConnectX-8 with 800 Gb/s is Gen 6 (its data sheet)."""
 
 
 class Fleet(NamedTuple):
@@ -81,7 +86,7 @@ def _nics(
     for short, name in _SHORT.items():
         model = re.sub(rf"^{short}-?(?=\d)", name, model) if model else model
     rate = None if gigabits is None else gigabits * _GIGABIT
-    speed = 16.0 if gigabits and gigabits <= 200 else 32.0
+    speed = next(of for most, of in _SLOTS if (gigabits or 400) <= most)
     return {
         f"nic{n}": ToldNic(
             model=model, rate=rate, speed=speed, width=16,
