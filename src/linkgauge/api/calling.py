@@ -140,7 +140,9 @@ def _words(known: _Members, values: Mapping[str, object]) -> Iterator[str]:
         yield from [flag] if value is True else (f"{flag}={text_of(one)}" for one in each_of(value))
     for of in values.keys() & {of for of, (_, field) in known.items() if field.is_argument}:
         words = [*map(text_of, each_of(values[of]))]
-        yield from ["--", *words] if any(word.startswith("-") for word in words) else words
+        if any(word.startswith("-") for word in words):
+            yield "--"  # what follows is no option
+        yield from words
 
 
 def path_of(value: str | os.PathLike[str]) -> Path:

@@ -199,8 +199,8 @@ NODES: tuple[OverNodes, ...] = (
 
 
 def fleet_of(fabrics: Sequence[DeviceSet]) -> str | None:
-    """Returns the devices in words if they are so many, of several nodes, that no profile measures
-    each pair of them."""
+    """Names the devices of several nodes that have too many pairs for any profile: `256 devices of
+    32 nodes, …`. Returns None if they have fewer pairs."""
     for fabric in fabrics:
         nodes, count = {device.node for device in fabric.devices} - {None}, len(fabric.devices)
         if count > MOST_DEVICES and len(nodes) > 1 and not fabric.across_ranks:

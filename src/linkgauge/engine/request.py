@@ -93,8 +93,8 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return choose_backends(asked, request.settings.simulation)
 
     def fleet(self, request: RunRequest, machine: Machine) -> str | None:
-        """Returns the machine's devices in words if they are too many to measure all pairs of them,
-        and no benchmark was named."""
+        """Names the machine's devices (see `fleet_of`) if the user named no benchmark and asked for
+        no sample of their pairs. Returns None otherwise."""
         is_open = not (self.names or self.prefixes or self.only_d2d)
         sampled = request.settings.sample_pairs is not None
         return fleet_of(request.over(machine)) if is_open and not sampled else None

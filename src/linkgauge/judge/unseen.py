@@ -35,6 +35,7 @@ from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.verdict import LOW
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind, Part
+from linkgauge.model.stats.moments import Moments
 from linkgauge.model.stats.student import critical
 from linkgauge.model.units import count_of
 
@@ -122,15 +123,15 @@ def _sides(rows: Sequence[Row]) -> Mapping[Part, Mapping[Hashable, _Side]]:
 def _spread(classes: Iterable[Sequence[Row]]) -> dict[Hashable, tuple[float, int]]:
     """Returns the variance of logarithms of equal cells, with its degrees of freedom, by the kinds
     of parts that cells use."""
-    squares: defaultdict[Hashable, float] = defaultdict(float)
-    degrees: defaultdict[Hashable, int] = defaultdict(int)
-    for every in classes:
-        logs = [math.log(row.figure) for row in every]
-        mean, kinds = statistics.fmean(logs), kinds_of(every[0].parts)
-        squares[kinds] += sum((one - mean) ** 2 for one in logs)
-        degrees[kinds] += len(logs) - 1
-    return {kinds: (square / max(1, degrees[kinds]) + QUIET**2, degrees[kinds])
-            for kinds, square in squares.items()}  # fmt: skip
+    by_kinds = grouped(
+        (kinds_of(every[0].parts), Moments.over(math.log(row.figure) for row in every))
+        for every in classes
+    )
+    found: dict[Hashable, tuple[float, int]] = {}
+    for kinds, some in by_kinds.items():
+        degrees = sum(one.n - 1 for one in some)
+        found[kinds] = sum(one.rest for one in some) / max(1, degrees) + QUIET**2, degrees
+    return found
 
 
 def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:

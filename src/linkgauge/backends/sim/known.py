@@ -23,8 +23,8 @@ def check(known: Collection[str] | None, copies: Sequence[Copy], does: Operation
 
 
 def known_by(transfers: Sequence[Transfer], does: Operation) -> str:
-    """Returns the kind of a figure in words: `copy of device and host by ce, both ways`. A copy and
-    one in the opposite direction are of one kind."""
+    """Names the kind of a figure: `copy of device and host by ce, both ways`. Copies in either
+    direction are of one kind."""
     if does.collective is not None:
         is_short = transfers[0].scale <= SHORT
         return f"{'short ' if is_short else ''}{does.collective.collective}"
