@@ -17,10 +17,11 @@ FRESH = 5.0
 time."""
 LEAD_SECONDS, MOST_LEAD_SECONDS = 2e-3, 0.1
 """The lead in seconds at first, and the largest lead. The lead doubles each time that a member is
-late."""
+late. A member that is late at the largest lead lacks a CPU, which no lead gives it."""
 PUNCTUAL = 32
 """The punctual starts in a row after which the lead is halved. Few starts are then late, and a
-machine that was busy for a moment does not slow down the rest of the run."""
+machine that was busy for a moment does not slow down the rest of the run. After a lead that did not
+help, as many starts keep the first lead."""
 
 
 class Offset(msgspec.Struct, frozen=True):
@@ -53,6 +54,8 @@ class Clocks:
         self.lead = LEAD_SECONDS
         self._punctual = 0
         """The starts in a row of which none was late."""
+        self._kept = 0
+        """The next starts whose lead stays as it is."""
         self._known: dict[int, tuple[float, Offset]] = {}
 
     def ahead(self, ranks: Collection[int]) -> dict[int, float]:
@@ -64,8 +67,13 @@ class Clocks:
 
     def started(self, *, late: bool) -> None:
         """Adapts the lead of the next starts to the last one."""
+        if self._kept:
+            self._kept -= 1
+            return
         self._punctual = 0 if late else self._punctual + 1
-        if late:
+        if late and self.lead == MOST_LEAD_SECONDS:
+            self.lead, self._kept = LEAD_SECONDS, PUNCTUAL
+        elif late:
             self.lead = min(2 * self.lead, MOST_LEAD_SECONDS)
         elif self._punctual % PUNCTUAL == 0:
             self.lead = max(self.lead / 2, LEAD_SECONDS)
