@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.hardware.machine import Node
+from linkgauge.model.hardware.machine import Device, Node
 from linkgauge.model.memory import PAGE_KINDS, POLICY_KINDS, Memory
 from linkgauge.model.operations.operation import Operation, OperationName, named
 from linkgauge.model.transfer import FULL_LOAD, Engine, Transfer
@@ -55,6 +55,51 @@ def of_threads(
     one_way = "'<->' is one kernel of a device: join two transfers with '&' instead"
     yield transfer.both_ways, one_way
     yield (transfer.engine.count or 0) > count, f"{owner} has {count} usable CPUs"
+
+
+def of_places(
+    transfer: Transfer, library: str, devices: Collection[Memory], nodes: Collection[int]
+) -> Iterator[Rule]:
+    """Refuses memories and engines that are not here, or that a library with these devices does not
+    reach."""
+    for memory in (*transfer.memories, transfer.engine.owner):
+        place = memory.place
+        other = f"{place} belongs to another process: {library} has no memory across processes"
+        yield memory.rank is not None, other
+        if memory.is_host:
+            yield no_node(memory, nodes)
+        else:
+            known = {device.backend for device in devices}
+            yield place.backend not in known, f"{library} does not reach {place}"
+            there = ", ".join(map(str, devices))
+            yield place not in devices, f"no {place} here: there is {there}"
+    yield of_load(transfer)
+
+
+def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
+    """Refuses copies that are not from or to the engine's own device. `device` is what messages
+    call such a device."""
+    owner, places = transfer.engine.owner, [memory.place for memory in transfer.memories]
+    yield not owner.is_device, f"only {device} can do this, not {owner}"
+    copies = len(places) > 1
+    neither = not any(place.is_device for place in places)
+    yield copies and neither, f"neither end is the memory of {device}"
+    yield copies and owner not in places, f"{owner} holds neither end: it copies on one of the two"
+
+
+def unbound(problem: str, memory: Memory, device: Device, nodes: int) -> Rule:
+    """Refuses pinned memory of the driver's own, whose label is right only near the device: the
+    driver places it, and the machine has several nodes."""
+    near = f"only host:{device.near}, nearest to {device.memory}, can be measured"
+    return nodes > 1 and memory.index != device.near, f"{problem} to a node: {near}"
+
+
+def one_dram(places: Iterable[Memory], devices: Iterable[Device]) -> Iterator[str]:
+    """Yields a remark if two places are in the same DRAM."""
+    sharing = {device.memory for device in devices if device.shares_host_memory}
+    names = sorted({str(place) for place in places})
+    if len(names) > 1 and all(name in sharing or name.startswith("host:") for name in names):
+        yield f"{names[0]} and {names[1]} share one DRAM"
 
 
 def of_load(transfer: Transfer) -> Rule:

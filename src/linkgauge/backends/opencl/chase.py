@@ -106,16 +106,13 @@ class ChaseGroup(OpenCLGroup):
     def __init__(self, unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
         self._ring, self._memory, self._queue = ring, source.memory, unit.profiled_queue()
         super().__init__([Lane(unit, self._queue, launch=self._follow, does="a chase")])
+        self.most_loops = _UNBOUNDED
         self._at = Words(unit)
         self._at.store(ring.offset(0))
         arguments = source.for_kernel(), self._at.buffer, np.uint64(0)
         self._kernel = unit.kernel("chase", *arguments, file=_FILE)
         self._hops = 0
         """The accesses enqueued so far, counted from the ring's beginning."""
-
-    @property
-    def most_loops(self) -> int:
-        return _UNBOUNDED
 
     def _follow(self, loops: int, wait_for: list[cl.Event] | None) -> cl.Event:
         self._kernel.set_arg(2, np.uint64(loops * HOPS))

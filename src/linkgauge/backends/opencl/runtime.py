@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyopencl as cl
 
 from linkgauge.backends.host_memory import NodeMemory
@@ -26,8 +27,6 @@ from linkgauge.model.errors import (
 )
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import Pieces
-
-from .refusals import SPACE, OpenCLFacts
 
 _NO_MEMORY = {cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, cl.status_code.OUT_OF_HOST_MEMORY}
 # Drivers return these for any failure, so they mean lack of memory only if memory was requested.
@@ -63,6 +62,15 @@ def status_name(code: int) -> str:
     """Returns the OpenCL name of an error code."""
     named: Any = cl.status_code  # its stub has no callable to_string
     return str(named.to_string(code, "error %d"))
+
+
+class OpenCLFacts(msgspec.Struct, frozen=True):
+    """`platform` is the number of the device's OpenCL runtime. `fine_grained` says that its kernels
+    can use host memory in place (fine-grained shared virtual memory)."""
+
+    device: Device
+    platform: int
+    fine_grained: bool
 
 
 VECTOR = 16
@@ -268,7 +276,7 @@ def _facts(
     is_cpu = bool(handle.type & cl.device_type.CPU)
     pci = _pci(handle)
     device = Device(
-        memory=f"{SPACE}:{index}",
+        memory=f"opencl:{index}",
         model=handle.name.strip(),
         memory_bytes=int(handle.global_mem_size),
         largest_buffer=int(handle.max_mem_alloc_size),

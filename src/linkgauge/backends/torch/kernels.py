@@ -13,8 +13,9 @@ from linkgauge.model.operations.operation import Operation
 from . import content
 from .buffer import own
 from .gated import GatedWork, repeated
-from .refusals import NO_READS
 from .runtime import TorchDevice
+
+NO_READS = "torch has no operation that only reads memory and tells what it has read"
 
 
 def by_kernel(unit: TorchDevice, copy: Copy, does: Operation) -> GatedWork:

@@ -10,13 +10,35 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from linkgauge.machine.environment import in_force
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.hardware.machine import Device
+from linkgauge.model.memory import Memory
+from linkgauge.model.notation import parse_memory
 
-from .refusals import SPACE, TorchFacts
+SPACE = "torch"
+
+
+class TorchFacts(msgspec.Struct, frozen=True):
+    """`type` is torch's name for the device's kind (`cuda` also for AMD's GPUs). `peers` are the
+    devices whose memory it can reach. `gated` says that work can wait at a gate (start signal) and
+    be timed by events. `binds` says that pinned memory can be on a chosen NUMA node, because torch
+    can pin existing memory."""
+
+    device: Device
+    type: str
+    peers: tuple[str, ...] = ()
+    gated: bool = False
+    binds: bool = True
+
+    @property
+    def memory(self) -> Memory:
+        return parse_memory(self.device.memory)
+
 
 _SHORT = ("out of memory", "can't allocate memory", "not enough memory", "invalid buffer size")
 """Texts in torch's messages that mean a lack of memory."""
