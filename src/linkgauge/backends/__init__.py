@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
+from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 from linkgauge.hooks import CORE, Hook, Unfit, expect
 from linkgauge.machine.tree import ROOT
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from linkgauge.machine.processes.launch import Launch
     from linkgauge.model.settings import Settings
 
-    from .glance import Glance
-    from .protocol import Backend
+    from .protocol import Backend, Glance
     from .rank import RankBackend
 
 _OWN = ("host", "sim", "mpi", "net", "cuda", "opencl", "torch")
@@ -49,10 +47,6 @@ BY_RANKS = (GPUS, "torch", ACROSS_RANKS, SIMULATED, *_RANKS_OF_ROOMS)
 """Backends that several processes can use together."""
 
 
-_T = TypeVar("_T")
-_P = ParamSpec("_P")
-
-
 def hook_of_backend(name: str) -> Hook:
     """Returns what guards calls of a backend."""
     if name in OF_ROOMS:
@@ -71,18 +65,6 @@ def plugin_of(name: str) -> str | None:
     return None if hook.is_ours else hook.origin
 
 
-def _guarded(opens: Callable[Concatenate[str, _P], _T]) -> Callable[Concatenate[str, _P], _T]:
-    """Makes a function of a backend's name raise PluginFailed if code of a plug-in fails."""
-
-    @wraps(opens)
-    def guarded(name: str, /, *more: _P.args, **named: _P.kwargs) -> _T:
-        with hook_of_backend(name).asked():
-            return opens(name, *more, **named)
-
-    return guarded
-
-
-@_guarded
 def open_backend(
     name: str,
     engines: EngineSettings = EngineSettings(),  # noqa: B008
@@ -106,8 +88,9 @@ def open_backend(
         raise InputError(f"unknown backend {name!r}{hint(name, ('host', *KNOWN))}")
     if name in KNOWN:
         os.environ.update(needed(ROOT, os.environ))
-    create = loaded(OF_ROOMS.get(name, f"{__name__}.{name}:create"))
-    backend: Backend = create(engines, host or read_host())
+    with hook_of_backend(name).asked():
+        create = loaded(OF_ROOMS.get(name, f"{__name__}.{name}:create"))
+        backend: Backend = create(engines, host or read_host())
     return backend
 
 
@@ -124,14 +107,14 @@ def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
         return tuple(found)
 
 
-@_guarded
 def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
     """Returns what is known of a backend's devices without opening the backend, or None if the
     backend must be opened. A backend offers this with a function `glance`, which has the arguments
     of `create`, in the module of its `create`. Raises Unsupported as `open_backend` does."""
-    place = OF_ROOMS.get(name, f"{__name__}.{name}:create")
-    offered = getattr(import_module(place.partition(":")[0]), "glance", None)
-    found: Glance | None = None if offered is None else offered(engines, host)
+    with hook_of_backend(name).asked():
+        place = OF_ROOMS.get(name, f"{__name__}.{name}:create")
+        offered = getattr(import_module(place.partition(":")[0]), "glance", None)
+        found: Glance | None = None if offered is None else offered(engines, host)
     return found
 
 

@@ -35,12 +35,11 @@ from linkgauge.model.transfer import FULL_LOAD, Engine, Transfer
 from linkgauge.registry import operation
 
 from . import host_chase, native
-from .counting import counters_of
-from .host_arena import BEYOND
 from .host_kernels import Chosen, Kernels, kernels_of, linear, name_of
 from .host_matmul import HostProducts
 from .host_memory import NodeMemory
-from .native import native_errors
+from .host_search import BEYOND
+from .native import counters_of, native_errors
 from .offering import Offering
 from .protocol import (
     Addressed,

@@ -27,8 +27,7 @@ from linkgauge.model.operations.operation import ARRAYS
 from linkgauge.model.settings import EngineSettings
 
 from . import cache
-from .host_arena import NativeArena
-from .host_search import Arena, is_reversed, search
+from .host_search import Arena, NativeArena, is_reversed, search
 
 OPS = (
     _native.Op.READ,
@@ -90,88 +89,66 @@ def linear(op: _native.Op) -> Chosen:
     return Chosen(_native.linear_kernel(op), "linear with ordinary stores, as STREAM's loop")
 
 
-class Kernels:
-    """The default kernels. If the user sets a kernel, `forced` is its name; operations without this
-    kernel use their default."""
-
-    def __init__(self, forced: str | None = None) -> None:
-        self._forced = forced
-
-    def prepare(self) -> None:
-        """Does slow work before any time is measured. By default there is nothing to do."""
-
-    def choose(self, op: _native.Op, cpus: Sequence[int], size: int) -> Chosen:
-        if self._forced in _native.kernels(op):
-            return Chosen(self._forced or "", "as asked for")
-        return self._choose(_LIKE.get(op, op), regime_of(op, cpus, size))
-
-    def _choose(self, op: _native.Op, where: Regime) -> Chosen:
-        return Chosen(_native.default_kernel(op, where.beyond), "by default, not measured")
-
-
-class RememberedKernels(Kernels):
-    """The fastest kernels that earlier runs stored in `file`. Nothing is measured."""
-
-    def __init__(self, file: Path, forced: str | None = None) -> None:
-        super().__init__(forced)
-        self._known = load(file)
-
-    def _choose(self, op: _native.Op, where: Regime) -> Chosen:
-        known = self._known.get(where.case(op))
-        return super()._choose(op, where) if known is None else Chosen(known[0], "as remembered")
-
-
 CourseOf = Callable[[Regime], Arena]
 
 
-class MeasuredKernels(Kernels):
-    """The fastest kernels, which are measured on this machine and stored in `file`. `course_of`
-    returns the memory for measuring."""
+class Kernels:
+    """The kernels of a machine. `file` has those that searches found; without it, the defaults are
+    used. `course_of` returns memory for measuring; without it, nothing is measured. `forced` is the
+    user's kernel; operations without it use their own."""
 
-    def __init__(self, course_of: CourseOf, file: Path, forced: str | None = None) -> None:
-        super().__init__(forced)
-        self._course_of = course_of
-        self._file = file
+    def __init__(
+        self,
+        forced: str | None = None,
+        file: Path | None = None,
+        course_of: CourseOf | None = None,
+    ) -> None:
+        self._forced, self._file, self._course_of = forced, file, course_of
         self._known: Remembered = {}
         self._is_ready = False
         self._measured: set[tuple[Regime, _native.Op]] = set()
 
     def prepare(self) -> None:
-        """Loads the stored kernels. Searches for the best kernels if some are not stored."""
-        if self._is_ready:
+        """Loads the stored kernels, and searches for the best if some are not stored."""
+        if self._is_ready or self._file is None:
             return
         self._is_ready = True
         self._known = load(self._file)
-        if any(where.case(op) not in self._known for where in EVERYWHERE for op in OPS):
+        unknown = any(where.case(op) not in self._known for where in EVERYWHERE for op in OPS)
+        if unknown and self._course_of is not None:
             begun, share = time.monotonic(), 0.0
             for where in EVERYWHERE:
                 share += _share(where)
-                self._measure(where, until=begun + share * SEARCH_SECONDS)
+                self._search_all(self._course_of, where, begun + share * SEARCH_SECONDS)
             store(self._file, self._known)
 
-    def _measure(self, where: Regime, until: float) -> None:
-        """Searches for the fastest kernel of each operation, until the time `until`."""
+    def choose(self, op: _native.Op, cpus: Sequence[int], size: int) -> Chosen:
+        if self._forced in _native.kernels(op):
+            return Chosen(self._forced or "", "as asked for")
+        where, op = regime_of(op, cpus, size), _LIKE.get(op, op)
+        self.prepare()
+        if self._course_of is not None and (where, op) not in self._measured:
+            # Memory beyond the caches takes longer to get than all operations there to test.
+            self._check(self._course_of, where, OPS if where.beyond else (op,))
+        known = self._known.get(where.case(op))
+        if known is None:
+            return Chosen(_native.default_kernel(op, where.beyond), "by default, not measured")
+        return Chosen(
+            known[0], "as remembered" if self._course_of is None else "chosen on this machine"
+        )
+
+    def _search_all(self, course_of: CourseOf, where: Regime, until: float) -> None:
         self._measured.update((where, op) for op in OPS)
-        with suppress(OSError), closing(self._course_of(where)) as course:
+        with suppress(OSError), closing(course_of(where)) as course:
             for done, op in enumerate(OPS):
                 seconds = max(0.0, until - time.monotonic()) / (len(OPS) - done)
                 self._search(course, op, where, seconds)
 
-    def _choose(self, op: _native.Op, where: Regime) -> Chosen:
-        self.prepare()
-        if (where, op) not in self._measured:
-            # Memory beyond the caches takes longer to get than all operations there to test.
-            self._check(where, OPS if where.beyond else (op,))
-        known = self._known.get(where.case(op))
-        if known is None:
-            return super()._choose(op, where)
-        return Chosen(known[0], "chosen on this machine")
-
-    def _check(self, where: Regime, ops: Sequence[_native.Op]) -> None:
+    def _check(self, course_of: CourseOf, where: Regime, ops: Sequence[_native.Op]) -> None:
         """Compares a stored kernel with its closest rivals. Searches again if a rival is faster."""
         self._measured.update((where, op) for op in ops)
         before = dict(self._known)
-        with suppress(OSError), closing(self._course_of(where)) as course:
+        with suppress(OSError), closing(course_of(where)) as course:
             for op in ops:
                 best, second = before[where.case(op)]
                 # A search on a busy machine may have missed what is good nearly everywhere.
@@ -179,7 +156,7 @@ class MeasuredKernels(Kernels):
                 if any(is_reversed(course, op, best, one, CHECK_SECONDS) for one in others):
                     seconds = _share(where) * SEARCH_SECONDS / len(OPS)
                     self._search(course, op, where, seconds)
-        if self._known != before:
+        if self._file is not None and self._known != before:
             store(self._file, self._known)
 
     def _search(self, course: Arena, op: _native.Op, where: Regime, seconds: float) -> None:
@@ -234,15 +211,13 @@ def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:
     if not engines.host_tuned or not node.cpus:
         return Kernels(engines.host_kernel)
     file = remembered_file(len(node.cpus))
-    if not engines.searches:
-        return RememberedKernels(file, engines.host_kernel)
 
     def course_of(where: Regime) -> NativeArena:
         cpus = node.cpus if where.crowd else node.cpus[:1]
         index = node.index if len(nodes) > 1 else None
         return NativeArena(index, cpus, node.memory_available, beyond=where.beyond)
 
-    return MeasuredKernels(course_of, file, engines.host_kernel)
+    return Kernels(engines.host_kernel, file, course_of if engines.searches else None)
 
 
 def check_kernel(name: str) -> None:

@@ -31,7 +31,7 @@ from linkgauge.model.hardware.inventory import Accelerator, Telemetry
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import Note
-from linkgauge.model.operations.operation import OperationName
+from linkgauge.model.operations.operation import Operation, OperationName
 from linkgauge.model.operations.workload import WorkDone, Workload
 from linkgauge.model.settings import Tried
 from linkgauge.model.transfer import Engine, Transfer
@@ -176,7 +176,6 @@ class Group(Protocol):
     def arm(self, loops: int, laps: int = 1) -> None:
         """Enqueues `laps` laps (at most `MOST_LAPS`) behind the gate. In a lap, each copy has
         `loops` loops, one after another."""
-        ...
 
     def open(self) -> None: ...
     def wait(self) -> Timing: ...
@@ -189,7 +188,6 @@ class CheckedGroup(Protocol):
 
     def mismatch(self) -> str | None:
         """Returns a message if the result of the last loop is wrong, else None."""
-        ...
 
 
 class Wrong(msgspec.Struct, frozen=True):
@@ -208,11 +206,9 @@ class CollectingGroup(Protocol):
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
         """Returns the seconds of `count` single iterations for each rank. The time of a rank is
         that of its own part, so a rank that comes last has the shortest time."""
-        ...
 
     def check(self) -> Wrong:
         """Carries out the collective once with new data, and checks the result of every rank."""
-        ...
 
 
 @runtime_checkable
@@ -229,7 +225,6 @@ class Works(Protocol):
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
         """Returns a group that runs a workload on the device of the transfer's engine. Raises
         Unsupported if the workload does not fit on the device."""
-        ...
 
 
 def run(group: Group, loops: int = 2, laps: int = 1) -> Timing:
@@ -277,7 +272,6 @@ class Tuner(Protocol):
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
         """Finds the settings for each path of `device`. `peer` is the other device of peer
         paths."""
-        ...
 
 
 @runtime_checkable
@@ -286,7 +280,6 @@ class Clocked(Protocol):
 
     def clock(self) -> float:
         """Returns the time of the backend's clock in seconds."""
-        ...
 
 
 @runtime_checkable
@@ -300,7 +293,6 @@ class SimulatedClock(Clocked, Protocol):
         numbers in the plan, from 0. `visit` is the number of the round, and `taken` the number of
         earlier samples. These numbers decide which scheduled faults occur, and the errors of those
         faults are raised."""
-        ...
 
 
 @runtime_checkable
@@ -310,12 +302,10 @@ class HasTelemetry(Protocol):
 
     def inventory(self) -> tuple[Accelerator, ...]:
         """Returns all known facts about each device, in the order of the devices."""
-        ...
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
         """Returns the current state of these devices. Another thread calls this method during
         measurements, so it must neither use the devices nor wait for them."""
-        ...
 
 
 class Backend(Protocol):
@@ -325,41 +315,33 @@ class Backend(Protocol):
 
     def devices(self) -> tuple[Device, ...]:
         """Returns the backend's accelerators, by device index. The host backend has none."""
-        ...
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         """Returns the reason why the backend cannot carry out the transfer, or None if it can. The
         reason is an exception if its type matters. Never raises an exception. The first call may
         take long, because a kernel may have to be compiled."""
-        ...
 
     def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:
         """Returns remarks for readers of the figure, such as "both devices share one DRAM". Some
         remarks are about the group that was prepared last. The backend must not refuse the
         transfer."""
-        ...
 
     def reach(self, memory: Memory, engine: Engine) -> object:
         """Returns a hashable key. Engines with equal keys can use the same buffer in `memory`."""
-        ...
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         """Allocates `size` bytes that `engine` can use, placed and pinned as the memory's kind
         requires. All engines with an equal `reach` can use the buffer."""
-        ...
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         """Writes a pattern into the first `size` bytes. `inverted` inverts all bits."""
-        ...
 
     def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
         """Returns the offset of the first byte that differs from the pattern, or None if all are
         right."""
-        ...
 
     def checksum(self, buffer: Buffer, size: int) -> int:
         """Returns the xor of all 64-bit words. An incomplete last word is filled up with zeros."""
-        ...
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         """Returns a group for an operation, which can be armed any number of times. Raises
@@ -380,11 +362,9 @@ class Backend(Protocol):
         - a Collective: each copy is a rank's part, with send and receive buffer (in place: only
           the receive buffer); the seconds are the host's, until everything is done;
         - `touch`: the destination's pages are returned to the kernel and touched again."""
-        ...
 
     def close(self) -> None:
         """Frees everything. May be called again."""
-        ...
 
 
 _P = TypeVar("_P")
@@ -398,3 +378,22 @@ def follows(one: object, protocol: type[_P]) -> TypeGuard[_P]:
     if asked not in _FOLLOWS:
         _FOLLOWS[asked] = isinstance(one, protocol)
     return _FOLLOWS[asked]
+
+
+@runtime_checkable
+class Glance(Protocol):
+    """Facts about the devices of a backend. Every backend with telemetry has these methods, too."""
+
+    def devices(self) -> tuple[Device, ...]:
+        """Returns the backend's accelerators, by device index."""
+
+    def inventory(self) -> tuple[Accelerator, ...]:
+        """Returns all known facts about each device, in the order of the devices."""
+
+
+@runtime_checkable
+class Readies(Protocol):
+    """A backend that does slow work for some operations, such as a search for fast kernels."""
+
+    def ready(self, does: Operation, transfers: int) -> None:
+        """Prepares for an operation with this many transfers. A second call is quick."""

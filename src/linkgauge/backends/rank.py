@@ -147,7 +147,6 @@ class Punctual(Protocol):
     def open_at(self, at: float | None) -> float:
         """Starts the group at the time `at` of the monotonic clock, or at once if `at` is None.
         Returns the actual time."""
-        ...
 
 
 def open_at(group: Group, at: float | None) -> float:

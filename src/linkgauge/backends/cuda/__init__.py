@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from .driver import find_driver, open_driver
 
 if TYPE_CHECKING:
-    from linkgauge.backends.glance import Glance
-    from linkgauge.backends.protocol import Backend
+    from linkgauge.backends.protocol import Backend, Glance
     from linkgauge.model.hardware.machine import Host
     from linkgauge.model.settings import EngineSettings
 

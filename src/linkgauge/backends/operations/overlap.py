@@ -31,7 +31,6 @@ class Computing(Protocol):
 
     def mismatch(self) -> str | None:
         """Returns a message if the kernel has computed a wrong result, else None."""
-        ...
 
 
 def launched(rounds: float, loops: int) -> int:
@@ -83,7 +82,7 @@ class OverlapGroup(Gated):
         self._made.close()
 
 
-def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> OverlapGroup:
+def overlap(on: Offering, copies: Sequence[Copy], does: Operation) -> OverlapGroup:
     """Returns a group that runs copies with and without a kernel. The first of `copies` stands for
     the kernel. The kernel is made about as long as the copies."""
     _check(copies)

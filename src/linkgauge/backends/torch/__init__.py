@@ -41,8 +41,7 @@ from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.registry import operation
 
 from .buffer import TorchBuffer, allocate, own
-from .gated import GatedGroup, GatedWork, copying, streams_of, threaded
-from .kernels import NO_READS, by_kernel
+from .gated import NO_READS, GatedGroup, GatedWork, by_kernel, copying, streams_of, threaded
 from .matmul import TorchProductWork
 from .runtime import TorchDevice, TorchFacts, discover
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.copies import NVBANDWIDTH, NVBANDWIDTH_0_8
-from linkgauge.benchmarks.multinode import MULTINODE
+from linkgauge.benchmarks.copies import MULTINODE
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.cli.tool_options import digits
 from linkgauge.model.transfer import Report
