@@ -136,6 +136,12 @@ class Timing(msgspec.Struct, frozen=True):
     progress: tuple[tuple[float, ...], ...] = ()
     counters: Counters | None = None
 
+    @classmethod
+    def of_one(cls, times: Sequence[float], counters: Counters | None = None) -> Timing:
+        """Returns the times of a single copy. `times` has its start and the ends of its laps."""
+        progress = tuple(at - times[0] for at in times)
+        return cls((progress[-1],), progress[-1], (None,), (progress,), counters)
+
 
 MOST_LAPS = 64
 """The largest number of laps behind one gate."""

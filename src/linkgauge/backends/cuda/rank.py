@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from linkgauge.backends import GPUS, open_backend
 from linkgauge.backends.cuda import fabric
 from linkgauge.backends.cuda.backend import CudaBackend
-from linkgauge.backends.cuda.flags import Answerer, AnsweringGroup, FlagGroup
+from linkgauge.backends.cuda.flags import FlagGroup, FlagKernel, beginning
 from linkgauge.backends.cuda.ipc import OutOfReach, export, open_handle
 from linkgauge.backends.cuda.memory import address_in, ours
 from linkgauge.backends.cuda.nccl.collectives import ENGINE, Passage
@@ -183,11 +183,10 @@ class CudaRank(GpuOfRank):
         ends = self.opened(copy.source), self.opened(copy.destination)
         mine, theirs = ends if self.is_mine(copy) else ends[::-1]
         addresses = address_in(mine), address_in(theirs)
-        group: FlagGroup | AnsweringGroup
         if self.is_mine(copy):
-            group = FlagGroup(self.home, *addresses)
+            group = beginning(self.home, *addresses)
         else:
-            group = AnsweringGroup(Answerer(self.home, *addresses))
+            group = FlagGroup(None, FlagKernel(self.home, *addresses))
         group.clear = partial(self.backend.fill, ours(mine), _WORD, Pattern.CONSTANT, 0, False)
         return group
 
