@@ -157,9 +157,7 @@ class PingPongGroup(Gated):
         if bounces != 2 * loops * laps:
             problem = f"{bounces} bounces instead of {2 * loops * laps}"
             raise BackendError("bounce a cache line", problem)
-        progress = tuple(at - times[0] for at in times)
-        counters = counters_of(counts)
-        return Timing((progress[-1],), progress[-1], (None,), (progress,), counters)
+        return Timing.of_one(times, counters_of(counts))
 
 
 class HostBackend(Offering):

@@ -70,7 +70,7 @@ class IteratedGroup(Gated):
         times = tuple((end - ends[WARM_UPS]) * _NANO for end in ends[WARM_UPS::loops])
         if any(begin >= end for begin, end in pairwise(times)):
             raise Unsupported("a single iteration is too short for this machine's clock")
-        return Timing((times[-1],), times[-1], (None,), (times,))
+        return Timing.of_one(times)
 
     def close(self) -> None:
         super().close()

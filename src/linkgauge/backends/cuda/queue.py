@@ -175,8 +175,7 @@ class EnqueuingGroup(Gated):
         self._device.call("cuStreamSynchronize", self._stream)
         if self._gate.gave_up and not self._may_block:
             raise BackendError("gate", "the gate opened before all calls were made")
-        seconds = self._seconds
-        return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
+        return Timing.of_one((0.0, self._seconds))
 
     def close(self) -> None:
         """Opens the gate and waits for all work. May be called again."""

@@ -130,7 +130,7 @@ class TouchGroup(Gated):
         with native_errors("touch fresh memory"):
             times = _native.first_touch(buffer.address, buffer.size, self._cpus, loops, laps)
         buffer.touched()
-        return Timing((times[-1],), times[-1], (None,), (tuple(times),))
+        return Timing.of_one(times)
 
 
 def _is_touchable(buffer: Buffer | None, transfer: Transfer) -> TypeGuard[Touchable]:
