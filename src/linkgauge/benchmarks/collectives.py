@@ -13,7 +13,6 @@ from typing import ClassVar
 
 from linkgauge.backends import ACROSS_RANKS
 from linkgauge.model.hardware.machine import Device
-from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.collective import (
     Collective,
@@ -25,7 +24,7 @@ from linkgauge.model.operations.collective import (
 from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.model.units import COLLECTIVE, format_size
 
-from .table import COMPARISON, UNHURRIED, DeviceSet, Profile, Sweep
+from .table import COMPARISON, UNHURRIED, DeviceSet, OnDevices
 
 COLLECTING = ("cuda", "torch", "sim", ACROSS_RANKS)
 """Backends that carry out collectives."""
@@ -54,12 +53,11 @@ def collecting(fabrics: Sequence[DeviceSet]) -> list[DeviceSet]:
     return [fabric for fabric in fabrics if fabric.backend in COLLECTING and fabric.devices]
 
 
-class CollectiveSweep(Sweep, frozen=True, kw_only=True):
+class CollectiveSweep(OnDevices, frozen=True, kw_only=True):
     """A collective over one backend's devices, or over the ranks of a run."""
 
     collective: CollectiveName
 
-    on_host: ClassVar[bool] = False
     across_ranks: ClassVar[bool] = True
 
     def over(
@@ -70,16 +68,8 @@ class CollectiveSweep(Sweep, frozen=True, kw_only=True):
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
         reason = self._reason(fabric)
         cells = tuple(self._cells(fabric)) if reason is None else ()
-        return Benchmark(
-            self.name,
-            self.title,
-            fabric.backend,
-            cells,
-            self.unit,
-            sweep=True,
-            size=1,
-            reason=reason,
-        )
+        named = self.name, self.title, fabric.backend
+        return Benchmark(*named, cells, self.unit, sweep=True, size=1, reason=reason)
 
     def _reason(self, fabric: DeviceSet) -> str | None:
         """Returns why the collective cannot be measured over these devices, or None if it can."""
@@ -134,13 +124,9 @@ def row_of(work: Collective) -> str:
 
 def cell_of(work: Collective, devices: Sequence[Device], size: int, row: str, column: str) -> Cell:
     """Returns the measured cell of a collective. Each device has one transfer of `size` bytes."""
-    transfers = tuple(_part(parse_memory(device.memory), size) for device in devices)
+    memories = [parse_memory(device.memory) for device in devices]
+    transfers = tuple(Transfer(m, m, Engine(m, "ccl"), size) for m in memories)
     return Cell(row, column, transfers, Report.TIME, operation=work)
-
-
-def _part(memory: Memory, size: int) -> Transfer:
-    """Returns one rank's share of a collective as a transfer within the rank's memory."""
-    return Transfer(memory, memory, Engine(memory, "ccl"), size)
 
 
 # name, title
@@ -158,10 +144,6 @@ _TITLES: tuple[tuple[CollectiveName, str], ...] = (
 )
 
 
-def _profiles(name: CollectiveName) -> tuple[Profile, ...]:
-    return UNHURRIED if name == "all_reduce" else ("full",)
-
-
 COLLECTIVES: tuple[CollectiveSweep, ...] = tuple(
     CollectiveSweep(
         name,
@@ -169,7 +151,7 @@ COLLECTIVES: tuple[CollectiveSweep, ...] = tuple(
         lambda _: iter(()),
         COLLECTIVE,
         collective=name,
-        profiles=_profiles(name),
+        profiles=UNHURRIED if name == "all_reduce" else ("full",),
     )
     for name, title in _TITLES
 )

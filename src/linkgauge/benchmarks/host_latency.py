@@ -77,9 +77,12 @@ def _reached(fabric: DeviceSet) -> list[tuple[Node, Node]]:
     return [pair for pair in fabric.reachable if pair[0].cpus]
 
 
+def _part_of(measured: int, there: int, what: str) -> str:
+    return "" if measured == there else f", {measured} of {there} {what}"
+
+
 def _pairs_left_out(fabric: DeviceSet) -> str:
-    measured, there = len(list(node_pairs(fabric))), len(_reached(fabric))
-    return "" if measured == there else f", {measured} of {there} pairs of nodes"
+    return _part_of(len(list(node_pairs(fabric))), len(_reached(fabric)), "pairs of nodes")
 
 
 def chase(of_thread: Node, memory: Memory, scale: int = 1) -> Transfer:
@@ -132,9 +135,17 @@ def _loads(node: Node) -> Iterator[tuple[str, list[tuple[Memory, Memory, int]]]]
     yield "write", [(NULL, memory, others)]
 
 
+def _of_several_cpus(fabric: DeviceSet) -> list[Node]:
+    return [node for node in fabric.with_cpus if len(node.cpus) > 1]
+
+
+def _under_load(fabric: DeviceSet) -> list[Node]:
+    nodes = _of_several_cpus(fabric)
+    return nodes if fabric.full or len(nodes) <= FEW_NODES else nodes[:1]
+
+
 def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
-    nodes = [node for node in fabric.with_cpus if len(node.cpus) > 1]
-    for node in nodes if fabric.full or len(nodes) <= FEW_NODES else nodes[:1]:
+    for node in _under_load(fabric):
         owner = host(node.index)
         for (name, ends), load in product(_loads(node), LOADS):
             beside = [
@@ -150,9 +161,7 @@ def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loaded_left_out(fabric: DeviceSet) -> str:
-    nodes = [node for node in fabric.with_cpus if len(node.cpus) > 1]
-    few = fabric.full or len(nodes) <= FEW_NODES
-    return "" if few else f", 1 of {len(nodes)} nodes"
+    return _part_of(len(_under_load(fabric)), len(_of_several_cpus(fabric)), "nodes")
 
 
 def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
@@ -173,8 +182,8 @@ def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
 
 
 def _cpus_left_out(fabric: DeviceSet) -> str:
-    chosen, there = len(chosen_cpus(fabric)), sum(len(node.cpus) for node in fabric.nodes)
-    return "" if chosen == there else f", {chosen} of {there} CPUs"
+    there = sum(len(node.cpus) for node in fabric.nodes)
+    return _part_of(len(chosen_cpus(fabric)), there, "CPUs")
 
 
 def _between_cpus(fabric: DeviceSet) -> Iterator[Cell]:

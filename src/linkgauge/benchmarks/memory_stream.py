@@ -9,7 +9,8 @@ nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import NULL, Memory, host
@@ -31,29 +32,21 @@ _BY_ONE_THREAD: tuple[ArrayKind, ...] = ("read", "copy")
 """What a first look also measures by one thread."""
 
 
-def _cells_of(kind: ArrayKind) -> Callable[[DeviceSet], Iterator[Cell]]:
-    def cells(fabric: DeviceSet) -> Iterator[Cell]:
-        if fabric.is_first_look and kind in _BY_ONE_THREAD:
-            yield from _one_thread(kind, fabric)
-        if fabric.for_comparison or fabric.is_first_look:
-            yield from _all_threads(kind, "stream", fabric)
-            return
-        for mode in HOST_MODES:
-            yield from _cells(kind, mode, fabric)
-
-    return cells
-
-
-def _cells(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
-    nodes = fabric.nodes
-    for node in nodes:
-        for count in counts_up_to(len(node.cpus)):
-            transfer = array_work(kind, node, node, count)
-            yield _cell(kind, mode, str(node.index), str(count), transfer)
-    if len(fabric.with_cpus) > 1:
-        yield from _all_threads(kind, mode, fabric)
-    if len(nodes) > 1:
-        yield from _pairs(kind, mode, fabric)
+def _cells(kind: ArrayKind, fabric: DeviceSet) -> Iterator[Cell]:
+    if fabric.is_first_look and kind in _BY_ONE_THREAD:
+        yield from _one_thread(kind, fabric)
+    if fabric.for_comparison or fabric.is_first_look:
+        yield from _all_threads(kind, "stream", fabric)
+        return
+    for mode in HOST_MODES:
+        for node in fabric.nodes:
+            for count in counts_up_to(len(node.cpus)):
+                transfer = array_work(kind, node, node, count)
+                yield _cell(kind, mode, str(node.index), str(count), transfer)
+        if len(fabric.with_cpus) > 1:
+            yield from _all_threads(kind, mode, fabric)
+        if len(fabric.nodes) > 1:
+            yield from _pairs(kind, mode, fabric)
 
 
 def _cell(kind: ArrayKind, mode: HostMode, row: str, column: str, *transfers: Transfer) -> Cell:
@@ -115,7 +108,7 @@ MEMORY_STREAM = (
             f"memory_stream_{kind}",
             f"{kind} ({work.formula}) CPU threads of node(row) by their number or their "
             "memory(column)",
-            _cells_of(kind),
+            partial(_cells, kind),
             STREAM,
             reason=NO_CPU,
             profiles=_PROFILES[kind],

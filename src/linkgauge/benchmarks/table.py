@@ -87,6 +87,16 @@ class DeviceSet(msgspec.Struct, frozen=True):
         return tuple(node for node in self.nodes if node.cpus)
 
     @property
+    def memories(self) -> list[Memory]:
+        return [parse_memory(device.memory) for device in self.devices]
+
+    @property
+    def with_near(self) -> list[tuple[Memory, Memory]]:
+        """The memory of each device, and that of the host node near it."""
+        near = (host(device.near) for device in self.devices)
+        return list(zip(self.memories, near, strict=True))
+
+    @property
     def reachable(self) -> tuple[tuple[Node, Node], ...]:
         """The pairs of nodes in which the first node's CPUs can reach the second node's memory."""
         pairs = product(self.nodes, repeat=2)
@@ -212,16 +222,15 @@ class Row(msgspec.Struct, frozen=True):
                 f"{self.name}: {len(fabric.devices):,} devices are {all_pairs:,} pairs, more "
                 "than a run can hold: choose benchmarks without them, such as --prefix nodes_"
             )
-        memories = [parse_memory(device.memory) for device in fabric.devices]
         match self.layout:
             case Layout.PAIRS:
-                cells = self._pair_cells(memories, diagonal=self.diagonal)
+                cells = self._pair_cells(fabric.memories)
             case Layout.TOGETHER:
-                cells = self._cell_of_all(memories)
+                cells = self._cell_of_all(fabric.memories)
             case Layout.HALVES:
-                cells = self._half_cells(memories)
+                cells = self._half_cells(fabric.memories)
             case _:
-                cells = self._device_cells(fabric.devices)
+                cells = self._device_cells(fabric.with_near)
         return self._benchmark(fabric.backend, tuple(cells))
 
     def _benchmark(
@@ -240,24 +249,21 @@ class Row(msgspec.Struct, frozen=True):
             reason=reason,
         )
 
-    def _device_cells(self, devices: tuple[Device, ...]) -> Iterator[Cell]:
-        memories = [parse_memory(device.memory) for device in devices]
-        for device, memory in zip(devices, memories, strict=True):
-            placed: list[Transfer] = []
-            for transfer in _template(self.cell):
-                if "e" in _letters(transfer):
-                    # The host of a transfer is the node near its own device.
-                    for other, its in zip(devices, memories, strict=True):
-                        if its is not memory:
-                            places = {"h": host(other.near), "d": memory, "e": its}
-                            placed.append(_place(transfer, places))
-                else:
-                    placed.append(_place(transfer, {"h": host(device.near), "d": memory}))
+    def _device_cells(self, devices: Sequence[tuple[Memory, Memory]]) -> Iterator[Cell]:
+        for memory, near in devices:
+            # The host of a transfer is the node near its own device.
+            others = [{"h": its, "d": memory, "e": e} for e, its in devices if e is not memory]
+            own = [{"h": near, "d": memory}]
+            placed = [
+                _place(transfer, places)
+                for transfer in _template(self.cell)
+                for places in (others if "e" in _letters(transfer) else own)
+            ]
             yield self._cell(HOST_ROW, memory.label, placed)
 
-    def _pair_cells(self, memories: Sequence[Memory], *, diagonal: bool) -> Iterator[Cell]:
+    def _pair_cells(self, memories: Sequence[Memory]) -> Iterator[Cell]:
         for row, column in product(memories, repeat=2):
-            if row != column or diagonal:
+            if row != column or self.diagonal:
                 yield self._pair_cell(row, column)
 
     def _pair_cell(self, row: Memory, column: Memory) -> Cell:
@@ -325,10 +331,20 @@ class Sweep(msgspec.Struct, frozen=True):
         cells = tuple(self.cells(fabric))
         title = self.title + (self.left_out(fabric) if self.left_out else "")
         size = self.size(fabric) if callable(self.size) else self.size
-        size = fabric.buffer if size is None else size
-        reason = None if cells else self.reason
-        named = self.name, title, "host"
+        backend, reason = "host", self.reason
+        if not self.on_host:
+            backend, reason = fabric.backend, fabric.reason or self.reason
+        elif size is None:
+            size = fabric.buffer
+        reason = None if cells else reason
+        named = self.name, title, backend
         return Benchmark(*named, cells, self.unit, sweep=True, size=size, reason=reason)
+
+
+class OnDevices(Sweep, frozen=True):
+    """A benchmark on the devices of one backend, not on the host."""
+
+    on_host: ClassVar[bool] = False
 
 
 def _by_flags(transfer: Transfer) -> Transfer:
