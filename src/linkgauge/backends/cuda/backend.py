@@ -41,11 +41,20 @@ from .matmul import CudaProductWork, Products
 from .memory import HOST_KINDS, CudaBuffer, address_in, ours
 from .nccl.collectives import ENGINE, NcclCommunicators, Passage, passing
 from .nvml.library import NvmlTelemetry
-from .pieces import piece_copies, pieces_launch
 from .queue import CudaQueue, EnqueuingGroup, by_the_driver, enqueued
 from .settings import DEFAULT, CopySettings, chosen, defaults
 from .verify import Verifier
-from .work import StreamWork, blocking, copying, kernel_work, peer_copy, reading, writing
+from .work import (
+    StreamWork,
+    blocking,
+    copying,
+    kernel_work,
+    peer_copy,
+    piece_copies,
+    pieces_launch,
+    reading,
+    writing,
+)
 
 UNGATED = frozenset({"pageable", "managed"})
 """Kinds of host memory for which a copy's call may wait until the copy is done."""

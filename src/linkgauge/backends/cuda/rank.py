@@ -9,10 +9,9 @@ from contextlib import suppress
 from functools import cached_property, partial
 
 from linkgauge.backends import GPUS, open_backend
-from linkgauge.backends.cuda import fabric
 from linkgauge.backends.cuda.backend import CudaBackend
 from linkgauge.backends.cuda.flags import FlagGroup, FlagKernel, beginning
-from linkgauge.backends.cuda.ipc import OutOfReach, export, open_handle
+from linkgauge.backends.cuda.ipc import OutOfReach, allocate_fabric, export, open_handle
 from linkgauge.backends.cuda.memory import address_in, ours
 from linkgauge.backends.cuda.nccl.collectives import ENGINE, Passage
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
@@ -79,7 +78,7 @@ class CudaRank(GpuOfRank):
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         if crosses(self._hosts, memory, engine):  # of another machine
             with suppress(Unsupported):  # then no engine of another machine reaches it
-                return fabric.allocate(self.local(memory), size, self.home)
+                return allocate_fabric(self.local(memory), size, self.home)
         return super().allocate(memory, size, engine)
 
     def handle(self, buffer: Buffer) -> bytes:
