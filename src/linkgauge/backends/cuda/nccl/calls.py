@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from linkgauge.backends.cuda.device import CudaDevice
@@ -75,7 +75,7 @@ def iteration(
     there are no calls to make."""
     by_part = [list(_steps(nccl, part, code)) for part, code in zip(parts, reductions, strict=True)]
     calls: list[LibraryCall] = []
-    begin, end = _group(nccl)
+    begin, end = _call(nccl, GROUP_START), _call(nccl, GROUP_END)
     # In one group, nccl-tests counts as many calls as one.
     times = parts[0].work.aggregated
     for step in zip(*by_part, strict=True):
@@ -84,10 +84,6 @@ def iteration(
     if not calls:
         raise Unsupported(f"{parts[0].work.collective} of one rank in place does nothing")
     return calls if len(by_part[0]) == 1 else calls * times
-
-
-def _group(nccl: Nccl) -> tuple[LibraryCall, LibraryCall]:
-    return _call(nccl, GROUP_START), _call(nccl, GROUP_END)
 
 
 def _call(nccl: Nccl, name: str, *words: int) -> LibraryCall:
@@ -127,35 +123,27 @@ def _to_next(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]
     ]
 
 
-def _sent(nccl: Nccl, part: CollectivePart, peers: Iterable[int]) -> list[LibraryCall]:
-    """Returns the calls that send one share to each of these ranks."""
+def _with_all(nccl: Nccl, part: CollectivePart, name: str) -> list[LibraryCall]:
+    """Returns the calls that send one share to each rank, or receive one from each."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
-    places = ((peer, part.sends_from + peer * share) for peer in peers)
-    return [_move(nccl, part, "ncclSend", place, count, peer) for peer, place in places]
-
-
-def _received(nccl: Nccl, part: CollectivePart, peers: Iterable[int]) -> list[LibraryCall]:
-    """Returns the calls that receive one share from each of these ranks."""
-    count, share = part.counts.count, part.counts.count * part.work.number.bytes
-    places = ((peer, part.receives_at + peer * share) for peer in peers)
-    return [_move(nccl, part, "ncclRecv", place, count, peer) for peer, place in places]
+    first = part.sends_from if name == "ncclSend" else part.receives_at
+    return [_move(nccl, part, name, first + p * share, count, p) for p in range(part.ranks)]
 
 
 def _between_all(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    ranks = range(part.ranks)
-    yield _sent(nccl, part, ranks) + _received(nccl, part, ranks)
+    yield _with_all(nccl, part, "ncclSend") + _with_all(nccl, part, "ncclRecv")
 
 
 def _to_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
     root = part.work.root or 0
     own = _move(nccl, part, "ncclSend", part.sends_from, part.counts.count, root)
-    yield [own, *_received(nccl, part, range(part.ranks) if part.rank == root else ())]
+    yield [own, *(_with_all(nccl, part, "ncclRecv") if part.rank == root else ())]
 
 
 def _from_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
     root = part.work.root or 0
     own = _move(nccl, part, "ncclRecv", part.receives_at, part.counts.count, root)
-    yield [*_sent(nccl, part, range(part.ranks) if part.rank == root else ()), own]
+    yield [*(_with_all(nccl, part, "ncclSend") if part.rank == root else ()), own]
 
 
 def _hypercube(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:

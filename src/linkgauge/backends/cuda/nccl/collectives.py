@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from ctypes import c_int, c_size_t, c_void_p
+from functools import partial
 from typing import Any, NamedTuple
 
 from linkgauge.backends.cuda.device import CudaDevice
@@ -118,17 +119,16 @@ class NcclCommunicators:
         behaviour."""
         if self._nccl is None:
             return ()
-        variables = (f"{name}={os.environ[name]}" for name in sorted(os.environ))
-        own = [variable for variable in variables if variable.startswith(_VARIABLES)]
+        named = sorted(name for name in os.environ if name.startswith(_VARIABLES))
+        own = [f"{name}={os.environ[name]}" for name in named]
         return (f"NCCL {self._nccl.version} ({self._nccl.path})", *own)
 
     def allocate(self, memory: Memory, size: int) -> CudaBuffer:
         """Allocates device memory in the same way as nccl-tests."""
         nccl, device = self.nccl, self._device_of(memory)
         address = nccl.allocate(device, size)
-        return CudaBuffer(
-            memory, size, address, device, lambda: nccl.free(address), is_exported=False
-        )
+        free = partial(nccl.free, address)
+        return CudaBuffer(memory, size, address, device, free, is_exported=False)
 
     def token(self) -> bytes:
         """Returns a new token. Ranks that use the same token form a communicator."""
@@ -159,19 +159,14 @@ class NcclCommunicators:
         devices = [self._device_of(copies[place].transfer.engine.owner) for place in here]
         _check(work, devices)
         numbered = [(ranks.index(p), d) for p, d in zip(here, devices, strict=True)]
+        joined = self._join(token, len(ranks), numbered)
         parts = []
-        for place, device, joined in zip(
-            here, devices, self._join(token, len(ranks), numbered), strict=True
-        ):
-            copy = copies[place]
+        for place, (rank, device), own in zip(here, numbered, joined, strict=True):
+            copy, count = copies[place], len(ranks)
             receive = address_in(copy.destination)
             send = receive if copy.source is None else address_in(copy.source)
-            rank = ranks.index(place)
-            parts.append(
-                CollectivePart(
-                    place, rank, len(ranks), device, joined, send, receive, work, copy.size
-                )
-            )
+            part = place, rank, count, device, own, send, receive, work, copy.size
+            parts.append(CollectivePart(*part))
         return parts
 
     def _join(

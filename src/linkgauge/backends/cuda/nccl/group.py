@@ -28,10 +28,7 @@ class _Content(ctypes.Structure):
     """The struct `Content` of content.cuh."""
 
     _fields_ = (
-        ("seed", ctypes.c_uint64),
-        ("ranks", ctypes.c_uint64),
-        ("share", ctypes.c_uint64),
-        ("largest", ctypes.c_uint64),
+        *((name, ctypes.c_uint64) for name in ("seed", "ranks", "share", "largest")),
         ("reduction", ctypes.c_int),
         ("tolerance", ctypes.c_double),
     )
@@ -40,11 +37,7 @@ class _Content(ctypes.Structure):
 class _Origin(ctypes.Structure):
     """The struct `Origin` of content.cuh."""
 
-    _fields_ = (
-        ("first", ctypes.c_uint64),
-        ("chunk", ctypes.c_uint64),
-        ("base", ctypes.c_uint64),
-    )
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("first", "chunk", "base"))
 
 
 class RankData:
@@ -111,17 +104,13 @@ class NcclGroup(CollectiveGroup):
 
     def _reductions(self) -> list[int]:
         """Returns NCCL's code for the reduction of each part."""
-        if self._work.reduction is None:
+        reduction, number, made = self._work.reduction, self._work.number, self._made
+        if reduction is None:
             return [0] * len(self._parts)
-        codes = []
-        for part in self._parts:
-            own = part.communicator
-            code = self._nccl.reduction(own, self._work.reduction, self._work.number, part.rank)
-            codes.append(code)
-            if self._work.reduction == "mulsum":
-                release = (ctypes.c_int(code), ctypes.c_void_p(own.ptr))
-                self._made.callback(self._nccl.call, "ncclRedOpDestroy", *release)
-        return codes
+        return [
+            self._nccl.reduction(part.communicator, reduction, number, part.rank, made)
+            for part in self._parts
+        ]
 
     def _register(self) -> None:
         """Registers the buffers with NCCL, if the collective asks for this."""
@@ -225,11 +214,9 @@ class NcclGroup(CollectiveGroup):
             self._make(calls, 1, self._ends)
             found: list[tuple[float, ...]] = [()] * self._count
             for part, own in zip(self._parts, marks, strict=True):
-                elapsed = part.device.driver.call
+                elapsed, each = part.device.driver.call, _MILLI / self._work.aggregated
                 found[part.place] = tuple(
-                    elapsed("cuEventElapsedTime", *own[at : at + 2])
-                    * _MILLI
-                    / self._work.aggregated
+                    elapsed("cuEventElapsedTime", *own[at : at + 2]) * each
                     for at in range(0, 2 * count, 2)
                 )
         return tuple(found)
@@ -249,12 +236,9 @@ class NcclGroup(CollectiveGroup):
 
     def fill(self) -> None:
         for part in self._parts:
-            device, size = (
-                part.device,
-                self._work.buffer_bytes(part.size, self._count)[part.place][1],
-            )
-            device.enter()
-            device.driver.call("cuMemsetD8Async", part.receive, POISON, size, device.aside)
+            device = part.device
+            _, size = self._work.buffer_bytes(part.size, self._count)[part.place]
+            device.call("cuMemsetD8Async", part.receive, POISON, size, device.aside)
             of = RankData(self._work, part.ranks, self._seed)
             of.fill(device, part.sends_from, part.counts.send, part.rank)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from ctypes import byref, c_char_p, c_int, c_void_p
 from functools import partial
 from importlib import import_module
@@ -84,10 +84,7 @@ class Nccl:
         devices, and `ranks` is the number of all ranks. Waits for the ranks in other processes."""
         unique = self._core.UniqueId.from_bytes(token)
         made = []
-        with (
-            _bindings("ncclCommInitRank"),
-            self._core.group() if len(here) > 1 else nullcontext(),
-        ):
+        with self._together("ncclCommInitRank", here):
             for rank, device in here:
                 device.enter()
                 made.append(self._core.Communicator.init(ranks, rank, unique))
@@ -95,12 +92,15 @@ class Nccl:
 
     def leave(self, communicators: Sequence[Any]) -> None:
         """Destroys communicators."""
-        with (
-            _bindings("ncclCommDestroy"),
-            self._core.group() if len(communicators) > 1 else nullcontext(),
-        ):
+        with self._together("ncclCommDestroy", communicators):
             for one in communicators:
                 one.destroy()
+
+    @contextmanager
+    def _together(self, call: str, ranks: Sequence[Any]) -> Iterator[None]:
+        """Makes nccl4py's calls of several ranks one NCCL group."""
+        with _bindings(call), self._core.group() if len(ranks) > 1 else nullcontext():
+            yield
 
     def check(self, communicator: Any) -> None:
         """Raises BackendError if the communicator has failed in the background."""
@@ -110,10 +110,15 @@ class Nccl:
             raise self.error("ncclCommGetAsyncError", status.value)
 
     def reduction(
-        self, communicator: Any, reduction: Reduction, number: NumberType, rank: int
+        self,
+        communicator: Any,
+        reduction: Reduction,
+        number: NumberType,
+        rank: int,
+        owner: ExitStack,
     ) -> int:
         """Returns NCCL's code for a reduction. A scaled sum needs a new code for each rank, with
-        the factor in content.cuh."""
+        the factor in content.cuh; `owner` destroys it."""
         if reduction != "mulsum":
             return _REDUCTIONS[reduction]
         made, factor = c_int(), encode(number.name, [1 + rank % 2])
@@ -121,6 +126,7 @@ class Nccl:
             "ncclRedOpCreatePreMulSum", byref(made), c_char_p(factor), c_int(number.code),
             c_int(_HOST_IMMEDIATE), c_void_p(communicator.ptr),
         )  # fmt: skip
+        owner.callback(self.call, "ncclRedOpDestroy", made, c_void_p(communicator.ptr))
         return made.value
 
     def allocate(self, device: CudaDevice, size: int) -> int:
