@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from linkgauge.backends.offering import Offering
-from linkgauge.backends.protocol import Buffer, Copy, Group, Pattern
+from linkgauge.backends.offering import Filling
+from linkgauge.backends.protocol import Buffer, Copy, Group
 from linkgauge.backends.rules import Reason, check_alone, no_node, of_load, refused, settle
 from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
@@ -43,7 +43,6 @@ from .nccl.collectives import ENGINE, NcclCommunicators, Passage, passing
 from .nvml.library import NvmlTelemetry
 from .queue import CudaQueue, EnqueuingGroup, by_the_driver, enqueued
 from .settings import DEFAULT, CopySettings, chosen, defaults
-from .verify import Verifier
 from .work import (
     StreamWork,
     blocking,
@@ -60,7 +59,7 @@ UNGATED = frozenset({"pageable", "managed"})
 """Kinds of host memory for which a copy's call may wait until the copy is done."""
 
 
-class CudaBackend(Offering):
+class CudaBackend(Filling[CudaBuffer]):
     """All CUDA devices that this process can see, and the host memory that they can use."""
 
     name = "cuda"
@@ -84,7 +83,6 @@ class CudaBackend(Offering):
         count = int(driver.call("cuDeviceGetCount"))
         self._devices = [CudaDevice(driver, index, compiler, engines) for index in range(count)]
         self._peers = PeerAccess(driver)
-        self._verifier = Verifier()
         self._products = Products(driver)
         self.collectives = NcclCommunicators(self.device_of)
         self._arrays = ArrayKernels(self._devices, engines, self._search)
@@ -186,14 +184,8 @@ class CudaBackend(Offering):
         alone = len(self._nodes) == 1
         return cuda_memory.allocate(memory, size, home, node, alone)
 
-    def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        self._verifier.fill(ours(buffer), size, pattern, seed, inverted)
-
-    def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        return self._verifier.first_mismatch(ours(buffer), size, pattern, seed)
-
-    def checksum(self, buffer: Buffer, size: int) -> int:
-        return self._verifier.checksum(ours(buffer), size)
+    def own(self, buffer: Buffer | None) -> CudaBuffer:
+        return ours(buffer)
 
     def begin(self, copies: Sequence[Copy], does: Operation) -> None:
         self._arrays.forget()
@@ -322,7 +314,6 @@ class CudaBackend(Offering):
         self.sensors.close()
         self.collectives.close()
         self._products.close()
-        self._verifier.close()
         self._peers.clear()
         for device in self._devices:
             device.close()

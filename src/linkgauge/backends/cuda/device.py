@@ -20,6 +20,9 @@ from .compiler import Compiler
 from .driver import Driver
 from .settings import CopySettings, load_tuned, tuned_notes
 
+WORD = 8
+"""The bytes of a result."""
+
 
 class CudaDevice:
     """A CUDA device, given by its index. Its primary context is created when first used, and
@@ -50,6 +53,7 @@ class CudaDevice:
         number than expected."""
         self._kernels: dict[tuple[str, ...], Any] = {}
         self._gate: ctypes.Array[ctypes.c_uint32] | None = None
+        self._result = 0
 
     def recall(self) -> None:
         """Loads the tuned settings of the device's model, unless tuned settings are turned off."""
@@ -103,6 +107,13 @@ class CudaDevice:
         if self._gate is None:
             self._gate = pinned_words(self, ctypes.c_uint32, 2)
         return self._gate
+
+    def result(self, byte: int) -> int:
+        """Returns the address of a word for the result of a kernel that runs aside. All of its
+        bytes are set to `byte`."""
+        self._result = self._result or int(self.call("cuMemAlloc", WORD))
+        self.call("cuMemsetD8Async", self._result, byte, WORD, self.aside)
+        return self._result
 
     def kernel(self, file: str, function: str, defines: Sequence[str] = ()) -> Any:
         """Returns a kernel function from kernels/`file`.cu. It is compiled and loaded when first
@@ -174,11 +185,13 @@ class CudaDevice:
             self.enter()
             for stream in self._streams:
                 self.driver.call("cuStreamDestroy", stream)
+            if self._result:
+                self.driver.call("cuMemFree", self._result)
             if self._gate is not None:
                 self.driver.call("cuMemFreeHost", ctypes.addressof(self._gate))
         self._streams.clear()
         self._kernels.clear()
-        self._context = self._gate = None
+        self._context, self._gate, self._result = None, None, 0
         with suppress(BackendError):
             self.driver.call("cuDevicePrimaryCtxRelease", self.handle)
 

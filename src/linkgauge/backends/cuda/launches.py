@@ -10,7 +10,6 @@ from linkgauge.backends.protocol import MOST_LAPS, Pattern
 from linkgauge.model.errors import InputError, Unsupported
 
 from .device import CudaDevice, KernelLaunch, device_memory
-from .memory import CudaBuffer
 from .settings import CopySettings
 
 # Where a kernel records its progress: one launch carries out all loops, so events cannot separate
@@ -148,23 +147,13 @@ def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> 
     return KernelLaunch(device, "stream.write", _sweep(device, size), arguments)
 
 
-def fill_launch(
-    buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, flip: bool
+def pattern_launch(
+    device: CudaDevice, name: str, address: int, size: int, pattern: Pattern, seed: int, word: int
 ) -> KernelLaunch:
-    """Returns a kernel that writes a pattern into the first `size` bytes of a buffer. `flip`
-    inverts all bits."""
-    mask = _WORDS - 1 if flip else 0
-    arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), mask)
-    return KernelLaunch(buffer.home, "pattern.fill", _sweep(buffer.home, size), arguments)
-
-
-def compare_launch(
-    buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, first: int
-) -> KernelLaunch:
-    """Returns a kernel that compares a buffer with a pattern. It stores the offset of the first
-    wrong byte at the address `first`."""
-    arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), first)
-    return KernelLaunch(buffer.home, "pattern.compare", _sweep(buffer.home, size), arguments)
+    """Returns the kernel `fill`, which writes a pattern whose bits `word` inverts, or `compare`,
+    which stores the offset of the first wrong byte at the address `word`."""
+    arguments = (address, size, seed % _WORDS, c_int(pattern), word)
+    return KernelLaunch(device, f"pattern.{name}", _sweep(device, size), arguments)
 
 
 def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> KernelLaunch:

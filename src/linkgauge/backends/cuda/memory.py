@@ -20,7 +20,10 @@ from linkgauge.model.memory import SPREAD, Memory
 from linkgauge.model.units import approximate_size
 
 from .device import CudaDevice
+from .launches import pattern_launch, read_launch
+from .verify import read_word, run
 
+_ALL_BITS = (1 << 64) - 1
 HOST_KINDS = (*(kind for kind in native.KINDS if kind not in SPREAD), "mapped", "wc", "managed")
 MANAGED_SHARE = 4
 """Managed memory may take at most 1/MANAGED_SHARE of a device's free memory. If the driver must
@@ -59,6 +62,30 @@ class CudaBuffer(msgspec.Struct, eq=False):
     def host_only(self) -> bool:
         """Whether kernels cannot reach the memory. Only the host and copy engines can."""
         return self.memory.kind == "pageable"
+
+    def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        if self.host_only:
+            native.fill(self.address, size, pattern, seed, inverted, usable_cpus())
+        else:
+            self._by_kernel("fill", size, pattern, seed, _ALL_BITS if inverted else 0)
+
+    def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
+        if self.host_only:
+            return native.first_mismatch(self.address, size, pattern, seed, usable_cpus())
+        word = self.home.result(0xFF)
+        self._by_kernel("compare", size, pattern, seed, word)
+        found = read_word(self.home, word)
+        return None if found == _ALL_BITS else found
+
+    def checksum(self, size: int) -> int:
+        if self.host_only:
+            return native.checksum(self.address, size, usable_cpus())
+        word = self.home.result(0)
+        run(self.home, read_launch(self.home, self.address, size, word))
+        return read_word(self.home, word)
+
+    def _by_kernel(self, name: str, size: int, pattern: Pattern, seed: int, word: int) -> None:
+        run(self.home, pattern_launch(self.home, name, self.address, size, pattern, seed, word))
 
     def placement(self) -> Placement:
         return self.placed or Placement(memory=str(self.memory), bytes=self.size)
