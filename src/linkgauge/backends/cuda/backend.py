@@ -306,10 +306,6 @@ class CudaBackend(Filling[CudaBuffer]):
         for known in self._devices:
             known.recall()
 
-    def multiprocessors(self, memory: Memory) -> int:
-        """Returns the number of multiprocessors of a device."""
-        return self.device_of(memory).multiprocessors
-
     def close(self) -> None:
         self.sensors.close()
         self.collectives.close()

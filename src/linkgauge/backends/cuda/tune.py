@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import product
 from pathlib import Path as File
 from statistics import median
@@ -150,21 +150,16 @@ def _tune_path(
     backend: CudaBackend, path: Path, size: int, report: Callable[[Tried], None]
 ) -> CopySettings | None:
     """Returns settings that are faster than the defaults on this path, or None."""
-    transfer = path.transfer
-    ends: list[CudaBuffer | None] = []
-    try:
-        for memory, arrays in (
-            (transfer.source, named(path.operation).source_arrays),
-            (transfer.destination, 1),
-        ):
-            of_none = memory.is_null
-            size_of_end = size * arrays
-            ends.append(None if of_none else backend.allocate(memory, size_of_end, transfer.engine))
-        return search(backend, path, Copy(transfer, ends[0], ends[1], size, _SEED), report)
-    finally:
-        for buffer in ends:
-            if buffer is not None:
-                buffer.free()
+    transfer, arrays = path.transfer, named(path.operation).source_arrays
+    ends: dict[str, CudaBuffer] = {}
+    with ExitStack() as made:
+        for end, memory in (("source", transfer.source), ("destination", transfer.destination)):
+            if not memory.is_null:
+                bytes_of_end = size * arrays if end == "source" else size
+                ends[end] = backend.allocate(memory, bytes_of_end, transfer.engine)
+                made.callback(ends[end].free)
+        copy = Copy(transfer, ends.get("source"), ends.get("destination"), size, _SEED)
+        return search(backend, path, copy, report)
 
 
 def search(
@@ -176,7 +171,7 @@ def search(
     """Returns settings that are faster than the defaults on this path, or None. The buffers of
     `copy` are overwritten. Raises BackendError if the device is dead."""
     trial = _Trial(backend, path, copy, report)
-    every = candidates(path, backend.multiprocessors(path.transfer.engine.owner))
+    every = candidates(path, backend.device_of(path.transfer.engine.owner).multiprocessors)
     heats = [tried for settings in every if (tried := trial.run(settings)) is not None]
     # If the defaults cannot run, or copy wrongly, there is nothing to compare with.
     first = defaults(path.transfer, path.operation)

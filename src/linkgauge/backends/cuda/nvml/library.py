@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,6 +22,11 @@ from linkgauge.model.hardware.inventory import Accelerator, PciLink, Telemetry
 from linkgauge.model.hardware.pcie import SPEEDS
 
 from .nvlink import board, domain, fabric, read_links
+
+if TYPE_CHECKING:
+    from linkgauge.backends.cuda.device import CudaDevice
+
+    from .cards import Card
 
 # Which processes on a device do not belong to this program.
 
@@ -40,21 +45,15 @@ def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
 
 
 def _is_ours(pid: int, root: Root) -> bool:
-    if pid == os.getpid():
-        return True
+    fields = (read_text(root, f"proc/{pid}/stat") or "").rpartition(")")[2].split()
+    is_sibling = fields[1:2] == [str(os.getppid())]
     own = _program(os.getpid(), root)
-    return _parent(pid, root) == os.getppid() and bool(own) and _program(pid, root) == own
+    return pid == os.getpid() or (is_sibling and bool(own) and _program(pid, root) == own)
 
 
 def _program(pid: int, root: Root) -> list[str]:
     arguments = (read_text(root, f"proc/{pid}/cmdline") or "").split("\0")
     return arguments[:_PROGRAM_ARGUMENTS]
-
-
-def _parent(pid: int, root: Root) -> int | None:
-    """Returns the id of a process's parent."""
-    fields = (read_text(root, f"proc/{pid}/stat") or "").rpartition(")")[2].split()
-    return int(fields[1]) if len(fields) > 1 and fields[1].isdecimal() else None
 
 
 TRANSFERS_A_CLOCK = 2
@@ -154,26 +153,11 @@ def is_lost(asked: Questions) -> bool:
     return False
 
 
-class Identified(Protocol):
-    """A device as CUDA names it, so that NVML can find it."""
-
-    @property
-    def index(self) -> int: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def is_instance(self) -> bool: ...
-    @property
-    def near(self) -> int: ...
-    def pci_address(self) -> str: ...
-    def uuid(self) -> str: ...
-
-
 class NvmlTelemetry:
     """Facts that NVML reports about the devices of this process. Without NVML, all facts are
     unknown."""
 
-    def __init__(self, devices: Sequence[Identified]) -> None:
+    def __init__(self, devices: Sequence[CudaDevice] | Sequence[Card]) -> None:
         self._devices = devices
         self._handles: dict[int, Any] = {}
         self._library: Any = None
@@ -191,7 +175,7 @@ class NvmlTelemetry:
                 peers[device.pci_address()] = f"cuda:{device.index}"
         return tuple(self._describe(device, peers) for device in self._devices)
 
-    def _describe(self, device: Identified, peers: dict[str, str]) -> Accelerator:
+    def _describe(self, device: CudaDevice | Card, peers: dict[str, str]) -> Accelerator:
         memory = f"cuda:{device.index}"
         try:
             pci, uuid = device.pci_address(), device.uuid()
@@ -228,7 +212,7 @@ class NvmlTelemetry:
                 return f"cuda:{device.index}"
         return None
 
-    def _questions(self, device: Identified) -> Questions:
+    def _questions(self, device: CudaDevice | Card) -> Questions:
         """Returns an object for questions about a device. Raises DeviceLost if NVML reports the
         device as lost, and Unsupported if NVML is missing or does not know the device."""
         library = self._library
@@ -255,7 +239,7 @@ class NvmlTelemetry:
             library.nvmlShutdown()
 
 
-def _handle(library: Any, device: Identified) -> Any:
+def _handle(library: Any, device: CudaDevice | Card) -> Any:
     """Returns NVML's handle of a device. A MIG instance has the handle of its GPU, because links
     and clocks belong to the whole GPU."""
     if not device.is_instance:
