@@ -91,7 +91,6 @@ class AmdSmi:
             found.link.max_width or _whole(static, "max_pcie_width"),
         )
         filled = {
-            "link": link,
             "firmware": _text(self._ask("amdsmi_get_gpu_vbios_info", handle), "version"),
             "board": _text(self._ask("amdsmi_get_gpu_board_info", handle), "model_number"),
             "clock": _number(clock, "clk", _MEGA),
@@ -101,12 +100,8 @@ class AmdSmi:
             "pcie_replays": _whole(now, "pcie_replay_count"),
             "ecc_errors": None if errors is None else int(errors),
         }
-        empty = {
-            name: value
-            for name, value in filled.items()
-            if name == "link" or (value is not None and getattr(found, name) is None)
-        }
-        return msgspec.structs.replace(found, **empty)
+        lacking = {name: value for name, value in filled.items() if getattr(found, name) is None}
+        return msgspec.structs.replace(found, link=link, **lacking)
 
     def _kind(self, enumeration: str, name: str) -> Any:
         return getattr(getattr(self._library, enumeration, None), name, None)

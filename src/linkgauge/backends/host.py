@@ -200,11 +200,6 @@ class HostBackend(Offering):
         op, chosen = self._chosen[transfer]
         return f"{transfer.engine.owner}.cpu: {name_of(op)} by {chosen.kernel}, {chosen.why}"
 
-    def _crowd(self, owner: Memory, threads: int) -> Iterator[str]:
-        """Yields a remark if threads on a node share CPUs."""
-        if threads > (has := len(self._nodes[owner.index or 0].cpus)):
-            yield f"{owner}: {threads} threads share {has} CPUs"
-
     def reach(self, memory: Memory, engine: Engine) -> object:
         return memory
 
@@ -243,16 +238,17 @@ class HostBackend(Offering):
         return products, products
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> HostGroup:
-        placed = self.threads(copies)
+        placed = list(zip(copies, self.threads(copies), strict=True))
         threads: Counter[Memory] = Counter()
-        for copy, cpus in zip(copies, placed, strict=True):
+        for copy, cpus in placed:
             threads[copy.transfer.engine.owner] += len(cpus)
-        self._choose(list(zip(copies, placed, strict=True)), does.array)
-        for transfer, near in ((copy.transfer, _near_cache(copy)) for copy in copies):
-            owner = transfer.engine.owner
-            crowd = self._crowd(owner, threads[owner])
-            self._said[transfer] = (*near, self._way(transfer), *crowd)
-        return HostGroup([self._job(*pair) for pair in zip(copies, placed, strict=True)])
+        self._choose(placed, does.array)
+        for copy in copies:
+            transfer, owner = copy.transfer, copy.transfer.engine.owner
+            has, count = len(self._nodes[owner.index or 0].cpus), threads[owner]
+            crowd = [f"{owner}: {count} threads share {has} CPUs"] if count > has else ()
+            self._said[transfer] = (*_near_cache(copy), self._way(transfer), *crowd)
+        return HostGroup([self._job(*pair) for pair in placed])
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> HostGroup:
         """Returns a group for a pointer chase. Also prepares the pointers and the caches, and

@@ -98,7 +98,8 @@ class ThreadedGroup(Gated):
         failures = [error for one in running if (error := one.exception()) is not None]
         if failures:
             broken = threading.BrokenBarrierError
-            raise next((one for one in failures if not isinstance(one, broken)), _late())
+            late = BackendError("gate", f"not opened within {PATIENCE:g} s")
+            raise next((one for one in failures if not isinstance(one, broken)), late)
         spans = [one.result() for one in running]
         begin = min(times[0] for times in spans)
         return Timing(
@@ -132,7 +133,3 @@ class ThreadedGroup(Gated):
             self._barrier.abort()  # nobody must wait for this thread
             raise
         return times
-
-
-def _late() -> BackendError:
-    return BackendError("gate", f"not opened within {PATIENCE:g} s")

@@ -7,20 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from linkgauge.backends import rules
 from linkgauge.backends.amd import AmdTelemetry
 from linkgauge.backends.iterations import Queue
 from linkgauge.backends.offering import Holding, imported
 from linkgauge.backends.protocol import RESULTS, Backend, Buffer, Copy, Group
-from linkgauge.backends.rules import (
-    Rule,
-    check_alone,
-    of_copy_engine,
-    of_ends,
-    of_places,
-    one_dram,
-    refused,
-    unbound,
-)
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.hardware.inventory import Accelerator, Telemetry
 from linkgauge.model.hardware.machine import Device, Host, Node
@@ -74,15 +65,15 @@ class OpenCL(Holding["OpenCLBuffer"]):
         return self.sensors.sense(devices)
 
     def refusal(self, transfer: Transfer) -> str | None:
-        return refused(self._rules(transfer))
+        return rules.refused(self._rules(transfer))
 
-    def _rules(self, transfer: Transfer) -> Iterator[Rule]:
+    def _rules(self, transfer: Transfer) -> Iterator[rules.Rule]:
         kind, ends = transfer.engine.kind, transfer.memories
-        yield from of_places(transfer, "OpenCL", self._units, self._nodes)
+        yield from rules.of_places(transfer, "OpenCL", self._units, self._nodes)
         by_threads = "host threads do not reach the memory of an OpenCL device: use ce or sm"
         yield kind == "cpu", by_threads
-        yield from of_copy_engine(transfer)
-        yield from of_ends(transfer, "an OpenCL device")
+        yield from rules.of_copy_engine(transfer)
+        yield from rules.of_ends(transfer, "an OpenCL device")
         yield transfer.both_ways and len(ends) < 2, "a copy both ways needs two memories"
         unit = self._units[transfer.engine.owner]
         for memory in ends:
@@ -94,7 +85,7 @@ class OpenCL(Holding["OpenCLBuffer"]):
         if kind == "sm":
             yield unit.no_kernels, unit.no_kernels or ""
 
-    def _pair_rules(self, transfer: Transfer) -> Iterator[Rule]:
+    def _pair_rules(self, transfer: Transfer) -> Iterator[rules.Rule]:
         pair = [self._units[place].facts for place in _places(transfer) if place.is_device]
         if len(pair) < 2 or pair[0] == pair[1]:
             return
@@ -110,7 +101,7 @@ class OpenCL(Holding["OpenCLBuffer"]):
         yield moved, f"{moves}: {does}"
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        remarks = *one_dram(_places(transfer), self.devices()), *self._of_chase
+        remarks = *rules.one_dram(_places(transfer), self.devices()), *self._of_chase
         if self._pieces is None or transfer.both_ways or len(transfer.memories) < 2:
             return remarks
         streams = 1 if transfer.engine.kind == "ce" else self._pieces.streams
@@ -145,7 +136,7 @@ class OpenCL(Holding["OpenCLBuffer"]):
     def chasing(self, copies: Sequence[Copy], does: Operation) -> OpenCLGroup:
         from .chase import chase, near_cache
 
-        check_alone(copies)
+        rules.check_alone(copies)
         unit = self._units[copies[0].transfer.engine.owner]
         self._of_chase = tuple(near_cache(unit, copies[0].size))
         return self.kept(chase(unit, copies[0]))
@@ -188,17 +179,17 @@ def _places(transfer: Transfer) -> tuple[Memory, ...]:
     return places if len(places) > 1 else (*places, transfer.engine.owner)
 
 
-def _host_rules(memory: Memory, owner: OpenCLFacts, nodes: int) -> Iterator[Rule]:
+def _host_rules(memory: Memory, owner: OpenCLFacts, nodes: int) -> Iterator[rules.Rule]:
     kind = memory.kind
     yield kind == "huge", "OpenCL allocates pinned memory itself, and offers no huge pages"
     in_place = f"by sm, {memory.place} is reached in place where the device shares memory"
     yield kind == "mapped", f"OpenCL has no mapped memory: {in_place}"
     yield kind not in ("", "pageable", STAGING), f"OpenCL has no {kind} host memory"
     if kind != "pageable":
-        yield unbound("OpenCL cannot bind pinned memory", memory, owner.device, nodes)
+        yield rules.unbound("OpenCL cannot bind pinned memory", memory, owner.device, nodes)
 
 
-def _in_place_rules(memory: Memory, owner: OpenCLFacts) -> Iterator[Rule]:
+def _in_place_rules(memory: Memory, owner: OpenCLFacts) -> Iterator[rules.Rule]:
     """Refuses host memory of which a kernel would access a copy instead."""
     device, shares = owner.device.memory, owner.device.shares_host_memory
     own = "a kernel reaches only host memory that OpenCL allocated: host:N"

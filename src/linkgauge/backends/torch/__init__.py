@@ -13,21 +13,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from linkgauge.backends import rules
 from linkgauge.backends.amd import AmdTelemetry
 from linkgauge.backends.offering import Holding, imported
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group
-from linkgauge.backends.rules import (
-    Reason,
-    Rule,
-    check_alone,
-    of_copy_engine,
-    of_ends,
-    of_places,
-    one_dram,
-    refused,
-    settle,
-    unbound,
-)
 from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.model.errors import NoPeerAccess, Unsupported
 from linkgauge.model.hardware.inventory import Accelerator, Telemetry
@@ -84,19 +73,19 @@ class TorchBackend(Holding[TorchBuffer]):
     def devices(self) -> tuple[Device, ...]:
         return tuple(unit.facts.device for unit in self._units.values())
 
-    def refusal(self, transfer: Transfer) -> Reason | None:
-        return refused(self._rules(transfer))
+    def refusal(self, transfer: Transfer) -> rules.Reason | None:
+        return rules.refused(self._rules(transfer))
 
-    def _rules(self, transfer: Transfer) -> Iterator[tuple[object, Reason]]:
+    def _rules(self, transfer: Transfer) -> Iterator[tuple[object, rules.Reason]]:
         engine, ends = transfer.engine, transfer.memories
-        yield from of_places(transfer, "torch", self._units, self._nodes)
-        yield from of_copy_engine(transfer)
+        yield from rules.of_places(transfer, "torch", self._units, self._nodes)
+        yield from rules.of_copy_engine(transfer)
         own = "kernels of torch reach the memory of their own device alone: use ce"
         by_kernel = engine.kind == "sm" and engine.owner.is_device
         one_way = "torch copies one way at a time: join two transfers with '&' instead"
         yield transfer.both_ways, one_way
         yield by_kernel and any(memory.place != engine.owner for memory in ends), own
-        yield from of_ends(transfer, "a device of torch")
+        yield from rules.of_ends(transfer, "a device of torch")
         several = "mpiexec -n 2 linkgauge run all_reduce --backend torch"
         for_each = f"collectives by torch take a process for each device: {several}"
         yield engine.kind not in ("ce", "sm"), for_each
@@ -117,7 +106,7 @@ class TorchBackend(Holding[TorchBuffer]):
         if not transfer.memories:
             notes = self._units[transfer.engine.owner].facts.device.notes
             yield f"products by torch.matmul ({notes[0]})"
-        yield from one_dram((memory.place for memory in transfer.memories), self.devices())
+        yield from rules.one_dram((memory.place for memory in transfer.memories), self.devices())
 
     def _is_gated(self, transfer: Transfer) -> bool:
         """Whether the transfer can wait at a gate (start signal) and be timed by events. Copies of
@@ -148,7 +137,7 @@ class TorchBackend(Holding[TorchBuffer]):
         """Does nothing for torch's device `cpu`, which uses all CPUs."""
         unit = self._units[owner]
         if self._engines.affinity and not unit.is_cpu:
-            settle(self._nodes, (*nodes, unit.facts.device.near)[0])
+            rules.settle(self._nodes, (*nodes, unit.facts.device.near)[0])
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
         return self._group(copies, [self._work(copy, does) for copy in copies])
@@ -156,7 +145,7 @@ class TorchBackend(Holding[TorchBuffer]):
     def multiplying(
         self, copies: Sequence[Copy], does: Operation
     ) -> tuple[Group, TorchProductWork]:
-        check_alone(copies)
+        rules.check_alone(copies)
         unit = self._units[copies[0].transfer.engine.owner]
         work = TorchProductWork(unit, copies[0], does.name)
         return self._group(copies, [GatedWork((unit,), work.enqueue)]), work
@@ -192,17 +181,17 @@ class TorchBackend(Holding[TorchBuffer]):
             self._workloads.close()
 
 
-def _host_rules(memory: Memory, owner: TorchFacts, nodes: int) -> Iterator[Rule]:
+def _host_rules(memory: Memory, owner: TorchFacts, nodes: int) -> Iterator[rules.Rule]:
     kind = memory.kind
     yield kind not in ("", "pageable", "huge", STAGING), f"torch has no {kind} host memory"
     if not owner.binds and kind != "pageable":
         itself = f"torch allocates pinned memory for {owner.type} itself"
         yield kind != "", f"{itself}: use host:N or host:N/pageable"
         problem = f"torch cannot bind pinned memory for {owner.type}"
-        yield unbound(problem, memory, owner.device, nodes)
+        yield rules.unbound(problem, memory, owner.device, nodes)
 
 
-def _pair_rules(transfer: Transfer, peers: Sequence[str]) -> Iterator[tuple[object, Reason]]:
+def _pair_rules(transfer: Transfer, peers: Sequence[str]) -> Iterator[tuple[object, rules.Reason]]:
     source, destination = transfer.source, transfer.destination
     apart = source.space != destination.space
     yield apart, f"torch copies from {source} to {destination} by way of the host"

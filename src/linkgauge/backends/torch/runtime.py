@@ -77,14 +77,10 @@ class TorchDevice:
         self._module: Any = getattr(torch, facts.type, None)
         self._streams: list[Any] = []
 
-    @property
-    def has_streams(self) -> bool:
-        return not self.is_cpu and hasattr(self._module, "Stream")
-
     def stream(self, number: int) -> Any:
         """Returns one of the device's streams by its number, or None if the device has no streams.
         Work that runs at the same time uses different streams."""
-        if not self.has_streams:
+        if self.is_cpu or not hasattr(self._module, "Stream"):
             return None
         with calling("torch.Stream"):
             while len(self._streams) <= number:
