@@ -70,13 +70,9 @@ def open_backend(
     engines: EngineSettings = EngineSettings(),  # noqa: B008
     host: Host | None = None,
 ) -> Backend:
-    """Opens a backend. Raises Unsupported with the reason if the backend cannot run on this
-    machine.
-
-    A backend's module has a function `create(engines, host) -> Backend`, which imports the vendor's
-    libraries. `host` describes this machine; without it, the machine is read. Before a backend is
-    opened, environment variables that the accelerators need are set, unless they already have a
-    value."""
+    """`create(engines, host)` of a backend's module opens it, once variables that accelerators need
+    are set. Raises Unsupported with the reason if it cannot run here. Without `host`, this machine
+    is read."""
     from linkgauge.machine.environment import needed
     from linkgauge.machine.host import read_host  # in a worker: a controller only needs names
 
@@ -95,8 +91,8 @@ def open_backend(
 
 
 def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
-    """Returns the devices of a backend, or of what is known of it. Raises PluginFailed if a plug-in
-    describes none that can be used."""
+    """The devices of a backend, or of what is known of it. Raises PluginFailed for unusable
+    ones."""
     hook = hook_of_backend(name)
     with hook.asked():
         found = source.devices()
@@ -108,9 +104,8 @@ def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
 
 
 def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
-    """Returns what is known of a backend's devices without opening the backend, or None if the
-    backend must be opened. A backend offers this with a function `glance`, which has the arguments
-    of `create`, in the module of its `create`. Raises Unsupported as `open_backend` does."""
+    """What a module's function `glance`, with the arguments of `create`, knows of the devices while
+    the backend is closed; None if it must be opened. Raises Unsupported as `open_backend` does."""
     with hook_of_backend(name).asked():
         place = OF_ROOMS.get(name, f"{__name__}.{name}:create")
         offered = getattr(import_module(place.partition(":")[0]), "glance", None)
@@ -121,10 +116,9 @@ def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
 def open_rank(
     name: str, launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool = False
 ) -> RankBackend:
-    """Opens the backend of this rank, for transfers between ranks. `hosts` has the host name of
-    each rank. `with_gpu` also opens a GPU, for ranks that measure network interfaces. The backend's
-    module has a function `create` with the same arguments. Raises Unsupported or InputError if the
-    rank has no such device."""
+    """Opens this rank's backend by `create` of its module. `hosts` has each rank's host name.
+    `with_gpu` also opens a GPU, for network interfaces. Raises Unsupported or InputError without
+    such a device."""
     if name not in BY_RANKS:
         known = ", ".join(sorted(BY_RANKS))
         raise InputError(f"backend {name} does nothing between processes: choose one of {known}")

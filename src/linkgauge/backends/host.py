@@ -1,11 +1,8 @@
 """Backend `host`: threads of this machine's CPUs move bytes between the memories of NUMA nodes.
 
-The memories are `host:N` (pinned: prefaulted and mlocked), `host:N/pageable` and `host:N/huge`.
-`/base`, `/thp` and `/hugetlb` choose the kind of pages; `/base` has no huge pages. `/preferred`,
-`/interleave` and `/weighted` choose the placement policy. The engine `cpu*K` is K threads, each
-pinned to a CPU of its node; all start together. Between two CPUs (`cpu:N`), a cache line bounces. A
-pointer chase has one thread. Transfers from `null` to `null` search prime numbers or multiply
-matrices."""
+Memory is `host:N` (pinned: prefaulted and mlocked), `/pageable` or `/huge`. `/base` (none huge),
+`/thp` and `/hugetlb` choose pages; `/preferred`, `/interleave` and `/weighted` a placement policy.
+The engine `cpu*K` is K threads, each pinned to a CPU of its node."""
 
 from __future__ import annotations
 
@@ -60,8 +57,7 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 class HostBuffer(NodeMemory):
-    """A buffer in the memory of a host node. It also knows the size of the node's last-level cache,
-    because figures of small buffers are those of the cache."""
+    """It knows its node's last-level cache: figures of small buffers are those of the cache."""
 
     def __init__(
         self, memory: Memory, size: int, node: Node, cpus: Sequence[int], nodes: Sequence[int]
@@ -73,8 +69,7 @@ class HostBuffer(NodeMemory):
         self._cache = node.last_level_cache or 0
 
     def touched(self) -> None:
-        """Checks whether the buffer's new pages are of its kind. Raises Unsupported if they are
-        not."""
+        """Raises Unsupported if the buffer's new pages are not of its kind."""
         huge = min(self.pages.huge_bytes(), self.size)
         self.placed = msgspec.structs.replace(self.placed, huge_bytes=huge)
         for reason in native.not_of_pages(native.KINDS[self.memory.kind], huge, self.size):
@@ -91,7 +86,6 @@ class HostBuffer(NodeMemory):
             yield from native.unevenly(self.placed, nodes)
 
     def near_cache(self) -> Iterator[NearCache]:
-        """Yields a note if the buffer is so small that the caches affect the figure."""
         if self.size < BEYOND * self._cache:
             yield NearCache(self.size, self._cache, BEYOND)
 
@@ -141,8 +135,7 @@ class HostGroup:
 
 
 class PingPongGroup(Gated):
-    """A cache line that bounces between threads on two CPUs. A sample is `loops` round trips. It
-    lasts about 1000 times as long as reading the clock."""
+    """A sample of round trips lasts about 1000 times as long as reading the clock."""
 
     pace = Pace(seconds=2e-5, loops=1, laps=32, steps=2)
 
@@ -161,8 +154,7 @@ class PingPongGroup(Gated):
 
 
 class HostBackend(Offering):
-    """The memories and CPU threads of this machine. `nodes` are the NUMA nodes with memory.
-    `kernels` chooses the code that moves the bytes."""
+    """`nodes` have memory. `kernels` chooses the code that moves the bytes."""
 
     name = "host"
     carried = ("copy", "chase", "ping-pong", *PRIMES, "touch", *ARRAY_NAMES, *PRODUCT_NAMES)
@@ -196,7 +188,6 @@ class HostBackend(Offering):
         return self._said.get(transfer, ())
 
     def _way(self, transfer: Transfer) -> str:
-        """Returns a remark on the kernel of a transfer."""
         op, chosen = self._chosen[transfer]
         return f"{transfer.engine.owner}.cpu: {name_of(op)} by {chosen.kernel}, {chosen.why}"
 
@@ -218,8 +209,7 @@ class HostBackend(Offering):
         return native.checksum(_address(buffer), size, self._all_cpus)
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Returns a group that sends requests to a server. Raises Unsupported for workloads that
-        need a device."""
+        """Raises Unsupported for workloads that need a device."""
         group: Group = operation("host.workload")(workload)
         return group
 
@@ -251,8 +241,8 @@ class HostBackend(Offering):
         return HostGroup([self._job(*pair) for pair in placed])
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> HostGroup:
-        """Returns a group for a pointer chase. Also prepares the pointers and the caches, and
-        measures the full rate of the threads that load the memory."""
+        """Prepares the pointers and the caches, and measures the full rate of the threads that load
+        the memory."""
         host_chase.check(copies)
         placed = host_chase.place(copies, self._nodes)
         first, others = copies[0], list(zip(copies[1:], placed[1:], strict=True))
@@ -294,8 +284,8 @@ class HostBackend(Offering):
             )
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
-        """Returns the CPUs for the threads of each copy. Copies on the same node take the node's
-        CPUs in turn. Copies without a number of threads share the CPUs evenly."""
+        """Copies on the same node take its CPUs in turn, and share them evenly if they name no
+        number."""
         owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
         turns = {node: cycle(self._nodes[node].cpus) for node in set(owners)}
         placed = []
@@ -309,8 +299,7 @@ class HostBackend(Offering):
 
 
 def _op(transfer: Transfer, work: ArrayWork | None = None) -> _native.Op:
-    """Returns the operation of a copy's threads: that of `work` if given, otherwise read, write or
-    copy."""
+    """That of `work` if given, otherwise read, write or copy."""
     if work is not None:
         return _native.Op[work.kind.upper()]
     if transfer.source.is_null:
@@ -330,5 +319,4 @@ def _near_cache(copy: Copy) -> Iterator[NearCache]:
 
 
 def _address(buffer: Buffer | None) -> int:
-    """Returns the buffer's address, or 0 without a buffer."""
     return buffer.address if isinstance(buffer, Addressed) else 0

@@ -1,9 +1,6 @@
-"""Chooses the code (kernel) with which host threads move bytes. It is the user's choice, the
-fastest measured kernel, or a default.
-
-The fastest kernel depends on the CPU, on the number of threads (one or all), and on whether the
-data fit into the caches. A search runs once on each machine, and its result is stored. Later runs
-test a stored kernel again before they use it."""
+"""Chooses the code (kernel) with which host threads move bytes: the user's choice, the fastest
+measured, or a default. The fastest depends on the CPU, on one or all threads, and on whether the
+data fit into the caches. A search is stored, and later runs test its result before they use it."""
 
 from __future__ import annotations
 
@@ -57,13 +54,11 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 def name_of(op: _native.Op) -> str:
-    """Returns the name of an operation, such as `read`, `copy` or `triad`."""
     return op.name.lower()
 
 
 class Regime(msgspec.Struct, frozen=True):
-    """The conditions for which a kernel is chosen. `crowd` says that all threads of a node run, not
-    just one. `beyond` says that the data are larger than the caches."""
+    """`crowd`: all threads of a node run. `beyond`: the data are larger than the caches."""
 
     crowd: bool
     beyond: bool
@@ -77,15 +72,13 @@ EVERYWHERE = tuple(Regime(*both) for both in product((False, True), repeat=2))
 
 
 def regime_of(op: _native.Op, cpus: Sequence[int], size: int) -> Regime:
-    """Returns the conditions of a job. Two threads already count as all threads, because two nearly
-    reach the limit of the memory."""
+    """Two threads already count as all, because two nearly reach the limit of the memory."""
     touched = size * ARRAYS[f"peak-{name_of(op)}"].counted
     return Regime(len(cpus) > 1, touched > _native.last_level_cache(cpus))
 
 
 def linear(op: _native.Op) -> Chosen:
-    """Returns the kernel with linear accesses, as in STREAM. It is used even if another kernel is
-    faster."""
+    """Linear accesses, as in STREAM, even if another kernel is faster."""
     return Chosen(_native.linear_kernel(op), "linear with ordinary stores, as STREAM's loop")
 
 
@@ -93,9 +86,9 @@ CourseOf = Callable[[Regime], Arena]
 
 
 class Kernels:
-    """The kernels of a machine. `file` has those that searches found; without it, the defaults are
-    used. `course_of` returns memory for measuring; without it, nothing is measured. `forced` is the
-    user's kernel; operations without it use their own."""
+    """`file` has what searches found; without it, the defaults are used. `course_of` returns memory
+    for measuring; without it, nothing is measured. `forced` is the user's kernel, if an operation
+    has it."""
 
     def __init__(
         self,
@@ -166,19 +159,16 @@ class Kernels:
 
 
 def _safe(op: _native.Op, where: Regime) -> tuple[str, str]:
-    """Returns two kernels that are fast on nearly every CPU: the default, and the one with linear
-    accesses."""
+    """Two that are fast on nearly every CPU: the default, and the one with linear accesses."""
     return _native.default_kernel(op, where.beyond), _native.linear_kernel(op)
 
 
 def _share(where: Regime) -> float:
-    """Returns the share of the search's time for these conditions."""
     return (BEYOND_SHARE if where.beyond else 1 - BEYOND_SHARE) / 2
 
 
 def load(file: Path) -> Remembered:
-    """Returns the stored kernels that this CPU can run. Returns an empty result if the file cannot
-    be read."""
+    """Those that this CPU can run; none if the file cannot be read."""
     known = cache.load(file, Remembered)
     return {
         where.case(op): known[where.case(op)]
@@ -188,7 +178,6 @@ def load(file: Path) -> Remembered:
 
 
 def store(file: Path, known: Remembered) -> None:
-    """Writes the kernels to the file. If this fails, the next run searches again."""
     with suppress(OSError):
         cache.store(file, known)
 
@@ -196,8 +185,8 @@ def store(file: Path, known: Remembered) -> None:
 def remembered_file(
     threads: int, root: Root = ROOT, folder: Path | None = None, *, what: str = "host"
 ) -> Path:
-    """Returns the path of the file with stored kernels, or `what` else is found by measuring. Its
-    name depends on the processor, the microcode, the hypervisor and the number of threads."""
+    """Its name depends on the processor, the microcode, the hypervisor, the number of threads, and
+    on `what` is found by measuring."""
     made = revision(read_text(root, "proc/cpuinfo") or "")
     beneath = hypervisor(root)[0] or "no hypervisor"
     words = f"{what} {cpu_model(root) or ''} {made} {beneath} {threads} threads"
@@ -205,8 +194,6 @@ def remembered_file(
 
 
 def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:
-    """Returns the kernels for a run. If kernels must be measured, the node with the most CPUs is
-    used."""
     node = max(nodes, key=lambda node: len(node.cpus))
     if not engines.host_tuned or not node.cpus:
         return Kernels(engines.host_kernel)

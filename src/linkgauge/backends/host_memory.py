@@ -20,7 +20,6 @@ from .protocol import Buffer, Pattern
 
 
 def usable_cpus() -> list[int]:
-    """Returns the CPUs that this process may use."""
     return sorted(os.sched_getaffinity(0))
 
 
@@ -31,7 +30,6 @@ class ByThreads:
     cpus: Sequence[int]
 
     def at(self) -> AbstractContextManager[int]:
-        """Returns a context manager that yields the buffer's address."""
         return nullcontext(self.address)
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
@@ -48,9 +46,8 @@ class ByThreads:
 
 
 class NodeMemory(ByThreads):
-    """A buffer that the native core allocates on a NUMA node. With `node` None it may be anywhere.
-    The CPUs `cpus` touch the memory first. `alone` says that the machine has no other node. Raises
-    the same errors as `native.allocate`."""
+    """Of a NUMA node, or anywhere with `node` None, first touched by `cpus`. `alone`: the machine
+    has no other node. Raises the same errors as `native.allocate`."""
 
     def __init__(
         self,
@@ -102,7 +99,6 @@ class HostRank:
         self.home = Memory("host", self._node.index)
 
     def devices(self) -> tuple[Device, ...]:
-        """Returns the host memory as the only device."""
         node = self._node
         free = node.memory_available or node.memory_total or 0
         device = Device(
@@ -117,8 +113,8 @@ class HostRank:
         return (device,)
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> NodeMemory:
-        """Allocates host memory. Raises AllocationError if memory is short, and Unsupported if the
-        memory cannot be placed on its node."""
+        """Raises AllocationError if memory is short, and Unsupported if it cannot be placed on its
+        node."""
         return NodeMemory(self.home, size, self._node.index, self._alone, self.cpus)
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:

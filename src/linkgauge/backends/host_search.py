@@ -1,9 +1,6 @@
-"""Finds the fastest of several kernels. They take turns, and after each round the slower half is
-dropped.
-
-Other programs on the machine make some turns slower, but none faster. Kernels therefore run in many
-short turns, in random order. A kernel is judged by the lower quartile of its turns. On busy CPUs,
-the median would often be a disturbed turn."""
+"""Finds the fastest of several kernels, in rounds that drop the slower half. Other programs make
+some turns slower, but none faster: kernels run in many short turns, in random order, and the lower
+quartile counts. On busy CPUs, the median would often be a disturbed turn."""
 
 from __future__ import annotations
 
@@ -46,13 +43,12 @@ class Arena(Protocol):
 def search(
     course: Arena, op: _native.Op, kernels: Sequence[str], safe: Sequence[str], seconds: float
 ) -> tuple[str, ...]:
-    """Returns the best kernels, best first. `seconds` is the approximate time of the search.
+    """The best kernels, best first, in about `seconds`. Those in `safe`, good on nearly every CPU,
+    stay until the last round, which takes half of the time: a kernel that was only lucky must still
+    beat them.
 
-    The kernels in `safe` are good on nearly every CPU. They stay until the last round, so that a
-    kernel that was only lucky must still beat them.
-
-    The last round takes half of the time. Kernels that differ only in vector width have about the
-    same speed. Only the widest run at first, and narrower variants of the best join later."""
+    Kernels that differ only in vector width have about the same speed. Only the widest run at
+    first, and narrower variants of the best join later."""
     field = _widest(kernels)
     absent = [kernel for kernel in kernels if kernel not in field]
     last = seconds / 2
@@ -90,12 +86,10 @@ _UNITS = ("avx512", "avx2")
 
 
 def _family(kernel: str) -> str:
-    """Returns the name of a kernel without its vector unit."""
     return "-".join(part for part in kernel.split("-") if part not in _UNITS)
 
 
 def _widest(kernels: Sequence[str]) -> list[str]:
-    """Returns the kernels with the widest vectors among variants of the same kernel."""
     widest = {_family(kernel): kernel for kernel in kernels if _UNITS[0] not in kernel}
     widest |= {_family(kernel): kernel for kernel in kernels if _UNITS[0] in kernel}
     return list(widest.values())
@@ -120,9 +114,8 @@ _PAGE = 4096
 
 
 class NativeArena:
-    """Memory in which kernels are compared. `cpus` are the threads' CPUs. Each kernel moves a part
-    of the memory, called a window. `beyond` makes the memory larger than the caches. Raises OSError
-    if the memory cannot be allocated."""
+    """Each kernel moves a part of the memory, called a window. `beyond` makes the memory larger
+    than the caches of `cpus`. Raises OSError if it cannot be allocated."""
 
     def __init__(
         self, node: int | None, cpus: Sequence[int], available: int | None, *, beyond: bool
@@ -164,14 +157,13 @@ class NativeArena:
         return paces
 
     def _rough_pace(self, op: _native.Op, job: _native.Job) -> float:
-        """Returns a first estimate of the seconds per byte, measured on one window."""
         window = min(ROUGH_WINDOW * len(self._cpus), job.size) // _PAGE * _PAGE
         (took,) = _native.race(job, [_native.default_kernel(op, True)], window, self._window)
         return took / window
 
     def _job(self, op: _native.Op) -> _native.Job:
-        """Returns the job of an operation. A copy goes from one half of the memory to the other. A
-        triad goes from the first two thirds to the last third."""
+        """A copy goes from one half of the memory to the other, a triad from two thirds to the
+        last."""
         half, third = self._size // 2, self._size // 3 // _PAGE * _PAGE
         base = self._memory.address
         ends = {

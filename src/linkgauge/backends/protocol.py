@@ -101,15 +101,13 @@ class Addressed(Protocol):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A transfer with its buffers. A `null` end has no buffer.
+    """A transfer of `size` bytes with its buffers; a `null` end has none. If an operation reads two
+    arrays, both are in `source`.
 
-    `size` is the number of bytes to move. If an operation reads two arrays, both are in `source`.
-    `interference` marks a copy that only has to run longer than the first copy of its group.
-    `endless` marks a copy that runs until the other copies have ended, or until wait() if it is
-    alone. Its seconds are those that all loops would take. `tracked` asks for the progress of the
-    copy, even if one launch does all loops. `warm_ups` is the number of loops before the clock
-    starts; the backend `cuda` alone uses it. None lets the backend choose, and copies then wait for
-    each other's warm-ups."""
+    `interference` only has to run longer than the first copy of its group. `endless` runs until the
+    other copies have ended, or until wait() if it is alone; its seconds are those that all loops
+    would take. `tracked` asks for progress even if one launch does all loops. `warm_ups` are loops
+    before the clock starts, of `cuda` alone; with None, copies wait for each other's."""
 
     transfer: Transfer
     source: Buffer | None
@@ -123,12 +121,10 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """The times of a group in seconds. `seconds` is the time of all loops, for each copy.
-
-    `span` is the time from the first start to the last end.
-    `checksums` has the xor of the 64-bit words that the last loop of a pure read saw, else None.
-    `progress` has each copy's start and its laps' or their parts' ends, since the gate opened.
-    `counters` has the CPU events of all threads, if they were counted."""
+    """The times of a group in seconds: `seconds` of all loops of each copy, and `span` from the
+    first start to the last end. `checksums` has the xor of the 64-bit words that the last loop of a
+    pure read saw, else None. `progress` has each copy's start and its laps' or their parts' ends,
+    since the gate opened. `counters` has the CPU events of all threads, if they were counted."""
 
     seconds: tuple[float, ...]
     span: float
@@ -170,10 +166,8 @@ class Pace(msgspec.Struct, frozen=True):
 
 class Group(Protocol):
     """Copies that run at the same time, or another operation. Nothing else runs between `open` and
-    `wait`.
-
-    `most_loops` is the number of loops that can wait behind the gate. `pace` says how to sample.
-    Calls in a wrong order raise an error. `close` may be called at any time."""
+    `wait`. `most_loops` can wait behind the gate. `pace` says how to sample. Calls in a wrong order
+    raise an error. `close` may be called at any time."""
 
     pace: Pace
 
@@ -303,8 +297,7 @@ class SimulatedClock(Clocked, Protocol):
 
 @runtime_checkable
 class HasTelemetry(Protocol):
-    """A backend that reports facts and the current state of its devices. Unknown facts are null and
-    raise no errors."""
+    """Facts and states of devices. Unknown facts are null and raise no errors."""
 
     def inventory(self) -> tuple[Accelerator, ...]:
         """Returns all known facts about each device, in the order of the devices."""
@@ -378,8 +371,7 @@ _FOLLOWS: dict[tuple[type, type], bool] = {}
 
 
 def follows(one: object, protocol: type[_P]) -> TypeGuard[_P]:
-    """Whether a value implements a protocol. The answer is stored by type, because `isinstance` is
-    slow."""
+    """Stored by type, because `isinstance` is slow."""
     asked = type(one), protocol
     if asked not in _FOLLOWS:
         _FOLLOWS[asked] = isinstance(one, protocol)

@@ -23,8 +23,8 @@ Rule = tuple[object, str]
 
 
 def refused(rules: Iterable[tuple[object, _Reason]]) -> _Reason | None:
-    """Returns the reason of the first rule whose condition is true, or None. Later rules are not
-    formed, so they may rely on earlier ones."""
+    """The reason of the first true condition. Later rules are not formed: they may rely on earlier
+    ones."""
     return next((reason for applies, reason in rules if applies), None)
 
 
@@ -39,8 +39,7 @@ def no_node(memory: Memory, nodes: Collection[int]) -> Rule:
 def of_threads(
     transfer: Transfer, cpus: Mapping[int, Sequence[int]], kinds: Collection[str]
 ) -> Iterator[Rule]:
-    """Refuses what host threads cannot carry out. `cpus` has the CPUs of each node. `kinds` are the
-    kinds of memory that host threads can use."""
+    """`cpus` has the CPUs of each node, `kinds` the kinds of memory that threads can use."""
     owner = transfer.engine.owner
     for memory in transfer.memories:
         place, kind = memory.place, memory.kind
@@ -60,8 +59,7 @@ def of_threads(
 def of_places(
     transfer: Transfer, library: str, devices: Collection[Memory], nodes: Collection[int]
 ) -> Iterator[Rule]:
-    """Refuses memories and engines that are not here, or that a library with these devices does not
-    reach."""
+    """Refuses what is not here, or what a library with these devices does not reach."""
     for memory in (*transfer.memories, transfer.engine.owner):
         place = memory.place
         other = f"{place} belongs to another process: {library} has no memory across processes"
@@ -77,8 +75,7 @@ def of_places(
 
 
 def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
-    """Refuses copies that are not from or to the engine's own device. `device` is what messages
-    call such a device."""
+    """An engine copies from or to its own device, which messages call `device`."""
     owner, places = transfer.engine.owner, [memory.place for memory in transfer.memories]
     yield not owner.is_device, f"only {device} can do this, not {owner}"
     copies = len(places) > 1
@@ -88,8 +85,7 @@ def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
 
 
 def unbound(problem: str, memory: Memory, device: Device, nodes: int) -> Rule:
-    """Refuses pinned memory of the driver's own, whose label is right only near the device: the
-    driver places it, and the machine has several nodes."""
+    """Where a driver places pinned memory, its label is right only near the device."""
     near = f"only host:{device.near}, nearest to {device.memory}, can be measured"
     return nodes > 1 and memory.index != device.near, f"{problem} to a node: {near}"
 
@@ -118,8 +114,7 @@ def of_copy_engine(transfer: Transfer) -> Iterator[Rule]:
 
 
 def of_exchange(transfer: Transfer, cpus: Container[int | None]) -> Iterator[Rule]:
-    """Refuses a cache line that cannot bounce between the ends of a transfer. `cpus` are the CPUs
-    that this process may use."""
+    """`cpus` are the CPUs that this process may use."""
     first, second = transfer.source, transfer.destination
     for memory in transfer.memories:
         here = memory.index in cpus
@@ -144,8 +139,7 @@ def lacking(name: str, operation: OperationName) -> Unsupported:
 
 
 def check_alone(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported if there is more than one copy. Some operations can be measured only
-    alone."""
+    """Raises Unsupported if there are several: some operations are measured only alone."""
     if len(copies) > 1:
         raise Unsupported("latencies are measured one at a time")
 
@@ -159,8 +153,7 @@ def check_copy_engine(copy: Copy) -> Copy:
 
 
 def check_flags(copy: Copy) -> tuple[Memory, Memory]:
-    """Returns the two memories between which flags bounce. The first is the host's or a device's,
-    and the second a device's. Raises Unsupported if the transfer does not have such memories."""
+    """The host's or a device's memory, and a device's. Raises Unsupported for other transfers."""
     transfer = copy.transfer
     kind = transfer.engine.kind
     if kind != "sm" or len(transfer.memories) < 2 or not transfer.destination.is_device:
@@ -170,8 +163,8 @@ def check_flags(copy: Copy) -> tuple[Memory, Memory]:
 
 
 def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported for a ping-pong of cache lines that is not between two CPUs, and for any
-    other operation between CPUs."""
+    """Raises Unsupported for a cache line's ping-pong not between CPUs, and for all else between
+    them."""
     for copy in copies:
         if copy.transfer.source.is_cpu != does.between_cpus:
             problem = "a line bounces between the caches of CPUs (core_to_core_latency)"
@@ -179,8 +172,8 @@ def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def check_work(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported if a transfer has no memory but its operation needs one, or the other way
-    round. Loads, and copies that run with a computing kernel, are exceptions."""
+    """Raises Unsupported if memory lacks, or is there for nothing. Loads, and copies that run with
+    a computing kernel, are exceptions."""
     for copy in copies[:1] if does.loads_beside else copies:
         if bool(copy.transfer.memories) != does.in_memory:
             problem = f"{does.name} takes no memory" if copy.transfer.memories else "moves nothing"
@@ -192,8 +185,7 @@ def check_work(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def settle(nodes: Mapping[int, Node], near: int) -> None:
-    """Moves this thread to the CPUs of a NUMA node. Does nothing if there is no other node, or if
-    the thread may not move."""
+    """Moves this thread to a NUMA node's CPUs, if there is another node and the thread may move."""
     node = nodes.get(near)
     if len(nodes) > 1 and node is not None and node.cpus:
         with suppress(OSError):  # a cpuset may exclude them

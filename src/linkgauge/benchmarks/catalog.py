@@ -51,15 +51,14 @@ ORIGINS: dict[str, str] = {}
 
 
 def _sample(rank: str = "") -> DeviceSet:
-    """Returns devices on which any row can be laid out."""
     names = (f"sim:{index}{rank and f'{rank}{index}'}" for index in range(4))
     devices = tuple(Device(name, "a device", 1 << 40, 1 << 40) for name in names)
     return DeviceSet("sim", (Node(0, (0,)), Node(1, (1,))), devices)
 
 
 def check(row: Row | Sweep) -> None:
-    """Raises an exception if the name of a plug-in's benchmark is none, or if its cells cannot be
-    laid out."""
+    """Raises an exception if a plug-in's benchmark has no name, or cells that cannot be laid
+    out."""
     if not row.name.isidentifier():
         raise Unfit(f"{brief(row.name)} is no name of a benchmark")
     if isinstance(row, Row):
@@ -69,8 +68,7 @@ def check(row: Row | Sweep) -> None:
 
 
 def guarded(row: Row | Sweep, hook: Hook) -> Row | Sweep:
-    """Returns a plug-in's benchmark as one that never raises. If it fails to make cells, it has
-    none."""
+    """A plug-in's benchmark that never raises, and has no cells if it fails to make them."""
     if hook.is_ours or isinstance(row, Row):
         return row
     makes, size, left_out = row.cells, row.size, row.left_out
@@ -84,8 +82,7 @@ def guarded(row: Row | Sweep, hook: Hook) -> Row | Sweep:
 
 
 def _add_those_of_rooms() -> None:
-    """Adds the benchmarks of optional packages and plug-ins to the catalog. A plug-in's benchmark
-    is left out if its name is taken."""
+    """A plug-in's benchmark is left out if its name is taken."""
     taken = {row.name for rows in GROUPS.values() for row in rows}
     for name, (heading, row), origin in accepted("benchmark", _rows_of_rooms(), taken):
         GROUPS[heading] = (*GROUPS.get(heading, ()), row)
@@ -94,7 +91,6 @@ def _add_those_of_rooms() -> None:
 
 
 def _rows_of_rooms() -> Iterator[tuple[str, tuple[str, Row | Sweep], str]]:
-    """Yields the name of each benchmark of a room, its heading and row, and its origin."""
     for heading, place, hook in benchmarks():
         for row in hook.items(partial(loaded, place), Row | Sweep, check):
             yield row.name, (heading, guarded(row, hook)), hook.origin
@@ -140,9 +136,8 @@ before those of the host alone."""
 
 
 def ranked(of_host: Mapping[str, bool], asked: Sequence[str], profile: str) -> tuple[str, ...]:
-    """Returns these benchmarks, the most wanted first: those that the user `asked` for by name,
-    then those that the profile or else most people want first. `of_host` says of each benchmark
-    whether only the host is measured."""
+    """Those that the user `asked` for by name first, then those that the profile or else most
+    people want. `of_host` says of each benchmark whether only the host is measured."""
     patterns = _FIRST.get(profile, MOST_WANTED)
     wanted = (name for like in patterns for name in of_host if fnmatchcase(name, like))
     order = list(dict.fromkeys((*wanted, *of_host)))
@@ -161,8 +156,7 @@ _NAMED = 3
 
 
 def _nearest(name: str) -> str:
-    """Returns the end of the message for an unknown benchmark: those that begin so, have these
-    words in their names, or are spelled similarly."""
+    """Names that begin so, have these words, or are spelled similarly."""
     words = [_SHORT.get(word, word) for word in name.lower().replace("-", "_").split("_")]
     prefix = "_".join(words)
     begin = [known for known in CATALOG if known.startswith(prefix)]
@@ -189,12 +183,9 @@ def select(
     only_d2d: bool = False,
     profile: str | None = None,
 ) -> tuple[Row | Sweep, ...]:
-    """Returns the chosen benchmarks. A benchmark is chosen by its name or by the beginning of its
-    name. Without names and prefixes, all benchmarks of the profile are chosen, or all if there is
-    no profile. The order is the catalog's, unless the profile has its own. `only_d2d` keeps only
-    benchmarks between devices.
-
-    Raises InputError for a name or a prefix that matches nothing."""
+    """Benchmarks by name or by the beginning of the name; without either, those of the profile, or
+    all. The order is the catalog's, unless the profile has its own. `only_d2d` keeps only those
+    between devices. Raises InputError for a name or a prefix that matches nothing."""
     wanted = set(names)
     check_known(wanted)
     for prefix in prefixes:

@@ -1,9 +1,6 @@
-"""Collectives: operations that all accelerators, or all processes, carry out together. Their names
-and definitions are those of nccl-tests.
-
-A column of the table is a size in bytes: the largest buffer of a rank
-(`model/operations/collective.py`). A row is a number type, either in place or out of place. The
-label of a row also has the reduction or the root, if the collective needs one."""
+"""Collectives over all accelerators or processes, named and defined as in nccl-tests. A column is a
+size in bytes: the largest buffer of a rank (`model/operations/collective.py`). A row is a number
+type, with the reduction or root if any, in place or out of place."""
 
 from __future__ import annotations
 
@@ -49,7 +46,6 @@ LARGEST_OF_HOSTS = 64 << 20
 
 
 def collecting(fabrics: Sequence[DeviceSet]) -> list[DeviceSet]:
-    """Returns the device sets whose devices can carry out collectives."""
     return [fabric for fabric in fabrics if fabric.backend in COLLECTING and fabric.devices]
 
 
@@ -72,7 +68,6 @@ class CollectiveSweep(OnDevices, frozen=True, kw_only=True):
         return Benchmark(*named, cells, self.unit, sweep=True, size=1, reason=reason)
 
     def _reason(self, fabric: DeviceSet) -> str | None:
-        """Returns why the collective cannot be measured over these devices, or None if it can."""
         if fabric.backend in COLLECTING and len(fabric.devices) > 1:
             ranks, root = len(fabric.devices), max(fabric.collectives.roots)
             if has_root(self.collective) and root >= ranks:
@@ -86,8 +81,8 @@ class CollectiveSweep(OnDevices, frozen=True, kw_only=True):
             yield cell_of(work, fabric.devices, size, row_of(work), format_size(size))
 
     def works(self, fabric: DeviceSet) -> Iterator[Collective]:
-        """Yields the operations to measure, one for each row of the table. There is a row for every
-        number type, reduction and root whose result can be checked, out of place and in place."""
+        """A row for each number type, reduction and root whose result can be checked, out of place
+        and in place."""
         choice = fabric.collectives
         reductions = choice.reductions if reduces(self.collective) else (None,)
         roots = choice.roots if has_root(self.collective) else (None,)
@@ -103,8 +98,7 @@ class CollectiveSweep(OnDevices, frozen=True, kw_only=True):
 
 
 def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
-    """Returns the sizes to measure, in bytes. They are the user's sizes if given, else the
-    profile's. The user can also set only the largest size."""
+    """The user's sizes in bytes if given, else the profile's, up to the user's largest."""
     if fabric.sizes:
         return fabric.sizes
     sizes, largest = SIZES.get(fabric.profile, FEW_SIZES), fabric.collectives.largest
@@ -123,7 +117,6 @@ def row_of(work: Collective) -> str:
 
 
 def cell_of(work: Collective, devices: Sequence[Device], size: int, row: str, column: str) -> Cell:
-    """Returns the measured cell of a collective. Each device has one transfer of `size` bytes."""
     memories = [parse_memory(device.memory) for device in devices]
     transfers = tuple(Transfer(m, m, Engine(m, "ccl"), size) for m in memories)
     return Cell(row, column, transfers, Report.TIME, operation=work)

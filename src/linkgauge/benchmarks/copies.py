@@ -1,14 +1,12 @@
-"""The 44 single-node tests of nvbandwidth 0.10, with their exact names and in the order of
-nvbandwidth, and copies within the host. nvbandwidth 0.8 and 0.9 have 35 of these tests.
+"""The 44 single-node and 13 multinode tests of nvbandwidth 0.10 (0.8 and 0.9 have 35 of the
+former), with their exact names and order, and copies within the host.
 
-In the notation of a test, letters stand for memories. d is the device of the column, e is every
-other device, and h is the host node near a device. In a matrix, r is the device (or node) of the
-row, and c is that of the column. `by x` names the device that moves the bytes, by its copy engine
-(`ce`) or a compute kernel (`sm`). In a read, the destination moves them. In a write, the source
-does. Interfering copies move twice the bytes, so that they run longer than the measured copy.
-
-Sources of the definitions: nvbandwidth 0.8, testcases_ce.cpp and testcases_sm.cpp; for the nine
-other tests, what nvbandwidth 0.10 prints about them with `--list`."""
+In the notation, d is the device of the column, e every other device, h the host node near a device;
+in a matrix, r is the row's device (or node) and c the column's. `by x` names the device that moves
+the bytes, by its copy engine (`ce`) or a kernel (`sm`): the destination in a read, the source in a
+write. Interfering copies move twice the bytes, to run longer than the measured one. Sources:
+nvbandwidth 0.8, testcases_ce.cpp, testcases_sm.cpp, multinode_testcases.cpp; for the nine later
+tests, `--list` of 0.10."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""Benchmarks of a single GPU: matrix products, the GPU's own memory, and copies to and from the
-GPU.
-
-Matrix products hardly depend on the host. A comparison of products and copies therefore shows
-whether the host or the device is slow. Products run first, because they warm the device for the
-copies."""
+"""Benchmarks of single GPUs. Matrix products hardly depend on the host: compared with copies, they
+show whether host or device is slow. They run first, because they warm the device."""
 
 from __future__ import annotations
 
@@ -38,8 +34,7 @@ ORDER, HOST_ORDER = 8192, 2048
 
 
 class ProductBenchmark(OnDevices, frozen=True):
-    """Matrix products on each device, by number type. The host computes smaller products if no
-    device can multiply."""
+    """By number type. The host computes smaller products if no device can multiply."""
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
@@ -56,8 +51,7 @@ class ProductBenchmark(OnDevices, frozen=True):
 
 
 def _multiplies(fabric: DeviceSet) -> bool:
-    """Whether any device multiplies matrices. CPUs that a backend lists as devices do not count,
-    because the host has its own benchmark."""
+    """CPUs that a backend lists as devices do not count: the host has its own benchmark."""
     accelerators = any(not device.is_cpu for device in fabric.devices)
     return fabric.backend in MULTIPLIERS and accelerators
 
@@ -177,8 +171,7 @@ def _to_host(fabric: DeviceSet) -> list[Transfer]:
 
 
 def _in_pairs(fabric: DeviceSet) -> list[Transfer]:
-    """Returns copies between disjoint pairs of devices: device 0 writes to 1, device 2 to 3, and so
-    on."""
+    """Between disjoint pairs of devices: device 0 writes to 1, device 2 to 3, and so on."""
     pairs = zip(fabric.memories[::2], fabric.memories[1::2], strict=False)
     return [Transfer(one, other, Engine(one, "ce")) for one, other in pairs]
 
@@ -191,8 +184,7 @@ def _more_and_more(copies: Copies, fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _over_streams(copies: Copies, fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields cells in which each copy runs 1, 2, 4 … times at once. Every run of the copy has its
-    own buffers."""
+    """Each copy runs 1, 2, 4 … times at once, with buffers of its own."""
     for copy, count in product(copies(fabric), counts_up_to(MOST_ON_ONE)):
         yield Cell(copy.engine.owner.label, str(count), (copy,) * count, Report.TOTAL)
 

@@ -25,9 +25,8 @@ LOAD_BYTES = 64 << 20
 
 
 def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
-    """Yields the paths of copies: a name, the far memory, and the near memory. The device of the
-    near memory carries out the copy. The paths join the host and each device, and the first device
-    and every other device. The full profile also joins all other pairs of devices."""
+    """A name, the far memory, and the near memory, whose device carries out the copy: the host and
+    each device, and the first device and every other. The full profile joins all pairs."""
     memories = fabric.memories
     for memory, near in fabric.with_near:
         yield f"{near}-{memory.label}", near, memory
@@ -37,8 +36,7 @@ def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
 
 
 def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
-    """Returns the user's sizes that are small enough for latencies. Without such sizes, returns the
-    defaults."""
+    """The user's sizes that are small enough for latencies, or the defaults."""
     asked = tuple(size for size in fabric.sizes if size <= SIZES[-1])
     return asked or (SIZES if fabric.full else FEW_SIZES)
 
@@ -62,8 +60,7 @@ def _timed_copies(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _flags(fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields the cells of flag round trips. The two sides are the host and a device, two devices,
-    or one device alone."""
+    """The two sides are the host and a device, two devices, or one device alone."""
     alone = ((f"{memory.label}-{memory.label}", memory, memory) for memory in fabric.memories)
     for name, far, near in (*_paths(fabric), *alone):
         first, second = (far, near) if far.is_host else (near, far)
@@ -73,9 +70,8 @@ def _flags(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields the cells of latencies under load. A kernel copies over the same link while flags,
-    copies and launches are timed. The full profile measures every path, others one path to the host
-    and one between devices."""
+    """A kernel copies over the same link while flags, copies and launches are timed: on every path
+    in the full profile, else on one to the host and one between devices."""
     paths = list(_paths(fabric))
     few = [next((p for p in paths if p[1].is_host is near), None) for near in (True, False)]
     for name, far, owner in paths if fabric.full else filter(None, few):

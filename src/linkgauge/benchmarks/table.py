@@ -1,6 +1,4 @@
-"""The building blocks of benchmarks: rows, sweeps, layouts, and the sets of devices to measure.
-
-A row is data: a name, a layout, and the transfers of one cell as text. In this text, letters stand
+"""A row is data: a name, a layout, and the transfers of one cell as text, in which letters stand
 for memories. `Row.lay_out(fabric)` returns the Benchmark with all its cells."""
 
 from __future__ import annotations
@@ -57,7 +55,6 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
     @property
     def across_ranks(self) -> bool:
-        """Whether every device belongs to a different process."""
         return any(parse_memory(device.memory).rank is not None for device in self.devices)
 
     @property
@@ -77,8 +74,7 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
     @property
     def for_comparison(self) -> bool:
-        """Whether the profile compares machines. It then measures only figures that any
-        configuration has."""
+        """Whether only figures that any configuration has are measured."""
         return self.profile == COMPARISON
 
     @property
@@ -92,7 +88,6 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
     @property
     def with_near(self) -> list[tuple[Memory, Memory]]:
-        """The memory of each device, and that of the host node near it."""
         near = (host(device.near) for device in self.devices)
         return list(zip(self.memories, near, strict=True))
 
@@ -151,15 +146,10 @@ in which the other process takes no part. `msg` is a message."""
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A benchmark whose cells are written in the transfer notation.
-
-    `cell` is the text of one cell, with the letters of the layout. `K` stands for the kind of
-    engine.
-    `parts` are names of further matrices, with the figures of the single transfers.
-    `size` is the benchmark's own size in bytes. None means the size that the user sets.
-    `diagonal` adds pairs of a device with itself.
-    `profiles` are the profiles that include the benchmark.
-    `across_ranks` says that several processes can measure it, each with one device."""
+    """`cell` is the text of one cell, with the letters of the layout, and `K` for the kind of
+    engine. `parts` are names of further matrices, with the figures of the single transfers. `size`
+    is the benchmark's own in bytes. `diagonal` adds pairs of a device with itself. `across_ranks`
+    says that several processes can measure it, each with one device."""
 
     name: str
     title: str
@@ -199,14 +189,12 @@ class Row(msgspec.Struct, frozen=True):
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """Returns the device sets on which the benchmark runs."""
         if self.across_ranks:
             return fabrics[:1]
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
-        """Returns the benchmark with all cells on the device set. If there are no cells, the
-        benchmark has the reason. Raises InputError for too many pairs of devices."""
+        """Without cells, it has the reason. Raises InputError for too many pairs of devices."""
         if self.across_ranks and not fabric.across_ranks:
             return self._benchmark(fabric.backend, (), _ONE_PROCESS.format(self.name))
         if self.on_host:
@@ -294,11 +282,8 @@ class Row(msgspec.Struct, frozen=True):
 
 class Sweep(msgspec.Struct, frozen=True):
     """A benchmark whose columns are not memories, but sizes or numbers of threads, for example.
-
-    `cells` is a function that yields the cells on a device set.
-    `size` is the benchmark's own size in bytes. None means the size that the user sets.
-    `reason` is the message if there are no cells.
-    `left_out` returns the end of the title if some cells are left out, else an empty string."""
+    `size` is its own in bytes. `reason` is the message if there are no cells. `left_out` returns
+    the end of the title if some cells are left out."""
 
     name: str
     title: str
@@ -317,14 +302,12 @@ class Sweep(msgspec.Struct, frozen=True):
 
     @property
     def ranks_with(self) -> tuple[str, ...]:
-        """The backends that the processes of a run must open. An empty tuple means that any will
-        do."""
+        """Backends that the processes of a run must open; empty if any will do."""
         return ()
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """Returns the device sets on which the benchmark runs."""
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
@@ -342,22 +325,18 @@ class Sweep(msgspec.Struct, frozen=True):
 
 
 class OnDevices(Sweep, frozen=True):
-    """A benchmark on the devices of one backend, not on the host."""
-
     on_host: ClassVar[bool] = False
 
 
 def _by_flags(transfer: Transfer) -> Transfer:
-    """Returns the transfer with an engine for flags. Between hosts this engine is `rma`, which
-    writes without help from the other side."""
+    """Between hosts it is `rma`, which writes without help from the other side."""
     owner = transfer.engine.owner
     return transfer.by(Engine(owner, "rma")) if owner.is_host else transfer
 
 
 @cache
 def _template(cell: str) -> tuple[Transfer, ...]:
-    """Returns the transfers of a cell's notation, with placeholders for the letters. A placeholder
-    is a memory whose index is the code of the letter."""
+    """A placeholder for a letter is a memory whose index is the code of the letter."""
 
     def memory(letter: re.Match[str]) -> str:
         on_host = letter[0] == "h" or ".cpu" in cell
@@ -377,9 +356,8 @@ def _opposite(memories: Sequence[Memory], at: int) -> Memory:
 def _partners(
     memories: Sequence[Memory], at: int, letters: set[str]
 ) -> Iterator[Mapping[str, Memory]]:
-    """Yields mappings from the letters of a transfer to memories. The letter d is the memory at
-    index `at`. The first partner of d is the next memory, so that not all devices use the same
-    partner at once."""
+    """From letters to memories; d is the memory `at`. Its first partner is the next memory, so that
+    not all devices use the same partner at once."""
     own = memories[at]
     if "o" in letters:
         yield {"d": own, "o": _opposite(memories, at)}
@@ -390,8 +368,6 @@ def _partners(
 
 
 def _place(transfer: Transfer, places: Mapping[str, Memory]) -> Transfer:
-    """Returns the transfer with each placeholder replaced by its memory."""
-
     def at(letter: Memory) -> Memory:
         if letter.is_null:
             return NULL

@@ -40,9 +40,8 @@ _BEYOND = 4
 def array_work(
     device: CudaDevice, copy: Copy, array: ArrayWork, settings: CopySettings
 ) -> StreamWork:
-    """Returns the work for one operation on arrays. Each loop is one launch of a kernel. Raises
-    Unsupported if an operation with two source arrays has a size that is no multiple of 16
-    bytes."""
+    """Each loop is one launch. Raises Unsupported for two source arrays of a size that is no
+    multiple of 16 bytes."""
     source, destination = _address(copy.source), _address(copy.destination)
     if settings.kernel == "bulk":
         kernel = copy_launch(device, destination, source, copy.size, settings, both_ways=False)
@@ -81,9 +80,8 @@ def _launch(
 
 
 class ArrayKernels:
-    """Finds the fastest kernel for each operation on arrays, once for each model of device.
-    `search` returns the best settings, or None if the defaults are the best. The search overwrites
-    the copy's buffers."""
+    """Finds the fastest kernel for each operation on arrays, once for each model of device, by
+    `search`, which overwrites the copy's buffers, and returns None if the defaults are the best."""
 
     def __init__(
         self, devices: Sequence[CudaDevice], engines: EngineSettings, search: Search
@@ -94,12 +92,10 @@ class ArrayKernels:
         self._remarks: dict[Transfer, tuple[str, ...]] = {}
 
     def forget(self) -> None:
-        """Discards the remarks on the last group."""
         self._remarks = {}
 
     def prepare(self, copies: Sequence[Copy], does: Operation) -> None:
-        """Finds the fastest kernel for each copy, unless it is already known. Also writes remarks
-        on each copy."""
+        """Finds the fastest kernel for each copy, unless it is known, and writes remarks."""
         operation = does.name
         for copy in copies:
             device = self._devices[copy.transfer.engine.owner.index or 0]
@@ -120,7 +116,6 @@ class ArrayKernels:
             store_tuned(device.model, {path: found})
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        """Returns the remarks on how the last prepared group carries out this transfer."""
         return self._remarks.get(transfer, ())
 
 

@@ -118,7 +118,6 @@ class CudaBackend(Filling[CudaBuffer]):
             yield len(transfer.memories) < 2, "a copy engine cannot read or write alone: use sm"
 
     def _reach_rules(self, memory: Memory, transfer: Transfer) -> Iterator[tuple[object, Reason]]:
-        """Refuses a memory that the transfer's engine cannot reach."""
         owner, kind, here = transfer.engine.owner, transfer.engine.kind, range(len(self._devices))
         device = self.device_of(owner)
         if memory.is_host:
@@ -170,8 +169,7 @@ class CudaBackend(Filling[CudaBuffer]):
         return tuple(remarks)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key. Engines with equal keys can use the same buffer in this memory. Managed
-        memory is not shared between devices, and NCCL has memory of its own."""
+        """Managed memory is not shared between devices, and NCCL has memory of its own."""
         if engine.kind == ENGINE:
             return memory, ENGINE
         return (memory, engine.owner) if memory.kind == "managed" else memory
@@ -228,13 +226,12 @@ class CudaBackend(Filling[CudaBuffer]):
         operation: OperationName = "copy",
         passages: Mapping[int, Passage] = {},
     ) -> Group:
-        """Prepares a group of copies. With `settings` None, each path has its own settings.
-        `passages` has the NCCL copies by their index in `copies`."""
+        """With `settings` None, each path has its own. `passages` has the NCCL copies by their
+        index."""
         self._ready(copies, passages)
         return self._gated(copies, settings, named(operation), passages)
 
     def _ready(self, copies: Sequence[Copy], passages: Collection[int] = ()) -> None:
-        """Moves this thread near the memories of the copies, and connects the copies' devices."""
         self._settle(copies)
         for place, copy in enumerate(copies):
             if place not in passages:
@@ -315,7 +312,6 @@ class CudaBackend(Filling[CudaBuffer]):
             device.close()
 
     def device_of(self, memory: Memory) -> CudaDevice:
-        """Returns the device that has this memory."""
         return self._devices[memory.index or 0]
 
     def settings_of(self, transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
@@ -324,7 +320,6 @@ class CudaBackend(Filling[CudaBuffer]):
         return chosen(device.tuned, self._engines, transfer, operation)
 
     def _work(self, copy: Copy, settings: CopySettings, does: Operation) -> StreamWork:
-        """Returns the work that carries out one copy."""
         device = self.device_of(copy.transfer.engine.owner)
         if does.array is not None:
             return array_work(device, copy, does.array, settings)
@@ -335,7 +330,6 @@ class CudaBackend(Filling[CudaBuffer]):
         return self._copy(device, copy, settings)
 
     def _copy(self, device: CudaDevice, copy: Copy, settings: CopySettings) -> StreamWork:
-        """Returns the work that moves bytes from one memory to another."""
         if self._is_left_to_the_driver(copy.transfer):
             return peer_copy(device, self._peer_ends(copy))
         ends = address_in(copy.destination), address_in(copy.source)
@@ -347,7 +341,6 @@ class CudaBackend(Filling[CudaBuffer]):
         return copying(device, copy, ends, settings)
 
     def _is_left_to_the_driver(self, transfer: Transfer) -> bool:
-        """Whether the driver must copy between two devices, because peer access is turned off."""
         return not self._engines.peer_access and len(_places(transfer)) > 1
 
     def _peer_ends(self, copy: Copy) -> tuple[Any, ...]:
@@ -364,7 +357,6 @@ class CudaBackend(Filling[CudaBuffer]):
             settle(self._nodes, near[0])
 
     def _connect(self, transfer: Transfer) -> None:
-        """Enables peer access between the devices of a transfer, in both directions."""
         if self._engines.peer_access:
             places = (*transfer.memories, transfer.engine.owner)
             here = (m for m in places if m.is_device and m.rank is None)
@@ -372,5 +364,4 @@ class CudaBackend(Filling[CudaBuffer]):
 
 
 def _places(transfer: Transfer) -> set[int]:
-    """Returns the indices of the devices between which a transfer moves bytes."""
     return {memory.index or 0 for memory in transfer.memories if memory.is_device}

@@ -30,9 +30,8 @@ _NANO = 1e-9
 
 
 class FlagKernel:
-    """One side of a ping-pong: a kernel with one thread, and its stream. `mine` is the address of
-    the flag that it polls. `theirs` is the address of the flag that it writes. `report` is the
-    address for the measured times; a side without it only answers."""
+    """One side of a ping-pong: a kernel with one thread that polls the flag at `mine`, and writes
+    the flag at `theirs`. It writes times to the address `report`; without, it only answers."""
 
     def __init__(
         self, device: CudaDevice, mine: int, theirs: int, report: int = 0, stream: int = 0
@@ -51,16 +50,13 @@ class FlagKernel:
         self._launch.enqueue(self.stream)
 
     def settle(self) -> None:
-        """Waits until the kernel has answered all values or has given up."""
         self.device.call("cuStreamSynchronize", self.stream)
 
 
 class FlagGroup(Gated):
-    """The sides of a ping-pong in this process. A loop sends a flag to the other side and back.
-
-    `answers` is the side that answers, and `begins` the one that begins and measures the time, at
-    the address `report`. One is None if it is in another process. `clear` then sets this side's
-    flag to 0 before each sample."""
+    """The sides of a ping-pong in this process: `answers`, and `begins`, which measures the time at
+    the address `report`. One is None if it is in another process; `clear` then sets this side's
+    flag to 0 before each sample. A loop sends a flag to the other side and back."""
 
     most_loops = MOST
     pace = single_iterations(2)
@@ -112,7 +108,6 @@ class FlagGroup(Gated):
             side.settle()
 
     def close(self) -> None:
-        """Waits until all kernels of this process have ended or given up. May be called again."""
         super().close()
         with suppress(BackendError):  # a lost device has already been reported
             self._made.close()
@@ -132,16 +127,15 @@ def beginning(
 
 
 def device_flags(device: CudaDevice, partner: CudaDevice, mine: int, theirs: int) -> FlagGroup:
-    """Returns a ping-pong between two devices of this process. `mine` and `theirs` are the
-    addresses of their flags."""
+    """`mine` and `theirs` are the addresses of the flags of two devices of this process."""
     # On one device, the sides run beside each other.
     stream = 1 if partner is device else 0
     return beginning(device, mine, theirs, FlagKernel(partner, theirs, mine, stream=stream))
 
 
 def host_flags(device: CudaDevice, flags: int) -> IteratedGroup:
-    """Returns a ping-pong between the host and a device, timed by the host. Both flags are in host
-    memory at the address `flags`, so the device polls over the link."""
+    """Between the host and a device, timed by the host. Both flags are in host memory at the
+    address `flags`, so the device polls over the link."""
     mine, theirs = flags, flags + APART
     value = ctypes.c_uint64(_unused())
     side = FlagKernel(device, theirs, mine)
@@ -169,7 +163,6 @@ def host_flags(device: CudaDevice, flags: int) -> IteratedGroup:
 
 
 def _unused() -> int:
-    """Returns a flag value that was never used before."""
     return time.monotonic_ns()
 
 

@@ -17,8 +17,8 @@ still counts. The delay is that of p2pBandwidthLatencyTest (10^7 clocks)."""
 
 
 class StartGate:
-    """A gate for some devices. It is a flag in pinned host memory, and a kernel on each device that
-    polls the flag for at most `seconds`."""
+    """A flag in pinned host memory, and a kernel on each device that polls it for at most
+    `seconds`."""
 
     def __init__(self, devices: Sequence[CudaDevice], seconds: float = GATE_SECONDS) -> None:
         self._state = devices[0].gate
@@ -26,8 +26,7 @@ class StartGate:
         self._launches = {device.index: gate_launch(device, address, limit) for device in devices}
 
     def enqueue(self, device: CudaDevice, stream: Any, opened: int = 0) -> None:
-        """Enqueues the kernel that waits at the gate. If `opened` is not 0, it is the address where
-        the kernel writes the time at which it saw the gate open."""
+        """If `opened` is not 0, the kernel writes there the time at which it saw the gate open."""
         launch = self._launches[device.index]
         launch.varying.value = opened
         launch.enqueue(stream)

@@ -35,13 +35,9 @@ class OutOfReach(Unsupported):
 
 
 class Handle(msgspec.Struct, frozen=True):
-    """The data with which another process can open a buffer.
-
-    `machine` is the name of the buffer's machine.
-    `allocation` is the driver's handle of the allocation that contains the buffer.
-    `offset` is the buffer's place in the allocation, in bytes.
-    `mapped` is the number of bytes to map for a fabric handle, else 0.
-    `domain` is the NVLink domain of the device (null: unknown)."""
+    """With this another process can open a buffer, at `offset` bytes in the driver's `allocation`.
+    `mapped` is the number of bytes to map for a fabric handle, else 0. `domain` is the NVLink
+    domain of the device (null: unknown)."""
 
     machine: str
     allocation: bytes
@@ -51,8 +47,8 @@ class Handle(msgspec.Struct, frozen=True):
 
 
 def export(buffer: CudaBuffer, machine: str, domain: str | None = None) -> bytes:
-    """Returns the buffer's handle as bytes, for processes on the same machine. With fabric memory,
-    the handle is for all machines of the NVLink domain. Raises BackendError."""
+    """The handle for processes on this machine, or with fabric memory for those of the NVLink
+    domain."""
     device, own = buffer.home, buffer.fabric
     if own is not None:
         offset = buffer.address - own.start
@@ -71,9 +67,9 @@ def open_handle(
     device: CudaDevice,
     domain: str | None = None,
 ) -> CudaBuffer:
-    """Opens a buffer of another process, for use by `device`. `machine` and `domain` are those of
-    this process. Raises OutOfReach if the buffer is on another machine and cannot be reached, and
-    NoPeerAccess if it is on this machine."""
+    """Opens a buffer of another process for `device`. `machine` and `domain` are those of this
+    process. Raises OutOfReach if the buffer is on another machine out of reach, NoPeerAccess on
+    this one."""
     handle, own = msgspec.msgpack.decode(exported, type=Handle), None
     where = f"{memory} is on {handle.machine}, cuda:{device.index} on {machine}"
     if handle.mapped:
@@ -95,7 +91,6 @@ def open_handle(
 
 
 def _opened(device: CudaDevice, handle: Handle, memory: Memory) -> tuple[int, Release]:
-    """Returns the address of an allocation on this machine, and a function that closes it."""
     enums = device.driver.enums
     native = enums.CUipcMemHandle()
     native.reserved = handle.allocation
@@ -110,7 +105,6 @@ def _opened(device: CudaDevice, handle: Handle, memory: Memory) -> tuple[int, Re
 
 
 def _mapped(device: CudaDevice, handle: Handle, about: str) -> tuple[int, Release]:
-    """Returns the address of another machine's allocation, and a function that unmaps it."""
     with ExitStack() as undoing:
         device.enter()
         kind = device.driver.enums.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_FABRIC
@@ -122,10 +116,8 @@ def _mapped(device: CudaDevice, handle: Handle, about: str) -> tuple[int, Releas
 
 
 def allocate_fabric(memory: Memory, size: int, home: CudaDevice) -> CudaBuffer:
-    """Allocates device memory that other devices of the NVLink domain can map. `size` is in bytes.
-
-    Raises Unsupported if the device or the machine cannot share memory in this way, and
-    AllocationError if memory is short."""
+    """Allocates device memory that other devices of the NVLink domain can map. Raises Unsupported
+    if memory cannot be shared so, and AllocationError if it is short."""
     kind = _handle_type(home)
     shift = shift_within(size)
     about = f"{approximate_size(size)} of {memory}, for other machines"
@@ -185,7 +177,6 @@ def _whole(device: CudaDevice, size: int, properties: Any) -> int:
 
 
 def _map(device: CudaDevice, allocation: Any, size: int, undoing: ExitStack, about: str) -> int:
-    """Maps an allocation into the device's address space, and returns the address."""
     driver = device.driver
     start = int(driver.call("cuMemAddressReserve", size, 0, 0, 0, about=about))
     undoing.callback(driver.call, "cuMemAddressFree", start, size)

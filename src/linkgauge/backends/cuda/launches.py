@@ -24,9 +24,9 @@ _NANO = 1e-9
 
 
 class Marks:
-    """Words in device memory where a kernel records its progress. The gate records the time of its
-    opening at `opened`. The kernel counts its steps at `steps`, and then records its start and the
-    end of each lap. Times are in nanoseconds of the device's clock. `made` frees the words."""
+    """Words in device memory, freed by `made`, in nanoseconds of the device's clock. The gate
+    records its opening at `opened`. The kernel counts its steps at `steps`, and then records its
+    start and the end of each lap."""
 
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self._device = device
@@ -39,8 +39,8 @@ class Marks:
         self._device.driver.call("cuMemsetD8Async", self.opened, 0, _SIZE, stream)
 
     def read(self) -> tuple[float, ...]:
-        """Returns the start and the end of each lap, in seconds since the gate opened. The kernel
-        must have ended."""
+        """The start and the end of each lap, in seconds since the gate opened, once the kernel has
+        ended."""
         found = bytearray(_SIZE)
         self._device.call("cuMemcpyDtoH", found, self.opened, _SIZE)
         opened, _, *times = memoryview(found).cast("Q")
@@ -60,9 +60,8 @@ _SWEEP_BLOCKS_A_MULTIPROCESSOR = 4
 
 
 def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> KernelLaunch:
-    """Returns the gate's kernel. It waits until the word at the address `state` is not 0, but not
-    longer than `limit_ns` nanoseconds. The varying argument is an address where the kernel writes
-    the time, or 0 to write nothing."""
+    """Waits until the word at `state` is not 0, at most `limit_ns` nanoseconds. The varying
+    argument is an address where the kernel writes the time, or 0."""
     return KernelLaunch(device, "gate.gate", (1, 1), (state, limit_ns, None))
 
 
@@ -75,11 +74,9 @@ def copy_launch(
     both_ways: bool,
     marks: Marks | None = None,
 ) -> KernelLaunch:
-    """Returns a kernel that copies `size` bytes. Addresses must be multiples of 16. If `marks` are
-    given, the kernel records its progress there.
-
-    Raises InputError if settings of a bulk copy are too large. Raises Unsupported for a bulk copy
-    in both directions, or on a device older than compute capability 9.0."""
+    """Addresses must be multiples of 16. The kernel records its progress in `marks`. Raises
+    InputError if settings of a bulk copy are too large, and Unsupported for a bulk copy both ways
+    or before compute capability 9.0."""
     if settings.kernel == "bulk":
         _check_bulk(device, settings, both_ways)
         shared = STAGE * STAGES
@@ -108,11 +105,8 @@ def copy_launch(
 
 
 def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple[int, int]:
-    """Returns the number of blocks for a plain copy, and the number of accesses in flight per
-    thread.
-
-    If the size is too small for all multiprocessors, the number of accesses is reduced. This costs
-    less than idle multiprocessors."""
+    """The number of blocks, and of accesses in flight per thread. If the size is too small for all
+    multiprocessors, fewer accesses cost less than idle multiprocessors."""
     blocks = settings.blocks or multiprocessors
     unroll = settings.unroll
     while unroll > 1 and size < blocks * settings.threads * unroll * UNIT:
@@ -135,14 +129,12 @@ def _need_bulk(device: CudaDevice) -> None:
 
 
 def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> KernelLaunch:
-    """Returns a kernel that reads `size` bytes. It stores the xor of all 64-bit words at the
-    address `checksum`."""
+    """Stores the xor of all 64-bit words at the address `checksum`."""
     arguments = source, size, LOOPS, checksum
     return KernelLaunch(device, "stream.read", _sweep(device, size), arguments)
 
 
 def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> KernelLaunch:
-    """Returns a kernel that writes `size` bytes of the pattern CONSTANT."""
     arguments = destination, size, LOOPS, first_word(seed)
     return KernelLaunch(device, "stream.write", _sweep(device, size), arguments)
 
@@ -157,7 +149,6 @@ def pattern_launch(
 
 
 def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> KernelLaunch:
-    """Returns a kernel that writes a ring of `count` pointers, `stride` bytes apart."""
     grid = _sweep(device, count * UNIT)
     return KernelLaunch(device, "chase.link", grid, (address, count, stride))
 
@@ -165,12 +156,9 @@ def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> Ke
 def chase_launches(
     device: CudaDevice, address: int, count: int, stride: int, accesses: int, *, bulk: bool
 ) -> list[KernelLaunch]:
-    """Returns one launch for each multiprocessor. In a launch, one block follows `accesses`
-    pointers in a ring of `count` pointers, by loads or by the bulk copy unit. Raises Unsupported
-    for the bulk copy unit on a device older than compute capability 9.0.
-
-    Every launch uses another multiprocessor, as in nvbandwidth's ptrChasingKernel. Every launch
-    starts where the previous one ended, so that together they cover the ring."""
+    """One launch for each multiprocessor, as in nvbandwidth's ptrChasingKernel. Each follows
+    `accesses` pointers in a ring of `count`, from where the previous one ended. Raises Unsupported
+    for the bulk copy unit before compute capability 9.0."""
     if bulk:
         _need_bulk(device)
     name = "bulk_chase.chase" if bulk else "chase.chase"
@@ -190,7 +178,6 @@ def first_word(seed: int) -> int:
 
 
 def _sweep(device: CudaDevice, size: int) -> tuple[int, int]:
-    """Returns the numbers of blocks and threads for a kernel that covers `size` bytes."""
     wanted = -(-size // (UNIT * _SWEEP_THREADS))
     most = device.multiprocessors * _SWEEP_BLOCKS_A_MULTIPROCESSOR
     return max(1, min(wanted, most)), _SWEEP_THREADS

@@ -91,7 +91,6 @@ class CudaBuffer(msgspec.Struct, eq=False):
         return self.placed or Placement(memory=str(self.memory), bytes=self.size)
 
     def free(self) -> None:
-        """Frees the memory. May be called again."""
         release, self.release = self.release, None
         if release is not None:
             self.home.enter()
@@ -103,18 +102,14 @@ def ours(buffer: Buffer | None) -> CudaBuffer:
 
 
 def address_in(buffer: Buffer | None) -> int:
-    """Returns the address of a buffer of this backend."""
     return ours(buffer).address
 
 
 def allocate(
     memory: Memory, size: int, home: CudaDevice, node: Node | None, alone: bool
 ) -> CudaBuffer:
-    """Allocates `size` bytes of `memory` for use by the device `home`. `node` is the NUMA node of
-    host memory; `alone` says that the machine has no other node.
-
-    Raises AllocationError if memory is short, and Unsupported if CUDA has no such kind of
-    memory."""
+    """Memory for use by `home`. `node` is the NUMA node of host memory; `alone` says that there is
+    no other. Raises AllocationError if memory is short, Unsupported if CUDA has no such kind."""
     home.enter()
     if memory.is_device:
         shift = shift_within(size)
@@ -133,9 +128,8 @@ def allocate(
 def _native_memory(
     memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool
 ) -> CudaBuffer:
-    """Allocates host memory by the native core, on the memory's NUMA node and with huge pages if
-    possible. The driver then pins the memory, unless its kind is pageable. This is much faster than
-    an allocation by the driver."""
+    """The native core places it, with huge pages if possible, and the driver pins it unless it is
+    pageable: much faster than an allocation by the driver."""
     held = NodeMemory(memory, size, node.index, alone, node.cpus)
     with ExitStack() as made:
         made.callback(held.free)
@@ -151,8 +145,8 @@ def _native_memory(
 
 
 def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> CudaBuffer:
-    """Allocates pinned host memory by the driver: `mapped` (zero copy) or `wc` (write-combined).
-    The driver takes pages near this thread's CPU."""
+    """`mapped` (zero copy) or `wc` (write-combined). The driver takes pages near this thread's
+    CPU."""
     enums = home.driver.enums
     if memory.kind not in ("mapped", "wc"):
         raise Unsupported(f"CUDA has no {memory.kind} host memory")
@@ -168,8 +162,7 @@ def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> C
 
 
 def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool) -> CudaBuffer:
-    """Allocates managed memory that stays on its NUMA node. Copies access the memory in place, so
-    no page moves while the clock runs."""
+    """It stays on its NUMA node, and copies use it in place: no page moves while the clock runs."""
     _check_managed(size, home)
     attach = home.driver.enums.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL
     address = int(home.driver.call("cuMemAllocManaged", size, attach, about=_about(memory, size)))
@@ -187,8 +180,7 @@ def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: boo
 
 
 def _check_managed(size: int, home: CudaDevice) -> None:
-    """Checks that the device can have `size` bytes of managed memory. Raises Unsupported if it
-    never can, and AllocationError if it cannot now."""
+    """Raises Unsupported if the device never can have so much, AllocationError if not now."""
     if not home.attribute("CONCURRENT_MANAGED_ACCESS"):
         raise Unsupported(f"cuda:{home.index} cannot use managed memory while the host does")
     free, _ = home.driver.call("cuMemGetInfo")
@@ -225,8 +217,7 @@ def _about(memory: Memory, size: int) -> str:
 
 @contextmanager
 def _on_cpus(cpus: Sequence[int]) -> Iterator[None]:
-    """Runs a `with` block on these CPUs. Pages that are first touched in it lie on the CPUs' NUMA
-    node."""
+    """Pages that are first touched in this block lie on the CPUs' NUMA node."""
     before = os.sched_getaffinity(0)
     with suppress(OSError):
         if cpus:

@@ -15,8 +15,7 @@ def run(device: CudaDevice, launch: KernelLaunch) -> None:
 
 
 def new_word(device: CudaDevice, made: ExitStack, byte: int | None = None) -> int:
-    """Allocates 8 bytes on the device and returns their address. `made` frees them. All bytes are
-    set to `byte`, if it is given."""
+    """The address of 8 bytes, all set to `byte` if given. `made` frees them."""
     word = device_memory(device, WORD, made)
     if byte is not None:
         set_word(device, word, byte)
@@ -24,13 +23,11 @@ def new_word(device: CudaDevice, made: ExitStack, byte: int | None = None) -> in
 
 
 def set_word(device: CudaDevice, word: int, byte: int) -> None:
-    """Sets all bytes of a word to `byte`. The stream is that of the kernels that run aside, which
-    keeps the order."""
+    """On the stream of the kernels that run aside, which keeps the order."""
     device.call("cuMemsetD8Async", word, byte, WORD, device.aside)
 
 
 def read_word(device: CudaDevice, address: int) -> int:
-    """Returns the 64-bit word at a device address."""
     value = bytearray(WORD)
     device.call("cuMemcpyDtoH", value, address, WORD)
     return int.from_bytes(value, "little")

@@ -45,18 +45,13 @@ class Recorder(NamedTuple):
 class StreamWork(msgspec.Struct, eq=False):
     """The work of one transfer on CUDA streams.
 
-    `kind` says what does the work. A call of the kind `driver` may wait for the device, and a loop
-    of the kind `graph` does not fit into a queue.
-    `entries` is the number of entries of the driver's queues for each loop, over all streams, and
-    the number of further entries.
-    `streams` is the number of streams, including helpers.
-    `warm_up` is the number of loops before the start event.
-    `least_loops` is the smallest number of loops in a sample.
-    `checksum` returns the xor of all words that were read, or None if the work does not only read.
-    The work must have ended.
-    `close` frees the resources of this work. Kernels stay, because they belong to the device.
-    `recorder` does the same work and records its progress.
-    `settle` belongs to a copy that disturbs the measured copy (see `interference`)."""
+    A call of the `kind` `driver` may wait for the device, and a loop of the kind `graph` does not
+    fit into a queue. `entries` are those of the driver's queues for each loop, over all `streams`,
+    and further ones. `warm_up` loops come before the start event. A sample has at least
+    `least_loops`. `checksum` returns the xor of all words that ended work has read, or None if it
+    does not only read. `close` frees resources, but not kernels, which belong to the device.
+    `recorder` does the same work and records its progress. `settle` belongs to a copy that disturbs
+    the measured one (see `interference`)."""
 
     device: CudaDevice
     kind: Literal["engine", "kernel", "pieces", "driver", "graph", "nccl"]
@@ -106,8 +101,8 @@ def engine_copy(
 
 
 def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
-    """Returns work that runs in its own thread. The driver copies pageable host memory in the
-    calling thread, so calls may return only when the bytes have arrived."""
+    """The driver copies pageable host memory in the calling thread, so calls may return only when
+    the bytes have arrived."""
 
     def run(loops: int) -> None:
         work.enqueue(streams, loops)
@@ -117,7 +112,6 @@ def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
 
 
 def engine_pieces(device: CudaDevice, destination: int, source: int, size: int) -> list[Piece]:
-    """Returns functions that each enqueue a part of a copy by a copy engine."""
     copy = partial(device.driver.call, "cuMemcpyAsync")
     return [partial(copy, *part) for part in slices(destination, source, size, size // PIECE)]
 
@@ -125,7 +119,6 @@ def engine_pieces(device: CudaDevice, destination: int, source: int, size: int) 
 def kernel_pieces(
     device: CudaDevice, destination: int, source: int, size: int, settings: CopySettings
 ) -> list[Piece]:
-    """Returns functions that each launch a part of a copy by a kernel."""
     return [
         copy_launch(device, *part, settings, both_ways=False).enqueue
         for part in slices(destination, source, size, size // PIECE)
@@ -133,8 +126,7 @@ def kernel_pieces(
 
 
 def in_pieces(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
-    """Returns work that is done in several parts, one after another. There is no warm-up, as in
-    nvbandwidth."""
+    """Parts one after another, without a warm-up, as in nvbandwidth."""
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
         for _ in range(loops):
@@ -145,17 +137,16 @@ def in_pieces(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
 
 
 def peer_copy(device: CudaDevice, ends: tuple[Any, ...]) -> StreamWork:
-    """Returns a copy by the driver between devices without peer access. The bytes go through the
-    host. There is no warm-up, as in p2pBandwidthLatencyTest. `ends` are the arguments of
-    cuMemcpyPeerAsync, without the stream."""
+    """Through the host, without a warm-up, as in p2pBandwidthLatencyTest. `ends` are the arguments
+    of cuMemcpyPeerAsync, without the stream."""
     work = in_pieces(device, [partial(device.driver.call, "cuMemcpyPeerAsync", *ends)])
     work.kind = "driver"
     return work
 
 
 def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
-    """Returns a copy that disturbs the measured copy, and must run longer than it. Only a share of
-    its loops is enqueued, as more would only take time."""
+    """Must run longer than the measured copy. Only a share of its loops is enqueued, as more would
+    only take time."""
     share, enqueued = 1.0, 0
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
@@ -184,8 +175,8 @@ def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
 def kernel_work(
     device: CudaDevice, launch: KernelLaunch, in_kernel: bool, warm_up: int = 1, word: int = 0
 ) -> StreamWork:
-    """Returns the work of a kernel. With `in_kernel`, one launch does all loops; otherwise each
-    loop is a launch. `word` is the device address of the checksum of a kernel that only reads."""
+    """With `in_kernel`, one launch does all loops; otherwise each is a launch. `word` is the
+    address of the checksum of a kernel that only reads."""
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
         launches, launch.varying.value = (1, loops) if in_kernel else (loops, 1)
@@ -204,8 +195,7 @@ def kernel_work(
 def reading_work(
     device: CudaDevice, launch_with: Callable[[int], KernelLaunch], in_kernel: bool
 ) -> StreamWork:
-    """Returns a read by a kernel. `launch_with` returns the kernel that stores the checksum at a
-    device address."""
+    """`launch_with` returns the kernel that stores the checksum at a device address."""
     with ExitStack() as made:
         word = new_word(device, made)
         work = kernel_work(device, launch_with(word), in_kernel, word=word)
@@ -214,8 +204,8 @@ def reading_work(
 
 
 def warm_ups(copy: Copy) -> int:
-    """Returns the number of loops before each sample. It is 1 between devices, because the first
-    copy after a pause is slower. It is 0 to or from the host, where a warm-up has no effect."""
+    """1 between devices, where the first copy after a pause is slower; 0 to or from the host, where
+    a warm-up has no effect."""
     if copy.warm_ups is not None:
         return copy.warm_ups
     return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
@@ -224,8 +214,7 @@ def warm_ups(copy: Copy) -> int:
 def copying(
     device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
 ) -> StreamWork:
-    """Returns the work for a copy between two memories. `ends` are the addresses of destination and
-    source."""
+    """`ends` are the addresses of destination and source."""
     if copy.transfer.engine.kind == "ce":
         if copy.interference and settings.streams == 1:
             return interference(device, engine_pieces(device, *ends, copy.size))
@@ -238,8 +227,7 @@ def copying(
 def kernel_copy(
     device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
 ) -> StreamWork:
-    """Returns the work for a copy by a kernel. If the copy is `tracked` and is one launch, the
-    kernel records its progress."""
+    """If the copy is `tracked` and is one launch, the kernel records its progress."""
     how = *ends, copy.size, settings, copy.transfer.both_ways
     in_kernel = copy.size >= IN_KERNEL_LOOPS
     work = kernel_work(device, copy_launch(device, *how), in_kernel, warm_ups(copy))
@@ -256,20 +244,18 @@ def kernel_copy(
 
 
 def writing(device: CudaDevice, destination: int, copy: Copy) -> StreamWork:
-    """Returns the work for a transfer that only writes."""
     kernel = write_launch(device, destination, copy.size, copy.seed)
     return kernel_work(device, kernel, copy.size >= IN_KERNEL_LOOPS)
 
 
 def reading(device: CudaDevice, source: int, copy: Copy) -> StreamWork:
-    """Returns the work for a transfer that only reads."""
     launch_with = partial(read_launch, device, source, copy.size)
     return reading_work(device, launch_with, copy.size >= IN_KERNEL_LOOPS)
 
 
 def slices(destination: int, source: int, size: int, count: int) -> list[tuple[int, int, int]]:
-    """Splits a copy into at most `count` parts of about the same size. A part is destination,
-    source and length. Parts begin at aligned offsets, and none is empty."""
+    """At most `count` parts of about the same size (destination, source, length), which begin at
+    aligned offsets. None is empty."""
     length = -(-size // max(1, count))
     return cut(destination, source, size, -(-length // ALIGNMENT) * ALIGNMENT)
 
@@ -289,9 +275,8 @@ _LANES = 32
 def pieces_launch(
     device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
 ) -> KernelLaunch:
-    """Returns a kernel that copies `size` bytes in small parts, with one block for each stream.
-    Addresses must be multiples of 16. `pieces` says how many bytes a warp accesses at once: 128,
-    256 or 512."""
+    """One block for each stream. Addresses must be multiples of 16. A warp accesses
+    `pieces.payload` bytes at once: 128, 256 or 512."""
     threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)
     arguments = (destination, source, size, LOOPS)
     defines = {"PIECE": pieces.size, "PAYLOAD": pieces.payload}
@@ -301,8 +286,8 @@ def pieces_launch(
 def piece_copies(
     device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
 ) -> StreamWork:
-    """Returns copies of small parts by copy engines. A loop is one CUDA graph with a chain of
-    copies for each stream. Separate calls for each copy would be too slow."""
+    """A loop is one CUDA graph with a chain of copies for each stream: a call for each would be too
+    slow."""
     ends, call = cut(destination, source, size, pieces.size), device.driver.call
     streams = min(pieces.streams, MOST_STREAMS, len(ends))
     with ExitStack() as made:

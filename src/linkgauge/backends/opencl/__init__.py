@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """Opens the backend for all OpenCL devices. Raises Unsupported with the remedy if pyopencl, a
-    runtime or a device is missing."""
+    """Raises Unsupported with the remedy if pyopencl, a runtime or a device is missing."""
     imported("pyopencl", "opencl")
     from .runtime import discover
 
@@ -173,8 +172,7 @@ class OpenCL(Holding["OpenCLBuffer"]):
 
 
 def _places(transfer: Transfer) -> tuple[Memory, ...]:
-    """Returns the places of both ends. If the transfer only reads or only writes, one of them is
-    the engine's device."""
+    """If the transfer only reads or only writes, one place is the engine's device."""
     places = tuple(memory.place for memory in transfer.memories)
     return places if len(places) > 1 else (*places, transfer.engine.owner)
 

@@ -39,11 +39,9 @@ class Ring(msgspec.Struct, frozen=True):
 
     @property
     def bits(self) -> int:
-        """Returns the number of bits that are needed to number all lines."""
         return (self.lines - 1).bit_length()
 
     def offset(self, hops: int) -> int:
-        """Returns the offset of the line that is reached after `hops` steps."""
         place = self._shuffled(hops % self.lines)
         while place >= self.lines:
             place = self._shuffled(place)
@@ -65,8 +63,8 @@ def _mixed(x: int) -> int:
 
 
 def chase(unit: OpenCLDevice, copy: Copy) -> ChaseGroup:
-    """Returns a group for a pointer chase through the copy's source. Raises Unsupported if the
-    source is less than one line, and BackendError if the ring is damaged."""
+    """Raises Unsupported if the source is less than one line, and BackendError if the ring is
+    damaged."""
     size, source = copy.size, own(copy.source)
     if size < unit.cache_line:
         raise Unsupported(f"{copy.transfer}: {size} bytes are less than a cache line")
@@ -76,8 +74,7 @@ def chase(unit: OpenCLDevice, copy: Copy) -> ChaseGroup:
 
 
 def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
-    """Yields a remark if the memory fits into the device's cache. This concerns only devices that
-    share the host's memory."""
+    """If the memory fits into the cache of a device that shares the host's memory."""
     device = unit.facts.device
     if device.shares_host_memory and size < unit.cache_bytes:
         held = f"the cache of {device.memory} ({approximate_size(unit.cache_bytes)})"
@@ -85,8 +82,8 @@ def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
 
 
 def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
-    """Writes the ring into memory and follows it once, which also warms the caches. Raises
-    BackendError if the ring misses a line."""
+    """Follows the ring once, which also warms the caches. Raises BackendError if it misses a
+    line."""
     memory, lines, stride = source.for_kernel(), np.uint64(ring.lines), np.uint64(ring.stride)
     order = np.uint64(ring.seed & _MASK), np.uint32(ring.bits)
     unit.run("lay_ring", memory, lines, stride, *order, file=_FILE)
@@ -121,7 +118,6 @@ class ChaseGroup(OpenCLGroup):
         return event
 
     def mismatch(self) -> str | None:
-        """Returns a message if the last step led to a wrong address, else None."""
         at, right = self._at.total(), self._ring.offset(self._hops)
         if at == right:
             return None

@@ -66,8 +66,6 @@ class Lane(msgspec.Struct, eq=False):
         self.queue.flush()
 
     def times(self) -> tuple[int, ...]:
-        """Returns the start of the first loop and the end of each lap, in nanoseconds of the
-        device's clock. All commands must have ended. Raises BackendError if a command failed."""
         with calling("clGetEventProfilingInfo"):
             for event in (self.events[0], *self.ends):
                 status = event.command_execution_status
@@ -77,9 +75,8 @@ class Lane(msgspec.Struct, eq=False):
 
 
 def copy_lane(unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Pattern | None) -> Lane:
-    """Returns the commands of a transfer: a copy, a read, a write, or an operation of STREAM. With
-    `pieces`, a copy is cut into small parts. `makes` is the pattern that an operation on numbers
-    writes."""
+    """A copy, a read, a write, or an operation of STREAM, which writes the pattern `makes`. With
+    `pieces`, a copy is cut into small parts."""
     queue = unit.profiled_queue()
     if copy.transfer.both_ways or len(copy.transfer.memories) < 2:
         pieces = None
@@ -105,8 +102,7 @@ def copy_lane(unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Patt
 def _copy(
     queue: cl.CommandQueue, ends: list[OpenCLBuffer], size: int, offset: int, length: int
 ) -> Enqueue:
-    """Returns a command that copies `length` bytes at `offset` from the first buffer to the second.
-    The buffers have `size` bytes."""
+    """Copies `length` bytes at `offset` between two buffers of `size` bytes."""
     options: dict[str, Any] = {}
     memories: list[Any] = []
     for name, end in zip(("src_offset", "dst_offset"), ends, strict=True):
@@ -126,7 +122,6 @@ def _copy(
 def _kernel(
     copy: Copy, ends: list[Any], pieces: Pieces | None, makes: Pattern | None, sums: Words | None
 ) -> tuple[Any, ...]:
-    """Returns the name of the kernel that carries out a transfer, and its arguments."""
     size = np.uint64(copy.size)
     if makes is not None:
         return "compute", *ends, size, np.int32(makes)
@@ -214,8 +209,7 @@ class OpenCLGroup(Gated):
         return max(lane.commands_of(loops) for lane in self.lanes)
 
     def _origins(self, times: Sequence[Sequence[int]]) -> list[int]:
-        """Returns the approximate time of the start signal for each transfer. It is the earliest
-        start of all transfers that are timed by the same clock."""
+        """About when the gate opened, for each transfer: the earliest start by the same clock."""
         devices = [lane.unit.facts.device.memory for lane in self.lanes]
         clocks = ["" if self._one_clock else device for device in devices]
         starts = list(zip(clocks, (own[0] for own in times), strict=True))
@@ -231,7 +225,6 @@ class OpenCLGroup(Gated):
         self._let_go()
 
     def _let_go(self) -> None:
-        """Opens the gates and empties the queues, whatever their state."""
         super().close()
         for gate in self._gates:
             with suppress(cl.Error):  # it is already open

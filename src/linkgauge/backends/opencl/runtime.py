@@ -35,8 +35,7 @@ _NO_MEMORY_IF_ALLOCATING = {cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVA
 
 @contextmanager
 def calling(call: str, allocating: int | None = None) -> Iterator[None]:
-    """Translates pyopencl's errors. `call` names the call in the message. If the call allocates
-    memory, `allocating` is the size in bytes."""
+    """Translates pyopencl's errors. `allocating` is the size in bytes, if the call allocates."""
     try:
         yield
     except cl.Error as error:
@@ -46,9 +45,8 @@ def calling(call: str, allocating: int | None = None) -> Iterator[None]:
 
 
 def error_of(code: int, call: str, said: str = "{}", allocating: int | None = None) -> BackendError:
-    """Returns the exception for an error code. It is AllocationError if memory is short, DeviceLost
-    if the device is gone, else BackendError. `said` is the message, with `{}` for the name of the
-    code."""
+    """AllocationError if memory is short, DeviceLost if the device is gone, else BackendError.
+    `said` is the message, with `{}` for the name of the code."""
     name = said.format(status_name(code))
     if allocating is not None and code in _NO_MEMORY | _NO_MEMORY_IF_ALLOCATING:
         return AllocationError(call, f"{name} for {allocating} bytes")
@@ -59,7 +57,6 @@ def error_of(code: int, call: str, said: str = "{}", allocating: int | None = No
 
 
 def status_name(code: int) -> str:
-    """Returns the OpenCL name of an error code."""
     named: Any = cl.status_code  # its stub has no callable to_string
     return str(named.to_string(code, "error %d"))
 
@@ -103,7 +100,6 @@ class OpenCLDevice:
 
     @cached_property
     def queue(self) -> cl.CommandQueue:
-        """Returns the queue for work that is not timed."""
         with calling("clCreateCommandQueue"):
             return cl.CommandQueue(self.context, self.handle)
 
@@ -115,11 +111,10 @@ class OpenCLDevice:
 
     @cached_property
     def geometry(self) -> tuple[tuple[int], tuple[int]]:
-        """Returns the numbers of work-items in a launch and in a work-group.
-
-        On a CPU, a work-item is a loop over one block of memory. There are eight work-items for
-        each core, so that idle cores can help busy ones. On a GPU, there are up to 16 work-groups
-        of 256 for each compute unit, because many work-items hide latency."""
+        """The numbers of work-items in a launch and in a work-group. On a CPU, a work-item is a
+        loop over one block of memory, eight for each core, so that idle cores can help busy ones.
+        On a GPU, there are up to 16 work-groups of 256 for each compute unit, because many
+        work-items hide latency."""
         with calling("clGetDeviceInfo"):
             units = int(self.handle.max_compute_units)
             if self._is_cpu:
@@ -128,8 +123,7 @@ class OpenCLDevice:
             return (16 * units * group,), (group,)
 
     def grid_of(self, pieces: Pieces) -> tuple[tuple[int], tuple[int]]:
-        """Returns the numbers of work-items in a launch and in a work-group, for copies in small
-        parts. Each stream has one work-group."""
+        """As `geometry`, for copies in small parts: each stream has one work-group."""
         with calling("clGetDeviceInfo"):
             most = 1 if self._is_cpu else int(self.handle.max_work_group_size)
         group = min(most, -(-pieces.size // VECTOR))
@@ -137,8 +131,7 @@ class OpenCLDevice:
 
     @cached_property
     def no_kernels(self) -> str | None:
-        """Returns the reason why kernels do not run on this device, or None if they do. The OpenCL
-        runtime may have no compiler, or may be too old for the CPU."""
+        """Why kernels do not run: the runtime may have no compiler, or be too old for the CPU."""
         try:
             self._program("copy")
         except BackendError as error:
@@ -149,8 +142,7 @@ class OpenCLDevice:
         return None
 
     def kernel(self, name: str, *arguments: Any, file: str = "copy") -> cl.Kernel:
-        """Returns a new kernel with its arguments. `file` is its source in kernels/. The kernel can
-        be launched any number of times."""
+        """A new kernel of kernels/`file`.cl, which can be launched any number of times."""
         program = self._program(file)
         with calling("clSetKernelArg"):
             kernel = cl.Kernel(program, name)
@@ -166,8 +158,7 @@ class OpenCLDevice:
 
     @cached_property
     def cache_line(self) -> int:
-        """Returns the bytes of a cache line. The result is at least 64, also if the device does not
-        report the size."""
+        """In bytes: at least 64, also if the device does not report it."""
         with calling("clGetDeviceInfo"):
             return max(64, int(self.handle.global_mem_cacheline_size))
 
@@ -179,7 +170,6 @@ class OpenCLDevice:
 
     @cached_property
     def has_doubles(self) -> bool:
-        """Whether kernels on the device can compute in double precision."""
         with calling("clGetDeviceInfo"):
             return "cl_khr_fp64" in self.handle.extensions.split()
 
@@ -296,8 +286,7 @@ def _facts(
 
 
 def _pci(handle: cl.Device) -> str | None:
-    """Returns the device's PCI address in the form of sysfs, or None if the runtime does not report
-    it."""
+    """In the form of sysfs, or None if the runtime does not report it."""
     place: tuple[int, int, int, int] | None = None
     with suppress(cl.Error, AttributeError):
         slot = int(handle.pci_slot_id_nv)
@@ -310,6 +299,5 @@ def _pci(handle: cl.Device) -> str | None:
 
 
 def _first_complaint(log: str) -> str:
-    """Returns the line with the error from a compiler's log."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     return next((line for line in lines if "error:" in line), lines[0] if lines else "no reason")

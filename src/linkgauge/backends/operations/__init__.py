@@ -35,8 +35,7 @@ _PLACES: Mapping[object, str] = {
 
 
 def check(on: Offering, copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported if the backend does not have the operation, or if the copies do not suit
-    it."""
+    """Raises Unsupported if the backend lacks the operation, or the copies do not suit it."""
     if not on.carries(does):
         raise lacking(on.name, does.name)
     if does.collective is None:
@@ -45,8 +44,7 @@ def check(on: Offering, copies: Sequence[Copy], does: Operation) -> None:
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group that carries out the operation. Raises Unsupported in the same cases as
-    `check`, and if the backend refuses these copies."""
+    """Raises Unsupported as `check` does, and if the backend refuses these copies."""
     check(on, copies, does)
     on.begin(copies, does)
     if does.collective is not None:

@@ -82,8 +82,7 @@ def _passed(before: float | None, after: float | None) -> float | None:
 
 
 def _rate(threads: Iterable[_native.PrimesThread]) -> float:
-    """Returns the sum of the threads' rates in events per second. A thread's rate does not count
-    the time in which it waits for others."""
+    """In events per second. The time in which a thread waits for others does not count."""
     own = (one.events / max(one.end - one.begin, 1e-9) for one in threads)
     return max(sum(own), LEAST_RATE)
 
@@ -104,8 +103,7 @@ class Touchable(Protocol):
     address: int
 
     def touched(self) -> None:
-        """Checks whether the buffer's new pages are of its kind. Raises Unsupported if they are
-        not."""
+        """Raises Unsupported if the buffer's new pages are not of its kind."""
 
 
 class TouchGroup(Gated):
@@ -123,8 +121,8 @@ class TouchGroup(Gated):
         self._cpus = tuple(cpus)
 
     def wait(self) -> Timing:
-        """Waits until all pages are touched. Raises BackendError if new memory is not zero, or if
-        pages cannot be given back. Raises Unsupported if the new pages are of the wrong kind."""
+        """Raises BackendError if new memory is not zero or pages cannot be given back, Unsupported
+        if new pages are of the wrong kind."""
         loops, laps = self.pass_gate()
         buffer = self._buffer
         with native_errors("touch fresh memory"):

@@ -1,10 +1,7 @@
-"""Backend `torch`: all devices that torch supports, used through tensors, streams and events. These
-are CUDA, ROCm, XPU, MPS, NPUs with a vendor's extension for torch, and torch's `cpu`.
-
-Memories are named as in torch: `torch:cuda:0` (also for AMD's GPUs), `torch:xpu:1`, `torch:cpu:0`.
-The engine `ce` is torch's copy of a tensor, and `sm` torch's operations on tensors. A backend for
-one vendor's devices is better: it can use the engines of both ends, measures more operations, and
-needs no torch."""
+"""Backend `torch`: all devices that torch supports (CUDA, ROCm, XPU, MPS, NPUs by an extension) and
+its `cpu`, named as in torch: `torch:cuda:0` (also for AMD's GPUs). The engine `ce` is torch's copy
+of a tensor, and `sm` its operations on tensors. One vendor's own backend uses the engines of both
+ends, measures more, and needs no torch."""
 
 from __future__ import annotations
 
@@ -36,8 +33,7 @@ from .runtime import TorchDevice, TorchFacts, discover
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """Opens the backend for all devices of torch. Raises Unsupported if torch is missing or cannot
-    be loaded."""
+    """Raises Unsupported if torch is missing or cannot be loaded."""
     return TorchBackend(discover(imported("torch", "ai")), host.nodes, engines)
 
 
@@ -109,8 +105,8 @@ class TorchBackend(Holding[TorchBuffer]):
         yield from rules.one_dram((memory.place for memory in transfer.memories), self.devices())
 
     def _is_gated(self, transfer: Transfer) -> bool:
-        """Whether the transfer can wait at a gate (start signal) and be timed by events. Copies of
-        pageable memory cannot, because they block this thread."""
+        """Copies of pageable memory cannot wait at a gate (start signal): they block this
+        thread."""
         pageable = any(memory.kind == "pageable" for memory in transfer.memories)
         return self._units[transfer.engine.owner].facts.gated and not pageable
 

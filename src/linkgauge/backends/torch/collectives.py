@@ -48,16 +48,15 @@ _MOST_LOOPS = 1 << 16
 
 
 def library_of(unit: TorchDevice) -> str:
-    """Returns torch's name for the library that carries out collectives between such devices. On
-    ROCm, `nccl` stands for RCCL."""
+    """torch's name for it. On ROCm, `nccl` stands for RCCL."""
     if unit.facts.type == "cuda":
         return "nccl"
     return {"cpu": "gloo", "xpu": "xccl"}.get(unit.facts.type) or unit.facts.type
 
 
 class TorchCollective(CollectiveGroup):
-    """One rank's part of a collective by torch.distributed. `place` is the index of its copy.
-    Raises Unsupported on all ranks if torch cannot carry out the collective."""
+    """`place` is the index of the rank's copy. Raises Unsupported on all ranks if torch cannot do
+    it."""
 
     most_loops = _MOST_LOOPS
 
@@ -81,7 +80,6 @@ class TorchCollective(CollectiveGroup):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Returns remarks on the collective for the user."""
         said = [
             f"by torch.distributed ({self._library}), torch {self._unit.torch.__version__}",
             "timed by the host's clock: Python's time to call torch is part of it",
@@ -95,12 +93,11 @@ class TorchCollective(CollectiveGroup):
 
     @property
     def _copies_first(self) -> bool:
-        """Whether the rank's data must first be copied to its receive buffer, because torch uses
-        only one buffer for this collective."""
+        """If torch has one buffer for this collective, data is first copied to the receive
+        buffer."""
         return not self._work.in_place and "given" not in _CALLS[self._work.collective][1]
 
     def _made(self) -> Callable[[], object]:
-        """Returns a function that starts one iteration of the collective."""
         distributed, work = self._distributed, self._work
         reduction = work.reduction and getattr(distributed.ReduceOp, _REDUCTIONS[work.reduction])
         root = work.root or 0
@@ -120,7 +117,6 @@ class TorchCollective(CollectiveGroup):
         return Timing.of_one((begin, time.monotonic()))
 
     def carry_out(self, loops: int) -> None:
-        """Carries out `loops` iterations, and waits for the device."""
         with calling(f"torch.distributed.{self._work.collective}"):
             for _ in range(loops):
                 for _ in range(self._work.aggregated):
@@ -161,7 +157,6 @@ class TorchCollective(CollectiveGroup):
 
 
 def _check(work: Collective, library: str) -> None:
-    """Raises Unsupported if torch.distributed or its library cannot carry out the collective."""
     name = work.collective
     if name not in _CALLS:
         raise Unsupported(f"torch.distributed has no {name} of one tensor")

@@ -1,7 +1,6 @@
-"""Writes and compares patterns in device memory by torch's own operations.
-
-torch's integers are signed. Products and sums still have the same 64 bits as with unsigned
-integers. A shift to the right keeps the sign, so a mask removes it."""
+"""Writes and compares patterns in device memory by torch's operations. torch's integers are signed,
+but products and sums have the same 64 bits. A shift to the right keeps the sign: a mask removes
+it."""
 
 from __future__ import annotations
 
@@ -29,8 +28,7 @@ def fill(torch: Any, memory: Any, pattern: Pattern, seed: int, inverted: bool) -
 
 
 def first_mismatch(torch: Any, memory: Any, pattern: Pattern, seed: int) -> int | None:
-    """Returns the offset of the first byte that differs from the pattern, or None if all are
-    right."""
+    """The offset of the first byte that differs, or None if all are right."""
     for begin, part, words in _pieces(torch, memory, pattern, seed):
         wrong = part != words.view(torch.uint8)[: part.numel()]
         if bool(wrong.any()):
@@ -63,7 +61,6 @@ def first_word(seed: int) -> int:
 
 
 def _pieces(torch: Any, memory: Any, pattern: Pattern, seed: int) -> Iterator[tuple[int, Any, Any]]:
-    """Yields the parts of a tensor: the offset, the bytes, and the words that should be there."""
     size = memory.numel()
     words = -(-size // WORD)
     for first in range(0, words, _PIECE):
@@ -75,8 +72,7 @@ def _pieces(torch: Any, memory: Any, pattern: Pattern, seed: int) -> Iterator[tu
 def _words(
     torch: Any, device: Any, pattern: Pattern, seed: int, first: int, last: int, count: int
 ) -> Any:
-    """Returns the words of a pattern from `first` to `last`, on the device. `count` is the number
-    of words in the whole pattern."""
+    """From `first` to `last`, of `count` words in the whole pattern."""
     numbers = torch.arange(first, last, dtype=torch.int64, device=device)
     if pattern is Pattern.CONSTANT:
         numbers = torch.zeros_like(numbers)

@@ -1,10 +1,9 @@
-"""Runs work on several streams at the same time, and times it by events. This needs CUDA or ROCm.
+"""Runs work on several streams of CUDA or ROCm at the same time, and times it by events.
 
-The gate (start signal) is a kernel that runs for some time (`_sleep`, from torch's own tests).
-Meanwhile, all work is enqueued behind it. If the kernel ends before that, the sample is repeated
-with a longer one. After the gate, each stream warms up. When all are warm, the first stream records
-its start. The others wait for this event, and record their own starts. At its end, each stream
-records an end. The first stream waits for all of these, and records the end of the group."""
+The gate (start signal) is a kernel that runs for some time (`_sleep`, from torch's own tests). If
+it ends before all work is enqueued, the sample is repeated with a longer one. Streams warm up; the
+first records its start, for which the others wait; it waits for all ends, and records the
+group's."""
 
 from __future__ import annotations
 
@@ -31,16 +30,13 @@ has none."""
 
 
 class GatedWork(NamedTuple):
-    """Work on one or more devices. The first of `units` carries it out. `enqueue` puts loops on the
-    devices' current streams."""
+    """The first of `units` carries it out. `enqueue` puts loops on the devices' current streams."""
 
     units: tuple[TorchDevice, ...]
     enqueue: Callable[[int], object]
 
 
 def repeated(units: Sequence[TorchDevice], name: str, call: Callable[[], object]) -> GatedWork:
-    """Returns work with one call of torch for each loop. `name` is the call's name in errors."""
-
     def enqueue(loops: int) -> None:
         with calling(name):
             for _ in range(loops):
@@ -50,8 +46,8 @@ def repeated(units: Sequence[TorchDevice], name: str, call: Callable[[], object]
 
 
 def copying(units: Sequence[TorchDevice], copy: Copy) -> GatedWork:
-    """Returns a copy between two tensors of bytes by `copy_`. Between devices, torch makes the
-    destination's stream wait, too, so the copy needs a stream on each device."""
+    """Between devices, torch makes the destination's stream wait, too: each device needs a
+    stream."""
     source, destination = (own(end).tensor[: copy.size] for end in (copy.source, copy.destination))
     return repeated(units, "Tensor.copy_", partial(destination.copy_, source, non_blocking=True))
 
@@ -60,8 +56,7 @@ NO_READS = "torch has no operation that only reads memory and tells what it has 
 
 
 def by_kernel(unit: TorchDevice, copy: Copy, does: Operation) -> GatedWork:
-    """Returns the work of a kernel of torch that is called once for each loop, on the whole
-    buffers. If a size is not a multiple of 8, the kernel works on bytes."""
+    """One call for each loop, on the whole buffers; on bytes if a size is no multiple of 8."""
     if copy.destination is None:
         raise Unsupported(f"{copy.transfer}: {NO_READS}")
     return repeated((unit,), "launch", _call(unit.torch, copy, does))
@@ -85,8 +80,7 @@ def _call(torch: Any, copy: Copy, does: Operation) -> Callable[[], object]:
 
 
 def _writes(torch: Any, into: Any, copy: Copy) -> Callable[[], object]:
-    """Returns a function that writes the pattern CONSTANT. If the size is not a multiple of 8, a
-    copy writes the last bytes."""
+    """The pattern CONSTANT. A copy writes the last bytes of a size that is no multiple of 8."""
     whole = copy.size // content.WORD * content.WORD
     word = content.first_word(copy.seed)
     fill = partial(into[:whole].view(torch.int64).fill_, word)
@@ -98,8 +92,6 @@ def _writes(torch: Any, into: Any, copy: Copy) -> Callable[[], object]:
 
 
 def threaded(work: GatedWork, streams: Streams) -> Worked:
-    """Returns the work in a form that a host thread can carry out."""
-
     def run(loops: int) -> None:
         with current(streams):
             work.enqueue(loops)
@@ -160,7 +152,6 @@ class WorkLane:
             self.work.enqueue(loops)
 
     def begin(self, laps: int) -> None:
-        """Provides the events for `laps` laps."""
         while len(self._spare) < laps:
             self._spare.append(self.unit.event())
         self.laps = self._spare[:laps]
@@ -191,8 +182,8 @@ class GatedGroup(Gated):
         self._held = self._enqueue(*(self._armed or (1, 1)))
 
     def wait(self) -> Timing:
-        """Waits until all work has ended, and returns the seconds by events. Raises BackendError if
-        a device failed, or if the work could not be enqueued in time."""
+        """The seconds are by events. Raises BackendError if a device failed, or if the work could
+        not be enqueued in time."""
         loops, laps = self.pass_gate()
         self._finish()
         for _ in range(_MOST_TRIES):
@@ -203,8 +194,8 @@ class GatedGroup(Gated):
         raise BackendError("gate", f"not closed for the {self._hold:.3g} s that enqueueing takes")
 
     def _enqueue(self, loops: int, laps: int) -> bool:
-        """Enqueues all work. Returns whether the gate was closed for long enough. The next gate
-        lasts as long as enqueuing took this time."""
+        """Whether the gate was closed for long enough. The next one lasts as long as enqueuing
+        took."""
         with calling("enqueue"):
             began, held = time.monotonic(), None
             self._close_gate()
@@ -276,14 +267,13 @@ class GatedGroup(Gated):
         )
 
     def _progress(self, lane: WorkLane) -> tuple[float, ...]:
-        """Returns the start and the end of each lap, in seconds since the first start. The times
-        are those of the work's own device, because the clocks of devices differ."""
+        """Seconds since the first start, of the work's own device, because the clocks of devices
+        differ."""
         same = lane.unit is self._first.unit
         at = self._first.start.elapsed_time(lane.start) * _MILLI if same else 0.0
         return at, *(at + lane.start.elapsed_time(end) * _MILLI for end in lane.laps)
 
     def close(self) -> None:
-        """Waits for all devices. May be called at any time."""
         super().close()
         with suppress(BackendError):
             for lane in self._lanes:

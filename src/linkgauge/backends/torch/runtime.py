@@ -51,9 +51,8 @@ _MILLI = 1e-3
 
 @contextmanager
 def calling(call: str, about: str = "") -> Iterator[None]:
-    """Translates torch's errors, most of which are RuntimeErrors. They become AllocationError if
-    memory is short, Unsupported if a device cannot do something, else BackendError. `about` adds
-    details to the message."""
+    """AllocationError if memory is short, Unsupported if a device cannot do something, else
+    BackendError. `about` adds details to the message."""
     try:
         yield
     except (RuntimeError, MemoryError, TypeError) as error:
@@ -78,8 +77,8 @@ class TorchDevice:
         self._streams: list[Any] = []
 
     def stream(self, number: int) -> Any:
-        """Returns one of the device's streams by its number, or None if the device has no streams.
-        Work that runs at the same time uses different streams."""
+        """None if the device has no streams. Work that runs at the same time uses different
+        ones."""
         if self.is_cpu or not hasattr(self._module, "Stream"):
             return None
         with calling("torch.Stream"):
@@ -88,7 +87,6 @@ class TorchDevice:
         return self._streams[number]
 
     def on(self, stream: Any) -> AbstractContextManager[Any]:
-        """Returns a context manager. In it, torch enqueues this device's work on the stream."""
         return nullcontext() if stream is None else self._module.stream(stream)
 
     def event(self) -> Any:
@@ -96,7 +94,6 @@ class TorchDevice:
         return self._module.Event(enable_timing=True)
 
     def finish(self, stream: Any = None) -> None:
-        """Waits until the stream, or the whole device, has finished."""
         if self.is_cpu:
             return
         with calling("torch.synchronize"):
@@ -108,9 +105,8 @@ class TorchDevice:
                 self._module.synchronize(self.device)
 
     def supported(self) -> dict[str, Any]:
-        """Returns facts about an AMD GPU, by the names of Accelerator's fields: its instruction
-        set, the instruction sets that torch has kernels for, and torch's ROCm version. Returns an
-        empty dict for other devices."""
+        """Facts about an AMD GPU by the names of Accelerator's fields: its instruction set, those
+        that torch has kernels for, and torch's ROCm version. None of other devices."""
         if not self.facts.device.driver.startswith(_ROCM):
             return {}
         properties = self._module.get_device_properties(self.device)
@@ -121,20 +117,17 @@ class TorchDevice:
         }
 
     def let_go(self) -> None:
-        """Frees the device memory that torch keeps for later use."""
         empty = getattr(self._module, "empty_cache", None)
         if empty is not None and not self.is_cpu:
             with calling("torch.empty_cache"):
                 empty()
 
     def sleep(self, seconds: float) -> None:
-        """Enqueues a kernel that runs for about this many seconds."""
         self._module._sleep(max(1, int(seconds * self._cycles)))  # noqa: SLF001  # no other name
 
     @cached_property
     def _cycles(self) -> float:
-        """Returns the cycles per second of the device's clock, measured by a kernel that only
-        waits."""
+        """Cycles per second, measured by a kernel that only waits."""
         begin, end = self.event(), self.event()
         with self.on(self.stream(0)):
             self._module._sleep(_SLEEP)  # noqa: SLF001
@@ -147,8 +140,7 @@ class TorchDevice:
 
 @contextmanager
 def current(streams: Iterable[tuple[TorchDevice, Any]]) -> Iterator[None]:
-    """Makes these streams current in this thread, one for each device. The first device becomes the
-    current device."""
+    """One stream for each device. The first device becomes the current one."""
     with ExitStack() as entered:
         for unit, stream in reversed(tuple(streams)):
             entered.enter_context(unit.on(stream))
@@ -156,7 +148,6 @@ def current(streams: Iterable[tuple[TorchDevice, Any]]) -> Iterator[None]:
 
 
 def discover(torch: Any, root: Root = ROOT) -> tuple[TorchDevice, ...]:
-    """Returns the devices of torch's accelerator, and then torch's `cpu`."""
     found: list[TorchDevice] = []
     with calling("torch.accelerator"):
         kind = accelerator(torch)
@@ -238,8 +229,7 @@ def _driver(torch: Any, kind: str) -> str:
 
 
 def _recommended(module: Any) -> int:
-    """Returns the largest amount of device memory that Apple recommends, in bytes. For other
-    devices, returns a very large number."""
+    """The largest amount in bytes that Apple recommends; for other devices, a very large number."""
     with suppress(AttributeError, RuntimeError):
         return int(module.recommended_max_memory())
     return _LARGEST

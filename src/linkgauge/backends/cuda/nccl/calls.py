@@ -25,13 +25,8 @@ class LibraryCall(NamedTuple):
 
 
 class CollectivePart(NamedTuple):
-    """One rank's part of a collective.
-
-    `place` is the index of its copy in the group of transfers.
-    `rank` is its number among the `ranks` of the collective.
-    `send` and `receive` are the addresses of its buffers, which are equal if the collective is in
-    place.
-    `size` is in bytes."""
+    """One rank's part of a collective of `size` bytes. `place` is the index of its copy in the
+    group of transfers. `send` and `receive` are addresses, equal if the collective is in place."""
 
     place: int
     rank: int
@@ -53,8 +48,7 @@ class CollectivePart(NamedTuple):
 
     @property
     def sends_from(self) -> int:
-        """Returns the address of the data that the rank sends. In place, the data is in the receive
-        buffer."""
+        """In place, the data is in the receive buffer."""
         return self.send + self.share.sends_at
 
     @property
@@ -63,16 +57,14 @@ class CollectivePart(NamedTuple):
 
 
 def driver_call(name: str, *words: int) -> LibraryCall:
-    """Returns a call of a driver function."""
     return LibraryCall(name, address_of(name), words)
 
 
 def iteration(
     nccl: Nccl, parts: Sequence[CollectivePart], reductions: Sequence[int]
 ) -> list[LibraryCall]:
-    """Returns the calls of one iteration for all parts. Calls that wait for each other are in an
-    NCCL group. `reductions` has NCCL's code for the reduction of each part. Raises Unsupported if
-    there are no calls to make."""
+    """The calls of one iteration; those that wait for each other are an NCCL group. `reductions`
+    has NCCL's code for each part. Raises Unsupported if there are none."""
     by_part = [list(_steps(nccl, part, code)) for part, code in zip(parts, reductions, strict=True)]
     calls: list[LibraryCall] = []
     begin, end = _call(nccl, GROUP_START), _call(nccl, GROUP_END)
@@ -91,8 +83,7 @@ def _call(nccl: Nccl, name: str, *words: int) -> LibraryCall:
 
 
 def _steps(nccl: Nccl, part: CollectivePart, reduction: int) -> Iterator[Sequence[LibraryCall]]:
-    """Yields the calls of a part in steps. A step begins when all parts have ended the step
-    before."""
+    """A step begins when all parts have ended the step before."""
     work, name = part.work, _FUNCTIONS.get(part.work.collective)
     if name is None or (name in _SINCE_2_28 and not nccl.has(name)):
         yield from _MOVES[work.collective](nccl, part)
@@ -115,7 +106,6 @@ def _move(
 
 
 def _to_next(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    """Yields a send to the next rank, and a receive from the previous rank."""
     rank, ranks, count = part.rank, part.ranks, part.counts.count
     yield [
         _move(nccl, part, "ncclSend", part.sends_from, count, (rank + 1) % ranks),
@@ -147,9 +137,8 @@ def _from_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCal
 
 
 def _hypercube(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    """Yields the steps of a hypercube. First, the rank's own share is copied to its place. Then
-    there is a step for each bit of the rank's number. In a step, two ranks whose numbers differ in
-    this bit exchange all shares that they have."""
+    """First, the rank's own share is copied to its place. Then, for each bit of the rank's number,
+    two ranks that differ in it exchange all shares that they have."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     own = part.receive + part.rank * share
     if part.sends_from == own or not share:

@@ -1,8 +1,6 @@
-"""Collectives by NCCL. The ranks are devices of this process, and perhaps of other processes.
-
-One thread makes the calls for all devices of its process, as in nccl-tests. The calls of an
-iteration are one NCCL group. A loop in native code makes the calls. The host's clock runs from
-before the first call until all streams are done."""
+"""Collectives by NCCL, over devices of this process and perhaps of others. One thread makes the
+calls for all devices of its process, as one NCCL group and in native code, as nccl-tests does. The
+host's clock runs from before the first call until all streams are done."""
 
 from __future__ import annotations
 
@@ -42,8 +40,7 @@ _ENTRIES = 4
 
 
 class Passage(NamedTuple):
-    """This process's side of a copy by NCCL. `communicator` joins the two ranks of the copy, and
-    `rank` is this process's number in it."""
+    """This process's side of a copy by NCCL, number `rank` of two."""
 
     nccl: Nccl
     communicator: Any
@@ -51,8 +48,8 @@ class Passage(NamedTuple):
 
 
 def passing(passage: Passage, copy: Copy) -> StreamWork:
-    """Returns this process's calls for a copy by NCCL. A warm-up fills NCCL's buffers, so that
-    equally many bytes enter and leave them while the clock runs."""
+    """A warm-up fills NCCL's buffers, so that equally many bytes enter and leave them while the
+    clock runs."""
     sends = passage.rank == SOURCE
     name = "ncclSend" if sends else "ncclRecv"
     buffer = ours(copy.source if sends else copy.destination)
@@ -83,8 +80,7 @@ _OLDEST_OF_EIGHT_BITS = 90
 
 
 class NcclCommunicators:
-    """The library NCCL and its communicators, for all devices of a backend. NCCL is loaded for the
-    first collective. Communicators are kept for later collectives."""
+    """NCCL and its communicators, loaded for the first collective, and kept for later ones."""
 
     def __init__(self, device_of: Callable[[Memory], CudaDevice]) -> None:
         self._device_of = device_of
@@ -94,8 +90,7 @@ class NcclCommunicators:
 
     @property
     def nccl(self) -> Nccl:
-        """Returns NCCL, which is loaded when first needed. Raises Unsupported if NCCL is
-        missing."""
+        """Loaded when first needed. Raises Unsupported if NCCL is missing."""
         if self._refusal is not None:
             raise self._refusal
         if self._nccl is None:
@@ -107,7 +102,6 @@ class NcclCommunicators:
         return self._nccl
 
     def rules(self, transfer: Transfer) -> Iterator[tuple[object, Reason]]:
-        """Refuses what NCCL cannot carry out."""
         yield of_part(transfer)
         try:
             self.nccl  # noqa: B018  # loads it
@@ -115,8 +109,7 @@ class NcclCommunicators:
             yield True, refusal
 
     def remarks(self) -> tuple[str, ...]:
-        """Returns remarks on NCCL: its version, and the environment variables that change its
-        behaviour."""
+        """NCCL's version, and the environment variables that change its behaviour."""
         if self._nccl is None:
             return ()
         named = sorted(name for name in os.environ if name.startswith(_VARIABLES))
@@ -137,9 +130,8 @@ class NcclCommunicators:
     def group(
         self, copies: Sequence[Copy], work: Collective, tokens: Sequence[bytes] = ()
     ) -> NcclGroup:
-        """Returns a group for a collective. `copies` has one transfer for each rank. `tokens` are
-        needed if other processes take part: one token for each group of ranks. Raises Unsupported
-        if NCCL or a device cannot carry out the collective."""
+        """`copies` has one transfer for each rank. If other processes take part, `tokens` has one
+        for each group of ranks. Raises Unsupported if NCCL or a device cannot carry it out."""
         parts: list[CollectivePart] = []
         for number, ranks in enumerate(work.groups(len(copies))):
             here = [place for place in ranks if copies[place].destination is not None]
@@ -172,16 +164,16 @@ class NcclCommunicators:
     def _join(
         self, token: bytes | None, ranks: int, here: Sequence[tuple[int, CudaDevice]]
     ) -> list[Any]:
-        """Returns the communicators of the ranks in this process. `here` has their numbers and
-        devices. Each communicator is created once."""
+        """`here` has the numbers and devices of this process's ranks. Communicators are created
+        once."""
         key = token or tuple(device.index for _, device in here)
         if key not in self._joined:
             self._joined[key] = self.nccl.join(token or self.nccl.token(), ranks, here)
         return self._joined[key]
 
     def passage(self, token: bytes, rank: int, device: CudaDevice) -> Passage:
-        """Returns this process's side of a copy between two processes. `token` is the same in both.
-        Waits for the other process."""
+        """This process's side of a copy. `token` is the same in both processes. Waits for the
+        other."""
         (joined,) = self._join(token, RANKS, [(rank, device)])
         return Passage(self.nccl, joined, rank)
 
@@ -194,7 +186,6 @@ class NcclCommunicators:
 
 
 def _check(work: Collective, devices: Sequence[CudaDevice]) -> None:
-    """Raises Unsupported if these devices cannot carry out the collective."""
     if len({device.index for device in devices}) < len(devices):
         raise Unsupported("ranks share a GPU: NCCL needs one for each")
     oldest = min(device.capability for device in devices)

@@ -48,14 +48,12 @@ class RankData:
         self._of = _Content(*content_fields(work, ranks, seed))
 
     def fill(self, device: CudaDevice, address: int, count: int, rank: int) -> None:
-        """Writes the data of a rank: `count` elements."""
         verify.run(device, self._launch(device, "fill", count, (address, count, self._of, rank)))
 
     def wrong(
         self, device: CudaDevice, address: int, count: int, origin: ElementOrigin
     ) -> tuple[int, int]:
-        """Compares `count` elements with the expected data. Returns the number of wrong elements,
-        and the index of the first one (0 if there are none)."""
+        """The number of wrong elements, and the index of the first one (0 if there are none)."""
         place = _Origin(origin.first, origin.chunk, origin.base)
         with ExitStack() as made:
             words = [verify.new_word(device, made, byte) for byte in (0, 0xFF)]
@@ -78,8 +76,7 @@ _GRAPHED = 512
 
 
 class NcclGroup(CollectiveGroup):
-    """The parts of a collective that this process carries out. `count` is the number of parts in
-    all processes."""
+    """This process's parts of a collective that has `count` parts in all processes."""
 
     def __init__(
         self, nccl: Nccl, parts: Sequence[CollectivePart], work: Collective, count: int
@@ -103,7 +100,6 @@ class NcclGroup(CollectiveGroup):
         ]
 
     def _reductions(self) -> list[int]:
-        """Returns NCCL's code for the reduction of each part."""
         reduction, number, made = self._work.reduction, self._work.number, self._made
         if reduction is None:
             return [0] * len(self._parts)
@@ -113,7 +109,6 @@ class NcclGroup(CollectiveGroup):
         ]
 
     def _register(self) -> None:
-        """Registers the buffers with NCCL, if the collective asks for this."""
         if self._work.registered is None:
             return
         symmetric = self._work.registered == "symmetric"
@@ -183,8 +178,8 @@ class NcclGroup(CollectiveGroup):
     def _make(
         self, calls: Sequence[LibraryCall], times: int, last: Sequence[LibraryCall] = ()
     ) -> float:
-        """Makes the calls `times` times, and then the calls in `last`. Returns the seconds until
-        all work has ended. Raises an exception for the first call that fails."""
+        """Makes the calls `times` times, then those in `last`. Returns the seconds until all work
+        has ended. Raises an exception for the first call that fails."""
         self._parts[0].device.enter()
         each = [(call.address, call.words) for call in calls]
         at_last = [(call.address, call.words) for call in last]

@@ -51,22 +51,20 @@ class Nccl:
         return hasattr(self._library, function)
 
     def address(self, function: str) -> int:
-        """Returns the address of a function. Raises Unsupported if this version of NCCL does not
-        have it."""
+        """Raises Unsupported if this version of NCCL does not have the function."""
         if not self.has(function):
             raise Unsupported(f"NCCL {self.version} has no {function}")
         return address_of(self._library, function)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Calls a function of NCCL. If the call fails, raises the exception that `error`
-        returns."""
+        """Raises what `error` returns."""
         status = getattr(self._library, name)(*arguments)
         if status != _SUCCESS:
             raise self.error(name, status)
 
     def error(self, name: str, status: int) -> BackendError | Unsupported:
-        """Returns the exception for a failed call, with NCCL's own message. It is Unsupported if
-        NCCL does not accept the arguments, else BackendError."""
+        """Unsupported if NCCL does not accept the arguments, else BackendError, with its own
+        message."""
         said = self._library.ncclGetErrorString(c_int(status)).decode(errors="replace")
         last = (self._library.ncclGetLastError(c_void_p()) or b"").decode(errors="replace")
         why = last.strip().splitlines()[-1:] if last.strip() else []
@@ -80,8 +78,8 @@ class Nccl:
             return bytes(self._core.get_unique_id())
 
     def join(self, token: bytes, ranks: int, here: Sequence[tuple[int, CudaDevice]]) -> list[Any]:
-        """Returns communicators for the ranks of this process. `here` has their numbers and
-        devices, and `ranks` is the number of all ranks. Waits for the ranks in other processes."""
+        """`here` has the numbers and devices of this process's ranks. Waits for those in other
+        processes."""
         unique = self._core.UniqueId.from_bytes(token)
         made = []
         with self._together("ncclCommInitRank", here):
@@ -91,7 +89,6 @@ class Nccl:
         return made
 
     def leave(self, communicators: Sequence[Any]) -> None:
-        """Destroys communicators."""
         with self._together("ncclCommDestroy", communicators):
             for one in communicators:
                 one.destroy()
@@ -117,8 +114,8 @@ class Nccl:
         rank: int,
         owner: ExitStack,
     ) -> int:
-        """Returns NCCL's code for a reduction. A scaled sum needs a new code for each rank, with
-        the factor in content.cuh; `owner` destroys it."""
+        """NCCL's code. A scaled sum needs a new code for each rank, with the factor in content.cuh;
+        `owner` destroys it."""
         if reduction != "mulsum":
             return _REDUCTIONS[reduction]
         made, factor = c_int(), encode(number.name, [1 + rank % 2])
@@ -130,7 +127,6 @@ class Nccl:
         return made.value
 
     def allocate(self, device: CudaDevice, size: int) -> int:
-        """Allocates device memory by NCCL, and returns the address."""
         address = c_void_p()
         device.enter()
         self.call("ncclMemAlloc", byref(address), ctypes.c_size_t(size))
@@ -141,8 +137,7 @@ class Nccl:
 
     @contextmanager
     def grouped(self) -> Iterator[None]:
-        """Makes all calls in the `with` block one NCCL group. This is needed for calls that wait
-        for each other."""
+        """One NCCL group, which calls that wait for each other need."""
         self.call("ncclGroupStart")
         try:
             yield
@@ -157,8 +152,8 @@ class Nccl:
             self._library.ncclGroupEnd()  # it repeats the call's error
 
     def register(self, communicator: Any, address: int, size: int, *, symmetric: bool) -> c_void_p:
-        """Registers a buffer with a communicator. Returns the handle for `unregister`. If called
-        within an NCCL group, the handle is valid only after the end of the group."""
+        """Returns the handle for `unregister`. In an NCCL group, it is valid only after the end of
+        the group."""
         handle = c_void_p()
         name = "ncclCommWindowRegister" if symmetric else "ncclCommRegister"
         self.address(name)

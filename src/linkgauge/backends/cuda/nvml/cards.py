@@ -27,8 +27,7 @@ _UUID = re.compile(r"GPU-[0-9a-f-]+", re.IGNORECASE)
 
 
 class Card(msgspec.Struct, frozen=True):
-    """A card. `index` is its number in CUDA, `driver` the version of its driver, and `capability`
-    its compute capability; null if unknown."""
+    """`index` is its number in CUDA, `driver` a version; null if unknown."""
 
     place: tuple[int, int, int]
     model: str
@@ -51,7 +50,6 @@ class Card(msgspec.Struct, frozen=True):
         return self.id
 
     def describe(self, *, tuned: bool) -> Device:
-        """Returns the card's description. `tuned` says whether tuned settings are used."""
         capability = [] if self.capability is None else [
             f"compute capability {'.'.join(map(str, self.capability))}"
         ]  # fmt: skip
@@ -83,9 +81,9 @@ class CardsGlance:
 
 
 def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
-    """Returns the cards that CUDA shows a process with this environment, in CUDA's order. Returns
-    None if only CUDA knows them: NVML is missing or does not answer about a card, a card has MIG
-    instances or shares the host's memory, or the order is CUDA's choice."""
+    """The cards in CUDA's order, or None if only CUDA knows them: NVML is missing or does not
+    answer about a card, a card has MIG instances or shares the host's memory, or the order is
+    CUDA's choice."""
     try:
         library = open_library()
         count = int(library.nvmlDeviceGetCount())
@@ -103,8 +101,8 @@ def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
 
 
 def _card(library: Any, handle: Any) -> Card | None:
-    """Returns a card. Returns None if NVML does not report its memory, because the card then shares
-    the host's, or if it has MIG instances."""
+    """None if the card has MIG instances, or shares the host's memory, which NVML then does not
+    report."""
     asked = Questions(library, handle)
     mig = asked.ask("MIG", "nvmlDeviceGetMigMode")
     memory = _memory(asked)
@@ -127,8 +125,8 @@ def _card(library: Any, handle: Any) -> Card | None:
 
 
 def _memory(asked: Questions) -> int | None:
-    """Returns the bytes of memory that programs can use, or None if NVML does not report them. The
-    second version of the call also reports what the driver reserves, which CUDA leaves out."""
+    """Bytes that programs can use. Only the second version of the call reports what the driver
+    reserves, which CUDA leaves out."""
     second = getattr(asked.library, "nvmlMemory_v2", None)
     if second is not None:
         found = asked.ask("memory", "nvmlDeviceGetMemoryInfo", second)
@@ -178,7 +176,6 @@ def _visible(cards: Sequence[Card], wanted: str | None) -> list[Card] | None:
 
 
 def glance(*, tuned: bool) -> CardsGlance | None:
-    """Returns what NVML reports about the cards of this process, or None if CUDA must be asked."""
     found = cards(os.environ)
     return None if found is None else CardsGlance(found, tuned=tuned)
 
@@ -197,8 +194,7 @@ class LiveGpus:
             self.count = 0
 
     def read(self, number: int) -> LiveDevice:
-        """Returns the current state of a GPU. Facts that NVML does not report are null. If the GPU
-        does not answer, `up` is false."""
+        """Facts that NVML does not report are null. If the GPU does not answer, `up` is false."""
         library = self._library
         try:
             handle = library.nvmlDeviceGetHandleByIndex(number)
