@@ -7,6 +7,7 @@ import pytest
 
 from cuda_kit import Bindings, MiB
 from linkgauge.backends.cuda import compiler as cuda_compiler
+from linkgauge.backends.cuda.launches import Span
 from linkgauge.backends.cuda.settings import (
     DEFAULT,
     SPLIT_DEFAULT,
@@ -16,7 +17,6 @@ from linkgauge.backends.cuda.settings import (
     override,
     store_tuned,
 )
-from linkgauge.backends.cuda.work import slices
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.settings import EngineSettings
@@ -83,7 +83,7 @@ class TestGeometry:
     @pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 10 * MiB + 7])
     @pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
     def test_slices_cover_the_size_once(self, size, count):
-        pieces = slices(1 << 40, 1 << 30, size, count)
+        pieces = Span(1 << 40, 1 << 30, size).slices(count)
         assert 1 <= len(pieces) <= max(1, count)
         assert pieces[0][:2] == (1 << 40, 1 << 30)
         assert all(

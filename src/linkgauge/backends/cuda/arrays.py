@@ -15,7 +15,7 @@ from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from .device import CudaDevice, KernelLaunch
-from .launches import UNIT, copy_launch, first_word, plain_grid
+from .launches import UNIT, Span, copy_launch, first_word, plain_shape
 from .memory import CudaBuffer
 from .settings import (
     ARRAY_DEFAULT,
@@ -44,7 +44,7 @@ def array_work(
     multiple of 16 bytes."""
     source, destination = _address(copy.source), _address(copy.destination)
     if settings.kernel == "bulk":
-        kernel = copy_launch(device, destination, source, copy.size, settings, both_ways=False)
+        kernel = copy_launch(device, Span(destination, source, copy.size), settings)
         return kernel_work(device, kernel, in_kernel=False)
     if array.read > 1 and copy.size % UNIT:
         size = format_size(copy.size)
@@ -66,17 +66,9 @@ def _launch(
     settings: CopySettings,
     word: int,
 ) -> KernelLaunch:
-    blocks, unroll = plain_grid(copy.size, settings, device.multiprocessors)
-    defines = {
-        "KIND": _KINDS[kind],
-        "UNROLL": unroll,
-        "THREADS": settings.threads,
-        "SPREAD": int(settings.spread),
-        "STREAMING": int(settings.streaming),
-    }
+    grid, defines = plain_shape(device, copy.size, settings)
     arguments = (*ends, copy.size, first_word(copy.seed), word)
-    grid = blocks, settings.threads
-    return KernelLaunch(device, "arrays.arrays", grid, arguments, defines)
+    return KernelLaunch(device, "arrays.arrays", grid, arguments, {"KIND": _KINDS[kind], **defines})
 
 
 class ArrayKernels:

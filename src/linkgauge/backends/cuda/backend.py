@@ -38,7 +38,7 @@ from .flags import device_flags, host_flags
 from .group import CudaGroup, streams_of
 from .load import loaded
 from .matmul import CudaProductWork, Products
-from .memory import HOST_KINDS, CudaBuffer, address_in, ours
+from .memory import HOST_KINDS, CudaBuffer, address_in, ours, span_of
 from .nccl.collectives import ENGINE, NcclCommunicators, Passage, passing
 from .nvml.library import NvmlTelemetry
 from .queue import CudaQueue, EnqueuingGroup, by_the_driver, enqueued
@@ -283,11 +283,12 @@ class CudaBackend(Filling[CudaBuffer]):
         return enqueued(device, copy, self.settings_of(transfer))
 
     def bouncing(self, copy: Copy) -> Group:
-        transfer, ends = copy.transfer, (address_in(copy.source), address_in(copy.destination))
+        transfer, flags = copy.transfer, span_of(copy)
         partner = self.device_of(transfer.destination)
         if transfer.source.is_host:
-            return host_flags(partner, ends[0])
-        return device_flags(self.device_of(transfer.source), partner, *ends)
+            return host_flags(partner, flags.source)
+        device = self.device_of(transfer.source)
+        return device_flags(device, partner, flags.source, flags.destination)
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> Group:
         return self.collectives.group(copies, work)
@@ -332,13 +333,12 @@ class CudaBackend(Filling[CudaBuffer]):
     def _copy(self, device: CudaDevice, copy: Copy, settings: CopySettings) -> StreamWork:
         if self._is_left_to_the_driver(copy.transfer):
             return peer_copy(device, self._peer_ends(copy))
-        ends = address_in(copy.destination), address_in(copy.source)
-        pieces = self._engines.pieces
+        span, pieces = span_of(copy), self._engines.pieces
         if pieces is not None and not copy.transfer.both_ways:
             if copy.transfer.engine.kind == "ce":
-                return piece_copies(device, *ends, copy.size, pieces)
-            return kernel_work(device, pieces_launch(device, *ends, copy.size, pieces), True)
-        return copying(device, copy, ends, settings)
+                return piece_copies(device, span, pieces)
+            return kernel_work(device, pieces_launch(device, span, pieces), True)
+        return copying(device, copy, span, settings)
 
     def _is_left_to_the_driver(self, transfer: Transfer) -> bool:
         return not self._engines.peer_access and len(_places(transfer)) > 1

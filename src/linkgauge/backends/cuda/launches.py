@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from ctypes import c_int, c_uint32, c_uint64
-from typing import Any
+from typing import Any, NamedTuple
 
 from linkgauge.backends.protocol import MOST_LAPS, Pattern
 from linkgauge.model.errors import InputError, Unsupported
@@ -47,6 +47,8 @@ class Marks:
         return tuple((at - opened) * _NANO for at in times[: self.laps.value + 1])
 
 
+ALIGNMENT = 4096
+"""The parts of a copy start at multiples of this number of bytes."""
 UNIT = 16
 """The bytes of one access."""
 STAGE = 32 << 10
@@ -59,19 +61,32 @@ _SWEEP_THREADS = 512
 _SWEEP_BLOCKS_A_MULTIPROCESSOR = 4
 
 
-def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> KernelLaunch:
-    """Waits until the word at `state` is not 0, at most `limit_ns` nanoseconds. The varying
-    argument is an address where the kernel writes the time, or 0."""
-    return KernelLaunch(device, "gate.gate", (1, 1), (state, limit_ns, None))
+class Span(NamedTuple):
+    """The bytes of a copy: the addresses of its ends, and the size."""
+
+    destination: int
+    source: int
+    size: int
+
+    def slices(self, count: int) -> list[Span]:
+        """At most `count` parts of about the same size, which begin at aligned offsets. None is
+        empty."""
+        length = -(-self.size // max(1, count))
+        return self.cut(-(-length // ALIGNMENT) * ALIGNMENT)
+
+    def cut(self, length: int) -> list[Span]:
+        """Parts of `length` bytes; the last may be shorter."""
+        return [
+            Span(self.destination + at, self.source + at, min(length, self.size - at))
+            for at in range(0, self.size, length)
+        ]
 
 
 def copy_launch(
     device: CudaDevice,
-    destination: int,
-    source: int,
-    size: int,
+    span: Span,
     settings: CopySettings,
-    both_ways: bool,
+    both_ways: bool = False,
     marks: Marks | None = None,
 ) -> KernelLaunch:
     """Addresses must be multiples of 16. The kernel records its progress in `marks`. Raises
@@ -80,23 +95,15 @@ def copy_launch(
     if settings.kernel == "bulk":
         _check_bulk(device, settings, both_ways)
         shared = STAGE * STAGES
-        blocks = min(settings.blocks or device.multiprocessors, max(1, -(-size // STAGE)))
+        blocks = min(settings.blocks or device.multiprocessors, max(1, -(-span.size // STAGE)))
         # One thread issues the bulk copies; the others copy the last size % 16 bytes.
         grid = blocks, 32
         defines = {"STAGE": STAGE, "STAGES": STAGES, "AHEAD": settings.unroll}
     else:
         shared = 0
-        blocks, unroll = plain_grid(size, settings, device.multiprocessors)
-        grid = blocks, settings.threads
-        defines = {
-            "UNROLL": unroll,
-            "THREADS": settings.threads,
-            "SPREAD": int(settings.spread),
-            "IN_PLACE": int(settings.in_place),
-            "STREAMING": int(settings.streaming),
-            "SPLIT": int(both_ways),
-        }
-    arguments: list[int | c_uint64 | None] = [destination, source, size, LOOPS]
+        grid, defines = plain_shape(device, span.size, settings)
+        defines |= {"IN_PLACE": int(settings.in_place), "SPLIT": int(both_ways)}
+    arguments: list[int | c_uint64 | None] = [*span, LOOPS]
     if marks is not None:
         defines["PROGRESS"] = 1
         arguments += [marks.steps, marks.laps]
@@ -104,15 +111,22 @@ def copy_launch(
     return KernelLaunch(device, name, grid, arguments, defines, shared)
 
 
-def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple[int, int]:
-    """The number of blocks, and of accesses in flight per thread. If the size is too small for all
-    multiprocessors, fewer accesses cost less than idle multiprocessors."""
-    blocks = settings.blocks or multiprocessors
-    unroll = settings.unroll
+def plain_shape(
+    device: CudaDevice, size: int, settings: CopySettings
+) -> tuple[tuple[int, int], dict[str, int]]:
+    """The grid and the macros of a plain kernel over `size` bytes. If they are too few for all
+    multiprocessors, fewer accesses in flight cost less than idle multiprocessors."""
+    blocks, unroll = settings.blocks or device.multiprocessors, settings.unroll
     while unroll > 1 and size < blocks * settings.threads * unroll * UNIT:
         unroll //= 2
     tiles = -(-size // (settings.threads * unroll * UNIT))
-    return min(blocks, tiles), unroll
+    defines = {
+        "UNROLL": unroll,
+        "THREADS": settings.threads,
+        "SPREAD": int(settings.spread),
+        "STREAMING": int(settings.streaming),
+    }
+    return (min(blocks, tiles), settings.threads), defines
 
 
 def _check_bulk(device: CudaDevice, settings: CopySettings, both_ways: bool) -> None:

@@ -14,7 +14,7 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import FULL_LOAD
 
 from .device import CudaDevice, KernelLaunch, device_memory, pinned_words
-from .memory import address_in
+from .memory import span_of
 
 THREADS, UNIT = 512, 16
 TILE = THREADS * UNIT
@@ -50,7 +50,7 @@ class KernelLoad:
             made.callback(device.call, "cuMemFreeHost", signals)
             self._done = device_memory(device, 4 * _WORD, made)
             made.callback(self.stop)
-            ends = address_in(copy.destination), address_in(copy.source)
+            ends = span_of(copy)[:2]
             limit = int(LIMIT / _NANO)
             arguments = (*ends, copy.size // TILE, self._pace, signals, limit, self._done)
             self._launch = KernelLaunch(device, "load.load", (self._blocks, THREADS), arguments)

@@ -12,7 +12,7 @@ import msgspec
 from linkgauge.backends import native
 from linkgauge.backends.host_memory import NodeMemory, shift_within, usable_cpus
 from linkgauge.backends.offering import own
-from linkgauge.backends.protocol import Buffer, Pattern
+from linkgauge.backends.protocol import Buffer, Copy, Pattern
 from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import AllocationError, Unsupported
 from linkgauge.model.hardware.machine import Node
@@ -20,7 +20,7 @@ from linkgauge.model.memory import SPREAD, Memory
 from linkgauge.model.units import approximate_size
 
 from .device import CudaDevice
-from .launches import pattern_launch, read_launch
+from .launches import Span, pattern_launch, read_launch
 from .verify import read_word, run
 
 _ALL_BITS = (1 << 64) - 1
@@ -103,6 +103,10 @@ def ours(buffer: Buffer | None) -> CudaBuffer:
 
 def address_in(buffer: Buffer | None) -> int:
     return ours(buffer).address
+
+
+def span_of(copy: Copy) -> Span:
+    return Span(address_in(copy.destination), address_in(copy.source), copy.size)
 
 
 def allocate(

@@ -21,7 +21,7 @@ from .driver import LIBRARY
 from .gate import GATE_SECONDS, PATIENCE, StartGate
 from .group import QUEUE
 from .launches import copy_launch
-from .memory import address_in
+from .memory import address_in, span_of
 from .settings import CopySettings
 
 _AWAIT = "doorbell"
@@ -194,9 +194,9 @@ def by_the_driver(device: CudaDevice, ends: tuple[Any, ...]) -> EnqueuingGroup:
 def enqueued(device: CudaDevice, copy: Copy, settings: CopySettings) -> EnqueuingGroup:
     """Times cuMemcpyAsync, or cuLaunchKernel for a copy by a kernel."""
     transfer, stream, made = copy.transfer, int(device.stream(0)), ExitStack()
-    ends = address_in(copy.destination), address_in(copy.source)
+    span = span_of(copy)
     if transfer.engine.kind == "ce":
-        return EnqueuingGroup(device, ("cuMemcpyAsync", (*ends, copy.size, stream)), made)
-    kernel = copy_launch(device, *ends, copy.size, settings, transfer.both_ways)
+        return EnqueuingGroup(device, ("cuMemcpyAsync", (*span, stream)), made)
+    kernel = copy_launch(device, span, settings, transfer.both_ways)
     made.callback(lambda: kernel)
     return EnqueuingGroup(device, ("cuLaunchKernel", kernel.words(stream)), made)

@@ -17,12 +17,10 @@ from linkgauge.backends.threaded import Worked, nothing
 from linkgauge.model.settings import MOST_STREAMS, Pieces
 
 from .device import CudaDevice, KernelLaunch
-from .launches import LOOPS, Marks, copy_launch, read_launch, write_launch
+from .launches import LOOPS, Marks, Span, copy_launch, read_launch, write_launch
 from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, LEAST_IN_KERNEL, CopySettings
 from .verify import new_word, read_word
 
-ALIGNMENT = 4096
-"""The parts of a copy start at multiples of this number of bytes."""
 PIECE = 128 << 20
 """The approximate bytes of one part of an interfering copy. They take milliseconds."""
 MARGIN = 1.1
@@ -71,11 +69,9 @@ class StreamWork(msgspec.Struct, eq=False):
         return each * loops + further
 
 
-def engine_copy(
-    device: CudaDevice, destination: int, source: int, size: int, streams: int, warm_up: int = 1
-) -> StreamWork:
+def engine_copy(device: CudaDevice, span: Span, streams: int, warm_up: int = 1) -> StreamWork:
     """Returns a copy by copy engines. The bytes are split evenly over streams."""
-    parts, call = slices(destination, source, size, streams), device.driver.call
+    parts, call = span.slices(streams), device.driver.call
     flags = device.driver.enums.CUevent_flags.CU_EVENT_DISABLE_TIMING
     joins: list[Any] = []
     with ExitStack() as made:
@@ -111,18 +107,13 @@ def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
     return Worked(run, work.device.enter, work.checksum, work.close)
 
 
-def engine_pieces(device: CudaDevice, destination: int, source: int, size: int) -> list[Piece]:
-    copy = partial(device.driver.call, "cuMemcpyAsync")
-    return [partial(copy, *part) for part in slices(destination, source, size, size // PIECE)]
-
-
-def kernel_pieces(
-    device: CudaDevice, destination: int, source: int, size: int, settings: CopySettings
-) -> list[Piece]:
-    return [
-        copy_launch(device, *part, settings, both_ways=False).enqueue
-        for part in slices(destination, source, size, size // PIECE)
-    ]
+def parts_of(device: CudaDevice, span: Span, settings: CopySettings | None = None) -> list[Piece]:
+    """Functions that each enqueue a part of a copy, by a copy engine or, with `settings`, by a
+    kernel."""
+    parts = span.slices(span.size // PIECE)
+    if settings is None:
+        return [partial(device.driver.call, "cuMemcpyAsync", *part) for part in parts]
+    return [copy_launch(device, part, settings).enqueue for part in parts]
 
 
 def in_pieces(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
@@ -211,24 +202,20 @@ def warm_ups(copy: Copy) -> int:
     return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
 
 
-def copying(
-    device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
-) -> StreamWork:
-    """`ends` are the addresses of destination and source."""
+def copying(device: CudaDevice, copy: Copy, span: Span, settings: CopySettings) -> StreamWork:
+    """Returns the work for a copy between two memories."""
     if copy.transfer.engine.kind == "ce":
         if copy.interference and settings.streams == 1:
-            return interference(device, engine_pieces(device, *ends, copy.size))
-        return engine_copy(device, *ends, copy.size, settings.streams, warm_ups(copy))
+            return interference(device, parts_of(device, span))
+        return engine_copy(device, span, settings.streams, warm_ups(copy))
     if copy.interference and not copy.transfer.both_ways:
-        return interference(device, kernel_pieces(device, *ends, copy.size, settings))
-    return kernel_copy(device, copy, ends, settings)
+        return interference(device, parts_of(device, span, settings))
+    return kernel_copy(device, copy, span, settings)
 
 
-def kernel_copy(
-    device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
-) -> StreamWork:
+def kernel_copy(device: CudaDevice, copy: Copy, span: Span, settings: CopySettings) -> StreamWork:
     """If the copy is `tracked` and is one launch, the kernel records its progress."""
-    how = *ends, copy.size, settings, copy.transfer.both_ways
+    how = span, settings, copy.transfer.both_ways
     in_kernel = copy.size >= IN_KERNEL_LOOPS
     work = kernel_work(device, copy_launch(device, *how), in_kernel, warm_ups(copy))
     if in_kernel:
@@ -253,42 +240,23 @@ def reading(device: CudaDevice, source: int, copy: Copy) -> StreamWork:
     return reading_work(device, launch_with, copy.size >= IN_KERNEL_LOOPS)
 
 
-def slices(destination: int, source: int, size: int, count: int) -> list[tuple[int, int, int]]:
-    """At most `count` parts of about the same size (destination, source, length), which begin at
-    aligned offsets. None is empty."""
-    length = -(-size // max(1, count))
-    return cut(destination, source, size, -(-length // ALIGNMENT) * ALIGNMENT)
-
-
-def cut(destination: int, source: int, size: int, length: int) -> list[tuple[int, int, int]]:
-    """Splits a copy into parts of `length` bytes. The last part may be shorter."""
-    return [
-        (destination + offset, source + offset, min(length, size - offset))
-        for offset in range(0, size, length)
-    ]
-
-
 _MOST_THREADS = 1024
 _LANES = 32
 
 
-def pieces_launch(
-    device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
-) -> KernelLaunch:
+def pieces_launch(device: CudaDevice, span: Span, pieces: Pieces) -> KernelLaunch:
     """One block for each stream. Addresses must be multiples of 16. A warp accesses
     `pieces.payload` bytes at once: 128, 256 or 512."""
     threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)
-    arguments = (destination, source, size, LOOPS)
+    arguments = (*span, LOOPS)
     defines = {"PIECE": pieces.size, "PAYLOAD": pieces.payload}
     return KernelLaunch(device, "pieces.copy", (pieces.streams, threads), arguments, defines)
 
 
-def piece_copies(
-    device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
-) -> StreamWork:
+def piece_copies(device: CudaDevice, span: Span, pieces: Pieces) -> StreamWork:
     """A loop is one CUDA graph with a chain of copies for each stream: a call for each would be too
     slow."""
-    ends, call = cut(destination, source, size, pieces.size), device.driver.call
+    ends, call = span.cut(pieces.size), device.driver.call
     streams = min(pieces.streams, MOST_STREAMS, len(ends))
     with ExitStack() as made:
         graph = device.call("cuGraphCreate", 0)
@@ -296,7 +264,7 @@ def piece_copies(
         for first in range(streams):
             before: list[Any] = []
             for part in ends[first::streams]:
-                node = before or None, len(before), _copy_node(device.driver.enums, *part)
+                node = before or None, len(before), _copy_node(device.driver.enums, part)
                 before = [call("cuGraphAddMemcpyNode", graph, *node, device.context)]
         ready = call("cuGraphInstantiate", graph, 0)
         made.callback(device.call, "cuGraphExecDestroy", ready)
@@ -305,9 +273,9 @@ def piece_copies(
     return work
 
 
-def _copy_node(enums: Any, destination: int, source: int, size: int) -> Any:
+def _copy_node(enums: Any, span: Span) -> Any:
     node = enums.CUDA_MEMCPY3D()
     node.srcMemoryType = node.dstMemoryType = enums.CUmemorytype.CU_MEMORYTYPE_UNIFIED
-    node.srcDevice, node.dstDevice = source, destination
-    node.WidthInBytes, node.Height, node.Depth = size, 1, 1
+    node.srcDevice, node.dstDevice = span.source, span.destination
+    node.WidthInBytes, node.Height, node.Depth = span.size, 1, 1
     return node
