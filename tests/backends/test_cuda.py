@@ -12,9 +12,9 @@ from linkgauge.backends.cuda.settings import (
     DEFAULT,
     SPLIT_DEFAULT,
     CopySettings,
+    chosen,
     key,
     load_tuned,
-    override,
     store_tuned,
 )
 from linkgauge.model.errors import BackendError, Unsupported
@@ -48,8 +48,8 @@ class TestSettings:
     def test_the_bulk_kernel_is_for_one_way_only(self):
         bulk = EngineSettings(kernel="bulk")
         one_way, both = map(parse_transfer, ("cuda:0 -> host:0 by sm", "cuda:0 <-> host:0 by sm"))
-        assert override(DEFAULT, bulk, one_way).kernel == "bulk"
-        assert override(DEFAULT, bulk, both) == SPLIT_DEFAULT
+        assert chosen({}, bulk, one_way).kernel == "bulk"
+        assert chosen({}, bulk, both) == SPLIT_DEFAULT
 
     def test_tuned_settings_are_kept_beside_those_of_other_paths(self, tmp_path):
         store_tuned("NVIDIA H200", {"ce local": CopySettings(streams=2)}, tmp_path)

@@ -91,35 +91,26 @@ def is_shaped(engines: EngineSettings) -> bool:
     return bool(engines.kernel or engines.blocks or engines.threads)
 
 
-def override(
-    base: CopySettings,
-    engines: EngineSettings,
-    transfer: Transfer,
-    operation: OperationName = "copy",
-) -> CopySettings:
-    """The user's settings in place of `base`'s. If the user sets the shape of a kernel, no tuned
-    values are used. Copies both ways use the plain kernel: the bulk kernel copies one way."""
-    bulk = operation in ("copy", "peak-copy") and not transfer.both_ways
-    given = {"streams": engines.streams}
-    if transfer.engine.kind == "sm":
-        given = {"blocks": engines.blocks, "threads": engines.threads}
-        if engines.kernel == "bulk" and bulk:
-            base = BULK_DEFAULT
-        elif is_shaped(engines):
-            base = defaults(transfer, operation)
-    asked = {name: value for name, value in given.items() if value is not None}
-    return msgspec.structs.replace(base, **asked)
-
-
 def chosen(
     tuned: Mapping[str, CopySettings],
     engines: EngineSettings,
     transfer: Transfer,
     operation: OperationName = "copy",
 ) -> CopySettings:
-    """The user's settings, or else those in `tuned`, or else the defaults."""
-    base = tuned.get(key(transfer, operation), defaults(transfer, operation))
-    return override(base, engines, transfer, operation)
+    """The user's settings, or else those in `tuned`, or else the defaults. If the user sets the
+    shape of a kernel, no tuned values are used. Copies both ways use the plain kernel: the bulk
+    kernel copies one way."""
+    given, default = {"streams": engines.streams}, defaults(transfer, operation)
+    base = tuned.get(key(transfer, operation), default)
+    if transfer.engine.kind == "sm":
+        given = {"blocks": engines.blocks, "threads": engines.threads}
+        bulk = operation in ("copy", "peak-copy") and not transfer.both_ways
+        if engines.kernel == "bulk" and bulk:
+            base = BULK_DEFAULT
+        elif is_shaped(engines):
+            base = default
+    asked = {name: value for name, value in given.items() if value is not None}
+    return msgspec.structs.replace(base, **asked)
 
 
 def _seen(memory: Memory, owner: Memory) -> str:
