@@ -91,8 +91,7 @@ def open_backend(
 
 
 def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
-    """The devices of a backend, or of what is known of it. Raises PluginFailed for unusable
-    ones."""
+    """The devices of a backend or its glance. Raises PluginFailed for unusable ones."""
     hook = hook_of_backend(name)
     with hook.asked():
         found = source.devices()

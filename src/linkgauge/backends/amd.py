@@ -99,8 +99,7 @@ class AmdSmi:
         return getattr(getattr(self._library, enumeration, None), name, None)
 
     def _ask(self, name: str, *arguments: Any) -> Answer:
-        """Any failure gives an empty answer, because exceptions differ between versions of
-        amdsmi."""
+        """Empty after any failure: exceptions differ between versions of amdsmi."""
         function: Callable[..., Any] | None = getattr(self._library, name, None)
         try:
             found = function(*arguments) if function else None

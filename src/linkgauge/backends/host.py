@@ -241,8 +241,7 @@ class HostBackend(Offering):
         return HostGroup([self._job(*pair) for pair in placed])
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> HostGroup:
-        """Prepares the pointers and the caches, and measures the full rate of the threads that load
-        the memory."""
+        """Prepares pointers and caches, and measures the full rate of the loading threads."""
         host_chase.check(copies)
         placed = host_chase.place(copies, self._nodes)
         first, others = copies[0], list(zip(copies[1:], placed[1:], strict=True))
@@ -284,8 +283,7 @@ class HostBackend(Offering):
             )
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
-        """Copies on the same node take its CPUs in turn, and share them evenly if they name no
-        number."""
+        """Copies on a node take its CPUs in turn, in equal shares if they name no number."""
         owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
         turns = {node: cycle(self._nodes[node].cpus) for node in set(owners)}
         placed = []

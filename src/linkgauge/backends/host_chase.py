@@ -29,8 +29,7 @@ RATE_RUNS, RATE_SECONDS = 4, 0.02
 
 
 def check(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported unless a pointer chase comes first, and all others only load the
-    memory."""
+    """Raises Unsupported unless a pointer chase comes first, then only loads."""
     chase = copies[0].transfer
     if chase.load != FULL_LOAD:
         raise Unsupported(f"{chase}: a chase has no load: write host:0 -> null by cpu*1")

@@ -185,8 +185,7 @@ def store(file: Path, known: Remembered) -> None:
 def remembered_file(
     threads: int, root: Root = ROOT, folder: Path | None = None, *, what: str = "host"
 ) -> Path:
-    """Its name depends on the processor, the microcode, the hypervisor, the number of threads, and
-    on `what` is found by measuring."""
+    """Named by processor, microcode, hypervisor, threads, and `what` is measured."""
     made = revision(read_text(root, "proc/cpuinfo") or "")
     beneath = hypervisor(root)[0] or "no hypervisor"
     words = f"{what} {cpu_model(root) or ''} {made} {beneath} {threads} threads"

@@ -91,8 +91,7 @@ class HostProducts(Gated):
 
 
 def _libraries() -> tuple[Any, Any]:
-    """numpy, and what controls its threads. Raises Unsupported with the remedy if a package is
-    missing."""
+    """Raises Unsupported with the remedy if a package is missing."""
     try:
         pools = import_module("threadpoolctl")
         return import_module("numpy"), pools.ThreadpoolController()

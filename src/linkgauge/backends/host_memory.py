@@ -113,8 +113,7 @@ class HostRank:
         return (device,)
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> NodeMemory:
-        """Raises AllocationError if memory is short, and Unsupported if it cannot be placed on its
-        node."""
+        """Raises AllocationError if memory is short, Unsupported if it cannot be placed."""
         return NodeMemory(self.home, size, self._node.index, self._alone, self.cpus)
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:

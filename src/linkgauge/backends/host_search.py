@@ -114,8 +114,7 @@ _PAGE = 4096
 
 
 class NativeArena:
-    """Each kernel moves a part of the memory, called a window. `beyond` makes the memory larger
-    than the caches of `cpus`. Raises OSError if it cannot be allocated."""
+    """Kernels move windows of it. `beyond` the caches or within. Raises OSError."""
 
     def __init__(
         self, node: int | None, cpus: Sequence[int], available: int | None, *, beyond: bool
@@ -162,8 +161,7 @@ class NativeArena:
         return took / window
 
     def _job(self, op: _native.Op) -> _native.Job:
-        """A copy goes from one half of the memory to the other, a triad from two thirds to the
-        last."""
+        """A copy between halves of the memory, a triad from two thirds to the last."""
         half, third = self._size // 2, self._size // 3 // _PAGE * _PAGE
         base = self._memory.address
         ends = {

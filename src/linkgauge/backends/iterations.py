@@ -57,8 +57,7 @@ class IteratedGroup(Gated):
         self.pace = single_iterations(steps)
 
     def wait(self) -> Timing:
-        """Raises what `error_of` returns if a call fails, and Unsupported if the clock is too
-        coarse."""
+        """Raises `error_of` a failed call, and Unsupported if the clock is too coarse."""
         loops, laps = self.pass_gate()
         count = WARM_UPS + loops * laps
         self._begin(count)

@@ -46,8 +46,7 @@ def encode(name: NumberName, values: Iterable[float]) -> bytes:
 
 
 def combine(reduction: Reduction, ranks: Sequence[Sequence[float]]) -> list[float]:
-    """Element by element. In `mulsum`, the numbers of odd ranks count twice
-    (kernels/content.cuh)."""
+    """Element by element. In `mulsum`, odd ranks count twice (kernels/content.cuh)."""
     if reduction == "mulsum":
         ranks = [[(1 + rank % 2) * n for n in own] for rank, own in enumerate(ranks)]
     return list(map(_REDUCED[reduction], zip(*ranks, strict=True)))

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 
 def imported(name: str, extra: str) -> Any:
-    """Raises Unsupported with the remedy, linkgauge's extra, if a package is missing or does not
-    load."""
+    """Raises Unsupported with the remedy, an extra, if a package does not load."""
     try:
         return import_module(name)
     except (ImportError, OSError) as error:
@@ -75,8 +74,7 @@ class Offering:
         """Prepares the backend for a new group. Remarks on the last group are discarded."""
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
-        """By default, each copy has its own queue and thread, and the host's clock measures the
-        time."""
+        """By default, each copy has a queue and a thread, and the host's clock times it."""
         works: list[Worked] = []
         with ExitStack() as opened:
             for copy in copies:
@@ -113,8 +111,7 @@ class Offering:
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[Computing | None, Group, Group, Group]:
-        """A kernel on the first copy's device, and three groups: it alone, the other copies alone,
-        and both. `made` owns the resources."""
+        """A kernel on the first copy's device; it alone, the other copies, and both."""
         raise NotImplementedError
 
     def multiplying(

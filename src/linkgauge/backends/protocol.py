@@ -174,8 +174,7 @@ class Group(Protocol):
     @property
     def most_loops(self) -> int: ...
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Enqueues `laps` laps (at most `MOST_LAPS`) behind the gate. In a lap, each copy has
-        `loops` loops, one after another."""
+        """Enqueues `laps` laps (at most `MOST_LAPS`) of `loops` loops behind the gate."""
 
     def open(self) -> None: ...
     def wait(self) -> Timing: ...
@@ -223,8 +222,7 @@ class Works(Protocol):
     """A backend that can run AI workloads."""
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Returns a group that runs a workload on the device of the transfer's engine. Raises
-        Unsupported if the workload does not fit on the device."""
+        """Raises Unsupported if the workload does not fit on the engine's device."""
 
 
 def run(group: Group, loops: int = 2, laps: int = 1) -> Timing:
@@ -235,8 +233,7 @@ def run(group: Group, loops: int = 2, laps: int = 1) -> Timing:
 
 
 class Gated:
-    """A base class for groups without a gate on a device: `open` only remembers that work may
-    start. Calls in a wrong order raise an error."""
+    """A group without a gate on a device. Calls in a wrong order raise an error."""
 
     most_loops = 1 << 30
     _armed: tuple[int, int] | None = None
@@ -254,8 +251,7 @@ class Gated:
         self._opened = True
 
     def pass_gate(self) -> tuple[int, int]:
-        """Returns the numbers of loops and laps, and allows the group to be armed again. Raises
-        BackendError if the gate is not open."""
+        """The loops and laps. It may be armed again. Raises BackendError if not open."""
         if not self._armed or not self._opened:
             raise BackendError("wait", "the gate is not open")
         armed, self._armed, self._opened = self._armed, None, False
@@ -270,8 +266,7 @@ class Tuner(Protocol):
     """A backend that can find the fastest settings of its devices, and store them."""
 
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
-        """Finds the settings for each path of `device`. `peer` is the other device of peer
-        paths."""
+        """Finds settings for each path of `device`, with `peer` for peer paths."""
 
 
 @runtime_checkable
@@ -336,8 +331,7 @@ class Backend(Protocol):
         """Writes a pattern into the first `size` bytes. `inverted` inverts all bits."""
 
     def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        """Returns the offset of the first byte that differs from the pattern, or None if all are
-        right."""
+        """The offset of the first byte that differs, or None if all are right."""
 
     def checksum(self, buffer: Buffer, size: int) -> int:
         """Returns the xor of all 64-bit words. An incomplete last word is filled up with zeros."""

@@ -23,8 +23,7 @@ Rule = tuple[object, str]
 
 
 def refused(rules: Iterable[tuple[object, _Reason]]) -> _Reason | None:
-    """The reason of the first true condition. Later rules are not formed: they may rely on earlier
-    ones."""
+    """The reason of the first true condition. Later rules may rely on earlier ones."""
     return next((reason for applies, reason in rules if applies), None)
 
 
@@ -163,8 +162,7 @@ def check_flags(copy: Copy) -> tuple[Memory, Memory]:
 
 
 def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported for a cache line's ping-pong not between CPUs, and for all else between
-    them."""
+    """Raises Unsupported unless CPUs, and they alone, have a cache line's ping-pong."""
     for copy in copies:
         if copy.transfer.source.is_cpu != does.between_cpus:
             problem = "a line bounces between the caches of CPUs (core_to_core_latency)"
@@ -172,8 +170,7 @@ def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def check_work(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported if memory lacks, or is there for nothing. Loads, and copies that run with
-    a computing kernel, are exceptions."""
+    """Raises Unsupported if memory lacks or is there for nothing; loads may be otherwise."""
     for copy in copies[:1] if does.loads_beside else copies:
         if bool(copy.transfer.memories) != does.in_memory:
             problem = f"{does.name} takes no memory" if copy.transfer.memories else "moves nothing"

@@ -57,8 +57,7 @@ def _sample(rank: str = "") -> DeviceSet:
 
 
 def check(row: Row | Sweep) -> None:
-    """Raises an exception if a plug-in's benchmark has no name, or cells that cannot be laid
-    out."""
+    """Raises an exception for a plug-in's benchmark without name, or with faulty cells."""
     if not row.name.isidentifier():
         raise Unfit(f"{brief(row.name)} is no name of a benchmark")
     if isinstance(row, Row):

@@ -61,8 +61,7 @@ def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
 
 
 def node_pairs(fabric: DeviceSet) -> Iterator[tuple[Node, Node]]:
-    """The thread's node and the memory's. Many nodes: each with itself, and the first node's
-    threads with every node's memory. The full profile has all pairs."""
+    """Of many nodes, each with itself and the first's threads; in the full profile all."""
     first = fabric.with_cpus[:1]
     for of_thread, of_memory in _reached(fabric):
         chosen = of_thread in (of_memory, *first)

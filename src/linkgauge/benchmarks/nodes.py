@@ -43,8 +43,7 @@ class Nodes(NamedTuple):
     memories: Sequence[Sequence[Memory]]
 
     def sample(self) -> Nodes:
-        """Blocks of neighbours, spread evenly. One fills at least one switch of up to half as many
-        nodes, so that its links are loaded."""
+        """Spread blocks of neighbours that load the links of a switch of half as many nodes."""
         count = len(self.memories)
         if count <= MOST_NODES:
             return self
@@ -55,8 +54,7 @@ class Nodes(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Transfers from one node to another, one on each rail. Steps with the same `round` run at
-    once. `across` is how many rails further on a transfer arrives."""
+    """One transfer on each rail, all of a `round` at once, to `across` rails further on."""
 
     source: int
     target: int

@@ -23,8 +23,7 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 def glance(engines: EngineSettings, _host: Host) -> Glance | None:
-    """What NVML knows, or None if CUDA must be asked. Raises Unsupported without library or
-    bindings."""
+    """None if CUDA must be asked. Raises Unsupported without library or bindings."""
     find_driver()
     from .nvml.cards import glance as of_cards
 

@@ -40,8 +40,7 @@ _BEYOND = 4
 def array_work(
     device: CudaDevice, copy: Copy, array: ArrayWork, settings: CopySettings
 ) -> StreamWork:
-    """Each loop is one launch. Raises Unsupported for two source arrays of a size that is no
-    multiple of 16 bytes."""
+    """Raises Unsupported for two source arrays of a size that is no multiple of 16 bytes."""
     source, destination = _address(copy.source), _address(copy.destination)
     if settings.kernel == "bulk":
         kernel = copy_launch(device, Span(destination, source, copy.size), settings)

@@ -226,8 +226,7 @@ class CudaBackend(Filling[CudaBuffer]):
         operation: OperationName = "copy",
         passages: Mapping[int, Passage] = {},
     ) -> Group:
-        """With `settings` None, each path has its own. `passages` has the NCCL copies by their
-        index."""
+        """`settings`: None for each path's own. `passages`: the NCCL copies by index."""
         self._ready(copies, passages)
         return self._gated(copies, settings, named(operation), passages)
 

@@ -68,8 +68,7 @@ def beside(
 def chase(
     driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int, *, bulk: bool
 ) -> CudaGroup:
-    """One GPU thread follows pointers through `size` bytes, by loads or by the bulk copy unit; the
-    multiprocessors take turns."""
+    """One GPU thread follows pointers, by loads or bulk copies; multiprocessors take turns."""
     count = max(1, size // _STRIDE)
     run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
     each = max(1, _ACCESSES // device.multiprocessors)

@@ -110,8 +110,7 @@ class BlasHandle:
         self._library.call("cublasSetWorkspace_v2", self._handle, self._workspace, WORKSPACE)
 
     def multiply(self, order: int, a: int, b: int, product: int, number: int, compute: int) -> None:
-        """Enqueues A · B of row-major matrices at these addresses. cuBLAS expects column-major
-        ones, so the operands are swapped (Bᵀ · Aᵀ)."""
+        """A · B of row-major matrices: cuBLAS's are column-major, so it takes Bᵀ · Aᵀ."""
         shape = (_NO_TRANSPOSE, _NO_TRANSPOSE, order, order, order)
         self._library.call(
             "cublasGemmEx", self._handle, *shape,

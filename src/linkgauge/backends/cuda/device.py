@@ -97,15 +97,13 @@ class CudaDevice:
 
     @property
     def gate(self) -> ctypes.Array[ctypes.c_uint32]:
-        """Two words of pinned host memory for the armed group's gate, kept because the driver takes
-        a millisecond to allocate and to free them."""
+        """Two pinned words for the armed group's gate, kept: allocating takes a millisecond."""
         if self._gate is None:
             self._gate = pinned_words(self, ctypes.c_uint32, 2)
         return self._gate
 
     def result(self, byte: int) -> int:
-        """The address of a word for the result of a kernel that runs aside, all bytes set to
-        `byte`."""
+        """The address of a word for a kernel that runs aside, all bytes set to `byte`."""
         self._result = self._result or int(self.call("cuMemAlloc", WORD))
         self.call("cuMemsetD8Async", self._result, byte, WORD, self.aside)
         return self._result
@@ -238,8 +236,7 @@ _Word = TypeVar("_Word", ctypes.c_uint32, ctypes.c_uint64)
 
 
 def pinned_words(device: CudaDevice, kind: type[_Word], count: int) -> ctypes.Array[_Word]:
-    """Words of host memory at an address that all devices can use, not set, to be freed by
-    cuMemFreeHost."""
+    """Words, not set, for the host and all devices, to be freed by cuMemFreeHost."""
     enums = device.driver.enums
     flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
     size = count * ctypes.sizeof(kind)

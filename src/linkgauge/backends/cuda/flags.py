@@ -134,8 +134,7 @@ def device_flags(device: CudaDevice, partner: CudaDevice, mine: int, theirs: int
 
 
 def host_flags(device: CudaDevice, flags: int) -> IteratedGroup:
-    """Between the host and a device, timed by the host. Both flags are in host memory at the
-    address `flags`, so the device polls over the link."""
+    """Timed by the host. Both flags are in host memory, so the device polls over the link."""
     mine, theirs = flags, flags + APART
     value = ctypes.c_uint64(_unused())
     side = FlagKernel(device, theirs, mine)

@@ -16,8 +16,7 @@ still counts. The delay is that of p2pBandwidthLatencyTest (10^7 clocks)."""
 
 
 class StartGate:
-    """A flag in pinned host memory, and a kernel on each device that polls it for at most
-    `seconds`."""
+    """A flag in pinned memory, and kernels that poll it for at most `seconds`."""
 
     def __init__(self, devices: Sequence[CudaDevice], seconds: float = GATE_SECONDS) -> None:
         self._state = devices[0].gate

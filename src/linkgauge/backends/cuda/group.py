@@ -185,8 +185,7 @@ class CudaGroup:
             self._enqueue(self._rest.pop(0))
 
     def wait(self) -> Timing:
-        """The seconds are CUDA's events'. Raises BackendError if a device failed or the gate was
-        not opened in time."""
+        """By CUDA's events. Raises BackendError if a device failed or the gate stayed shut."""
         if not self._armed:
             raise BackendError("wait", "the group is not armed")
         self._first.device.call("cuEventSynchronize", self._total)

@@ -47,8 +47,7 @@ class Handle(msgspec.Struct, frozen=True):
 
 
 def export(buffer: CudaBuffer, machine: str, domain: str | None = None) -> bytes:
-    """The handle for processes on this machine, or with fabric memory for those of the NVLink
-    domain."""
+    """The handle for this machine, or with fabric memory for the NVLink domain."""
     device, own = buffer.home, buffer.fabric
     if own is not None:
         offset = buffer.address - own.start

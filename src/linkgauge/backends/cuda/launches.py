@@ -39,8 +39,7 @@ class Marks:
         self._device.driver.call("cuMemsetD8Async", self.opened, 0, _SIZE, stream)
 
     def read(self) -> tuple[float, ...]:
-        """The start and the end of each lap, in seconds since the gate opened, once the kernel has
-        ended."""
+        """The start and the laps' ends, in seconds since the gate opened. The kernel has ended."""
         found = bytearray(_SIZE)
         self._device.call("cuMemcpyDtoH", found, self.opened, _SIZE)
         opened, _, *times = memoryview(found).cast("Q")
@@ -69,8 +68,7 @@ class Span(NamedTuple):
     size: int
 
     def slices(self, count: int) -> list[Span]:
-        """At most `count` parts of about the same size, which begin at aligned offsets. None is
-        empty."""
+        """At most `count` parts, about equal, that begin at aligned offsets. None is empty."""
         length = -(-self.size // max(1, count))
         return self.cut(-(-length // ALIGNMENT) * ALIGNMENT)
 

@@ -31,8 +31,7 @@ evict pages while kernels wait, the device can hang."""
 
 
 class Fabric(msgspec.Struct, frozen=True):
-    """The fabric handle of a buffer, for other machines. `start` and `bytes` are the address and
-    the size of the whole allocation."""
+    """The fabric handle of a buffer. `start` and `bytes` are those of the allocation."""
 
     handle: bytes
     start: int
@@ -40,8 +39,7 @@ class Fabric(msgspec.Struct, frozen=True):
 
 
 class CudaBuffer(msgspec.Struct, eq=False):
-    """A buffer that CUDA can use. `address` is the same for the host and for devices. `home` is the
-    device that allocated the buffer, and that fills and checks it."""
+    """`address` is the same for the host and for devices. `home` allocated the buffer."""
 
     memory: Memory
     size: int
@@ -149,8 +147,7 @@ def _native_memory(
 
 
 def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> CudaBuffer:
-    """`mapped` (zero copy) or `wc` (write-combined). The driver takes pages near this thread's
-    CPU."""
+    """`mapped` (zero copy) or `wc` (write-combined), on pages near this thread's CPU."""
     enums = home.driver.enums
     if memory.kind not in ("mapped", "wc"):
         raise Unsupported(f"CUDA has no {memory.kind} host memory")

@@ -97,8 +97,7 @@ def engine_copy(device: CudaDevice, span: Span, streams: int, warm_up: int = 1) 
 
 
 def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
-    """The driver copies pageable host memory in the calling thread, so calls may return only when
-    the bytes have arrived."""
+    """The driver copies pageable memory in the calling thread: calls may return late."""
 
     def run(loops: int) -> None:
         work.enqueue(streams, loops)
@@ -108,8 +107,7 @@ def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
 
 
 def parts_of(device: CudaDevice, span: Span, settings: CopySettings | None = None) -> list[Piece]:
-    """Functions that each enqueue a part of a copy, by a copy engine or, with `settings`, by a
-    kernel."""
+    """A copy's parts by a copy engine or, with `settings`, by a kernel."""
     parts = span.slices(span.size // PIECE)
     if settings is None:
         return [partial(device.driver.call, "cuMemcpyAsync", *part) for part in parts]
@@ -136,8 +134,7 @@ def peer_copy(device: CudaDevice, ends: tuple[Any, ...]) -> StreamWork:
 
 
 def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
-    """Must run longer than the measured copy. Only a share of its loops is enqueued, as more would
-    only take time."""
+    """Outlasts the measured copy. Only a share of the loops is enqueued, to save time."""
     share, enqueued = 1.0, 0
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
@@ -195,8 +192,7 @@ def reading_work(
 
 
 def warm_ups(copy: Copy) -> int:
-    """1 between devices, where the first copy after a pause is slower; 0 to or from the host, where
-    a warm-up has no effect."""
+    """1 between devices, where a first copy is slower; 0 with the host: without effect."""
     if copy.warm_ups is not None:
         return copy.warm_ups
     return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
@@ -254,8 +250,7 @@ def pieces_launch(device: CudaDevice, span: Span, pieces: Pieces) -> KernelLaunc
 
 
 def piece_copies(device: CudaDevice, span: Span, pieces: Pieces) -> StreamWork:
-    """A loop is one CUDA graph with a chain of copies for each stream: a call for each would be too
-    slow."""
+    """A loop is one CUDA graph with a chain of copies for each stream: calls are too slow."""
     ends, call = span.cut(pieces.size), device.driver.call
     streams = min(pieces.streams, MOST_STREAMS, len(ends))
     with ExitStack() as made:

@@ -107,8 +107,7 @@ class OpenCL(Holding["OpenCLBuffer"]):
         return (*remarks, f"pieces of {self._pieces.size} bytes over {streams} streams")
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Copy commands need a mapped buffer, kernels an unmapped one, and a buffer belongs to one
-        OpenCL context."""
+        """Copies need a mapped buffer, kernels an unmapped one, of their own OpenCL context."""
         return memory, engine.owner, engine.kind
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:

@@ -29,8 +29,7 @@ _orders = count(1)
 
 
 class Ring(msgspec.Struct, frozen=True):
-    """A ring of cache lines through which a chase goes. `stride` is their distance in bytes. The
-    order depends on `seed` (chase.cl)."""
+    """Cache lines, `stride` bytes apart, in an order that depends on `seed` (chase.cl)."""
 
     lines: int
     stride: int
@@ -45,8 +44,7 @@ class Ring(msgspec.Struct, frozen=True):
 
 
 def chase(unit: OpenCLDevice, copy: Copy) -> ChaseGroup:
-    """Raises Unsupported if the source is less than one line, and BackendError if the ring is
-    damaged."""
+    """Raises Unsupported for less than one line, BackendError if the ring is damaged."""
     size, source = copy.size, own(copy.source)
     if size < unit.cache_line:
         raise Unsupported(f"{copy.transfer}: {size} bytes are less than a cache line")
@@ -64,8 +62,7 @@ def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
 
 
 def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
-    """Follows the ring once, which also warms the caches. Raises BackendError if it misses a
-    line."""
+    """Following the ring once warms the caches. Raises BackendError if it misses a line."""
     memory, length = source.for_kernel(), Words(unit)
     unit.run("lay_ring", memory, *ring.words, file=_FILE)
     unit.run("ring_length", memory, *ring.words[:2], length.buffer, file=_FILE, alone=True)
@@ -75,8 +72,7 @@ def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
 
 
 class ChaseGroup(OpenCLGroup):
-    """A group with one pointer chase (protocol.CheckedGroup). A lap is one launch, which continues
-    where the last one ended."""
+    """A lap is one launch, which continues where the last one ended."""
 
     pace = Pace(loops=1, steps=HOPS)
 

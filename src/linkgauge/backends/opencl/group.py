@@ -238,8 +238,7 @@ class OpenCLGroup(Gated):
 
 
 class ComputeKernel:
-    """A kernel that computes in registers alone, beside which copies run. One launch does the work
-    of all loops."""
+    """It computes in registers alone. One launch does the work of all loops."""
 
     def __init__(self, unit: OpenCLDevice) -> None:
         self.rounds = 1.0

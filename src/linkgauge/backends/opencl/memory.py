@@ -194,8 +194,7 @@ class OpenCLBuffer(ByThreads):
         return mirror
 
     def _mirror(self, size: int) -> NodeMemory:
-        """Host memory in place of a buffer that no kernel can read, one for all buffers of a
-        device."""
+        """Host memory for all buffers of a device that no kernel can read."""
         if self.unit.spare is None or self.unit.spare.size < size:
             self.unit.free_spare()
             self.unit.spare = NodeMemory(self.memory, size, None, kind=Kind.PAGEABLE)

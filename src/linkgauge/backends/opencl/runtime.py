@@ -77,9 +77,7 @@ ALONE = (1,), (1,)
 
 
 class OpenCLDevice:
-    """An OpenCL device with its context, queue and kernels.
-
-    These are created when first used, because listing devices must not wake them."""
+    """Context, queue and kernels come when first used: listing must not wake devices."""
 
     def __init__(self, handle: cl.Device, facts: OpenCLFacts, domain: MemoryDomain) -> None:
         self.handle = handle
@@ -193,7 +191,9 @@ class OpenCLDevice:
                 program.build(options, devices=[self.handle])
                 return program
         except cl.Error as error:
-            raise BackendError("clBuildProgram", _first_complaint(str(error))) from error
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            first = next((line for line in lines if "error:" in line), (*lines, "no reason")[0])
+            raise BackendError("clBuildProgram", first) from error
 
 
 class MemoryDomain:
@@ -245,19 +245,13 @@ def discover(root: Path = ROOT) -> tuple[OpenCLDevice, ...]:
 
 
 def _units_of(platform: cl.Platform, number: int, first: int, root: Path) -> list[OpenCLDevice]:
-    handles = platform.get_devices()
-    facts = [
-        _facts(handle, platform, number, first + place, root)
-        for place, handle in enumerate(handles)
+    found = [
+        (handle, _facts(handle, platform, number, index, root))
+        for index, handle in enumerate(platform.get_devices(), first)
     ]
-    pairs = list(zip(handles, facts, strict=True))
-    sharing = MemoryDomain([handle for handle, fact in pairs if fact.device.shares_host_memory])
-    return [
-        OpenCLDevice(
-            handle, fact, sharing if fact.device.shares_host_memory else MemoryDomain([handle])
-        )
-        for handle, fact in pairs
-    ]
+    sharing = MemoryDomain([handle for handle, of in found if of.device.shares_host_memory])
+    domains = (sharing if of.device.shares_host_memory else MemoryDomain([h]) for h, of in found)
+    return [OpenCLDevice(*own, domain) for own, domain in zip(found, domains, strict=True)]
 
 
 def _facts(
@@ -296,8 +290,3 @@ def _pci(handle: cl.Device) -> str | None:
             topology = handle.topology_amd
             place = (0, topology.bus & 255, topology.device & 255, topology.function & 255)
     return None if place is None else "{:04x}:{:02x}:{:02x}.{:x}".format(*place)
-
-
-def _first_complaint(log: str) -> str:
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    return next((line for line in lines if "error:" in line), lines[0] if lines else "no reason")

@@ -107,8 +107,7 @@ class Touchable(Protocol):
 
 
 class TouchGroup(Gated):
-    """Threads on `cpus` that touch all pages of a buffer. Before each sample, the pages are given
-    back to Linux, so the buffer's content is lost."""
+    """Before each sample, the pages go back to Linux, so the buffer's content is lost."""
 
     pace = Pace(loops=1)
 
@@ -121,8 +120,7 @@ class TouchGroup(Gated):
         self._cpus = tuple(cpus)
 
     def wait(self) -> Timing:
-        """Raises BackendError if new memory is not zero or pages cannot be given back, Unsupported
-        if new pages are of the wrong kind."""
+        """Raises BackendError for new memory that is not zero, Unsupported for wrong pages."""
         loops, laps = self.pass_gate()
         buffer = self._buffer
         with native_errors("touch fresh memory"):

@@ -20,8 +20,7 @@ POISON = 0xA5
 
 
 class RankShare(NamedTuple):
-    """One rank's share of a collective. `ranks` is the number of ranks, and `size` the size in
-    bytes."""
+    """One rank's share of a collective over `ranks`, of `size` bytes."""
 
     work: Collective
     rank: int
@@ -46,8 +45,7 @@ class RankShare(NamedTuple):
 
     @property
     def origin(self) -> ElementOrigin | None:
-        """The ranks that elements come from, and their places there; None if nothing is
-        received."""
+        """The ranks and places that elements come from; None if nothing is received."""
         counts = self.counts
         return origin_of(self.work, counts, self.rank, self.ranks) if counts.receive else None
 

@@ -15,8 +15,7 @@ from linkgauge.model.operations.operation import Operation
 
 
 def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """A transfer may also only read or write, unless a kernel copies by the GPU's bulk copy
-    unit."""
+    """A transfer may also only read or write, unless by the GPU's bulk copy unit."""
     for transfer in (copy.transfer for copy in copies if does.name == "bulk-copy"):
         if transfer.engine.kind != "sm" or transfer.both_ways or len(transfer.memories) < 2:
             raise Unsupported(f"{transfer}: kernels make bulk copies, from one memory to another")
@@ -33,8 +32,7 @@ def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def copy_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """A copy engine copies there and back, and the host waits for each. Other copies load the
-    link."""
+    """A copy engine copies there and back; the host waits for each. Others load the link."""
     first, *loads = copies
     return on.beside(on.returning(check_copy_engine(first)), loads)
 
@@ -48,7 +46,6 @@ def flag_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Gro
 
 
 def ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group in which a cache line bounces between two CPUs."""
     check_alone(copies)
     return on.exchanging(copies[0])
 

@@ -105,8 +105,7 @@ class TorchBackend(Holding[TorchBuffer]):
         yield from rules.one_dram((memory.place for memory in transfer.memories), self.devices())
 
     def _is_gated(self, transfer: Transfer) -> bool:
-        """Copies of pageable memory cannot wait at a gate (start signal): they block this
-        thread."""
+        """Pageable memory cannot wait at a gate (start signal): its copies block this thread."""
         pageable = any(memory.kind == "pageable" for memory in transfer.memories)
         return self._units[transfer.engine.owner].facts.gated and not pageable
 

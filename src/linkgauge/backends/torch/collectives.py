@@ -55,8 +55,7 @@ def library_of(unit: TorchDevice) -> str:
 
 
 class TorchCollective(CollectiveGroup):
-    """`place` is the index of the rank's copy. Raises Unsupported on all ranks if torch cannot do
-    it."""
+    """`place` is the copy's index. Raises Unsupported on all ranks if torch cannot do it."""
 
     most_loops = _MOST_LOOPS
 
@@ -93,8 +92,7 @@ class TorchCollective(CollectiveGroup):
 
     @property
     def _copies_first(self) -> bool:
-        """If torch has one buffer for this collective, data is first copied to the receive
-        buffer."""
+        """torch has one buffer for some collectives: data goes there first."""
         return not self._work.in_place and "given" not in _CALLS[self._work.collective][1]
 
     def _made(self) -> Callable[[], object]:

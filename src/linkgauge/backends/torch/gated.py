@@ -46,8 +46,7 @@ def repeated(units: Sequence[TorchDevice], name: str, call: Callable[[], object]
 
 
 def copying(units: Sequence[TorchDevice], copy: Copy) -> GatedWork:
-    """Between devices, torch makes the destination's stream wait, too: each device needs a
-    stream."""
+    """Between devices, torch makes the destination's stream wait: each needs one."""
     source, destination = (own(end).tensor[: copy.size] for end in (copy.source, copy.destination))
     return repeated(units, "Tensor.copy_", partial(destination.copy_, source, non_blocking=True))
 
@@ -182,8 +181,7 @@ class GatedGroup(Gated):
         self._held = self._enqueue(*(self._armed or (1, 1)))
 
     def wait(self) -> Timing:
-        """The seconds are by events. Raises BackendError if a device failed, or if the work could
-        not be enqueued in time."""
+        """By events. Raises BackendError for a failed device, or too slow enqueuing."""
         loops, laps = self.pass_gate()
         self._finish()
         for _ in range(_MOST_TRIES):
@@ -194,8 +192,7 @@ class GatedGroup(Gated):
         raise BackendError("gate", f"not closed for the {self._hold:.3g} s that enqueueing takes")
 
     def _enqueue(self, loops: int, laps: int) -> bool:
-        """Whether the gate was closed for long enough. The next one lasts as long as enqueuing
-        took."""
+        """Whether the gate was closed long enough. The next lasts as long as enqueuing took."""
         with calling("enqueue"):
             began, held = time.monotonic(), None
             self._close_gate()
@@ -267,8 +264,7 @@ class GatedGroup(Gated):
         )
 
     def _progress(self, lane: WorkLane) -> tuple[float, ...]:
-        """Seconds since the first start, of the work's own device, because the clocks of devices
-        differ."""
+        """Seconds since the first start, by the own device: clocks of devices differ."""
         same = lane.unit is self._first.unit
         at = self._first.start.elapsed_time(lane.start) * _MILLI if same else 0.0
         return at, *(at + lane.start.elapsed_time(end) * _MILLI for end in lane.laps)

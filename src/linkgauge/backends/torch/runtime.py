@@ -77,8 +77,7 @@ class TorchDevice:
         self._streams: list[Any] = []
 
     def stream(self, number: int) -> Any:
-        """None if the device has no streams. Work that runs at the same time uses different
-        ones."""
+        """Work that runs at the same time uses different ones. None without streams."""
         if self.is_cpu or not hasattr(self._module, "Stream"):
             return None
         with calling("torch.Stream"):
@@ -176,7 +175,7 @@ def _facts(torch: Any, kind: str, index: int, root: Root) -> TorchFacts:
     properties: Any = None
     with suppress(AttributeError, RuntimeError):
         properties = module.get_device_properties(index)
-    pci = pci_address(properties)
+    pci, uuid = pci_address(properties), getattr(properties, "uuid", None)
     size = int(getattr(properties, "total_memory", 0)) or _recommended(module)
     others = range(int(module.device_count())) if kind == "cuda" else ()
     peers = tuple(
@@ -193,7 +192,7 @@ def _facts(torch: Any, kind: str, index: int, root: Root) -> TorchFacts:
         shares_host_memory=kind == "mps",
         near=0 if pci is None else near_node(root, pci),
         pci=pci,
-        uuid=_uuid(properties),
+        uuid=None if uuid is None else f"GPU-{uuid}",
         notes=(*_notes(torch, kind), *in_force(root, pci or "", os.environ)),
     )
     gated = kind == "cuda" and hasattr(module, "_sleep")
@@ -233,11 +232,6 @@ def _recommended(module: Any) -> int:
     with suppress(AttributeError, RuntimeError):
         return int(module.recommended_max_memory())
     return _LARGEST
-
-
-def _uuid(properties: Any) -> str | None:
-    uuid = getattr(properties, "uuid", None)
-    return None if uuid is None else f"GPU-{uuid}"
 
 
 def pci_address(properties: Any) -> str | None:

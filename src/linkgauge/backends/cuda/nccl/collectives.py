@@ -48,8 +48,7 @@ class Passage(NamedTuple):
 
 
 def passing(passage: Passage, copy: Copy) -> StreamWork:
-    """A warm-up fills NCCL's buffers, so that equally many bytes enter and leave them while the
-    clock runs."""
+    """A warm-up fills NCCL's buffers: equally many bytes then enter and leave them."""
     sends = passage.rank == SOURCE
     name = "ncclSend" if sends else "ncclRecv"
     buffer = ours(copy.source if sends else copy.destination)
@@ -164,16 +163,14 @@ class NcclCommunicators:
     def _join(
         self, token: bytes | None, ranks: int, here: Sequence[tuple[int, CudaDevice]]
     ) -> list[Any]:
-        """`here` has the numbers and devices of this process's ranks. Communicators are created
-        once."""
+        """`here`: numbers and devices of this process's ranks. Created once."""
         key = token or tuple(device.index for _, device in here)
         if key not in self._joined:
             self._joined[key] = self.nccl.join(token or self.nccl.token(), ranks, here)
         return self._joined[key]
 
     def passage(self, token: bytes, rank: int, device: CudaDevice) -> Passage:
-        """This process's side of a copy. `token` is the same in both processes. Waits for the
-        other."""
+        """`token` is the same in both processes. Waits for the other."""
         (joined,) = self._join(token, RANKS, [(rank, device)])
         return Passage(self.nccl, joined, rank)
 

@@ -63,8 +63,7 @@ class Nccl:
             raise self.error(name, status)
 
     def error(self, name: str, status: int) -> BackendError | Unsupported:
-        """Unsupported if NCCL does not accept the arguments, else BackendError, with its own
-        message."""
+        """Unsupported if NCCL does not accept the arguments, else BackendError."""
         said = self._library.ncclGetErrorString(c_int(status)).decode(errors="replace")
         last = (self._library.ncclGetLastError(c_void_p()) or b"").decode(errors="replace")
         why = last.strip().splitlines()[-1:] if last.strip() else []
@@ -78,8 +77,7 @@ class Nccl:
             return bytes(self._core.get_unique_id())
 
     def join(self, token: bytes, ranks: int, here: Sequence[tuple[int, CudaDevice]]) -> list[Any]:
-        """`here` has the numbers and devices of this process's ranks. Waits for those in other
-        processes."""
+        """`here`: numbers and devices of this process's ranks. Waits for other processes."""
         unique = self._core.UniqueId.from_bytes(token)
         made = []
         with self._together("ncclCommInitRank", here):
@@ -114,8 +112,7 @@ class Nccl:
         rank: int,
         owner: ExitStack,
     ) -> int:
-        """NCCL's code. A scaled sum needs a new code for each rank, with the factor in content.cuh;
-        `owner` destroys it."""
+        """A scaled sum needs a new code for each rank (content.cuh); `owner` destroys it."""
         if reduction != "mulsum":
             return _REDUCTIONS[reduction]
         made, factor = c_int(), encode(number.name, [1 + rank % 2])
@@ -152,8 +149,7 @@ class Nccl:
             self._library.ncclGroupEnd()  # it repeats the call's error
 
     def register(self, communicator: Any, address: int, size: int, *, symmetric: bool) -> c_void_p:
-        """Returns the handle for `unregister`. In an NCCL group, it is valid only after the end of
-        the group."""
+        """The handle for `unregister`: within an NCCL group, valid after the group's end."""
         handle = c_void_p()
         name = "ncclCommWindowRegister" if symmetric else "ncclCommRegister"
         self.address(name)

@@ -101,8 +101,7 @@ def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
 
 
 def _card(library: Any, handle: Any) -> Card | None:
-    """None if the card has MIG instances, or shares the host's memory, which NVML then does not
-    report."""
+    """None if the card has MIG instances, or NVML does not report its (the host's) memory."""
     asked = Questions(library, handle)
     mig = asked.ask("MIG", "nvmlDeviceGetMigMode")
     memory = _memory(asked)
@@ -125,8 +124,7 @@ def _card(library: Any, handle: Any) -> Card | None:
 
 
 def _memory(asked: Questions) -> int | None:
-    """Bytes that programs can use. Only the second version of the call reports what the driver
-    reserves, which CUDA leaves out."""
+    """Usable bytes. Only the call's second version reports what the driver reserves."""
     second = getattr(asked.library, "nvmlMemory_v2", None)
     if second is not None:
         found = asked.ask("memory", "nvmlDeviceGetMemoryInfo", second)

@@ -200,8 +200,7 @@ class NvmlTelemetry:
         return None
 
     def _questions(self, device: CudaDevice | Card) -> Questions:
-        """Raises DeviceLost if NVML reports the device as lost, Unsupported if it does not know the
-        device."""
+        """Raises DeviceLost for a lost device, Unsupported if NVML does not know it."""
         library = self._library
         if library is None:
             raise Unsupported(f"NVML: {self._why}")
@@ -325,8 +324,7 @@ def _capability(asked: Questions) -> str | None:
 
 
 def _locked_clock(asked: Questions) -> float | None:
-    """The application clock, or None if none is set. NVML does not know clocks locked by
-    `nvidia-smi -lgc`; under load, they show in `throttled`."""
+    """The application clock. What `nvidia-smi -lgc` locks shows only in `throttled`."""
     library = asked.library
     ask = partial(asked.ask, "application clock", "nvmlDeviceGetClock", library.NVML_CLOCK_SM)
     target = ask(library.NVML_CLOCK_ID_APP_CLOCK_TARGET)
@@ -349,8 +347,7 @@ def _processes(asked: Questions) -> tuple[int, ...] | None:
 
 
 def _process_use(asked: Questions, processes: Sequence[int]) -> tuple[float, ...] | None:
-    """The share of recent time in which each process used the device, copies included; this run's
-    own use is not among it."""
+    """The share of recent time in which each process used the device, by copies, too."""
     try:
         samples = asked.library.nvmlDeviceGetProcessUtilization(asked.handle, 0)
     except Exception as error:  # noqa: BLE001  # the binding's errors share no base class

@@ -149,8 +149,7 @@ def _count(asked: Questions, what: str, field: str) -> int:
 def _fields(
     asked: Questions, what: str, wanted: Sequence[tuple[str, int]]
 ) -> list[int | float | None]:
-    """Values of NVML_FI_DEV_ fields. `wanted` are pairs of a field and a link. Unknown ones are
-    None."""
+    """NVML_FI_DEV_ fields; `wanted` are pairs of a field and a link. Unknown ones are None."""
     library = asked.library
     known = [getattr(library, f"NVML_FI_DEV_{name}", None) for name, _ in wanted]
     ids = [(number, link) for number, (_, link) in zip(known, wanted, strict=True) if number]
@@ -200,8 +199,7 @@ def domain(found: Mapping[str, Any]) -> str | None:
 
 
 def fabric(asked: Questions) -> dict[str, Any]:
-    """The state of registration, the clique and the cluster, by the names of Accelerator's fields;
-    empty if NVML reports no fabric."""
+    """Registration, clique and cluster, by Accelerator's fields; empty without a fabric."""
     kind = getattr(asked.library, "c_nvmlGpuFabricInfoV_t", None)
     if kind is None:
         asked.miss("fabric state", "not in this nvidia-ml-py: install a newer one")
