@@ -62,6 +62,7 @@ class Pattern(IntEnum):
         return self >= Pattern.NUMBERS
 
 
+SEED_FACTOR, INDEX_FACTOR = 0xD1B54A32D192ED03, 0x9E3779B97F4A7C15
 RESULTS: Mapping[str, Pattern] = {
     "scale": Pattern.SCALED,
     "add": Pattern.ADDED,
@@ -75,8 +76,12 @@ def seed_of(word: int) -> int:
     x = word
     for _ in range(2):  # each round corrects 29 more bits; the highest 29 already are
         x = word ^ x >> 29
-    factors = 0xD1B54A32D192ED03 * 0x9E3779B97F4A7C15
-    return x * pow(factors, -1, 1 << 64) % (1 << 64)
+    return x * pow(SEED_FACTOR * INDEX_FACTOR, -1, 1 << 64) % (1 << 64)
+
+
+def first_word(seed: int) -> int:
+    x = seed * SEED_FACTOR * INDEX_FACTOR % (1 << 64)
+    return x ^ x >> 29
 
 
 class Buffer(Protocol):

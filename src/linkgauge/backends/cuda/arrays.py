@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, first_word
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.operations.operation import ArrayKind, ArrayWork, Operation, OperationName
 from linkgauge.model.settings import EngineSettings
@@ -15,7 +15,7 @@ from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from .device import CudaDevice, KernelLaunch
-from .launches import UNIT, Span, copy_launch, first_word, plain_shape
+from .launches import UNIT, Span, copy_launch, plain_shape
 from .memory import CudaBuffer
 from .settings import (
     ARRAY_DEFAULT,

@@ -11,12 +11,11 @@ from linkgauge.backends.operations.overlap import FACTOR, SUMMAND, launched
 from linkgauge.backends.protocol import Group, Pace
 from linkgauge.model.errors import Unsupported
 
-from .device import CudaDevice, KernelLaunch
+from .device import CudaDevice, KernelLaunch, new_word, read_word, run
 from .driver import Driver
 from .group import CudaGroup
 from .launches import chase_launches, link_launch
 from .memory import CudaBuffer
-from .verify import new_word, read_word, run
 from .work import StreamWork, in_pieces
 
 _THREADS, _BLOCKS_A_MULTIPROCESSOR = 256, 4

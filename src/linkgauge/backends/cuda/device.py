@@ -280,3 +280,24 @@ class PeerAccess:
 
     def clear(self) -> None:
         self._enabled.clear()
+
+
+def run(device: CudaDevice, launch: KernelLaunch) -> None:
+    """Runs a launch to its end. No gate blocks it. Raises BackendError for any failure."""
+    device.enter()
+    launch.enqueue(device.aside)
+    device.driver.call("cuStreamSynchronize", device.aside)
+
+
+def new_word(device: CudaDevice, made: ExitStack, byte: int | None = None) -> int:
+    """The address of 8 bytes, all set to `byte` if given. `made` frees them."""
+    word = device_memory(device, WORD, made)
+    if byte is not None:
+        device.call("cuMemsetD8Async", word, byte, WORD, device.aside)
+    return word
+
+
+def read_word(device: CudaDevice, address: int) -> int:
+    value = bytearray(WORD)
+    device.call("cuMemcpyDtoH", value, address, WORD)
+    return int.from_bytes(value, "little")

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from ctypes import c_int, c_uint32, c_uint64
 from typing import Any, NamedTuple
 
-from linkgauge.backends.protocol import MOST_LAPS, Pattern
+from linkgauge.backends.protocol import MOST_LAPS, Pattern, first_word
 from linkgauge.model.errors import InputError, Unsupported
 
 from .device import CudaDevice, KernelLaunch, device_memory
@@ -181,12 +181,6 @@ def chase_launches(
         arguments = (start, c_uint32(accesses), c_uint32(block))
         launches.append(KernelLaunch(device, name, grid, arguments))
     return launches
-
-
-def first_word(seed: int) -> int:
-    """Returns the first word of the pattern with this seed (see Pattern)."""
-    x = seed * 0xD1B54A32D192ED03 * 0x9E3779B97F4A7C15 % _WORDS
-    return x ^ x >> 29
 
 
 def _sweep(device: CudaDevice, size: int) -> tuple[int, int]:

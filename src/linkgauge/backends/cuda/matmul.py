@@ -27,10 +27,9 @@ from linkgauge.model.units import approximate_size
 
 from . import cublas
 from .cublas import BlasHandle, CuBlas, open_cublas
-from .device import CudaDevice, KernelLaunch, device_memory
+from .device import CudaDevice, KernelLaunch, device_memory, new_word, read_word, run
 from .driver import Driver
 from .group import CudaGroup
-from .verify import new_word, read_word, run
 from .work import StreamWork
 
 _LAUNCHES = 3

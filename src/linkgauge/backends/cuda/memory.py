@@ -19,9 +19,8 @@ from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import SPREAD, Memory
 from linkgauge.model.units import approximate_size
 
-from .device import CudaDevice
+from .device import CudaDevice, read_word, run
 from .launches import Span, pattern_launch, read_launch
-from .verify import read_word, run
 
 _ALL_BITS = (1 << 64) - 1
 HOST_KINDS = (*(kind for kind in native.KINDS if kind not in SPREAD), "mapped", "wc", "managed")

@@ -16,10 +16,9 @@ from linkgauge.backends.protocol import Copy
 from linkgauge.backends.threaded import Worked, nothing
 from linkgauge.model.settings import MOST_STREAMS, Pieces
 
-from .device import CudaDevice, KernelLaunch
+from .device import CudaDevice, KernelLaunch, new_word, read_word
 from .launches import LOOPS, Marks, Span, copy_launch, read_launch, write_launch
 from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, LEAST_IN_KERNEL, CopySettings
-from .verify import new_word, read_word
 
 PIECE = 128 << 20
 """The approximate bytes of one part of an interfering copy. They take milliseconds."""

@@ -7,15 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from linkgauge.backends.protocol import Pattern
+from linkgauge.backends.protocol import INDEX_FACTOR, SEED_FACTOR, Pattern
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.transfer import CHUNK
 
 WORD = 8
 _PIECE = 1 << 24
 """The number of words that are processed at once. An intermediate result has an eighth of a GiB."""
-_SEED, _FACTOR = 0xD1B54A32D192ED03, 0x9E3779B97F4A7C15
-"""The constants of protocol.Pattern."""
 _SHIFT, _KEPT = 29, (1 << 35) - 1
 _MANTISSA_SHIFT, _MANTISSA_KEPT, _MANTISSA = 16, (1 << 48) - 1, 2.0**-48
 
@@ -54,12 +52,6 @@ def checksum(torch: Any, memory: Any) -> int:
     return found % (1 << 64) ^ int.from_bytes(tail, "little")
 
 
-def first_word(seed: int) -> int:
-    """Returns the first word of the pattern WORDS with this seed, as a signed integer."""
-    word = seed * _SEED * _FACTOR % (1 << 64)
-    return _signed(word ^ word >> _SHIFT)
-
-
 def _pieces(torch: Any, memory: Any, pattern: Pattern, seed: int) -> Iterator[tuple[int, Any, Any]]:
     size = memory.numel()
     words = -(-size // WORD)
@@ -94,7 +86,7 @@ def _words(
 
 
 def _drawn(numbers: Any, seed: int) -> Any:
-    words = (numbers + _signed(seed * _SEED)) * _signed(_FACTOR)
+    words = (numbers + signed(seed * SEED_FACTOR)) * signed(INDEX_FACTOR)
     return words ^ (words >> _SHIFT & _KEPT)
 
 
@@ -102,7 +94,7 @@ def _number(torch: Any, words: Any) -> Any:
     return 1 + (words >> _MANTISSA_SHIFT & _MANTISSA_KEPT).to(torch.float64) * _MANTISSA
 
 
-def _signed(word: int) -> int:
+def signed(word: int) -> int:
     """Returns the signed integer with the same 64 bits."""
     word %= 1 << 64
     return word - (1 << 64) if word >> 63 else word

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from linkgauge.backends.protocol import Copy, Gated, Pace, Timing
+from linkgauge.backends.protocol import Copy, Gated, Pace, Timing, first_word
 from linkgauge.backends.threaded import Worked
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.operations.operation import Operation
@@ -81,7 +81,7 @@ def _call(torch: Any, copy: Copy, does: Operation) -> Callable[[], object]:
 def _writes(torch: Any, into: Any, copy: Copy) -> Callable[[], object]:
     """The pattern CONSTANT. A copy writes the last bytes of a size that is no multiple of 8."""
     whole = copy.size // content.WORD * content.WORD
-    word = content.first_word(copy.seed)
+    word = content.signed(first_word(copy.seed))
     fill = partial(into[:whole].view(torch.int64).fill_, word)
     if copy.size == whole:
         return fill

@@ -8,8 +8,7 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from linkgauge import _native
-from linkgauge.backends.cuda import verify
-from linkgauge.backends.cuda.device import CudaDevice, KernelLaunch
+from linkgauge.backends.cuda.device import CudaDevice, KernelLaunch, new_word, read_word, run
 from linkgauge.backends.operations.collectives import POISON, CollectiveGroup
 from linkgauge.backends.protocol import Timing, Wrong
 from linkgauge.model.errors import BackendError, Unsupported
@@ -48,7 +47,7 @@ class RankData:
         self._of = _Content(*content_fields(work, ranks, seed))
 
     def fill(self, device: CudaDevice, address: int, count: int, rank: int) -> None:
-        verify.run(device, self._launch(device, "fill", count, (address, count, self._of, rank)))
+        run(device, self._launch(device, "fill", count, (address, count, self._of, rank)))
 
     def wrong(
         self, device: CudaDevice, address: int, count: int, origin: ElementOrigin
@@ -56,10 +55,10 @@ class RankData:
         """The number of wrong elements, and the index of the first one (0 if there are none)."""
         place = _Origin(origin.first, origin.chunk, origin.base)
         with ExitStack() as made:
-            words = [verify.new_word(device, made, byte) for byte in (0, 0xFF)]
+            words = [new_word(device, made, byte) for byte in (0, 0xFF)]
             arguments = (address, count, self._of, place, *words)
-            verify.run(device, self._launch(device, "count_wrong", count, arguments))
-            number, first = (verify.read_word(device, word) for word in words)
+            run(device, self._launch(device, "count_wrong", count, arguments))
+            number, first = (read_word(device, word) for word in words)
         return number, first if number else 0
 
     def _launch(
