@@ -42,21 +42,19 @@ def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
 
 
 def _ping_pongs(fabric: DeviceSet) -> Iterator[Cell]:
-    for name, far, owner in _paths(fabric):
-        for size in _sizes(fabric):
-            transfer = Transfer(far, owner, Engine(owner, "ce"), size)
-            place = name, format_size(size)
-            yield Cell(*place, (transfer,), Report.LATENCY, operation="copy-ping-pong")
+    for (name, far, owner), size in product(_paths(fabric), _sizes(fabric)):
+        transfer = Transfer(far, owner, Engine(owner, "ce"), size)
+        place = name, format_size(size)
+        yield Cell(*place, (transfer,), Report.LATENCY, operation="copy-ping-pong")
 
 
 def _timed_copies(fabric: DeviceSet) -> Iterator[Cell]:
     """Yields a cell for each path, direction and size. The device itself times these copies."""
-    for name, far, owner in _paths(fabric):
-        for size in _sizes(fabric):
-            for arrow, source, destination in (("->", far, owner), ("<-", owner, far)):
-                transfer = Transfer(source, destination, Engine(owner, "ce"), size)
-                place = name.replace("-", arrow, 1), format_size(size)
-                yield Cell(*place, (transfer,), Report.LATENCY, operation="timed-copy")
+    for (name, far, owner), size in product(_paths(fabric), _sizes(fabric)):
+        for arrow, source, destination in (("->", far, owner), ("<-", owner, far)):
+            transfer = Transfer(source, destination, Engine(owner, "ce"), size)
+            place = name.replace("-", arrow, 1), format_size(size)
+            yield Cell(*place, (transfer,), Report.LATENCY, operation="timed-copy")
 
 
 def _flags(fabric: DeviceSet) -> Iterator[Cell]:
