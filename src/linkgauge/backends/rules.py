@@ -80,7 +80,10 @@ def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
     copies = len(places) > 1
     neither = not any(place.is_device for place in places)
     yield copies and neither, f"neither end is the memory of {device}"
-    yield copies and owner not in places, f"{owner} holds neither end: it copies on one of the two"
+    yield (
+        copies and owner not in places,
+        f"{owner} holds neither end: a copy runs on one of the two",
+    )
 
 
 def unbound(problem: str, memory: Memory, device: Device, nodes: int) -> Rule:
