@@ -25,7 +25,7 @@ from statistics import median, quantiles
 import msgspec
 
 from host_copy import describe, take_turns
-from linkgauge.backends.operations.primes import PrimesGroup
+from linkgauge.backends.operations.by_threads import PrimesGroup
 from linkgauge.backends.protocol import run
 from linkgauge.machine.host import read_host
 from linkgauge.model.operations.operation import PRIMES

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import ucx_programs
-from linkgauge.backends.host_rank import HostRank
+from linkgauge.backends.host_memory import HostRank
 from linkgauge.machine.interfaces import read_interfaces
 from ucx_programs import Failed
 

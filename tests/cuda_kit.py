@@ -11,6 +11,7 @@ from linkgauge.backends.cuda import create
 from linkgauge.backends.cuda.backend import CudaBackend
 from linkgauge.backends.cuda.device import pinned_words
 from linkgauge.backends.cuda.driver import Driver
+from linkgauge.backends.cuda.launches import Span
 from linkgauge.backends.cuda.work import engine_copy
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import Unsupported
@@ -169,8 +170,7 @@ def gpu(devices=1, **answers):
 
 
 def engine_copies(bindings, devices=(0,), streams=1, warm_up=1):
-    driver = Driver(bindings)
+    driver, span = Driver(bindings), Span(1 << 40, 1 << 41, 8 * MiB)
     return driver, [
-        engine_copy(FakeDevice(driver, index), 1 << 40, 1 << 41, 8 * MiB, streams, warm_up)
-        for index in devices
+        engine_copy(FakeDevice(driver, index), span, streams, warm_up) for index in devices
     ]

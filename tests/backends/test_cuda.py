@@ -7,16 +7,16 @@ import pytest
 
 from cuda_kit import Bindings, MiB
 from linkgauge.backends.cuda import compiler as cuda_compiler
+from linkgauge.backends.cuda.launches import Span
 from linkgauge.backends.cuda.settings import (
     DEFAULT,
     SPLIT_DEFAULT,
     CopySettings,
+    chosen,
     key,
     load_tuned,
-    override,
     store_tuned,
 )
-from linkgauge.backends.cuda.work import slices
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.settings import EngineSettings
@@ -48,8 +48,8 @@ class TestSettings:
     def test_the_bulk_kernel_is_for_one_way_only(self):
         bulk = EngineSettings(kernel="bulk")
         one_way, both = map(parse_transfer, ("cuda:0 -> host:0 by sm", "cuda:0 <-> host:0 by sm"))
-        assert override(DEFAULT, bulk, one_way).kernel == "bulk"
-        assert override(DEFAULT, bulk, both) == SPLIT_DEFAULT
+        assert chosen({}, bulk, one_way).kernel == "bulk"
+        assert chosen({}, bulk, both) == SPLIT_DEFAULT
 
     def test_tuned_settings_are_kept_beside_those_of_other_paths(self, tmp_path):
         store_tuned("NVIDIA H200", {"ce local": CopySettings(streams=2)}, tmp_path)
@@ -83,7 +83,7 @@ class TestGeometry:
     @pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 10 * MiB + 7])
     @pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
     def test_slices_cover_the_size_once(self, size, count):
-        pieces = slices(1 << 40, 1 << 30, size, count)
+        pieces = Span(1 << 40, 1 << 30, size).slices(count)
         assert 1 <= len(pieces) <= max(1, count)
         assert pieces[0][:2] == (1 << 40, 1 << 30)
         assert all(

@@ -63,8 +63,8 @@ class TestTwoProcesses:
 
     def groups(self, sides):
         (first, second), (mine, theirs), _ = sides
-        begins = flags.FlagGroup(first, mine, theirs)
-        answers = flags.AnsweringGroup(flags.Answerer(second, theirs, mine))
+        begins = flags.beginning(first, mine, theirs)
+        answers = flags.FlagGroup(None, flags.FlagKernel(second, theirs, mine))
         begins.next = answers.next = 1
         return begins, answers
 
@@ -100,7 +100,7 @@ class TestTwoProcesses:
         (first, _), (mine, theirs), (bindings, _) = sides
         bindings.failing["cuLaunchKernel"] = bindings.CUresult.CUDA_ERROR_LAUNCH_FAILED
         with pytest.raises(BackendError, match="cuLaunchKernel"):
-            flags.FlagGroup(first, mine, theirs)
+            flags.beginning(first, mine, theirs)
         assert bindings.held == {}
 
 

@@ -49,12 +49,12 @@ def test_a_partner_that_never_answers_ends_it_in_time_and_the_device_is_free(
     started = flags.FlagKernel.start
     silent = []
 
-    def start(side, stream, first, count):
+    def start(side, first, count):
         if count and not silent:
             silent.append(side)
         if side in silent and count:
             return
-        started(side, stream, first, count)
+        started(side, first, count)
 
     monkeypatch.setattr(flags.FlagKernel, "start", start)
     begin = time.monotonic()

@@ -9,15 +9,9 @@ from cuda_kit import Bindings, FakeDevice, Status, engine_copies
 from linkgauge.backends.cuda import group as cuda_group
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.group import CudaGroup, batches
+from linkgauge.backends.cuda.launches import Span
 from linkgauge.backends.cuda.settings import CopySettings
-from linkgauge.backends.cuda.work import (
-    MARGIN,
-    PIECE,
-    engine_copy,
-    engine_pieces,
-    interference,
-    kernel_pieces,
-)
+from linkgauge.backends.cuda.work import MARGIN, PIECE, engine_copy, interference, parts_of
 from linkgauge.backends.protocol import run
 from linkgauge.model.errors import BackendError
 
@@ -113,7 +107,7 @@ class TestInterference:
 
     def interference(self, bindings, size=1 << 30):
         device = FakeDevice(Driver(bindings))
-        return interference(device, engine_pieces(device, 1 << 41, 1 << 40, size))
+        return interference(device, parts_of(device, Span(1 << 41, 1 << 40, size)))
 
     def enqueued(self, bindings, work):
         bindings.calls.clear()
@@ -130,7 +124,7 @@ class TestInterference:
 
     def test_a_kernel_s_pieces_make_up_a_loop(self, bindings):
         device = FakeDevice(Driver(bindings))
-        pieces = kernel_pieces(device, 1 << 41, 1 << 40, 1 << 30, CopySettings())
+        pieces = parts_of(device, Span(1 << 41, 1 << 40, 1 << 30), CopySettings())
         bindings.calls.clear()
         for piece in pieces:
             piece("stream")
@@ -140,8 +134,8 @@ class TestInterference:
     def test_a_group_takes_the_sample_again(self, bindings, monkeypatch):
         driver = Driver(bindings)
         device = FakeDevice(driver)
-        measured = engine_copy(device, 1 << 40, 1 << 41, 1 << 29, 1)
-        other = interference(device, engine_pieces(device, 1 << 42, 1 << 43, 1 << 30))
+        measured = engine_copy(device, Span(1 << 40, 1 << 41, 1 << 29), 1)
+        other = interference(device, parts_of(device, Span(1 << 42, 1 << 43, 1 << 30)))
         group = CudaGroup(driver, [measured, other])
         span_and_progress = [1.0] * 5
         times = iter([1.0, 2.0, *span_and_progress])

@@ -5,7 +5,7 @@ import pytest
 
 from cuda_emulator import emulated
 from cuda_kit import Status
-from linkgauge.backends.cuda import fabric, ipc
+from linkgauge.backends.cuda import ipc
 from linkgauge.backends.cuda.nvml import nvlink
 from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import (
@@ -44,7 +44,7 @@ def buffer(owner):
 
 @pytest.fixture
 def exportable(owner):
-    made = fabric.allocate(OURS, SIZE, owner[0].device_of(OURS))
+    made = ipc.allocate_fabric(OURS, SIZE, owner[0].device_of(OURS))
     yield made
     made.free()
 
@@ -134,7 +134,7 @@ def test_without_permission_there_is_none_to_export_and_nothing_is_left(owner, c
     """As without an IMEX channel."""
     owner[1].failing[call] = Status.CUDA_ERROR_NOT_PERMITTED
     with pytest.raises(Unsupported, match=f"no fabric handles: {call}: .*NOT_PERMITTED"):
-        fabric.allocate(OURS, SIZE, owner[0].device_of(OURS))
+        ipc.allocate_fabric(OURS, SIZE, owner[0].device_of(OURS))
     assert not owner[1].holds_fabric
 
 
@@ -142,10 +142,10 @@ def test_devices_may_have_none_to_export_or_no_more(owner):
     device = owner[0].device_of(OURS)
     owner[1].failing["cuMemCreate"] = Status.CUDA_ERROR_OUT_OF_MEMORY
     with pytest.raises(AllocationError, match="cuda:0, for other machines"):
-        fabric.allocate(OURS, SIZE, device)
+        ipc.allocate_fabric(OURS, SIZE, device)
     owner[1].answers["cuDeviceGetAttribute"] = [0]
     with pytest.raises(Unsupported, match="cuda:0 has no fabric handles"):
-        fabric.allocate(OURS, SIZE, device)
+        ipc.allocate_fabric(OURS, SIZE, device)
 
 
 @pytest.mark.parametrize(

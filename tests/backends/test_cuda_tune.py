@@ -1,5 +1,7 @@
 """The search for the best settings goes on without what fails, as long as the device lives."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from fakes import FakeBackend, FakeGroup
@@ -20,8 +22,8 @@ class Gpu(FakeBackend):
         super().__init__("cuda", [Device("cuda:0", "GPU", 1 << 30, 1 << 30)])
         self.strike, self.dead = strike, False
 
-    def multiprocessors(self, memory):
-        return 2
+    def device_of(self, memory):
+        return SimpleNamespace(multiprocessors=2)
 
     def fill(self, *arguments, **named):
         if self.dead:

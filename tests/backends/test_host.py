@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from linkgauge import _native
-from linkgauge.backends.counting import refused
 from linkgauge.backends.host import HostBackend
-from linkgauge.backends.operations import primes
+from linkgauge.backends.native import refused
+from linkgauge.backends.operations import by_threads as primes
 from linkgauge.backends.protocol import Copy, run
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import Captured

@@ -11,7 +11,7 @@ from linkgauge.backends.host import HostBackend
 from linkgauge.backends.host_kernels import (
     EVERYWHERE,
     OPS,
-    MeasuredKernels,
+    Kernels,
     Regime,
     load,
     regime_of,
@@ -56,7 +56,7 @@ def measured(file, courses, of=None, disturbed=0.0):
         courses.append(FakeCourse(of or paces(), disturbed))
         return courses[-1]
 
-    return MeasuredKernels(course_of, file)
+    return Kernels(None, file, course_of)
 
 
 def test_what_is_found_is_remembered_and_only_tested_anew_later(tmp_path):
@@ -134,7 +134,7 @@ def test_without_memory_to_measure_on_the_defaults_remain(tmp_path):
     def course_of(where):
         raise OSError(12, "Cannot allocate memory")
 
-    kernels = MeasuredKernels(course_of, tmp_path / "host.json")
+    kernels = Kernels(None, tmp_path / "host.json", course_of)
     chosen = kernels.choose(READ, [CPU], 4096)
     assert chosen.kernel == _native.default_kernel(READ, streaming=False)
     assert chosen.why == "by default, not measured"

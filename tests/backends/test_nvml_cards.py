@@ -9,7 +9,7 @@ from fake_nvml import NOT_SUPPORTED, FakeNvml, NVMLError, address
 from linkgauge.backends import cuda
 from linkgauge.backends.cuda.nvml import cards as nvml_cards
 from linkgauge.backends.cuda.nvml.cards import cards
-from linkgauge.backends.glance import Glance
+from linkgauge.backends.protocol import Glance
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.settings import EngineSettings
 

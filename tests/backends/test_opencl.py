@@ -62,26 +62,26 @@ def test_an_enqueue_that_fails_leaves_no_queue_hanging(plain: opencl.OpenCL, at:
     copies = [copy_of(plain, parse_transfer(text), 4096) for text in BOTH_WAYS]
     group = plain.prepare(copies)
     lane = group.lanes[1]
-    (enqueue,), calls = lane._commands, iter(range(9))
+    (enqueue,), calls = lane.commands, iter(range(9))
 
     def failing(**options: Any) -> Any:
         if next(calls) == at:
             raise opencl_error("OUT_OF_RESOURCES", "clEnqueueReadBuffer")
         return enqueue(**options)
 
-    lane._commands = [failing]
+    lane.commands = [failing]
     with pytest.raises(BackendError, match="clEnqueueReadBuffer: OUT_OF_RESOURCES"):
         group.arm(4)
-    lane._commands = [enqueue]
+    lane.commands = [enqueue]
     protocol.run(group)
     for copy in copies:
         assert plain.first_mismatch(copy.destination, 4096, Pattern.WORDS, SEED) is None
 
 
 def test_a_runtime_without_a_compiler_still_copies(plain: opencl.OpenCL) -> None:
-    for unit in plain._units:
+    for unit in plain._units.values():
         unit.__dict__["no_kernels"] = "opencl:0 cannot compile kernels: why"
-    assert plain.refusal(parse_transfer("opencl:0 -> opencl:0 by sm")) == plain._units[0].no_kernels
+    assert plain.refusal(parse_transfer("opencl:0 -> opencl:0 by sm")) == unit.no_kernels
     for size in (7, 4097):
         copy = copy_of(plain, parse_transfer("host:0 -> opencl:0 by ce"), size)
         assert plain.first_mismatch(copy.destination, size, Pattern.WORDS, SEED) == 0
@@ -211,7 +211,7 @@ class TestPieces:
 
 
 def line_of(backend: opencl.OpenCL) -> int:
-    return backend._units[0].cache_line
+    return next(iter(backend._units.values())).cache_line
 
 
 def prepared(backend: opencl.OpenCL, text: str = OWN, size: int = SIZE) -> tuple[Any, Any]:

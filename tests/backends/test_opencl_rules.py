@@ -41,7 +41,7 @@ MIXED = (facts(0, shares=True, fine=False), facts(1, platform=1, shares=True, fi
 REFUSED = (
     (CPUS, "opencl:7 -> host:0 by ce", "no opencl:7 here: there is opencl:0, opencl:1"),
     (CPUS, "host:0 -> opencl:0 by opencl:7.ce", "no opencl:7 here"),
-    (CPUS, "host:3 -> opencl:0 by ce", "no host:3 here: there is host:0"),
+    (CPUS, "host:3 -> opencl:0 by ce", "no node host:3: this machine has host:0"),
     (CPUS, "cuda:0 -> opencl:0 by opencl:0.ce", "OpenCL does not reach cuda:0"),
     (CPUS, "host:0/huge -> opencl:0 by ce", "huge pages"),
     (CPUS, "host:0/mapped -> opencl:0 by ce", "no mapped memory"),

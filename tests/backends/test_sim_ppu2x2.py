@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kinds_kit import outcome
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description
-from linkgauge.benchmarks.multinode import MULTINODE
+from linkgauge.benchmarks.copies import MULTINODE
 from linkgauge.benchmarks.table import DeviceSet
 from nvbandwidth_reader import read_examples, read_tests
 

@@ -9,7 +9,7 @@ import pytest
 import sanitize
 import sanitize_cases
 from cuda_kit import FakeCompiler, gpu
-from linkgauge.backends.cuda import flags, group, load, matmul, queue, verify, work
+from linkgauge.backends.cuda import flags, group, load, matmul, memory, queue, work
 
 EVERY = [
     "arrays.arrays", "bulk.copy", "bulk_chase.chase", "chase.chase", "chase.link",
@@ -33,7 +33,7 @@ def test_every_kernel_is_launched(monkeypatch):
     monkeypatch.setattr(group.StartGate, "shut", group.StartGate.shut)
     for name in ("BlasHandle", "open_cublas"):
         monkeypatch.setattr(matmul, name, getattr(matmul, name))
-    monkeypatch.setattr(verify, "read_word", lambda *arguments: (1 << 64) - 1)
+    monkeypatch.setattr(memory, "read_word", lambda *arguments: (1 << 64) - 1)
     for module in (flags, load):
         monkeypatch.setattr(module, "LIMIT", module.LIMIT)
     nothing = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
+from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 from linkgauge.hooks import CORE, Hook, Unfit, expect
 from linkgauge.machine.tree import ROOT
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from linkgauge.machine.processes.launch import Launch
     from linkgauge.model.settings import Settings
 
-    from .glance import Glance
-    from .protocol import Backend
+    from .protocol import Backend, Glance
     from .rank import RankBackend
 
 _OWN = ("host", "sim", "mpi", "net", "cuda", "opencl", "torch")
@@ -49,10 +47,6 @@ BY_RANKS = (GPUS, "torch", ACROSS_RANKS, SIMULATED, *_RANKS_OF_ROOMS)
 """Backends that several processes can use together."""
 
 
-_T = TypeVar("_T")
-_P = ParamSpec("_P")
-
-
 def hook_of_backend(name: str) -> Hook:
     """Returns what guards calls of a backend."""
     if name in OF_ROOMS:
@@ -71,30 +65,14 @@ def plugin_of(name: str) -> str | None:
     return None if hook.is_ours else hook.origin
 
 
-def _guarded(opens: Callable[Concatenate[str, _P], _T]) -> Callable[Concatenate[str, _P], _T]:
-    """Makes a function of a backend's name raise PluginFailed if code of a plug-in fails."""
-
-    @wraps(opens)
-    def guarded(name: str, /, *more: _P.args, **named: _P.kwargs) -> _T:
-        with hook_of_backend(name).asked():
-            return opens(name, *more, **named)
-
-    return guarded
-
-
-@_guarded
 def open_backend(
     name: str,
     engines: EngineSettings = EngineSettings(),  # noqa: B008
     host: Host | None = None,
 ) -> Backend:
-    """Opens a backend. Raises Unsupported with the reason if the backend cannot run on this
-    machine.
-
-    A backend's module has a function `create(engines, host) -> Backend`, which imports the vendor's
-    libraries. `host` describes this machine; without it, the machine is read. Before a backend is
-    opened, environment variables that the accelerators need are set, unless they already have a
-    value."""
+    """`create(engines, host)` of a backend's module opens it, once variables that accelerators need
+    are set. Raises Unsupported with the reason if it cannot run here. Without `host`, this machine
+    is read."""
     from linkgauge.machine.environment import needed
     from linkgauge.machine.host import read_host  # in a worker: a controller only needs names
 
@@ -106,14 +84,14 @@ def open_backend(
         raise InputError(f"unknown backend {name!r}{hint(name, ('host', *KNOWN))}")
     if name in KNOWN:
         os.environ.update(needed(ROOT, os.environ))
-    create = loaded(OF_ROOMS.get(name, f"{__name__}.{name}:create"))
-    backend: Backend = create(engines, host or read_host())
+    with hook_of_backend(name).asked():
+        create = loaded(OF_ROOMS.get(name, f"{__name__}.{name}:create"))
+        backend: Backend = create(engines, host or read_host())
     return backend
 
 
 def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
-    """Returns the devices of a backend, or of what is known of it. Raises PluginFailed if a plug-in
-    describes none that can be used."""
+    """The devices of a backend or its glance. Raises PluginFailed for unusable ones."""
     hook = hook_of_backend(name)
     with hook.asked():
         found = source.devices()
@@ -124,24 +102,22 @@ def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
         return tuple(found)
 
 
-@_guarded
 def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
-    """Returns what is known of a backend's devices without opening the backend, or None if the
-    backend must be opened. A backend offers this with a function `glance`, which has the arguments
-    of `create`, in the module of its `create`. Raises Unsupported as `open_backend` does."""
-    place = OF_ROOMS.get(name, f"{__name__}.{name}:create")
-    offered = getattr(import_module(place.partition(":")[0]), "glance", None)
-    found: Glance | None = None if offered is None else offered(engines, host)
+    """What a module's function `glance`, with the arguments of `create`, knows of the devices while
+    the backend is closed; None if it must be opened. Raises Unsupported as `open_backend` does."""
+    with hook_of_backend(name).asked():
+        place = OF_ROOMS.get(name, f"{__name__}.{name}:create")
+        offered = getattr(import_module(place.partition(":")[0]), "glance", None)
+        found: Glance | None = None if offered is None else offered(engines, host)
     return found
 
 
 def open_rank(
     name: str, launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool = False
 ) -> RankBackend:
-    """Opens the backend of this rank, for transfers between ranks. `hosts` has the host name of
-    each rank. `with_gpu` also opens a GPU, for ranks that measure network interfaces. The backend's
-    module has a function `create` with the same arguments. Raises Unsupported or InputError if the
-    rank has no such device."""
+    """Opens this rank's backend by `create` of its module. `hosts` has each rank's host name.
+    `with_gpu` also opens a GPU, for network interfaces. Raises Unsupported or InputError without
+    such a device."""
     if name not in BY_RANKS:
         known = ", ".join(sorted(BY_RANKS))
         raise InputError(f"backend {name} does nothing between processes: choose one of {known}")

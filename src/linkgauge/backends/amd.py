@@ -1,8 +1,5 @@
-"""Reads facts and the current state of AMD's GPUs from sysfs and from amdsmi, ROCm's Python
-package.
-
-sysfs is read first, because it is fast and needs no library. amdsmi adds facts that sysfs lacks, as
-in virtual machines."""
+"""AMD's GPUs, as sysfs and amdsmi, ROCm's Python package, report them. sysfs is fast and needs no
+library; amdsmi adds facts that sysfs lacks, as in virtual machines."""
 
 from __future__ import annotations
 
@@ -23,8 +20,7 @@ Answer = Mapping[str, Any]
 
 
 class AmdTelemetry:
-    """Reports facts and the current state of AMD's GPUs. Devices without a PCI address are left
-    out."""
+    """Devices without a PCI address are left out."""
 
     def __init__(self, devices: Sequence[Device], root: Root = ROOT) -> None:
         self._root = root
@@ -36,7 +32,6 @@ class AmdTelemetry:
         self._library = AmdSmi() if self._devices else None
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """Returns all facts that the driver and amdsmi report about each device."""
         peers = {str(device.pci): memory for memory, device in self._devices.items()}
         return tuple(self._describe(device, peers) for device in self._devices.values())
 
@@ -52,7 +47,6 @@ class AmdTelemetry:
         return with_gaps(found if self._library is None else self._library.add_to(found))
 
     def sense(self, memories: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        """Returns the current state of the AMD GPUs among these memories. Only sysfs is read."""
         known = (self._devices.get(str(memory)) for memory in memories)
         return tuple(
             sense(self._root, device.memory, str(device.pci)) for device in known if device
@@ -60,8 +54,7 @@ class AmdTelemetry:
 
 
 class AmdSmi:
-    """ROCm's management library, called through the Python package amdsmi. Without the package, no
-    GPUs are found."""
+    """ROCm's management library. Without its Python package amdsmi, no GPUs are found."""
 
     def __init__(self) -> None:
         self._handles: dict[str, Any] = {}
@@ -75,7 +68,6 @@ class AmdSmi:
             self._handles.clear()
 
     def add_to(self, found: Accelerator) -> Accelerator:
-        """Returns the accelerator with missing facts added from amdsmi."""
         handle = self._handles.get(found.pci or "")
         if handle is None:
             return found
@@ -91,7 +83,6 @@ class AmdSmi:
             found.link.max_width or _whole(static, "max_pcie_width"),
         )
         filled = {
-            "link": link,
             "firmware": _text(self._ask("amdsmi_get_gpu_vbios_info", handle), "version"),
             "board": _text(self._ask("amdsmi_get_gpu_board_info", handle), "model_number"),
             "clock": _number(clock, "clk", _MEGA),
@@ -101,19 +92,14 @@ class AmdSmi:
             "pcie_replays": _whole(now, "pcie_replay_count"),
             "ecc_errors": None if errors is None else int(errors),
         }
-        empty = {
-            name: value
-            for name, value in filled.items()
-            if name == "link" or (value is not None and getattr(found, name) is None)
-        }
-        return msgspec.structs.replace(found, **empty)
+        lacking = {name: value for name, value in filled.items() if getattr(found, name) is None}
+        return msgspec.structs.replace(found, link=link, **lacking)
 
     def _kind(self, enumeration: str, name: str) -> Any:
         return getattr(getattr(self._library, enumeration, None), name, None)
 
     def _ask(self, name: str, *arguments: Any) -> Answer:
-        """Calls a function of amdsmi and returns its answer, a dictionary. Any failure gives an
-        empty dictionary, because exceptions differ between versions of amdsmi."""
+        """Empty after any failure: exceptions differ between versions of amdsmi."""
         function: Callable[..., Any] | None = getattr(self._library, name, None)
         try:
             found = function(*arguments) if function else None
@@ -128,8 +114,7 @@ def _part(answer: Answer, name: str) -> Answer:
 
 
 def _number(answer: Answer, name: str, scale: float = 1.0) -> float | None:
-    """Returns a number from the answer, multiplied by `scale`. Returns None if amdsmi does not know
-    the number ("N/A")."""
+    """A number times `scale`, or None if amdsmi does not know it ("N/A")."""
     found = answer.get(name)
     return found * scale if isinstance(found, int | float) and found >= 0 else None
 

@@ -13,8 +13,7 @@ Value = TypeVar("Value")
 
 
 def cache_folder() -> Path:
-    """Returns linkgauge's cache folder. It is in $XDG_CACHE_HOME, or in ~/.cache without this
-    variable."""
+    """It is in $XDG_CACHE_HOME, or in ~/.cache without this variable."""
     base = os.environ.get("XDG_CACHE_HOME") or ""
     # The XDG specification requires relative paths to be ignored.
     if base.startswith("/"):
@@ -26,8 +25,7 @@ def cache_folder() -> Path:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file so that other processes see either the old or the new content, never a part.
-    Raises OSError."""
+    """Other processes see either the old or the new content, never a part. Raises OSError."""
     import tempfile
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,8 +46,7 @@ def tuned_file(words: str, folder: Path | None = None) -> Path:
 
 
 def load(path: Path, of: type[dict[str, Value]]) -> dict[str, Value]:
-    """Returns the values that `store` wrote to this file. Returns an empty result if the file is
-    missing or cannot be decoded."""
+    """What `store` wrote; empty if the file is missing or cannot be decoded."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=of)
     except (OSError, ValueError, RecursionError, msgspec.MsgspecError):

@@ -1,11 +1,8 @@
 """Backend `host`: threads of this machine's CPUs move bytes between the memories of NUMA nodes.
 
-The memories are `host:N` (pinned: prefaulted and mlocked), `host:N/pageable` and `host:N/huge`.
-`/base`, `/thp` and `/hugetlb` choose the kind of pages; `/base` has no huge pages. `/preferred`,
-`/interleave` and `/weighted` choose the placement policy. The engine `cpu*K` is K threads, each
-pinned to a CPU of its node; all start together. Between two CPUs (`cpu:N`), a cache line bounces. A
-pointer chase has one thread. Transfers from `null` to `null` search prime numbers or multiply
-matrices."""
+Memory is `host:N` (pinned: prefaulted and mlocked), `/pageable` or `/huge`. `/base` (none huge),
+`/thp` and `/hugetlb` choose pages; `/preferred`, `/interleave` and `/weighted` a placement policy.
+The engine `cpu*K` is K threads, each pinned to a CPU of its node."""
 
 from __future__ import annotations
 
@@ -35,12 +32,11 @@ from linkgauge.model.transfer import FULL_LOAD, Engine, Transfer
 from linkgauge.registry import operation
 
 from . import host_chase, native
-from .counting import counters_of
-from .host_arena import BEYOND
 from .host_kernels import Chosen, Kernels, kernels_of, linear, name_of
 from .host_matmul import HostProducts
 from .host_memory import NodeMemory
-from .native import native_errors
+from .host_search import BEYOND
+from .native import counters_of, native_errors
 from .offering import Offering
 from .protocol import (
     Addressed,
@@ -61,8 +57,7 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 class HostBuffer(NodeMemory):
-    """A buffer in the memory of a host node. It also knows the size of the node's last-level cache,
-    because figures of small buffers are those of the cache."""
+    """It knows its node's last-level cache: figures of small buffers are those of the cache."""
 
     def __init__(
         self, memory: Memory, size: int, node: Node, cpus: Sequence[int], nodes: Sequence[int]
@@ -74,8 +69,7 @@ class HostBuffer(NodeMemory):
         self._cache = node.last_level_cache or 0
 
     def touched(self) -> None:
-        """Checks whether the buffer's new pages are of its kind. Raises Unsupported if they are
-        not."""
+        """Raises Unsupported if the buffer's new pages are not of its kind."""
         huge = min(self.pages.huge_bytes(), self.size)
         self.placed = msgspec.structs.replace(self.placed, huge_bytes=huge)
         for reason in native.not_of_pages(native.KINDS[self.memory.kind], huge, self.size):
@@ -92,7 +86,6 @@ class HostBuffer(NodeMemory):
             yield from native.unevenly(self.placed, nodes)
 
     def near_cache(self) -> Iterator[NearCache]:
-        """Yields a note if the buffer is so small that the caches affect the figure."""
         if self.size < BEYOND * self._cache:
             yield NearCache(self.size, self._cache, BEYOND)
 
@@ -142,8 +135,7 @@ class HostGroup:
 
 
 class PingPongGroup(Gated):
-    """A cache line that bounces between threads on two CPUs. A sample is `loops` round trips. It
-    lasts about 1000 times as long as reading the clock."""
+    """A sample of round trips lasts about 1000 times as long as reading the clock."""
 
     pace = Pace(seconds=2e-5, loops=1, laps=32, steps=2)
 
@@ -158,14 +150,11 @@ class PingPongGroup(Gated):
         if bounces != 2 * loops * laps:
             problem = f"{bounces} bounces instead of {2 * loops * laps}"
             raise BackendError("bounce a cache line", problem)
-        progress = tuple(at - times[0] for at in times)
-        counters = counters_of(counts)
-        return Timing((progress[-1],), progress[-1], (None,), (progress,), counters)
+        return Timing.of_one(times, counters_of(counts))
 
 
 class HostBackend(Offering):
-    """The memories and CPU threads of this machine. `nodes` are the NUMA nodes with memory.
-    `kernels` chooses the code that moves the bytes."""
+    """`nodes` have memory. `kernels` chooses the code that moves the bytes."""
 
     name = "host"
     carried = ("copy", "chase", "ping-pong", *PRIMES, "touch", *ARRAY_NAMES, *PRODUCT_NAMES)
@@ -199,14 +188,8 @@ class HostBackend(Offering):
         return self._said.get(transfer, ())
 
     def _way(self, transfer: Transfer) -> str:
-        """Returns a remark on the kernel of a transfer."""
         op, chosen = self._chosen[transfer]
         return f"{transfer.engine.owner}.cpu: {name_of(op)} by {chosen.kernel}, {chosen.why}"
-
-    def _crowd(self, owner: Memory, threads: int) -> Iterator[str]:
-        """Yields a remark if threads on a node share CPUs."""
-        if threads > (has := len(self._nodes[owner.index or 0].cpus)):
-            yield f"{owner}: {threads} threads share {has} CPUs"
 
     def reach(self, memory: Memory, engine: Engine) -> object:
         return memory
@@ -226,8 +209,7 @@ class HostBackend(Offering):
         return native.checksum(_address(buffer), size, self._all_cpus)
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Returns a group that sends requests to a server. Raises Unsupported for workloads that
-        need a device."""
+        """Raises Unsupported for workloads that need a device."""
         group: Group = operation("host.workload")(workload)
         return group
 
@@ -246,20 +228,20 @@ class HostBackend(Offering):
         return products, products
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> HostGroup:
-        placed = self.threads(copies)
+        placed = list(zip(copies, self.threads(copies), strict=True))
         threads: Counter[Memory] = Counter()
-        for copy, cpus in zip(copies, placed, strict=True):
+        for copy, cpus in placed:
             threads[copy.transfer.engine.owner] += len(cpus)
-        self._choose(list(zip(copies, placed, strict=True)), does.array)
-        for transfer, near in ((copy.transfer, _near_cache(copy)) for copy in copies):
-            owner = transfer.engine.owner
-            crowd = self._crowd(owner, threads[owner])
-            self._said[transfer] = (*near, self._way(transfer), *crowd)
-        return HostGroup([self._job(*pair) for pair in zip(copies, placed, strict=True)])
+        self._choose(placed, does.array)
+        for copy in copies:
+            transfer, owner = copy.transfer, copy.transfer.engine.owner
+            has, count = len(self._nodes[owner.index or 0].cpus), threads[owner]
+            crowd = [f"{owner}: {count} threads share {has} CPUs"] if count > has else ()
+            self._said[transfer] = (*_near_cache(copy), self._way(transfer), *crowd)
+        return HostGroup([self._job(*pair) for pair in placed])
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> HostGroup:
-        """Returns a group for a pointer chase. Also prepares the pointers and the caches, and
-        measures the full rate of the threads that load the memory."""
+        """Prepares pointers and caches, and measures the full rate of the loading threads."""
         host_chase.check(copies)
         placed = host_chase.place(copies, self._nodes)
         first, others = copies[0], list(zip(copies[1:], placed[1:], strict=True))
@@ -301,8 +283,7 @@ class HostBackend(Offering):
             )
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
-        """Returns the CPUs for the threads of each copy. Copies on the same node take the node's
-        CPUs in turn. Copies without a number of threads share the CPUs evenly."""
+        """Copies on a node take its CPUs in turn, in equal shares if they name no number."""
         owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
         turns = {node: cycle(self._nodes[node].cpus) for node in set(owners)}
         placed = []
@@ -316,8 +297,7 @@ class HostBackend(Offering):
 
 
 def _op(transfer: Transfer, work: ArrayWork | None = None) -> _native.Op:
-    """Returns the operation of a copy's threads: that of `work` if given, otherwise read, write or
-    copy."""
+    """That of `work` if given, otherwise read, write or copy."""
     if work is not None:
         return _native.Op[work.kind.upper()]
     if transfer.source.is_null:
@@ -337,5 +317,4 @@ def _near_cache(copy: Copy) -> Iterator[NearCache]:
 
 
 def _address(buffer: Buffer | None) -> int:
-    """Returns the buffer's address, or 0 without a buffer."""
     return buffer.address if isinstance(buffer, Addressed) else 0

@@ -1,8 +1,5 @@
-"""A pointer chase by a host thread, alone or while other threads load the memory.
-
-The memory has one pointer in each cache line. The pointers form a random cycle through all lines.
-The other threads copy until the chase ends, each at a share of its full rate. The `load` of a
-transfer is this share."""
+"""A pointer chase by a host thread, through a random cycle with one pointer in each cache line.
+Meanwhile other threads copy, each at a share of its full rate: the `load` of its transfer."""
 
 from __future__ import annotations
 
@@ -32,8 +29,7 @@ RATE_RUNS, RATE_SECONDS = 4, 0.02
 
 
 def check(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported unless the first copy is a pointer chase, and all others only load the
-    memory."""
+    """Raises Unsupported unless a pointer chase comes first, then only loads."""
     chase = copies[0].transfer
     if chase.load != FULL_LOAD:
         raise Unsupported(f"{chase}: a chase has no load: write host:0 -> null by cpu*1")
@@ -44,8 +40,7 @@ def check(copies: Sequence[Copy]) -> None:
 
 
 def place(copies: Sequence[Copy], nodes: Mapping[int, Node]) -> list[tuple[int, ...]]:
-    """Returns the CPUs for the threads of each copy. No two threads share a CPU. Raises Unsupported
-    if a node has too few CPUs."""
+    """No two threads share a CPU. Raises Unsupported if a node has too few."""
     owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
     counts = [1, *(copy.transfer.engine.count or 1 for copy in copies[1:])]
     needed: Counter[int] = Counter()
@@ -63,8 +58,7 @@ def place(copies: Sequence[Copy], nodes: Mapping[int, Node]) -> list[tuple[int, 
 
 
 def link(buffer: HostBuffer, size: int, seed: int, cpu: int) -> None:
-    """Writes a cycle of pointers into the buffer, unless it already has one. Raises BackendError if
-    the cycle misses a cache line."""
+    """Unless there already is one. Raises BackendError if the cycle misses a cache line."""
     if buffer.cycle == size:
         return
     with native_errors("link pointers"):
@@ -81,8 +75,8 @@ def chase_job(copy: Copy, address: int, cpu: int) -> _native.Job:
 
 
 def rates(jobs: Sequence[_native.Job], warm_up: int) -> list[float]:
-    """Returns the full rate of each job in bytes/s while all jobs run. It is the highest rate of
-    several runs. In the first run, the first job has `warm_up` loops to fill the caches."""
+    """The highest rate of each job in bytes/s while all run, of several runs. In the first one, the
+    first job has `warm_up` loops to fill the caches."""
     most = [0.0] * len(jobs)
     loops = warm_up
     with native_errors("load the memory"), closing(_native.Team(jobs)) as team:

@@ -1,9 +1,6 @@
-"""Chooses the code (kernel) with which host threads move bytes. It is the user's choice, the
-fastest measured kernel, or a default.
-
-The fastest kernel depends on the CPU, on the number of threads (one or all), and on whether the
-data fit into the caches. A search runs once on each machine, and its result is stored. Later runs
-test a stored kernel again before they use it."""
+"""Chooses the code (kernel) with which host threads move bytes: the user's choice, the fastest
+measured, or a default. The fastest depends on the CPU, on one or all threads, and on whether the
+data fit into the caches. A search is stored, and later runs test its result before they use it."""
 
 from __future__ import annotations
 
@@ -27,8 +24,7 @@ from linkgauge.model.operations.operation import ARRAYS
 from linkgauge.model.settings import EngineSettings
 
 from . import cache
-from .host_arena import NativeArena
-from .host_search import Arena, is_reversed, search
+from .host_search import Arena, NativeArena, is_reversed, search
 
 OPS = (
     _native.Op.READ,
@@ -58,13 +54,11 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 def name_of(op: _native.Op) -> str:
-    """Returns the name of an operation, such as `read`, `copy` or `triad`."""
     return op.name.lower()
 
 
 class Regime(msgspec.Struct, frozen=True):
-    """The conditions for which a kernel is chosen. `crowd` says that all threads of a node run, not
-    just one. `beyond` says that the data are larger than the caches."""
+    """`crowd`: all threads of a node run. `beyond`: the data are larger than the caches."""
 
     crowd: bool
     beyond: bool
@@ -78,100 +72,76 @@ EVERYWHERE = tuple(Regime(*both) for both in product((False, True), repeat=2))
 
 
 def regime_of(op: _native.Op, cpus: Sequence[int], size: int) -> Regime:
-    """Returns the conditions of a job. Two threads already count as all threads, because two nearly
-    reach the limit of the memory."""
+    """Two threads already count as all, because two nearly reach the limit of the memory."""
     touched = size * ARRAYS[f"peak-{name_of(op)}"].counted
     return Regime(len(cpus) > 1, touched > _native.last_level_cache(cpus))
 
 
 def linear(op: _native.Op) -> Chosen:
-    """Returns the kernel with linear accesses, as in STREAM. It is used even if another kernel is
-    faster."""
+    """Linear accesses, as in STREAM, even if another kernel is faster."""
     return Chosen(_native.linear_kernel(op), "linear with ordinary stores, as STREAM's loop")
-
-
-class Kernels:
-    """The default kernels. If the user sets a kernel, `forced` is its name; operations without this
-    kernel use their default."""
-
-    def __init__(self, forced: str | None = None) -> None:
-        self._forced = forced
-
-    def prepare(self) -> None:
-        """Does slow work before any time is measured. By default there is nothing to do."""
-
-    def choose(self, op: _native.Op, cpus: Sequence[int], size: int) -> Chosen:
-        if self._forced in _native.kernels(op):
-            return Chosen(self._forced or "", "as asked for")
-        return self._choose(_LIKE.get(op, op), regime_of(op, cpus, size))
-
-    def _choose(self, op: _native.Op, where: Regime) -> Chosen:
-        return Chosen(_native.default_kernel(op, where.beyond), "by default, not measured")
-
-
-class RememberedKernels(Kernels):
-    """The fastest kernels that earlier runs stored in `file`. Nothing is measured."""
-
-    def __init__(self, file: Path, forced: str | None = None) -> None:
-        super().__init__(forced)
-        self._known = load(file)
-
-    def _choose(self, op: _native.Op, where: Regime) -> Chosen:
-        known = self._known.get(where.case(op))
-        return super()._choose(op, where) if known is None else Chosen(known[0], "as remembered")
 
 
 CourseOf = Callable[[Regime], Arena]
 
 
-class MeasuredKernels(Kernels):
-    """The fastest kernels, which are measured on this machine and stored in `file`. `course_of`
-    returns the memory for measuring."""
+class Kernels:
+    """`file` has what searches found; without it, the defaults are used. `course_of` returns memory
+    for measuring; without it, nothing is measured. `forced` is the user's kernel, if an operation
+    has it."""
 
-    def __init__(self, course_of: CourseOf, file: Path, forced: str | None = None) -> None:
-        super().__init__(forced)
-        self._course_of = course_of
-        self._file = file
+    def __init__(
+        self,
+        forced: str | None = None,
+        file: Path | None = None,
+        course_of: CourseOf | None = None,
+    ) -> None:
+        self._forced, self._file, self._course_of = forced, file, course_of
         self._known: Remembered = {}
         self._is_ready = False
         self._measured: set[tuple[Regime, _native.Op]] = set()
 
     def prepare(self) -> None:
-        """Loads the stored kernels. Searches for the best kernels if some are not stored."""
-        if self._is_ready:
+        """Loads the stored kernels, and searches for the best if some are not stored."""
+        if self._is_ready or self._file is None:
             return
         self._is_ready = True
         self._known = load(self._file)
-        if any(where.case(op) not in self._known for where in EVERYWHERE for op in OPS):
+        unknown = any(where.case(op) not in self._known for where in EVERYWHERE for op in OPS)
+        if unknown and self._course_of is not None:
             begun, share = time.monotonic(), 0.0
             for where in EVERYWHERE:
                 share += _share(where)
-                self._measure(where, until=begun + share * SEARCH_SECONDS)
+                self._search_all(self._course_of, where, begun + share * SEARCH_SECONDS)
             store(self._file, self._known)
 
-    def _measure(self, where: Regime, until: float) -> None:
-        """Searches for the fastest kernel of each operation, until the time `until`."""
+    def choose(self, op: _native.Op, cpus: Sequence[int], size: int) -> Chosen:
+        if self._forced in _native.kernels(op):
+            return Chosen(self._forced or "", "as asked for")
+        where, op = regime_of(op, cpus, size), _LIKE.get(op, op)
+        self.prepare()
+        if self._course_of is not None and (where, op) not in self._measured:
+            # Memory beyond the caches takes longer to get than all operations there to test.
+            self._check(self._course_of, where, OPS if where.beyond else (op,))
+        known = self._known.get(where.case(op))
+        if known is None:
+            return Chosen(_native.default_kernel(op, where.beyond), "by default, not measured")
+        return Chosen(
+            known[0], "as remembered" if self._course_of is None else "chosen on this machine"
+        )
+
+    def _search_all(self, course_of: CourseOf, where: Regime, until: float) -> None:
         self._measured.update((where, op) for op in OPS)
-        with suppress(OSError), closing(self._course_of(where)) as course:
+        with suppress(OSError), closing(course_of(where)) as course:
             for done, op in enumerate(OPS):
                 seconds = max(0.0, until - time.monotonic()) / (len(OPS) - done)
                 self._search(course, op, where, seconds)
 
-    def _choose(self, op: _native.Op, where: Regime) -> Chosen:
-        self.prepare()
-        if (where, op) not in self._measured:
-            # Memory beyond the caches takes longer to get than all operations there to test.
-            self._check(where, OPS if where.beyond else (op,))
-        known = self._known.get(where.case(op))
-        if known is None:
-            return super()._choose(op, where)
-        return Chosen(known[0], "chosen on this machine")
-
-    def _check(self, where: Regime, ops: Sequence[_native.Op]) -> None:
+    def _check(self, course_of: CourseOf, where: Regime, ops: Sequence[_native.Op]) -> None:
         """Compares a stored kernel with its closest rivals. Searches again if a rival is faster."""
         self._measured.update((where, op) for op in ops)
         before = dict(self._known)
-        with suppress(OSError), closing(self._course_of(where)) as course:
+        with suppress(OSError), closing(course_of(where)) as course:
             for op in ops:
                 best, second = before[where.case(op)]
                 # A search on a busy machine may have missed what is good nearly everywhere.
@@ -179,7 +149,7 @@ class MeasuredKernels(Kernels):
                 if any(is_reversed(course, op, best, one, CHECK_SECONDS) for one in others):
                     seconds = _share(where) * SEARCH_SECONDS / len(OPS)
                     self._search(course, op, where, seconds)
-        if self._known != before:
+        if self._file is not None and self._known != before:
             store(self._file, self._known)
 
     def _search(self, course: Arena, op: _native.Op, where: Regime, seconds: float) -> None:
@@ -189,19 +159,16 @@ class MeasuredKernels(Kernels):
 
 
 def _safe(op: _native.Op, where: Regime) -> tuple[str, str]:
-    """Returns two kernels that are fast on nearly every CPU: the default, and the one with linear
-    accesses."""
+    """Two that are fast on nearly every CPU: the default, and the one with linear accesses."""
     return _native.default_kernel(op, where.beyond), _native.linear_kernel(op)
 
 
 def _share(where: Regime) -> float:
-    """Returns the share of the search's time for these conditions."""
     return (BEYOND_SHARE if where.beyond else 1 - BEYOND_SHARE) / 2
 
 
 def load(file: Path) -> Remembered:
-    """Returns the stored kernels that this CPU can run. Returns an empty result if the file cannot
-    be read."""
+    """Those that this CPU can run; none if the file cannot be read."""
     known = cache.load(file, Remembered)
     return {
         where.case(op): known[where.case(op)]
@@ -211,7 +178,6 @@ def load(file: Path) -> Remembered:
 
 
 def store(file: Path, known: Remembered) -> None:
-    """Writes the kernels to the file. If this fails, the next run searches again."""
     with suppress(OSError):
         cache.store(file, known)
 
@@ -219,8 +185,7 @@ def store(file: Path, known: Remembered) -> None:
 def remembered_file(
     threads: int, root: Root = ROOT, folder: Path | None = None, *, what: str = "host"
 ) -> Path:
-    """Returns the path of the file with stored kernels, or `what` else is found by measuring. Its
-    name depends on the processor, the microcode, the hypervisor and the number of threads."""
+    """Named by processor, microcode, hypervisor, threads, and `what` is measured."""
     made = revision(read_text(root, "proc/cpuinfo") or "")
     beneath = hypervisor(root)[0] or "no hypervisor"
     words = f"{what} {cpu_model(root) or ''} {made} {beneath} {threads} threads"
@@ -228,21 +193,17 @@ def remembered_file(
 
 
 def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:
-    """Returns the kernels for a run. If kernels must be measured, the node with the most CPUs is
-    used."""
     node = max(nodes, key=lambda node: len(node.cpus))
     if not engines.host_tuned or not node.cpus:
         return Kernels(engines.host_kernel)
     file = remembered_file(len(node.cpus))
-    if not engines.searches:
-        return RememberedKernels(file, engines.host_kernel)
 
     def course_of(where: Regime) -> NativeArena:
         cpus = node.cpus if where.crowd else node.cpus[:1]
         index = node.index if len(nodes) > 1 else None
         return NativeArena(index, cpus, node.memory_available, beyond=where.beyond)
 
-    return MeasuredKernels(course_of, file, engines.host_kernel)
+    return Kernels(engines.host_kernel, file, course_of if engines.searches else None)
 
 
 def check_kernel(name: str) -> None:

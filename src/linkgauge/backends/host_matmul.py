@@ -24,10 +24,9 @@ _OWN: OperationName = "matmul-fp32"
 
 
 class HostProducts(Gated):
-    """Matrix products by numpy's BLAS library. A loop is one product A · B of random numbers,
-    computed by the threads of all transfers together. The seconds of a transfer are those that its
-    own threads would take alone, so that rates add up. The threads belong to the library and may
-    run on any CPU."""
+    """Products A · B of random numbers by numpy's BLAS library, whose threads may run on any CPU.
+    All transfers' threads compute together. The seconds of a transfer are those that its own
+    threads would take alone, so that rates add up."""
 
     on_host = True
     pace = Pace()
@@ -76,12 +75,10 @@ class HostProducts(Gated):
         return wrong_sum(len(found), row, block, *sums)
 
     def _folded(self, matrix: Any) -> Any:
-        """Returns the sums over groups of `BLOCK` columns. Each column has a random sign."""
         firsts = range(0, len(matrix), BLOCK)
         return self._numpy.add.reduceat(matrix * self._signs, list(firsts), axis=1)
 
     def describe(self) -> str:
-        """Returns the name of the BLAS library, and the number of threads."""
         with self._pools.limit(limits=sum(self._threads), user_api="blas"):
             known = [one for one in self._pools.info() if one["user_api"] == "blas"]
         if not known:
@@ -94,8 +91,7 @@ class HostProducts(Gated):
 
 
 def _libraries() -> tuple[Any, Any]:
-    """Returns numpy, and an object that controls the threads of its libraries. Raises Unsupported
-    with the remedy if a package is missing."""
+    """Raises Unsupported with the remedy if a package is missing."""
     try:
         pools = import_module("threadpoolctl")
         return import_module("numpy"), pools.ThreadpoolController()

@@ -9,14 +9,17 @@ from random import SystemRandom
 
 from linkgauge._native import Kind
 from linkgauge.backends import native
+from linkgauge.machine.host import read_host
 from linkgauge.model.documents.result import Placement
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import Engine
 
-from .protocol import Pattern
+from .offering import own
+from .protocol import Buffer, Pattern
 
 
 def usable_cpus() -> list[int]:
-    """Returns the CPUs that this process may use."""
     return sorted(os.sched_getaffinity(0))
 
 
@@ -27,7 +30,6 @@ class ByThreads:
     cpus: Sequence[int]
 
     def at(self) -> AbstractContextManager[int]:
-        """Returns a context manager that yields the buffer's address."""
         return nullcontext(self.address)
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
@@ -44,9 +46,8 @@ class ByThreads:
 
 
 class NodeMemory(ByThreads):
-    """A buffer that the native core allocates on a NUMA node. With `node` None it may be anywhere.
-    The CPUs `cpus` touch the memory first. `alone` says that the machine has no other node. Raises
-    the same errors as `native.allocate`."""
+    """Of a NUMA node, or anywhere with `node` None, first touched by `cpus`. `alone`: the machine
+    has no other node. Raises the same errors as `native.allocate`."""
 
     def __init__(
         self,
@@ -83,3 +84,43 @@ Without the offset, runs would therefore hide how much the device's speed varies
 def shift_within(size: int) -> int:
     """Returns a random offset in bytes, at which a device's buffer begins in its allocation."""
     return SystemRandom().randrange(min(_SHIFT, size) // _SHIFT_STEP + 1) * _SHIFT_STEP
+
+
+class HostRank:
+    """The host memory of a rank. `driver` names the library that moves the bytes."""
+
+    def __init__(self, rank: int, driver: str) -> None:
+        self.rank, self._driver = rank, driver
+        self.cpus = usable_cpus()
+        nodes = read_host().nodes
+        # The node with most of the CPUs that this process may use.
+        self._node = max(nodes, key=lambda node: len({*node.cpus} & {*self.cpus}))
+        self._alone = len(nodes) == 1
+        self.home = Memory("host", self._node.index)
+
+    def devices(self) -> tuple[Device, ...]:
+        node = self._node
+        free = node.memory_available or node.memory_total or 0
+        device = Device(
+            memory=f"{self.home}@{self.rank}",
+            model="host memory",
+            memory_bytes=free,
+            largest_buffer=free,
+            driver=self._driver,
+            shares_host_memory=True,
+            near=node.index,
+        )
+        return (device,)
+
+    def allocate(self, memory: Memory, size: int, engine: Engine) -> NodeMemory:
+        """Raises AllocationError if memory is short, Unsupported if it cannot be placed."""
+        return NodeMemory(self.home, size, self._node.index, self._alone, self.cpus)
+
+    def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        own(buffer, ByThreads, "host's").fill(size, pattern, seed, inverted)
+
+    def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
+        return own(buffer, ByThreads, "host's").first_mismatch(size, pattern, seed)
+
+    def checksum(self, buffer: Buffer, size: int) -> int:
+        return own(buffer, ByThreads, "host's").checksum(size)

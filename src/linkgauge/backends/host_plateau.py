@@ -1,9 +1,7 @@
-"""Finds buffers of host memory that are beyond the caches, by measuring.
-
-A virtual machine shows the whole cache of its host's processor, of which it may get little or much.
-Buffers of four times that cache would take longer to get than to measure. So the size is doubled
-until doubling changes neither the rate of reads nor the latency. What others leave of the cache
-varies, so that a run alone may end too early: the size is remembered, and only grows."""
+"""Finds buffers of host memory that are beyond the caches, by measuring. A virtual machine shows
+the whole cache of its host's processor, of which it may get little. So the size is doubled until
+that changes neither the rate of reads nor the latency. Others' use of the cache may end a run too
+early: the size is remembered, and only grows."""
 
 from __future__ import annotations
 
@@ -43,8 +41,8 @@ class Pace(NamedTuple):
 
 
 def remembered(node: Node, least: int, most: int, file: Path) -> int:
-    """Returns the size in bytes that `beyond_caches` finds from the file's size on, and keeps it
-    there. So runs on one machine have figures of the same size."""
+    """What `beyond_caches` finds from the file's size in bytes on, and keeps there: runs on one
+    machine then have figures of the same size."""
     known = cache.load(file, dict[str, int]).get(_KEY, 0)
     found = beyond_caches(node, max(least, min(known, most)), most)
     if found > known:
@@ -54,9 +52,8 @@ def remembered(node: Node, least: int, most: int, file: Path) -> int:
 
 
 def beyond_caches(node: Node, least: int, most: int, seconds: float = SECONDS) -> int:
-    """Returns the smallest size in bytes at which a buffer of twice the size is measured alike. The
-    size is `least`, doubled as often as needed, and not above `most`. If the time does not suffice,
-    returns the largest size that was measured."""
+    """The smallest of `least`, 2 · `least` … bytes whose double is measured alike, at most `most`.
+    If the time does not suffice, the largest size that was measured."""
     if 2 * least > most:
         return least
     ends = time.monotonic() + seconds

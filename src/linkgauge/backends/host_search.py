@@ -1,13 +1,13 @@
-"""Finds the fastest of several kernels. They take turns, and after each round the slower half is
-dropped.
-
-Other programs on the machine make some turns slower, but none faster. Kernels therefore run in many
-short turns, in random order. A kernel is judged by the lower quartile of its turns. On busy CPUs,
-the median would often be a disturbed turn."""
+"""Finds the fastest of several kernels, in rounds that drop the slower half. Other programs make
+some turns slower, but none faster: kernels run in many short turns, in random order, and the lower
+quartile counts. On busy CPUs, the median would often be a disturbed turn."""
 
 from __future__ import annotations
 
 import math
+import random
+import struct
+import time
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Protocol
@@ -36,7 +36,6 @@ class Arena(Protocol):
         self, op: _native.Op, kernels: Sequence[str], turns: int, seconds: float
     ) -> Paces:
         """Runs each kernel `turns` times. `seconds` is the approximate time for all turns."""
-        ...
 
     def close(self) -> None: ...
 
@@ -44,13 +43,12 @@ class Arena(Protocol):
 def search(
     course: Arena, op: _native.Op, kernels: Sequence[str], safe: Sequence[str], seconds: float
 ) -> tuple[str, ...]:
-    """Returns the best kernels, best first. `seconds` is the approximate time of the search.
+    """The best kernels, best first, in about `seconds`. Those in `safe`, good on nearly every CPU,
+    stay until the last round, which takes half of the time: a kernel that was only lucky must still
+    beat them.
 
-    The kernels in `safe` are good on nearly every CPU. They stay until the last round, so that a
-    kernel that was only lucky must still beat them.
-
-    The last round takes half of the time. Kernels that differ only in vector width have about the
-    same speed. Only the widest run at first, and narrower variants of the best join later."""
+    Kernels that differ only in vector width have about the same speed. Only the widest run at
+    first, and narrower variants of the best join later."""
     field = _widest(kernels)
     absent = [kernel for kernel in kernels if kernel not in field]
     last = seconds / 2
@@ -88,12 +86,92 @@ _UNITS = ("avx512", "avx2")
 
 
 def _family(kernel: str) -> str:
-    """Returns the name of a kernel without its vector unit."""
     return "-".join(part for part in kernel.split("-") if part not in _UNITS)
 
 
 def _widest(kernels: Sequence[str]) -> list[str]:
-    """Returns the kernels with the widest vectors among variants of the same kernel."""
     widest = {_family(kernel): kernel for kernel in kernels if _UNITS[0] not in kernel}
     widest |= {_family(kernel): kernel for kernel in kernels if _UNITS[0] in kernel}
     return list(widest.values())
+
+
+BEYOND = 4
+"""Large memory is this many times as large as the caches, if so much is available."""
+SHARE = 4
+"""The memory takes at most 1/SHARE of the available memory."""
+WITHIN = 4
+"""Small memory takes 1/WITHIN of the caches, and at most WITHIN_MOST bytes per thread."""
+WITHIN_MOST = 4 << 20
+LEAST_WINDOW = 1 << 20
+"""The smallest number of bytes that a thread moves in a turn."""
+ROUGH_WINDOW = 8 << 20
+"""The number of bytes that a thread moves for the first estimate."""
+_SEED = 7
+(_ONE,) = struct.unpack("=Q", struct.pack("=d", 1.0))
+"""The word that kernels write. It is the floating-point number 1, because other kernels compute
+with it. Denormal numbers would make computing 30 times as slow."""
+_PAGE = 4096
+
+
+class NativeArena:
+    """Kernels move windows of it. `beyond` the caches or within. Raises OSError."""
+
+    def __init__(
+        self, node: int | None, cpus: Sequence[int], available: int | None, *, beyond: bool
+    ) -> None:
+        caches = _native.last_level_cache(cpus)
+        size = BEYOND * caches if beyond else min(caches // WITHIN, WITHIN_MOST * len(cpus))
+        if available is not None:
+            size = min(size, available // SHARE)
+        self._size = max(size // (2 << 20), 1) * (2 << 20)
+        self._cpus = list(cpus)
+        self._least = LEAST_WINDOW * len(cpus) if beyond else self._size
+        self._memory = _native.Memory(self._size, _native.Kind.PINNED, node, self._cpus)
+        self._paces: dict[_native.Op, float] = {}
+        self._window = 0
+        self._shuffle = random.Random(_SEED).shuffle  # noqa: S311 (no secret: an order)
+
+    def take_turns(
+        self, op: _native.Op, kernels: Sequence[str], turns: int, seconds: float
+    ) -> Paces:
+        job = self._job(op)
+        if op not in self._paces:
+            self._paces[op] = self._rough_pace(op, job)
+        # Each turn covers one window untimed, then others timed.
+        share = seconds / (turns * len(kernels)) / self._paces[op]
+        window = int(min(max(share / 2, self._least), job.size)) // _PAGE * _PAGE
+        loops = max(1, int(share / window) - 1)
+        paces: dict[str, list[float]] = {kernel: [] for kernel in kernels}
+        begun = time.monotonic()
+        order = list(kernels)
+        for _ in range(turns):
+            self._shuffle(order)
+            taken = _native.race(job, order, window, self._window, loops)
+            self._window = (self._window + 2 * len(order)) % max(1, job.size // window)
+            for kernel, took in zip(order, taken, strict=True):
+                paces[kernel].append(took / (window * loops))
+        # Wall-clock time, including what other processes used: `seconds` is wall-clock time too.
+        moved = window * (loops + 1) * turns * len(kernels)
+        self._paces[op] = (time.monotonic() - begun) / moved
+        return paces
+
+    def _rough_pace(self, op: _native.Op, job: _native.Job) -> float:
+        window = min(ROUGH_WINDOW * len(self._cpus), job.size) // _PAGE * _PAGE
+        (took,) = _native.race(job, [_native.default_kernel(op, True)], window, self._window)
+        return took / window
+
+    def _job(self, op: _native.Op) -> _native.Job:
+        """A copy between halves of the memory, a triad from two thirds to the last."""
+        half, third = self._size // 2, self._size // 3 // _PAGE * _PAGE
+        base = self._memory.address
+        ends = {
+            _native.Op.READ: (base, 0, self._size),
+            _native.Op.WRITE: (0, base, self._size),
+            _native.Op.COPY: (base, base + half, half),
+            _native.Op.SCALE: (base, base + half, half),
+            _native.Op.TRIAD: (base, base + 2 * third, third),
+        }
+        return _native.Job(op, *ends[op], _ONE, self._cpus)
+
+    def close(self) -> None:
+        self._memory.close()

@@ -25,13 +25,11 @@ _MOST = 512
 
 
 def address_of(library: ctypes.CDLL, function: str) -> int:
-    """Returns the address of a library's function."""
     return ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0
 
 
 def single_iterations(steps: int) -> Pace:
-    """Returns the pace of a group whose samples are single iterations. `steps` is the number of
-    latencies in an iteration."""
+    """The pace of samples that are single iterations, each of `steps` latencies."""
     return Pace(seconds=0.0, loops=1, laps=MOST_LAPS, most=_MOST, steps=steps)
 
 
@@ -59,8 +57,7 @@ class IteratedGroup(Gated):
         self.pace = single_iterations(steps)
 
     def wait(self) -> Timing:
-        """Makes the calls. Raises the exception from `error_of` if a call fails, and Unsupported if
-        the clock is too coarse for single iterations."""
+        """Raises `error_of` a failed call, and Unsupported if the clock is too coarse."""
         loops, laps = self.pass_gate()
         count = WARM_UPS + loops * laps
         self._begin(count)
@@ -70,7 +67,7 @@ class IteratedGroup(Gated):
         times = tuple((end - ends[WARM_UPS]) * _NANO for end in ends[WARM_UPS::loops])
         if any(begin >= end for begin, end in pairwise(times)):
             raise Unsupported("a single iteration is too short for this machine's clock")
-        return Timing((times[-1],), times[-1], (None,), (times,))
+        return Timing.of_one(times)
 
     def close(self) -> None:
         super().close()
@@ -114,8 +111,7 @@ class Queue:
         raise NotImplementedError
 
     def doorbell(self) -> Iterator[Named]:
-        """Returns the calls that launch a kernel and wait until the host sees a number that the
-        kernel stores."""
+        """The calls that launch a kernel and wait until the host sees a number that it stores."""
         raise NotImplementedError
 
 

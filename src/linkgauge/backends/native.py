@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 
 from linkgauge import _native
 from linkgauge._native import Kind, Policy
+from linkgauge.machine.environment import hypervisor
 from linkgauge.machine.tree import NODES, ROOT, Root, number, read_text
+from linkgauge.model.counters import Counters
 from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.memory import SPREAD, STAGING, Memory
@@ -41,7 +45,6 @@ huge page."""
 
 @contextmanager
 def native_errors(call: str) -> Iterator[None]:
-    """Turns errors of the native core into BackendError."""
     try:
         yield
     except (OSError, RuntimeError, ValueError, MemoryError) as error:
@@ -57,12 +60,9 @@ def allocate(
     cpus: Sequence[int],
     nodes: Sequence[int] = (),
 ) -> tuple[_native.Memory, Placement]:
-    """Allocates host memory on `node`, or spread over `nodes`. With `node` None it may be anywhere.
-    The CPUs `cpus` touch the memory first. Returns the memory and its actual placement.
-
-    Raises AllocationError if memory is short. Raises Unsupported if the memory's placement or its
-    pages are not what its kind requires. `alone` says that the machine has no other node, so that
-    the placement is not checked."""
+    """Host memory on `node`, spread over `nodes`, or anywhere, first touched by `cpus`, with its
+    actual placement, which is not checked if the machine is `alone` with one node. Raises
+    AllocationError if memory is short, Unsupported if placement or pages are not as asked."""
     policy = POLICIES.get(memory.kind, Policy.BIND)
     if kind == Kind.POOL:
         _check_pool(size, node)
@@ -87,7 +87,6 @@ def allocate(
 
 
 def _not_as_asked(native: _native.Memory, memory: Memory, kind: Kind, alone: bool) -> Iterator[str]:
-    """Yields the reasons why the memory is not of its kind."""
     if native.bind_error is not None and not alone:
         if memory.kind in POLICIES:
             since = " (Linux 6.9 has this policy)" if memory.kind == "weighted" else ""
@@ -99,8 +98,7 @@ def _not_as_asked(native: _native.Memory, memory: Memory, kind: Kind, alone: boo
 
 
 def not_of_pages(kind: Kind, huge: int, size: int) -> Iterator[str]:
-    """Yields a reason if the memory does not have the pages of its kind. `huge` is the number of
-    its bytes that are in huge pages."""
+    """The reason if memory has not the pages of its kind. `huge` of its bytes are in huge pages."""
     if kind in _IN_HUGE_PAGES and huge < size:
         how = "allow transparent ones (/sys/kernel/mm/transparent_hugepage/enabled: madvise)"
         if kind != Kind.TRANSPARENT:
@@ -127,8 +125,7 @@ def _check_pool(size: int, node: int | None, root: Root = ROOT) -> None:
 
 
 def node_of(address: int, size: int) -> int | None:
-    """Returns the NUMA node that has most of the pages, or None if the kernel does not show
-    this."""
+    """The NUMA node of most pages, or None if the kernel does not show this."""
     return _most(_native.nodes_of(address, size))
 
 
@@ -137,7 +134,6 @@ def _most(pages: Mapping[int, int]) -> int | None:
 
 
 def unevenly(placement: Placement, nodes: Sequence[int]) -> Iterator[str]:
-    """Yields a warning if interleaved memory is not spread evenly over `nodes`."""
     pages = placement.nodes
     if not pages:
         return
@@ -150,7 +146,6 @@ def unevenly(placement: Placement, nodes: Sequence[int]) -> Iterator[str]:
 
 
 def misplaced(memory: Memory, placement: Placement) -> Iterator[str]:
-    """Yields a warning if host memory is on the wrong node."""
     if memory.kind in SPREAD:
         return
     if memory.is_host and placement.node not in (None, memory.index):
@@ -160,8 +155,7 @@ def misplaced(memory: Memory, placement: Placement) -> Iterator[str]:
 def fill(
     address: int, size: int, pattern: Pattern, seed: int, inverted: bool, cpus: Sequence[int]
 ) -> None:
-    """Writes a pattern into memory, with one thread on each of `cpus`. `inverted` inverts all
-    bits."""
+    """One thread on each of `cpus`. `inverted` inverts all bits."""
     with native_errors("fill"):
         _native.fill(address, size, seed, _native.Pattern(pattern), inverted, cpus)
 
@@ -174,8 +168,7 @@ def pattern_bytes(size: int, pattern: Pattern, seed: int) -> bytes:
 def first_mismatch(
     address: int, size: int, pattern: Pattern, seed: int, cpus: Sequence[int]
 ) -> int | None:
-    """Returns the offset of the first byte that differs from a pattern, or None if all are
-    right."""
+    """The offset of the first byte that differs, or None if all are right."""
     with native_errors("compare"):
         return _native.first_mismatch(address, size, seed, _native.Pattern(pattern), cpus)
 
@@ -184,3 +177,46 @@ def checksum(address: int, size: int, cpus: Sequence[int]) -> int:
     """Returns the xor of all 64-bit words. An incomplete last word is filled up with zeros."""
     with native_errors("checksum"):
         return _native.checksum(address, size, cpus)
+
+
+_PARANOID = "proc/sys/kernel/perf_event_paranoid"
+_USER_MODE = 2
+"""The highest value of perf_event_paranoid that lets users count events of their own threads."""
+
+
+def counters_of(counts: _native.Counts) -> Counters:
+    return Counters(
+        seconds=counts.seconds,
+        page_faults=counts.page_faults,
+        context_switches=counts.context_switches,
+        involuntary=counts.involuntary,
+        migrations=counts.migrations,
+        cycles=counts.cycles,
+        instructions=counts.instructions,
+        cache_misses=counts.cache_misses,
+        tlb_misses=counts.tlb_misses,
+        refused=_refused_here(counts.refused) if counts.refused else None,
+    )
+
+
+@cache
+def _refused_here(code: int) -> str:
+    return refused(code, ROOT)
+
+
+def refused(code: int, root: Root) -> str:
+    """Explains why CPU cycles cannot be counted. `code` is the error number of perf_event_open."""
+    level = read_text(root, _PARANOID)
+    if code in (errno.EACCES, errno.EPERM):
+        if level is not None and level.removeprefix("-").isdecimal() and int(level) > _USER_MODE:
+            return f"kernel.perf_event_paranoid is {level}: set it to {_USER_MODE} (sysctl)"
+        return "perf_event_open is not allowed: a container needs CAP_PERFMON or a seccomp profile"
+    if code == errno.ENOSYS or level is None:
+        return "the kernel or a seccomp profile has no perf_event_open"
+    if code == errno.EMFILE:
+        return "too few open files for every thread: raise the limit (ulimit -n)"
+    if code in (errno.ENOENT, errno.EOPNOTSUPP, errno.ENODEV):
+        beneath = hypervisor(root)[0]
+        guest = f"{beneath} gives this guest no performance counters (PMU)"
+        return guest if beneath else "the kernel supports no performance counters (PMU) of this CPU"
+    return f"perf_event_open: {errno.errorcode.get(code, code)}"

@@ -21,7 +21,6 @@ _EIGHT_BITS: dict[NumberName, tuple[int, int]] = {"f8e4m3": (4, 3), "f8e5m2": (5
 
 
 def decode(name: NumberName, data: bytes) -> Sequence[float]:
-    """Returns the numbers in these bytes."""
     if name in _EIGHT_BITS:
         table = _table(name)
         return [table[byte & 127] * (-1 if byte >> 7 else 1) for byte in data]
@@ -34,8 +33,8 @@ def decode(name: NumberName, data: bytes) -> Sequence[float]:
 
 
 def encode(name: NumberName, values: Iterable[float]) -> bytes:
-    """Returns numbers as bytes. The numbers must not be negative. In 8-bit types, a number that is
-    too large becomes the largest one. In other types, digits that do not fit are cut off."""
+    """No number may be negative. In 8-bit types, one that is too large becomes the largest. In
+    others, digits that do not fit are cut off."""
     if name in _EIGHT_BITS:
         table = _table(name)
         return bytes(min(bisect_left(table, value), len(table) - 1) for value in values)
@@ -47,8 +46,7 @@ def encode(name: NumberName, values: Iterable[float]) -> bytes:
 
 
 def combine(reduction: Reduction, ranks: Sequence[Sequence[float]]) -> list[float]:
-    """Returns the reduction of the ranks' numbers, element by element. In `mulsum`, the numbers of
-    odd ranks count twice (kernels/content.cuh)."""
+    """Element by element. In `mulsum`, odd ranks count twice (kernels/content.cuh)."""
     if reduction == "mulsum":
         ranks = [[(1 + rank % 2) * n for n in own] for rank, own in enumerate(ranks)]
     return list(map(_REDUCED[reduction], zip(*ranks, strict=True)))

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 
 def imported(name: str, extra: str) -> Any:
-    """Imports a package that a backend needs. Raises Unsupported with the remedy if the package is
-    missing or cannot be loaded. `extra` is linkgauge's extra that installs it."""
+    """Raises Unsupported with the remedy, an extra, if a package does not load."""
     try:
         return import_module(name)
     except (ImportError, OSError) as error:
@@ -41,8 +40,7 @@ def imported(name: str, extra: str) -> Any:
 
 @contextmanager
 def errors_of(package: str, call: str) -> Iterator[None]:
-    """Turns errors of a package's bindings into BackendError. `call` names the call in the
-    message."""
+    """Turns errors of a package's bindings into BackendError. `call` names the call."""
     try:
         yield
     except Exception as error:
@@ -65,7 +63,6 @@ class Offering:
     """Whether the arrays of an operation must be in the memory of the device that uses them."""
 
     def carries(self, does: Operation) -> bool:
-        """Whether the backend can carry out the operation at all."""
         return self.collects if does.collective is not None else does.name in self.carried
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
@@ -77,8 +74,7 @@ class Offering:
         """Prepares the backend for a new group. Remarks on the last group are discarded."""
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
-        """Returns a group of copies, or of operations on arrays, that start together. By default,
-        each copy has its own queue and thread, and the host's clock measures the time."""
+        """By default, each copy has a queue and a thread, and the host's clock times it."""
         works: list[Worked] = []
         with ExitStack() as opened:
             for copy in copies:
@@ -90,8 +86,7 @@ class Offering:
         return group
 
     def beside(self, group: Group, loads: Sequence[Copy]) -> Group:
-        """Returns the group with `loads` added. These are copies that load the same links while the
-        group runs. Raises Unsupported if the backend cannot do this."""
+        """Adds copies that load the same links while the group runs, or raises Unsupported."""
         if loads:
             raise Unsupported("latencies are measured one at a time")
         return group
@@ -110,16 +105,13 @@ class Offering:
             return iterated(queue, (*there, *back), 2, made.pop_all())
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> Group:
-        """Returns a group for a pointer chase through the source of the first copy. All other
-        copies load the memory."""
+        """Through the source of the first copy. All other copies load the memory."""
         raise NotImplementedError
 
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[Computing | None, Group, Group, Group]:
-        """Returns a kernel that computes on the first copy's device, and three groups. The groups
-        are the kernel alone, the other copies alone, and both together. `made` owns the
-        resources."""
+        """A kernel on the first copy's device; it alone, the other copies, and both."""
         raise NotImplementedError
 
     def multiplying(
@@ -129,8 +121,7 @@ class Offering:
         raise NotImplementedError
 
     def enqueuing(self, copy: Copy) -> Group:
-        """Returns a group that times how long the host takes to enqueue a copy. The copy itself
-        waits at a gate (start signal)."""
+        """How long the host takes to enqueue a copy, which waits at a gate (start signal)."""
         raise NotImplementedError
 
     def bouncing(self, copy: Copy) -> Group:
@@ -164,8 +155,7 @@ _Group = TypeVar("_Group", bound=Group)
 
 
 def own(buffer: Buffer | None, kind: type[_Own], name: str) -> _Own:
-    """Checks that the buffer belongs to the backend `name`, and returns it. Raises BackendError
-    otherwise."""
+    """Raises BackendError if the buffer is not one of the backend `name`."""
     if not isinstance(buffer, kind):
         raise BackendError("prepare", f"{buffer!r} is not a buffer of the {name} backend")
     return buffer
@@ -175,8 +165,7 @@ class Filling(Offering, Generic[_Kind]):
     """The base class of backends whose buffers can fill themselves."""
 
     def own(self, buffer: Buffer | None) -> _Kind:
-        """Checks that the buffer belongs to this backend, and returns it. Raises BackendError
-        otherwise."""
+        """Raises BackendError if the buffer is not this backend's."""
         raise NotImplementedError
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
@@ -205,8 +194,7 @@ class Holding(Filling[_Kind]):
         return group
 
     def close(self) -> None:
-        """Closes all groups, and then frees all buffers. The order matters, because work that waits
-        at a gate still uses the buffers."""
+        """Groups before buffers, because work that waits at a gate still uses them."""
         for group in list(self._groups):
             group.close()
         for buffer in list(self._buffers):

@@ -31,7 +31,7 @@ from linkgauge.model.hardware.inventory import Accelerator, Telemetry
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import Note
-from linkgauge.model.operations.operation import OperationName
+from linkgauge.model.operations.operation import Operation, OperationName
 from linkgauge.model.operations.workload import WorkDone, Workload
 from linkgauge.model.settings import Tried
 from linkgauge.model.transfer import Engine, Transfer
@@ -62,6 +62,7 @@ class Pattern(IntEnum):
         return self >= Pattern.NUMBERS
 
 
+SEED_FACTOR, INDEX_FACTOR = 0xD1B54A32D192ED03, 0x9E3779B97F4A7C15
 RESULTS: Mapping[str, Pattern] = {
     "scale": Pattern.SCALED,
     "add": Pattern.ADDED,
@@ -75,8 +76,12 @@ def seed_of(word: int) -> int:
     x = word
     for _ in range(2):  # each round corrects 29 more bits; the highest 29 already are
         x = word ^ x >> 29
-    factors = 0xD1B54A32D192ED03 * 0x9E3779B97F4A7C15
-    return x * pow(factors, -1, 1 << 64) % (1 << 64)
+    return x * pow(SEED_FACTOR * INDEX_FACTOR, -1, 1 << 64) % (1 << 64)
+
+
+def first_word(seed: int) -> int:
+    x = seed * SEED_FACTOR * INDEX_FACTOR % (1 << 64)
+    return x ^ x >> 29
 
 
 class Buffer(Protocol):
@@ -101,15 +106,13 @@ class Addressed(Protocol):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A transfer with its buffers. A `null` end has no buffer.
+    """A transfer of `size` bytes with its buffers; a `null` end has none. If an operation reads two
+    arrays, both are in `source`.
 
-    `size` is the number of bytes to move. If an operation reads two arrays, both are in `source`.
-    `interference` marks a copy that only has to run longer than the first copy of its group.
-    `endless` marks a copy that runs until the other copies have ended, or until wait() if it is
-    alone. Its seconds are those that all loops would take. `tracked` asks for the progress of the
-    copy, even if one launch does all loops. `warm_ups` is the number of loops before the clock
-    starts; the backend `cuda` alone uses it. None lets the backend choose, and copies then wait for
-    each other's warm-ups."""
+    `interference` only has to run longer than the first copy of its group. `endless` runs until the
+    other copies have ended, or until wait() if it is alone; its seconds are those that all loops
+    would take. `tracked` asks for progress even if one launch does all loops. `warm_ups` are loops
+    before the clock starts, of `cuda` alone; with None, copies wait for each other's."""
 
     transfer: Transfer
     source: Buffer | None
@@ -123,18 +126,22 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """The times of a group in seconds. `seconds` is the time of all loops, for each copy.
-
-    `span` is the time from the first start to the last end.
-    `checksums` has the xor of the 64-bit words that the last loop of a pure read saw, else None.
-    `progress` has each copy's start and its laps' or their parts' ends, since the gate opened.
-    `counters` has the CPU events of all threads, if they were counted."""
+    """The times of a group in seconds: `seconds` of all loops of each copy, and `span` from the
+    first start to the last end. `checksums` has the xor of the 64-bit words that the last loop of a
+    pure read saw, else None. `progress` has each copy's start and its laps' or their parts' ends,
+    since the gate opened. `counters` has the CPU events of all threads, if they were counted."""
 
     seconds: tuple[float, ...]
     span: float
     checksums: tuple[int | None, ...] = ()
     progress: tuple[tuple[float, ...], ...] = ()
     counters: Counters | None = None
+
+    @classmethod
+    def of_one(cls, times: Sequence[float], counters: Counters | None = None) -> Timing:
+        """Returns the times of a single copy. `times` has its start and the ends of its laps."""
+        progress = tuple(at - times[0] for at in times)
+        return cls((progress[-1],), progress[-1], (None,), (progress,), counters)
 
 
 MOST_LAPS = 64
@@ -164,19 +171,15 @@ class Pace(msgspec.Struct, frozen=True):
 
 class Group(Protocol):
     """Copies that run at the same time, or another operation. Nothing else runs between `open` and
-    `wait`.
-
-    `most_loops` is the number of loops that can wait behind the gate. `pace` says how to sample.
-    Calls in a wrong order raise an error. `close` may be called at any time."""
+    `wait`. `most_loops` can wait behind the gate. `pace` says how to sample. Calls in a wrong order
+    raise an error. `close` may be called at any time."""
 
     pace: Pace
 
     @property
     def most_loops(self) -> int: ...
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Enqueues `laps` laps (at most `MOST_LAPS`) behind the gate. In a lap, each copy has
-        `loops` loops, one after another."""
-        ...
+        """Enqueues `laps` laps (at most `MOST_LAPS`) of `loops` loops behind the gate."""
 
     def open(self) -> None: ...
     def wait(self) -> Timing: ...
@@ -189,7 +192,6 @@ class CheckedGroup(Protocol):
 
     def mismatch(self) -> str | None:
         """Returns a message if the result of the last loop is wrong, else None."""
-        ...
 
 
 class Wrong(msgspec.Struct, frozen=True):
@@ -208,11 +210,9 @@ class CollectingGroup(Protocol):
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
         """Returns the seconds of `count` single iterations for each rank. The time of a rank is
         that of its own part, so a rank that comes last has the shortest time."""
-        ...
 
     def check(self) -> Wrong:
         """Carries out the collective once with new data, and checks the result of every rank."""
-        ...
 
 
 @runtime_checkable
@@ -227,9 +227,7 @@ class Works(Protocol):
     """A backend that can run AI workloads."""
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Returns a group that runs a workload on the device of the transfer's engine. Raises
-        Unsupported if the workload does not fit on the device."""
-        ...
+        """Raises Unsupported if the workload does not fit on the engine's device."""
 
 
 def run(group: Group, loops: int = 2, laps: int = 1) -> Timing:
@@ -240,8 +238,7 @@ def run(group: Group, loops: int = 2, laps: int = 1) -> Timing:
 
 
 class Gated:
-    """A base class for groups without a gate on a device: `open` only remembers that work may
-    start. Calls in a wrong order raise an error."""
+    """A group without a gate on a device. Calls in a wrong order raise an error."""
 
     most_loops = 1 << 30
     _armed: tuple[int, int] | None = None
@@ -259,8 +256,7 @@ class Gated:
         self._opened = True
 
     def pass_gate(self) -> tuple[int, int]:
-        """Returns the numbers of loops and laps, and allows the group to be armed again. Raises
-        BackendError if the gate is not open."""
+        """The loops and laps. It may be armed again. Raises BackendError if not open."""
         if not self._armed or not self._opened:
             raise BackendError("wait", "the gate is not open")
         armed, self._armed, self._opened = self._armed, None, False
@@ -275,9 +271,7 @@ class Tuner(Protocol):
     """A backend that can find the fastest settings of its devices, and store them."""
 
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
-        """Finds the settings for each path of `device`. `peer` is the other device of peer
-        paths."""
-        ...
+        """Finds settings for each path of `device`, with `peer` for peer paths."""
 
 
 @runtime_checkable
@@ -286,7 +280,6 @@ class Clocked(Protocol):
 
     def clock(self) -> float:
         """Returns the time of the backend's clock in seconds."""
-        ...
 
 
 @runtime_checkable
@@ -300,22 +293,18 @@ class SimulatedClock(Clocked, Protocol):
         numbers in the plan, from 0. `visit` is the number of the round, and `taken` the number of
         earlier samples. These numbers decide which scheduled faults occur, and the errors of those
         faults are raised."""
-        ...
 
 
 @runtime_checkable
 class HasTelemetry(Protocol):
-    """A backend that reports facts and the current state of its devices. Unknown facts are null and
-    raise no errors."""
+    """Facts and states of devices. Unknown facts are null and raise no errors."""
 
     def inventory(self) -> tuple[Accelerator, ...]:
         """Returns all known facts about each device, in the order of the devices."""
-        ...
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
         """Returns the current state of these devices. Another thread calls this method during
         measurements, so it must neither use the devices nor wait for them."""
-        ...
 
 
 class Backend(Protocol):
@@ -325,41 +314,32 @@ class Backend(Protocol):
 
     def devices(self) -> tuple[Device, ...]:
         """Returns the backend's accelerators, by device index. The host backend has none."""
-        ...
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         """Returns the reason why the backend cannot carry out the transfer, or None if it can. The
         reason is an exception if its type matters. Never raises an exception. The first call may
         take long, because a kernel may have to be compiled."""
-        ...
 
     def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:
         """Returns remarks for readers of the figure, such as "both devices share one DRAM". Some
         remarks are about the group that was prepared last. The backend must not refuse the
         transfer."""
-        ...
 
     def reach(self, memory: Memory, engine: Engine) -> object:
         """Returns a hashable key. Engines with equal keys can use the same buffer in `memory`."""
-        ...
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         """Allocates `size` bytes that `engine` can use, placed and pinned as the memory's kind
         requires. All engines with an equal `reach` can use the buffer."""
-        ...
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         """Writes a pattern into the first `size` bytes. `inverted` inverts all bits."""
-        ...
 
     def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        """Returns the offset of the first byte that differs from the pattern, or None if all are
-        right."""
-        ...
+        """The offset of the first byte that differs, or None if all are right."""
 
     def checksum(self, buffer: Buffer, size: int) -> int:
         """Returns the xor of all 64-bit words. An incomplete last word is filled up with zeros."""
-        ...
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         """Returns a group for an operation, which can be armed any number of times. Raises
@@ -380,11 +360,9 @@ class Backend(Protocol):
         - a Collective: each copy is a rank's part, with send and receive buffer (in place: only
           the receive buffer); the seconds are the host's, until everything is done;
         - `touch`: the destination's pages are returned to the kernel and touched again."""
-        ...
 
     def close(self) -> None:
         """Frees everything. May be called again."""
-        ...
 
 
 _P = TypeVar("_P")
@@ -392,9 +370,27 @@ _FOLLOWS: dict[tuple[type, type], bool] = {}
 
 
 def follows(one: object, protocol: type[_P]) -> TypeGuard[_P]:
-    """Whether a value implements a protocol. The answer is stored by type, because `isinstance` is
-    slow."""
+    """Stored by type, because `isinstance` is slow."""
     asked = type(one), protocol
     if asked not in _FOLLOWS:
         _FOLLOWS[asked] = isinstance(one, protocol)
     return _FOLLOWS[asked]
+
+
+@runtime_checkable
+class Glance(Protocol):
+    """Facts about the devices of a backend. Every backend with telemetry has these methods, too."""
+
+    def devices(self) -> tuple[Device, ...]:
+        """Returns the backend's accelerators, by device index."""
+
+    def inventory(self) -> tuple[Accelerator, ...]:
+        """Returns all known facts about each device, in the order of the devices."""
+
+
+@runtime_checkable
+class Readies(Protocol):
+    """A backend that does slow work for some operations, such as a search for fast kernels."""
+
+    def ready(self, does: Operation, transfers: int) -> None:
+        """Prepares for an operation with this many transfers. A second call is quick."""

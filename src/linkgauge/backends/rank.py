@@ -1,8 +1,6 @@
-"""A backend for one of several ranks. It gives the other ranks access to its memory, and opens
-theirs.
-
-A rank has one device. The memory of rank 2 is called `cuda:0@2` in a run. The backend that does the
-work does not know ranks, and calls the same memory `cuda:0`."""
+"""A backend for one of several ranks, each with one device. It gives the others access to its
+memory, and opens theirs. What a run calls `cuda:0@2` is `cuda:0` for the backend that does the
+work, which knows no ranks."""
 
 from __future__ import annotations
 
@@ -43,8 +41,8 @@ GATE_SPIN = 1e-3
 
 
 class SpannedBuffer:
-    """A buffer that several ranks know. `here` is its memory in this rank: own memory, or another
-    rank's memory that was opened by `handle`. Without `here`, this rank cannot use the buffer."""
+    """A buffer that several ranks know. `here` is its memory in this rank, opened by `handle` if it
+    is another's. Without `here`, this rank cannot use it."""
 
     warnings: tuple[str, ...] = ()
 
@@ -81,9 +79,9 @@ def crosses(hosts: Sequence[str], memory: Memory, engine: Engine) -> bool:
 
 
 class RankBackend(Backend, Protocol):
-    """The backend of a rank. All buffers are `SpannedBuffer`s. A group reports only the copies
-    whose engine belongs to this rank. `others_wait` says that other ranks may have to wait until
-    this rank calls `make_progress`, even if it is idle."""
+    """All buffers are `SpannedBuffer`s. A group reports only copies whose engine is this rank's.
+    `others_wait`: others may have to wait until this rank calls `make_progress`, even if it is
+    idle."""
 
     others_wait: bool = False
     tokens: Sequence[bytes] = ()
@@ -95,13 +93,11 @@ class RankBackend(Backend, Protocol):
     """The reason why there is no GPU."""
 
     def make_progress(self) -> None:
-        """Lets the library of this backend move bytes for other ranks. By default nothing has to be
-        done."""
+        """Lets this backend's library move bytes for other ranks, if it must."""
         return
 
     def look(self) -> Inventory:
-        """Returns the accelerators that this process sees, under the names that this process
-        uses."""
+        """Accelerators under the names that this process uses."""
         return Inventory()
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]: ...
@@ -112,18 +108,15 @@ class RankBackend(Backend, Protocol):
     def windows(
         self, asked: Sequence[Buffer], ranks: tuple[int, ...], visit: int
     ) -> Sequence[Buffer]:
-        """Allocates memory for these buffers, for a visit of this number. All ranks in `ranks` call
-        this method at the same time."""
+        """All ranks in `ranks` allocate at the same time, for a visit of this number."""
         raise Unsupported("this backend allocates nothing together")
 
     def handle(self, buffer: Buffer) -> bytes:
-        """Returns the handle with which other ranks open a buffer of this rank. It is empty if they
-        need none."""
+        """What other ranks open a buffer of this rank by; empty if they need none."""
         return b""
 
     def apart(self, copies: Sequence[Copy]) -> tuple[str | None, ...]:
-        """Returns, for each copy, the reason why this rank's engine cannot reach both memories. The
-        reason is None if it can."""
+        """For each copy, why this rank's engine cannot reach both memories, or None."""
         return (None,) * len(copies)
 
     def token(self) -> bytes:
@@ -135,8 +128,7 @@ class RankBackend(Backend, Protocol):
         self.tokens = tokens
 
     def leave(self) -> None:
-        """Ends the last group on all ranks, even if it could not be prepared. By default nothing
-        has to be done."""
+        """Ends the last group on all ranks, even if it could not be prepared."""
         return
 
 
@@ -145,14 +137,11 @@ class Punctual(Protocol):
     """A group that itself waits until the time of its start."""
 
     def open_at(self, at: float | None) -> float:
-        """Starts the group at the time `at` of the monotonic clock, or at once if `at` is None.
-        Returns the actual time."""
-        ...
+        """At the time `at` of the monotonic clock, or at once. Returns the actual time."""
 
 
 def open_at(group: Group, at: float | None) -> float:
-    """Starts a group at the time `at` of the monotonic clock, or at once if `at` is None. Returns
-    the actual time."""
+    """At the time `at` of the monotonic clock, or at once. Returns the actual time."""
     if follows(group, Punctual):  # type: ignore[type-abstract]
         return group.open_at(at)
     opened = await_time(at)
@@ -179,8 +168,7 @@ class IdlePart(Gated):
 
 
 class OwnCopies:
-    """A group that reports only some of its copies, because the others belong to other ranks.
-    `places` are the indices of this rank's copies."""
+    """Reports only the copies at `places`, because the others belong to other ranks."""
 
     def __init__(self, group: Group, places: Sequence[int]) -> None:
         self._group, self._places = group, places
@@ -209,8 +197,7 @@ class OwnCopies:
 
 
 class OfProcess(RankBackend):
-    """The backend of a rank, made from a backend that does not know ranks. `device` is the rank's
-    only device."""
+    """A rank with this `device` only, made from a backend that does not know ranks."""
 
     def __init__(self, rank: int, backend: Backend, device: Device) -> None:
         self.name = backend.name
@@ -226,8 +213,7 @@ class OfProcess(RankBackend):
         return Inventory(accelerators=found)
 
     def local(self, memory: Memory) -> Memory:
-        """Returns the memory under the name that `backend` uses. Memories of other ranks keep their
-        names."""
+        """Memories of other ranks keep their names."""
         return memory.unranked if memory.rank == self.rank else memory
 
     def transfer(self, transfer: Transfer) -> Transfer:
@@ -240,8 +226,7 @@ class OfProcess(RankBackend):
         return tuple(map(str, self.backend.remarks(self.transfer(transfer))))
 
     def _engine(self, memory: Memory, engine: Engine) -> Engine:
-        """Returns the engine under the name that `backend` uses. For an engine of another rank,
-        returns the same engine of the memory's own device."""
+        """For an engine of another rank, the same engine of the memory's own device."""
         owner = self.local(engine.owner)
         if owner.rank is not None:
             owner = self.local(memory).place
@@ -263,11 +248,9 @@ class OfProcess(RankBackend):
         return self.backend.checksum(buffer, size)
 
     def is_mine(self, copy: Copy) -> bool:
-        """Whether this rank carries out the copy."""
         return copy.transfer.engine.owner.rank == self.rank
 
     def places(self, copies: Sequence[Copy]) -> list[int]:
-        """Returns the indices of the copies that this rank carries out."""
         return [place for place, copy in enumerate(copies) if self.is_mine(copy)]
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
@@ -275,7 +258,6 @@ class OfProcess(RankBackend):
         return self.backend.prepare(mine, operation) if mine else IdlePart()
 
     def copy(self, copy: Copy) -> Copy:
-        """Returns the copy with the names and buffers that `backend` uses."""
         return replace(
             copy,
             transfer=self.transfer(copy.transfer),
@@ -284,7 +266,6 @@ class OfProcess(RankBackend):
         )
 
     def opened(self, buffer: Buffer | None) -> Buffer | None:
-        """Returns the buffer's memory in this rank. Raises BackendError if this rank has none."""
         return None if buffer is None else held(buffer)
 
     def close(self) -> None:

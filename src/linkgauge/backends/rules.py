@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.hardware.machine import Node
+from linkgauge.model.hardware.machine import Device, Node
 from linkgauge.model.memory import PAGE_KINDS, POLICY_KINDS, Memory
 from linkgauge.model.operations.operation import Operation, OperationName, named
 from linkgauge.model.transfer import FULL_LOAD, Engine, Transfer
@@ -23,8 +23,7 @@ Rule = tuple[object, str]
 
 
 def refused(rules: Iterable[tuple[object, _Reason]]) -> _Reason | None:
-    """Returns the reason of the first rule whose condition is true, or None. Later rules are not
-    formed, so they may rely on earlier ones."""
+    """The reason of the first true condition. Later rules may rely on earlier ones."""
     return next((reason for applies, reason in rules if applies), None)
 
 
@@ -39,8 +38,7 @@ def no_node(memory: Memory, nodes: Collection[int]) -> Rule:
 def of_threads(
     transfer: Transfer, cpus: Mapping[int, Sequence[int]], kinds: Collection[str]
 ) -> Iterator[Rule]:
-    """Refuses what host threads cannot carry out. `cpus` has the CPUs of each node. `kinds` are the
-    kinds of memory that host threads can use."""
+    """`cpus` has the CPUs of each node, `kinds` the kinds of memory that threads can use."""
     owner = transfer.engine.owner
     for memory in transfer.memories:
         place, kind = memory.place, memory.kind
@@ -55,6 +53,51 @@ def of_threads(
     one_way = "'<->' is one kernel of a device: join two transfers with '&' instead"
     yield transfer.both_ways, one_way
     yield (transfer.engine.count or 0) > count, f"{owner} has {count} usable CPUs"
+
+
+def of_places(
+    transfer: Transfer, library: str, devices: Collection[Memory], nodes: Collection[int]
+) -> Iterator[Rule]:
+    """Refuses what is not here, or what a library with these devices does not reach."""
+    for memory in (*transfer.memories, transfer.engine.owner):
+        place = memory.place
+        other = f"{place} belongs to another process: {library} has no memory across processes"
+        yield memory.rank is not None, other
+        if memory.is_host:
+            yield no_node(memory, nodes)
+        else:
+            known = {device.backend for device in devices}
+            yield place.backend not in known, f"{library} does not reach {place}"
+            there = ", ".join(map(str, devices))
+            yield place not in devices, f"no {place} here: there is {there}"
+    yield of_load(transfer)
+
+
+def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
+    """An engine copies from or to its own device, which messages call `device`."""
+    owner, places = transfer.engine.owner, [memory.place for memory in transfer.memories]
+    yield not owner.is_device, f"only {device} can do this, not {owner}"
+    copies = len(places) > 1
+    neither = not any(place.is_device for place in places)
+    yield copies and neither, f"neither end is the memory of {device}"
+    yield (
+        copies and owner not in places,
+        f"{owner} holds neither end: a copy runs on one of the two",
+    )
+
+
+def unbound(problem: str, memory: Memory, device: Device, nodes: int) -> Rule:
+    """Where a driver places pinned memory, its label is right only near the device."""
+    near = f"only host:{device.near}, nearest to {device.memory}, can be measured"
+    return nodes > 1 and memory.index != device.near, f"{problem} to a node: {near}"
+
+
+def one_dram(places: Iterable[Memory], devices: Iterable[Device]) -> Iterator[str]:
+    """Yields a remark if two places are in the same DRAM."""
+    sharing = {device.memory for device in devices if device.shares_host_memory}
+    names = sorted({str(place) for place in places})
+    if len(names) > 1 and all(name in sharing or name.startswith("host:") for name in names):
+        yield f"{names[0]} and {names[1]} share one DRAM"
 
 
 def of_load(transfer: Transfer) -> Rule:
@@ -73,8 +116,7 @@ def of_copy_engine(transfer: Transfer) -> Iterator[Rule]:
 
 
 def of_exchange(transfer: Transfer, cpus: Container[int | None]) -> Iterator[Rule]:
-    """Refuses a cache line that cannot bounce between the ends of a transfer. `cpus` are the CPUs
-    that this process may use."""
+    """`cpus` are the CPUs that this process may use."""
     first, second = transfer.source, transfer.destination
     for memory in transfer.memories:
         here = memory.index in cpus
@@ -99,8 +141,7 @@ def lacking(name: str, operation: OperationName) -> Unsupported:
 
 
 def check_alone(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported if there is more than one copy. Some operations can be measured only
-    alone."""
+    """Raises Unsupported if there are several: some operations are measured only alone."""
     if len(copies) > 1:
         raise Unsupported("latencies are measured one at a time")
 
@@ -114,8 +155,7 @@ def check_copy_engine(copy: Copy) -> Copy:
 
 
 def check_flags(copy: Copy) -> tuple[Memory, Memory]:
-    """Returns the two memories between which flags bounce. The first is the host's or a device's,
-    and the second a device's. Raises Unsupported if the transfer does not have such memories."""
+    """The host's or a device's memory, and a device's. Raises Unsupported for other transfers."""
     transfer = copy.transfer
     kind = transfer.engine.kind
     if kind != "sm" or len(transfer.memories) < 2 or not transfer.destination.is_device:
@@ -125,8 +165,7 @@ def check_flags(copy: Copy) -> tuple[Memory, Memory]:
 
 
 def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported for a ping-pong of cache lines that is not between two CPUs, and for any
-    other operation between CPUs."""
+    """Raises Unsupported unless CPUs, and they alone, have a cache line's ping-pong."""
     for copy in copies:
         if copy.transfer.source.is_cpu != does.between_cpus:
             problem = "a line bounces between the caches of CPUs (core_to_core_latency)"
@@ -134,8 +173,7 @@ def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def check_work(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported if a transfer has no memory but its operation needs one, or the other way
-    round. Loads, and copies that run with a computing kernel, are exceptions."""
+    """Raises Unsupported if memory lacks or is there for nothing; loads may be otherwise."""
     for copy in copies[:1] if does.loads_beside else copies:
         if bool(copy.transfer.memories) != does.in_memory:
             problem = f"{does.name} takes no memory" if copy.transfer.memories else "moves nothing"
@@ -147,8 +185,7 @@ def check_work(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def settle(nodes: Mapping[int, Node], near: int) -> None:
-    """Moves this thread to the CPUs of a NUMA node. Does nothing if there is no other node, or if
-    the thread may not move."""
+    """Moves this thread to a NUMA node's CPUs, if there is another node and the thread may move."""
     node = nodes.get(near)
     if len(nodes) > 1 and node is not None and node.cpus:
         with suppress(OSError):  # a cpuset may exclude them

@@ -1,9 +1,6 @@
-"""Work that runs in threads. It is used if calls return only when their work is done, or if the
-device cannot measure the time.
-
-Such work cannot wait for a gate (start signal), because the call that opens it would never be made.
-Instead, all threads start at a barrier. Each thread measures its own time by the host's monotonic
-clock."""
+"""Work that runs in threads, where calls return only when their work is done, or the device cannot
+measure the time. Such work cannot wait for a gate (start signal), because the call that opens it
+would never be made: threads start at a barrier, and read the host's monotonic clock."""
 
 from __future__ import annotations
 
@@ -31,12 +28,9 @@ def nothing() -> None:
 
 
 class Worked(NamedTuple):
-    """The work of one thread.
-
-    `run` carries out a number of loops, and returns when they are done.
-    `enter` prepares the thread before the first loop.
-    `checksum` returns the xor of the words that were read, or None if the work does not only
-    read."""
+    """The work of one thread. `run` carries out a number of loops to their end. `enter` comes
+    before the first one. `checksum` returns the xor of the words read, or None if the work does not
+    only read."""
 
     run: Callable[[int], None]
     enter: Callable[[], None] = nothing
@@ -45,8 +39,7 @@ class Worked(NamedTuple):
 
 
 def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
-    """Returns a copy as work for a thread. The native core makes the calls of all loops, and waits
-    until the queue is empty. `made` owns the calls' resources."""
+    """The native core makes the calls of all loops. `made` owns their resources."""
     moved, last = list(queue.copy(copy.destination, copy.source, copy.size)), list(queue.sync())
     calls, at_last = (
         [(queue.address_of(name), words) for name, words in named] for named in (moved, last)
@@ -61,8 +54,7 @@ def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
 
 
 class ThreadedGroup(Gated):
-    """Pieces of work that start together, each in its own thread. The threads live as long as the
-    group."""
+    """Pieces of work that start together, in threads that live as long as the group."""
 
     def __init__(self, works: Sequence[Worked]) -> None:
         from concurrent.futures import ThreadPoolExecutor
@@ -74,7 +66,6 @@ class ThreadedGroup(Gated):
         self._running: list[Future[list[float]]] = []
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Starts the threads, which wait at the barrier."""
         super().arm(loops, laps)
         self._barrier.reset()
         try:
@@ -91,14 +82,14 @@ class ThreadedGroup(Gated):
             self._barrier.wait(PATIENCE)
 
     def wait(self) -> Timing:
-        """Waits for all threads. The seconds are from the first call to the last byte, by the
-        host's clock. If a thread failed, raises its error."""
+        """From the first call to the last byte, by the host's clock. Raises a thread's error."""
         self.pass_gate()
         running, self._running = self._running, []
         failures = [error for one in running if (error := one.exception()) is not None]
         if failures:
             broken = threading.BrokenBarrierError
-            raise next((one for one in failures if not isinstance(one, broken)), _late())
+            late = BackendError("gate", f"not opened within {PATIENCE:g} s")
+            raise next((one for one in failures if not isinstance(one, broken)), late)
         spans = [one.result() for one in running]
         begin = min(times[0] for times in spans)
         return Timing(
@@ -109,7 +100,6 @@ class ThreadedGroup(Gated):
         )
 
     def close(self) -> None:
-        """Ends all threads and closes the work. May be called again."""
         super().close()
         self._barrier.abort()
         self._threads.shutdown()
@@ -119,8 +109,7 @@ class ThreadedGroup(Gated):
         self.works = ()
 
     def _run(self, work: Worked, loops: int, laps: int) -> list[float]:
-        """Carries out the work of a thread. Returns the time of the start and of the end of each
-        lap."""
+        """The time of the start, and of the end of each lap."""
         try:
             work.enter()
             self._barrier.wait(PATIENCE)
@@ -132,7 +121,3 @@ class ThreadedGroup(Gated):
             self._barrier.abort()  # nobody must wait for this thread
             raise
         return times
-
-
-def _late() -> BackendError:
-    return BackendError("gate", f"not opened within {PATIENCE:g} s")

@@ -9,22 +9,22 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from linkgauge.hooks import OURS
+from linkgauge.hooks import OURS, Hook, Unfit, brief, expect
 from linkgauge.model.errors import InputError
+from linkgauge.model.hardware.machine import Device, Node
 from linkgauge.model.names import UnknownName, hint
+from linkgauge.model.transfer import Cell
 from linkgauge.registry import accepted, benchmarks, loaded
 
 from .collectives import COLLECTIVES
-from .copies import HOST, NVBANDWIDTH
-from .foreign import check, guarded
+from .copies import BETWEEN_PROCESSES, HOST, NVBANDWIDTH
 from .gpu import CONCURRENCY, GPU, OVERLAP, WITHIN_NODE
 from .host_latency import LATENCIES
 from .host_sweeps import PAGES, PRIMES, SWEEPS
 from .latency import LATENCY_OF_DEVICES
 from .memory_stream import MEMORY_STREAM
-from .multinode import BETWEEN_PROCESSES
 from .nodes import NODES
-from .table import COMPARISON, FIRST_LOOK, Row, Sweep
+from .table import COMPARISON, FIRST_LOOK, DeviceSet, Row, Sweep
 from .vm import VM
 
 GROUPS: dict[str, Sequence[Row | Sweep]] = {
@@ -50,9 +50,38 @@ ORIGINS: dict[str, str] = {}
 """The name of the plug-in for each benchmark that a plug-in adds."""
 
 
+def _sample(rank: str = "") -> DeviceSet:
+    names = (f"sim:{index}{rank and f'{rank}{index}'}" for index in range(4))
+    devices = tuple(Device(name, "a device", 1 << 40, 1 << 40) for name in names)
+    return DeviceSet("sim", (Node(0, (0,)), Node(1, (1,))), devices)
+
+
+def check(row: Row | Sweep) -> None:
+    """Raises an exception for a plug-in's benchmark without name, or with faulty cells."""
+    if not row.name.isidentifier():
+        raise Unfit(f"{brief(row.name)} is no name of a benchmark")
+    if isinstance(row, Row):
+        row.lay_out(_sample("@" if row.across_ranks else ""))
+    elif not callable(row.cells):
+        raise Unfit(f"{brief(row.cells)} is no function")
+
+
+def guarded(row: Row | Sweep, hook: Hook) -> Row | Sweep:
+    """A plug-in's benchmark that never raises, and has no cells if it fails to make them."""
+    if hook.is_ours or isinstance(row, Row):
+        return row
+    makes, size, left_out = row.cells, row.size, row.left_out
+    return replace(
+        row,
+        cells=lambda on: iter(hook.items(lambda: makes(on), Cell)),
+        size=(lambda on: hook.tried(lambda: expect(size(on), int), 0)) if callable(size) else size,
+        left_out=left_out and (lambda on: hook.tried(lambda: expect(left_out(on), str), "")),
+        reason=row.reason or f"{hook} made no cells",
+    )
+
+
 def _add_those_of_rooms() -> None:
-    """Adds the benchmarks of optional packages and plug-ins to the catalog. A plug-in's benchmark
-    is left out if its name is taken."""
+    """A plug-in's benchmark is left out if its name is taken."""
     taken = {row.name for rows in GROUPS.values() for row in rows}
     for name, (heading, row), origin in accepted("benchmark", _rows_of_rooms(), taken):
         GROUPS[heading] = (*GROUPS.get(heading, ()), row)
@@ -61,7 +90,6 @@ def _add_those_of_rooms() -> None:
 
 
 def _rows_of_rooms() -> Iterator[tuple[str, tuple[str, Row | Sweep], str]]:
-    """Yields the name of each benchmark of a room, its heading and row, and its origin."""
     for heading, place, hook in benchmarks():
         for row in hook.items(partial(loaded, place), Row | Sweep, check):
             yield row.name, (heading, guarded(row, hook)), hook.origin
@@ -107,9 +135,8 @@ before those of the host alone."""
 
 
 def ranked(of_host: Mapping[str, bool], asked: Sequence[str], profile: str) -> tuple[str, ...]:
-    """Returns these benchmarks, the most wanted first: those that the user `asked` for by name,
-    then those that the profile or else most people want first. `of_host` says of each benchmark
-    whether only the host is measured."""
+    """Those that the user `asked` for by name first, then those that the profile or else most
+    people want. `of_host` says of each benchmark whether only the host is measured."""
     patterns = _FIRST.get(profile, MOST_WANTED)
     wanted = (name for like in patterns for name in of_host if fnmatchcase(name, like))
     order = list(dict.fromkeys((*wanted, *of_host)))
@@ -128,8 +155,7 @@ _NAMED = 3
 
 
 def _nearest(name: str) -> str:
-    """Returns the end of the message for an unknown benchmark: those that begin so, have these
-    words in their names, or are spelled similarly."""
+    """Names that begin so, have these words, or are spelled similarly."""
     words = [_SHORT.get(word, word) for word in name.lower().replace("-", "_").split("_")]
     prefix = "_".join(words)
     begin = [known for known in CATALOG if known.startswith(prefix)]
@@ -156,12 +182,9 @@ def select(
     only_d2d: bool = False,
     profile: str | None = None,
 ) -> tuple[Row | Sweep, ...]:
-    """Returns the chosen benchmarks. A benchmark is chosen by its name or by the beginning of its
-    name. Without names and prefixes, all benchmarks of the profile are chosen, or all if there is
-    no profile. The order is the catalog's, unless the profile has its own. `only_d2d` keeps only
-    benchmarks between devices.
-
-    Raises InputError for a name or a prefix that matches nothing."""
+    """Benchmarks by name or by the beginning of the name; without either, those of the profile, or
+    all. The order is the catalog's, unless the profile has its own. `only_d2d` keeps only those
+    between devices. Raises InputError for a name or a prefix that matches nothing."""
     wanted = set(names)
     check_known(wanted)
     for prefix in prefixes:

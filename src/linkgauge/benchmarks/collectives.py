@@ -1,9 +1,6 @@
-"""Collectives: operations that all accelerators, or all processes, carry out together. Their names
-and definitions are those of nccl-tests.
-
-A column of the table is a size in bytes: the largest buffer of a rank
-(`model/operations/collective.py`). A row is a number type, either in place or out of place. The
-label of a row also has the reduction or the root, if the collective needs one."""
+"""Collectives over all accelerators or processes, named and defined as in nccl-tests. A column is a
+size in bytes: the largest buffer of a rank (`model/operations/collective.py`). A row is a number
+type, with the reduction or root if any, in place or out of place."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from typing import ClassVar
 
 from linkgauge.backends import ACROSS_RANKS
 from linkgauge.model.hardware.machine import Device
-from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.collective import (
     Collective,
@@ -25,7 +21,7 @@ from linkgauge.model.operations.collective import (
 from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.model.units import COLLECTIVE, format_size
 
-from .table import COMPARISON, UNHURRIED, DeviceSet, Profile, Sweep
+from .table import COMPARISON, UNHURRIED, DeviceSet, OnDevices
 
 COLLECTING = ("cuda", "torch", "sim", ACROSS_RANKS)
 """Backends that carry out collectives."""
@@ -50,16 +46,14 @@ LARGEST_OF_HOSTS = 64 << 20
 
 
 def collecting(fabrics: Sequence[DeviceSet]) -> list[DeviceSet]:
-    """Returns the device sets whose devices can carry out collectives."""
     return [fabric for fabric in fabrics if fabric.backend in COLLECTING and fabric.devices]
 
 
-class CollectiveSweep(Sweep, frozen=True, kw_only=True):
+class CollectiveSweep(OnDevices, frozen=True, kw_only=True):
     """A collective over one backend's devices, or over the ranks of a run."""
 
     collective: CollectiveName
 
-    on_host: ClassVar[bool] = False
     across_ranks: ClassVar[bool] = True
 
     def over(
@@ -70,19 +64,10 @@ class CollectiveSweep(Sweep, frozen=True, kw_only=True):
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
         reason = self._reason(fabric)
         cells = tuple(self._cells(fabric)) if reason is None else ()
-        return Benchmark(
-            self.name,
-            self.title,
-            fabric.backend,
-            cells,
-            self.unit,
-            sweep=True,
-            size=1,
-            reason=reason,
-        )
+        named = self.name, self.title, fabric.backend
+        return Benchmark(*named, cells, self.unit, sweep=True, size=1, reason=reason)
 
     def _reason(self, fabric: DeviceSet) -> str | None:
-        """Returns why the collective cannot be measured over these devices, or None if it can."""
         if fabric.backend in COLLECTING and len(fabric.devices) > 1:
             ranks, root = len(fabric.devices), max(fabric.collectives.roots)
             if has_root(self.collective) and root >= ranks:
@@ -96,8 +81,7 @@ class CollectiveSweep(Sweep, frozen=True, kw_only=True):
             yield cell_of(work, fabric.devices, size, row_of(work), format_size(size))
 
     def works(self, fabric: DeviceSet) -> Iterator[Collective]:
-        """Yields the operations to measure, one for each row of the table. There is a row for every
-        number type, reduction and root whose result can be checked, out of place and in place."""
+        """Each number type, reduction and root that can be checked, out of place and in place."""
         choice = fabric.collectives
         reductions = choice.reductions if reduces(self.collective) else (None,)
         roots = choice.roots if has_root(self.collective) else (None,)
@@ -113,8 +97,7 @@ class CollectiveSweep(Sweep, frozen=True, kw_only=True):
 
 
 def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
-    """Returns the sizes to measure, in bytes. They are the user's sizes if given, else the
-    profile's. The user can also set only the largest size."""
+    """The user's sizes in bytes if given, else the profile's, up to the user's largest."""
     if fabric.sizes:
         return fabric.sizes
     sizes, largest = SIZES.get(fabric.profile, FEW_SIZES), fabric.collectives.largest
@@ -133,14 +116,9 @@ def row_of(work: Collective) -> str:
 
 
 def cell_of(work: Collective, devices: Sequence[Device], size: int, row: str, column: str) -> Cell:
-    """Returns the measured cell of a collective. Each device has one transfer of `size` bytes."""
-    transfers = tuple(_part(parse_memory(device.memory), size) for device in devices)
+    memories = [parse_memory(device.memory) for device in devices]
+    transfers = tuple(Transfer(m, m, Engine(m, "ccl"), size) for m in memories)
     return Cell(row, column, transfers, Report.TIME, operation=work)
-
-
-def _part(memory: Memory, size: int) -> Transfer:
-    """Returns one rank's share of a collective as a transfer within the rank's memory."""
-    return Transfer(memory, memory, Engine(memory, "ccl"), size)
 
 
 # name, title
@@ -158,10 +136,6 @@ _TITLES: tuple[tuple[CollectiveName, str], ...] = (
 )
 
 
-def _profiles(name: CollectiveName) -> tuple[Profile, ...]:
-    return UNHURRIED if name == "all_reduce" else ("full",)
-
-
 COLLECTIVES: tuple[CollectiveSweep, ...] = tuple(
     CollectiveSweep(
         name,
@@ -169,7 +143,7 @@ COLLECTIVES: tuple[CollectiveSweep, ...] = tuple(
         lambda _: iter(()),
         COLLECTIVE,
         collective=name,
-        profiles=_profiles(name),
+        profiles=UNHURRIED if name == "all_reduce" else ("full",),
     )
     for name, title in _TITLES
 )

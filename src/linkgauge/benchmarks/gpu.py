@@ -1,25 +1,31 @@
-"""Benchmarks of a single GPU: matrix products, the GPU's own memory, and copies to and from the
-GPU.
-
-Matrix products hardly depend on the host. A comparison of products and copies therefore shows
-whether the host or the device is slow. Products run first, because they warm the device for the
-copies."""
+"""Benchmarks of single GPUs. Matrix products hardly depend on the host: compared with copies, they
+show whether host or device is slow. They run first, because they warm the device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import product
 
 from msgspec.structs import replace
 
 from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import NULL, Memory, host
-from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.operation import ARRAYS, PRODUCTS, size_of
 from linkgauge.model.transfer import BEST_OF, Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.model.units import FLOPS, HIDDEN, STREAM
 
-from .table import HOST_ROW, NO_CPU, UNHURRIED, DeviceSet, Layout, Row, Sweep, counts_up_to
+from .table import (
+    HOST_ROW,
+    NO_CPU,
+    UNHURRIED,
+    DeviceSet,
+    Layout,
+    OnDevices,
+    Row,
+    Sweep,
+    counts_up_to,
+)
 
 MULTIPLIERS = ("cuda", "sim", "torch")
 """Backends whose devices multiply matrices."""
@@ -27,22 +33,8 @@ ORDER, HOST_ORDER = 8192, 2048
 """Orders of the matrices, on a device and on the host."""
 
 
-class OnDevices(Sweep, frozen=True):
-    """A benchmark on the devices of one backend, not on the host."""
-
-    on_host: ClassVar[bool] = False
-
-    def lay_out(self, fabric: DeviceSet) -> Benchmark:
-        cells = tuple(self.cells(fabric))
-        reason = None if cells else fabric.reason or self.reason
-        named = self.name, self.title, fabric.backend
-        size = None if callable(self.size) else self.size
-        return Benchmark(*named, cells, self.unit, sweep=True, size=size, reason=reason)
-
-
 class ProductBenchmark(OnDevices, frozen=True):
-    """Matrix products on each device, by number type. The host computes smaller products if no
-    device can multiply."""
+    """By number type. The host computes smaller products if no device can multiply."""
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
@@ -59,8 +51,7 @@ class ProductBenchmark(OnDevices, frozen=True):
 
 
 def _multiplies(fabric: DeviceSet) -> bool:
-    """Whether any device multiplies matrices. CPUs that a backend lists as devices do not count,
-    because the host has its own benchmark."""
+    """CPUs that a backend lists as devices do not count: the host has its own benchmark."""
     accelerators = any(not device.is_cpu for device in fabric.devices)
     return fabric.backend in MULTIPLIERS and accelerators
 
@@ -70,7 +61,7 @@ def _products(fabric: DeviceSet) -> Iterator[Cell]:
         yield from _host_product(fabric.with_cpus)
     if _multiplies(fabric):
         for operation, numbers in PRODUCTS.items():
-            for device in _memories(fabric):
+            for device in fabric.memories:
                 transfer = Transfer(NULL, NULL, Engine(device, "sm"))
                 place = numbers.name, device.label
                 yield Cell(*place, (transfer,), Report.RATE, operation=operation)  # type: ignore[arg-type]  # one of them
@@ -87,21 +78,17 @@ def _host_product(nodes: Sequence[Node]) -> Iterator[Cell]:
 def _copies(fabric: DeviceSet) -> Iterator[Cell]:
     for kind in ("", "pageable"):
         for way in ("H2D", "D2H"):
-            for place, device in zip(fabric.devices, _memories(fabric), strict=True):
-                near = host(place.near, kind)
+            for device, place in fabric.with_near:
+                near = host(place.index or 0, kind)
                 ends = (near, device) if way == "H2D" else (device, near)
                 yield _copy(f"{way} {kind or 'pinned'}", *ends, device)
-    for device in _memories(fabric):
+    for device in fabric.memories:
         yield _copy("within", device, device, device)
 
 
 def _copy(row: str, source: Memory, destination: Memory, device: Memory) -> Cell:
     transfer = Transfer(source, destination, Engine(device, "ce"))
     return Cell(row, device.label, (transfer,), Report.BEST)
-
-
-def _memories(fabric: DeviceSet) -> list[Memory]:
-    return [parse_memory(device.memory) for device in fabric.devices]
 
 
 GPU: tuple[Row | Sweep, ...] = (
@@ -142,21 +129,14 @@ GPU: tuple[Row | Sweep, ...] = (
 # How much of a copy's time a kernel that computes hides: what software gains that copies while it
 # computes.
 
-_WAYS: Mapping[str, str] = {"H2D": "to", "D2H": "from", "both": "to from"}
-"""The directions of copies in each row: to the device, from the device, or both."""
-
 
 def _cells(fabric: DeviceSet) -> Iterator[Cell]:
-    for row, ways in _WAYS.items():
-        for device in fabric.devices:
-            memory, near = parse_memory(device.memory), host(device.near)
-            kernel = Transfer(NULL, NULL, Engine(memory, "sm"))
-            copies = {
-                "to": Transfer(near, memory, Engine(memory, "ce")),
-                "from": Transfer(memory, near, Engine(memory, "ce")),
-            }
-            transfers = kernel, *(copies[way] for way in ways.split())
-            yield Cell(row, memory.label, transfers, Report.HIDDEN, operation="overlap")
+    for row in ("H2D", "D2H", "both"):
+        for memory, near in fabric.with_near:
+            kernel, engine = Transfer(NULL, NULL, Engine(memory, "sm")), Engine(memory, "ce")
+            copies = Transfer(near, memory, engine), Transfer(memory, near, engine)
+            chosen = {"H2D": copies[:1], "D2H": copies[1:]}.get(row, copies)
+            yield Cell(row, memory.label, (kernel, *chosen), Report.HIDDEN, operation="overlap")
 
 
 OVERLAP: tuple[OnDevices, ...] = (
@@ -183,74 +163,51 @@ Copies = Callable[[DeviceSet], list[Transfer]]
 
 
 def _to_devices(fabric: DeviceSet) -> list[Transfer]:
-    """Returns one copy to each device. The source is the host node that is near the device."""
-    ends = [(parse_memory(device.memory), host(device.near)) for device in fabric.devices]
-    return [Transfer(near, device, Engine(device, "ce")) for device, near in ends]
+    return [Transfer(near, device, Engine(device, "ce")) for device, near in fabric.with_near]
 
 
 def _to_host(fabric: DeviceSet) -> list[Transfer]:
-    there = _to_devices(fabric)
-    return [Transfer(one.destination, one.source, one.engine) for one in there]
+    return [Transfer(device, near, Engine(device, "ce")) for device, near in fabric.with_near]
 
 
 def _in_pairs(fabric: DeviceSet) -> list[Transfer]:
-    """Returns copies between disjoint pairs of devices: device 0 writes to 1, device 2 to 3, and so
-    on."""
-    memories = [parse_memory(device.memory) for device in fabric.devices]
-    pairs = zip(memories[::2], memories[1::2], strict=False)
+    """Between disjoint pairs of devices: device 0 writes to 1, device 2 to 3, and so on."""
+    pairs = zip(fabric.memories[::2], fabric.memories[1::2], strict=False)
     return [Transfer(one, other, Engine(one, "ce")) for one, other in pairs]
 
 
-def _more_and_more(copies: Copies) -> Callable[[DeviceSet], Iterator[Cell]]:
-    """Returns a function that yields cells with more and more copies at once: 1, 2, 4 … and all."""
-
-    def cells(fabric: DeviceSet) -> Iterator[Cell]:
-        there = copies(fabric)
-        for count in counts_up_to(len(there)):
-            yield Cell(HOST_ROW, str(count), tuple(there[:count]), Report.TOTAL)
-
-    return cells
+def _more_and_more(copies: Copies, fabric: DeviceSet) -> Iterator[Cell]:
+    """Yields cells with more and more copies at once: 1, 2, 4 … and all."""
+    there = copies(fabric)
+    for count in counts_up_to(len(there)):
+        yield Cell(HOST_ROW, str(count), tuple(there[:count]), Report.TOTAL)
 
 
-def _over_streams(copies: Copies) -> Callable[[DeviceSet], Iterator[Cell]]:
-    """Returns a function that yields cells in which each copy runs 1, 2, 4 … times at once. Every
-    run of the copy has its own buffers."""
-
-    def cells(fabric: DeviceSet) -> Iterator[Cell]:
-        for copy in copies(fabric):
-            for count in counts_up_to(MOST_ON_ONE):
-                row = copy.engine.owner.label
-                yield Cell(row, str(count), (copy,) * count, Report.TOTAL)
-
-    return cells
+def _over_streams(copies: Copies, fabric: DeviceSet) -> Iterator[Cell]:
+    """Each copy runs 1, 2, 4 … times at once, with buffers of its own."""
+    for copy, count in product(copies(fabric), counts_up_to(MOST_ON_ONE)):
+        yield Cell(copy.engine.owner.label, str(count), (copy,) * count, Report.TOTAL)
 
 
-def _sweep(name: str, title: str, cells: Callable[[DeviceSet], Iterator[Cell]]) -> OnDevices:
-    return OnDevices(
+# name, title, cells, copies
+_CONCURRENT: tuple[tuple[str, str, Callable[[Copies, DeviceSet], Iterator[Cell]], Copies], ...] = (
+    ("host_to_device", "host -> this many devices", _more_and_more, _to_devices),
+    ("device_to_host", "host <- this many devices", _more_and_more, _to_host),
+    ("device_to_device", "device -> device, this many pairs", _more_and_more, _in_pairs),
+    ("streams_host_to_device", "host -> device(row), this many streams", _over_streams,
+     _to_devices),
+    ("streams_device_to_host", "host <- device(row), this many streams", _over_streams, _to_host),
+)  # fmt: skip
+
+CONCURRENCY = tuple(
+    OnDevices(
         f"concurrency_{name}",
         f"memcpy CE {title}(column) at once, total",
-        cells,
-        reason="needs two devices" if cells is _PAIRS else "needs a device",
+        partial(cells, copies),
+        reason="needs two devices" if copies is _in_pairs else "needs a device",
         profiles=("full",),
     )
-
-
-_PAIRS = _more_and_more(_in_pairs)
-
-CONCURRENCY: tuple[Sweep, ...] = (
-    _sweep("host_to_device", "host -> this many devices", _more_and_more(_to_devices)),
-    _sweep("device_to_host", "host <- this many devices", _more_and_more(_to_host)),
-    _sweep("device_to_device", "device -> device, this many pairs", _PAIRS),
-    _sweep(
-        "streams_host_to_device",
-        "host -> device(row), this many streams",
-        _over_streams(_to_devices),
-    ),
-    _sweep(
-        "streams_device_to_host",
-        "host <- device(row), this many streams",
-        _over_streams(_to_host),
-    ),
+    for name, title, cells, copies in _CONCURRENT
 )
 
 

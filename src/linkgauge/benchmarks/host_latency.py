@@ -41,8 +41,7 @@ def _caches(fabric: DeviceSet) -> int:
 
 
 def half_octaves(least: int, most: int) -> Iterator[int]:
-    """Yields sizes from `least` to `most`, two for each doubling. From 4, the sizes are 4, 6, 8,
-    12, 16 …."""
+    """Two sizes for each doubling: 4, 6, 8, 12, 16 …."""
     size = least
     while size <= most:
         yield size
@@ -52,8 +51,7 @@ def half_octaves(least: int, most: int) -> Iterator[int]:
 
 
 def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
-    """Returns the buffer sizes of a latency curve for the memory of `node`. `caches` is the size of
-    the machine's largest cache in bytes."""
+    """Sizes in bytes for the memory of `node`. `caches` is the machine's largest cache."""
     most = LARGEST
     while most < BEYOND * caches:
         most *= 2
@@ -63,9 +61,7 @@ def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
 
 
 def node_pairs(fabric: DeviceSet) -> Iterator[tuple[Node, Node]]:
-    """Yields pairs of NUMA nodes: the thread's node and the memory's node. On machines with many
-    nodes, the pairs are each node with itself, and the first node's threads with every node's
-    memory. The full profile yields all pairs."""
+    """Of many nodes, each with itself and the first's threads; in the full profile all."""
     first = fabric.with_cpus[:1]
     for of_thread, of_memory in _reached(fabric):
         chosen = of_thread in (of_memory, *first)
@@ -77,9 +73,12 @@ def _reached(fabric: DeviceSet) -> list[tuple[Node, Node]]:
     return [pair for pair in fabric.reachable if pair[0].cpus]
 
 
+def _part_of(measured: int, there: int, what: str) -> str:
+    return "" if measured == there else f", {measured} of {there} {what}"
+
+
 def _pairs_left_out(fabric: DeviceSet) -> str:
-    measured, there = len(list(node_pairs(fabric))), len(_reached(fabric))
-    return "" if measured == there else f", {measured} of {there} pairs of nodes"
+    return _part_of(len(list(node_pairs(fabric))), len(_reached(fabric)), "pairs of nodes")
 
 
 def chase(of_thread: Node, memory: Memory, scale: int = 1) -> Transfer:
@@ -99,8 +98,7 @@ def _curves(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def beyond_caches(fabric: DeviceSet) -> int:
-    """Returns a buffer size that is well beyond the caches: in bytes, a multiple of 1 MiB. In a
-    first look it is the size that was found by measuring."""
+    """In bytes, a multiple of 1 MiB. In a first look it is the size that was found by measuring."""
     if fabric.buffer is not None:
         return fabric.buffer
     wanted = max(ALONE, BEYOND * _caches(fabric))
@@ -120,8 +118,7 @@ def _between_nodes(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loads(node: Node) -> Iterator[tuple[str, list[tuple[Memory, Memory, int]]]]:
-    """Yields the loads by other threads: the name of a load, and its transfers. A transfer is given
-    as source, destination and number of threads."""
+    """The name of a load, and its transfers: source, destination and number of threads."""
     memory, others = host(node.index), max(1, len(node.cpus) - 1)
     yield "read", [(memory, NULL, others)]
     for readers in MIXES:
@@ -132,9 +129,17 @@ def _loads(node: Node) -> Iterator[tuple[str, list[tuple[Memory, Memory, int]]]]
     yield "write", [(NULL, memory, others)]
 
 
+def _of_several_cpus(fabric: DeviceSet) -> list[Node]:
+    return [node for node in fabric.with_cpus if len(node.cpus) > 1]
+
+
+def _under_load(fabric: DeviceSet) -> list[Node]:
+    nodes = _of_several_cpus(fabric)
+    return nodes if fabric.full or len(nodes) <= FEW_NODES else nodes[:1]
+
+
 def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
-    nodes = [node for node in fabric.with_cpus if len(node.cpus) > 1]
-    for node in nodes if fabric.full or len(nodes) <= FEW_NODES else nodes[:1]:
+    for node in _under_load(fabric):
         owner = host(node.index)
         for (name, ends), load in product(_loads(node), LOADS):
             beside = [
@@ -150,16 +155,13 @@ def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loaded_left_out(fabric: DeviceSet) -> str:
-    nodes = [node for node in fabric.with_cpus if len(node.cpus) > 1]
-    few = fabric.full or len(nodes) <= FEW_NODES
-    return "" if few else f", 1 of {len(nodes)} nodes"
+    return _part_of(len(_under_load(fabric)), len(_of_several_cpus(fabric)), "nodes")
 
 
 def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
-    """Returns the CPUs between which latencies are measured. Too many CPUs are reduced to one of
-    each core, and then to evenly spaced ones. The quick profile always takes one of each core. CPUs
-    that share no memory with the first node are left out. A first look takes the first two cores,
-    which are neighbours."""
+    """Too many CPUs are reduced to one of each core, and then to evenly spaced ones; the quick
+    profile always takes one of each core. CPUs that share no memory with the first node are left
+    out. A first look takes the first two cores, which are neighbours."""
     nodes = [node for first, node in fabric.reachable if first == fabric.nodes[0]]
     cpus = tuple(cpu for node in nodes for cpu in node.cpus)
     cores = tuple(cpu for node in nodes for cpu in node.cores or node.cpus)
@@ -173,8 +175,8 @@ def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
 
 
 def _cpus_left_out(fabric: DeviceSet) -> str:
-    chosen, there = len(chosen_cpus(fabric)), sum(len(node.cpus) for node in fabric.nodes)
-    return "" if chosen == there else f", {chosen} of {there} CPUs"
+    there = sum(len(node.cpus) for node in fabric.nodes)
+    return _part_of(len(chosen_cpus(fabric)), there, "CPUs")
 
 
 def _between_cpus(fabric: DeviceSet) -> Iterator[Cell]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import product
 
-from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import NULL, PAGE_KINDS, POLICY_KINDS, Memory, host
 from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import LATENCY, RATE, format_size
@@ -29,23 +30,20 @@ ENDS: dict[str, Callable[[Memory], tuple[Memory, Memory]]] = {
 }
 
 
-def _by_threads(way: str) -> Callable[[DeviceSet], Iterator[Cell]]:
-    def cells(fabric: DeviceSet) -> Iterator[Cell]:
-        for node in fabric.nodes:
-            memory = host(node.index)
-            for count in counts_up_to(len(node.cpus)):
-                transfer = Transfer(*ENDS[way](memory), Engine(memory, "cpu", count))
-                yield Cell(str(node.index), str(count), (transfer,), Report.FIRST)
-
-    return cells
-
-
-def _by_kind(fabric: DeviceSet) -> Iterator[Cell]:
+def _by_threads(way: str, fabric: DeviceSet) -> Iterator[Cell]:
     for node in fabric.nodes:
-        for name, kind in (("pinned", ""), ("pageable", "pageable"), ("huge", "huge")):
+        memory = host(node.index)
+        for count in counts_up_to(len(node.cpus)):
+            transfer = Transfer(*ENDS[way](memory), Engine(memory, "cpu", count))
+            yield Cell(str(node.index), str(count), (transfer,), Report.FIRST)
+
+
+def _by_kind(way: str, kinds: Sequence[str], fabric: DeviceSet) -> Iterator[Cell]:
+    for node in fabric.with_cpus:
+        for kind in kinds:
             memory = host(node.index, kind)
-            transfer = Transfer(memory, memory, Engine(memory.place, "cpu"))
-            yield Cell(str(node.index), name, (transfer,), Report.FIRST)
+            transfer = Transfer(*ENDS[way](memory), Engine(memory.place, "cpu"))
+            yield Cell(str(node.index), kind or "pinned", (transfer,), Report.FIRST)
 
 
 # host_threads_* is in no profile: memory_stream_* measures the same and more.
@@ -54,7 +52,7 @@ SWEEPS: tuple[Sweep, ...] = (
         Sweep(
             f"host_threads_memcpy_{way}_cpu",
             f"{way} CPU within node(row) by number of threads(column)",
-            _by_threads(way),
+            partial(_by_threads, way),
             profiles=(),
         )
         for way in ENDS
@@ -62,7 +60,7 @@ SWEEPS: tuple[Sweep, ...] = (
     Sweep(
         "host_kinds_memcpy_copy_cpu",
         "memcpy CPU within node(row) by kind of memory(column)",
-        _by_kind,
+        partial(_by_kind, "copy", ("", "pageable", "huge")),
         profiles=(),
     ),
 )
@@ -76,55 +74,34 @@ SIZES = (1 << 20, 8 << 20, 64 << 20)
 buffer, and few TLBs the largest."""
 
 
-def _by_pages(way: str) -> Callable[[DeviceSet], Iterator[Cell]]:
-    def cells(fabric: DeviceSet) -> Iterator[Cell]:
-        for node in fabric.with_cpus:
-            for kind in PAGE_KINDS:
-                memory = host(node.index, kind)
-                transfer = Transfer(*ENDS[way](memory), Engine(memory.place, "cpu"))
-                yield Cell(str(node.index), kind, (transfer,), Report.FIRST)
-
-    return cells
-
-
 def _latencies(fabric: DeviceSet) -> Iterator[Cell]:
     largest = beyond_caches(fabric)
     sizes = (*(size for size in SIZES if size < largest), largest)
-    for node in fabric.with_cpus:
-        for kind in PAGE_KINDS:
-            for size in sizes:
-                transfer = chase(node, host(node.index, kind), size // UNIT)
-                place = f"{node.index} {kind}", format_size(size)
-                yield Cell(*place, (transfer,), Report.LATENCY, operation="chase")
+    for node, kind, size in product(fabric.with_cpus, PAGE_KINDS, sizes):
+        transfer = chase(node, host(node.index, kind), size // UNIT)
+        place = f"{node.index} {kind}", format_size(size)
+        yield Cell(*place, (transfer,), Report.LATENCY, operation="chase")
 
 
 def _touches(fabric: DeviceSet) -> Iterator[Cell]:
     for node in fabric.with_cpus:
-        for threads in dict.fromkeys((1, len(node.cpus))):
-            for kind in PAGE_KINDS:
-                memory = host(node.index, kind)
-                transfer = Transfer(NULL, memory, Engine(memory.place, "cpu", threads))
-                place = f"{node.index} cpu*{threads}", kind
-                yield Cell(*place, (transfer,), Report.FIRST, operation="touch")
+        for threads, kind in product(dict.fromkeys((1, len(node.cpus))), PAGE_KINDS):
+            memory = host(node.index, kind)
+            transfer = Transfer(NULL, memory, Engine(memory.place, "cpu", threads))
+            place = f"{node.index} cpu*{threads}", kind
+            yield Cell(*place, (transfer,), Report.FIRST, operation="touch")
 
 
-def _by_policy(way: str) -> Callable[[DeviceSet], Iterator[Cell]]:
-    def transfer(node: Node, kind: str) -> Transfer:
-        memory = host(node.index, kind)
-        return Transfer(*ENDS[way](memory), Engine(memory.place, "cpu"))
-
-    def cells(fabric: DeviceSet) -> Iterator[Cell]:
-        nodes = fabric.with_cpus
-        if len(fabric.nodes) < 2:
-            return
-        for name, kind in (("bind", ""), *((kind, kind) for kind in POLICY_KINDS)):
-            for node in nodes:
-                yield Cell(str(node.index), name, (transfer(node, kind),), Report.FIRST)
-            if len(nodes) > 1:
-                together = tuple(transfer(node, kind) for node in nodes)
-                yield Cell("all", name, together, Report.TOTAL)
-
-    return cells
+def _by_policy(way: str, fabric: DeviceSet) -> Iterator[Cell]:
+    if len(fabric.nodes) < 2:
+        return
+    for kind in ("", *POLICY_KINDS):
+        memories = [host(node.index, kind) for node in fabric.with_cpus]
+        together = [Transfer(*ENDS[way](m), Engine(m.place, "cpu")) for m in memories]
+        for memory, transfer in zip(memories, together, strict=True):
+            yield Cell(memory.label, kind or "bind", (transfer,), Report.FIRST)
+        if len(together) > 1:
+            yield Cell("all", kind or "bind", tuple(together), Report.TOTAL)
 
 
 PAGES: tuple[Sweep, ...] = (
@@ -132,7 +109,7 @@ PAGES: tuple[Sweep, ...] = (
         Sweep(
             f"memory_pages_{way}",
             f"{way} CPU within node(row) by kind of page(column)",
-            _by_pages(way),
+            partial(_by_kind, way, PAGE_KINDS),
             size=beyond_caches,
             reason=NO_CPU,
             profiles=UNHURRIED,
@@ -160,7 +137,7 @@ PAGES: tuple[Sweep, ...] = (
         Sweep(
             f"memory_pages_policy_{way}",
             f"{way} CPU by threads' node(row) of memory placed by policy(column)",
-            _by_policy(way),
+            partial(_by_policy, way),
             size=beyond_caches,
             reason="needs two nodes: with one, every policy places pages alike",
             profiles=UNHURRIED,
@@ -176,36 +153,28 @@ _NO_BYTES = 0
 """The size of an operation that moves no bytes."""
 
 
-def _one_thread(fabric: DeviceSet) -> Iterator[Cell]:
-    for node in fabric.with_cpus[:1]:
-        yield _cell([Engine(host(node.index), "cpu", 1)])
+def _primes(by_one: bool, fabric: DeviceSet) -> Iterator[Cell]:
+    nodes = fabric.with_cpus[:1] if by_one else fabric.with_cpus
+    engines = [Engine(host(n.index), "cpu", 1 if by_one else len(n.cpus)) for n in nodes]
+    if engines:
+        transfers = tuple(Transfer(NULL, NULL, engine) for engine in engines)
+        threads = str(sum(engine.count or 0 for engine in engines))
+        yield Cell(HOST_ROW, threads, transfers, Report.RATE, operation="primes")
 
 
-def _all_threads(fabric: DeviceSet) -> Iterator[Cell]:
-    nodes = fabric.with_cpus
-    if nodes:
-        yield _cell(Engine(host(node.index), "cpu", len(node.cpus)) for node in nodes)
-
-
-def _cell(engines: Iterable[Engine]) -> Cell:
-    transfers = tuple(Transfer(NULL, NULL, engine) for engine in engines)
-    threads = sum(transfer.engine.count or 0 for transfer in transfers)
-    return Cell(HOST_ROW, str(threads), transfers, Report.RATE, operation="primes")
-
-
-_PRIMES: tuple[tuple[str, str, Callable[[DeviceSet], Iterator[Cell]], tuple[Profile, ...]], ...] = (
-    ("cpu_primes_single", "one thread", _one_thread, GENERAL),
-    ("cpu_primes_all", "all threads", _all_threads, (*GENERAL, FIRST_LOOK)),
+_PRIMES: tuple[tuple[str, str, bool, tuple[Profile, ...]], ...] = (
+    ("single", "one thread", True, GENERAL),
+    ("all", "all threads", False, (*GENERAL, FIRST_LOOK)),
 )
 PRIMES: tuple[Sweep, ...] = tuple(
     Sweep(
-        name,
+        f"cpu_primes_{name}",
         f"primes up to 10,000 (sysbench cpu), {threads}(column)",
-        cells,
+        partial(_primes, by_one),
         RATE,
         _NO_BYTES,
         f"{NO_CPU} by this process (cpuset)",
         profiles,
     )
-    for name, threads, cells, profiles in _PRIMES
+    for name, threads, by_one, profiles in _PRIMES
 )

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import permutations, product
 
-from linkgauge.model.memory import NULL, Memory, host
-from linkgauge.model.notation import parse_memory
+from linkgauge.model.memory import NULL, Memory
 from linkgauge.model.operations.operation import HandOver, OperationName
 from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import LATENCY, format_size
 
-from .gpu import OnDevices
-from .table import HOST_ROW, UNHURRIED, DeviceSet, Profile, Sweep
+from .table import HOST_ROW, UNHURRIED, DeviceSet, OnDevices, Profile, Sweep
 
 SIZES = tuple(1 << power for power in range(21))
 """The sizes of copies in bytes: 1 B to 1 MiB."""
@@ -26,47 +25,42 @@ LOAD_BYTES = 64 << 20
 
 
 def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
-    """Yields the paths of copies: a name, the far memory, and the near memory. The device of the
-    near memory carries out the copy. The paths join the host and each device, and the first device
-    and every other device. The full profile also joins all other pairs of devices."""
-    memories = [parse_memory(device.memory) for device in fabric.devices]
-    for device, memory in zip(fabric.devices, memories, strict=True):
-        yield f"host:{device.near}-{memory.label}", host(device.near), memory
+    """A name, the far memory, and the near memory, whose device carries out the copy: the host and
+    each device, and the first device and every other. The full profile joins all pairs."""
+    memories = fabric.memories
+    for memory, near in fabric.with_near:
+        yield f"{near}-{memory.label}", near, memory
     pairs = permutations(memories, 2)
     for one, other in pairs if fabric.full else ((memories[0], m) for m in memories[1:]):
         yield f"{one.label}-{other.label}", other, one
 
 
 def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
-    """Returns the user's sizes that are small enough for latencies. Without such sizes, returns the
-    defaults."""
+    """The user's sizes that are small enough for latencies, or the defaults."""
     asked = tuple(size for size in fabric.sizes if size <= SIZES[-1])
     return asked or (SIZES if fabric.full else FEW_SIZES)
 
 
 def _ping_pongs(fabric: DeviceSet) -> Iterator[Cell]:
-    for name, far, owner in _paths(fabric):
-        for size in _sizes(fabric):
-            transfer = Transfer(far, owner, Engine(owner, "ce"), size)
-            place = name, format_size(size)
-            yield Cell(*place, (transfer,), Report.LATENCY, operation="copy-ping-pong")
+    for (name, far, owner), size in product(_paths(fabric), _sizes(fabric)):
+        transfer = Transfer(far, owner, Engine(owner, "ce"), size)
+        place = name, format_size(size)
+        yield Cell(*place, (transfer,), Report.LATENCY, operation="copy-ping-pong")
 
 
 def _timed_copies(fabric: DeviceSet) -> Iterator[Cell]:
     """Yields a cell for each path, direction and size. The device itself times these copies."""
-    for name, far, owner in _paths(fabric):
-        for size in _sizes(fabric):
-            for arrow, source, destination in (("->", far, owner), ("<-", owner, far)):
-                transfer = Transfer(source, destination, Engine(owner, "ce"), size)
-                place = name.replace("-", arrow, 1), format_size(size)
-                yield Cell(*place, (transfer,), Report.LATENCY, operation="timed-copy")
+    for (name, far, owner), size in product(_paths(fabric), _sizes(fabric)):
+        for arrow, source, destination in (("->", far, owner), ("<-", owner, far)):
+            transfer = Transfer(source, destination, Engine(owner, "ce"), size)
+            place = name.replace("-", arrow, 1), format_size(size)
+            yield Cell(*place, (transfer,), Report.LATENCY, operation="timed-copy")
 
 
 def _flags(fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields the cells of flag round trips. The two sides are the host and a device, two devices,
-    or one device alone."""
-    memories = [parse_memory(device.memory) for device in fabric.devices]
-    for name, far, near in (*_paths(fabric), *((f"{m.label}-{m.label}", m, m) for m in memories)):
+    """The two sides are the host and a device, two devices, or one device alone."""
+    alone = ((f"{memory.label}-{memory.label}", memory, memory) for memory in fabric.memories)
+    for name, far, near in (*_paths(fabric), *alone):
         first, second = (far, near) if far.is_host else (near, far)
         engine = Engine(second if far.is_host else first, "sm")
         transfer = Transfer(first, second, engine)
@@ -74,9 +68,8 @@ def _flags(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields the cells of latencies under load. A kernel copies over the same link while flags,
-    copies and launches are timed. The full profile measures every path, others one path to the host
-    and one between devices."""
+    """A kernel copies over the same link while flags, copies and launches are timed: on every path
+    in the full profile, else on one to the host and one between devices."""
     paths = list(_paths(fabric))
     few = [next((p for p in paths if p[1].is_host is near), None) for near in (True, False)]
     for name, far, owner in paths if fabric.full else filter(None, few):
@@ -99,14 +92,10 @@ def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
             yield Cell(*place, transfers, Report.LATENCY, operation=operation)
 
 
-def _handing_over(operation: HandOver) -> Callable[[DeviceSet], Iterator[Cell]]:
-    def cells(fabric: DeviceSet) -> Iterator[Cell]:
-        for device in fabric.devices:
-            memory = parse_memory(device.memory)
-            transfer = Transfer(NULL, NULL, Engine(memory, "sm"))
-            yield Cell(HOST_ROW, memory.label, (transfer,), Report.LATENCY, operation=operation)
-
-    return cells
+def _handing_over(operation: HandOver, fabric: DeviceSet) -> Iterator[Cell]:
+    for memory in fabric.memories:
+        transfer = Transfer(NULL, NULL, Engine(memory, "sm"))
+        yield Cell(HOST_ROW, memory.label, (transfer,), Report.LATENCY, operation=operation)
 
 
 _HANDED_OVER: dict[HandOver, str] = {
@@ -158,7 +147,7 @@ LATENCY_OF_DEVICES: tuple[Sweep, ...] = (
         _sweep(
             f"latency_{operation.replace('-', '_')}",
             f"{title}, as the host sees it, device(column)",
-            _handing_over(operation),
+            partial(_handing_over, operation),
         )
         for operation, title in _HANDED_OVER.items()
     ),

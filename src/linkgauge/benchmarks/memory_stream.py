@@ -1,15 +1,12 @@
-"""STREAM's operations on the host's memory, by number of threads and between NUMA nodes.
-
-A row is the NUMA node of the threads, and the way in which they access memory. A column is a number
-of threads or a memory node. If it is a number of threads, they use the memory of their own node. If
-it is a memory node, all threads of the row's node use its memory. If the machine has several nodes,
-one more row is for all threads of the machine, each on its own node's memory. Profile `vm` measures
-only all threads of the machine, as STREAM itself does. It has another benchmark for single
-nodes."""
+"""STREAM's operations on the host's memory. A row is the NUMA node of the threads, and how they
+access memory. A column is a number of threads, which use their own node's memory, or a memory node,
+which all threads of the row use. Of several nodes, a row `all` has every thread on its own node's
+memory: all that profile `vm` measures, as STREAM itself does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import NULL, Memory, host
@@ -31,29 +28,21 @@ _BY_ONE_THREAD: tuple[ArrayKind, ...] = ("read", "copy")
 """What a first look also measures by one thread."""
 
 
-def _cells_of(kind: ArrayKind) -> Callable[[DeviceSet], Iterator[Cell]]:
-    def cells(fabric: DeviceSet) -> Iterator[Cell]:
-        if fabric.is_first_look and kind in _BY_ONE_THREAD:
-            yield from _one_thread(kind, fabric)
-        if fabric.for_comparison or fabric.is_first_look:
-            yield from _all_threads(kind, "stream", fabric)
-            return
-        for mode in HOST_MODES:
-            yield from _cells(kind, mode, fabric)
-
-    return cells
-
-
-def _cells(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
-    nodes = fabric.nodes
-    for node in nodes:
-        for count in counts_up_to(len(node.cpus)):
-            transfer = array_work(kind, node, node, count)
-            yield _cell(kind, mode, str(node.index), str(count), transfer)
-    if len(fabric.with_cpus) > 1:
-        yield from _all_threads(kind, mode, fabric)
-    if len(nodes) > 1:
-        yield from _pairs(kind, mode, fabric)
+def _cells(kind: ArrayKind, fabric: DeviceSet) -> Iterator[Cell]:
+    if fabric.is_first_look and kind in _BY_ONE_THREAD:
+        yield from _one_thread(kind, fabric)
+    if fabric.for_comparison or fabric.is_first_look:
+        yield from _all_threads(kind, "stream", fabric)
+        return
+    for mode in HOST_MODES:
+        for node in fabric.nodes:
+            for count in counts_up_to(len(node.cpus)):
+                transfer = array_work(kind, node, node, count)
+                yield _cell(kind, mode, str(node.index), str(count), transfer)
+        if len(fabric.with_cpus) > 1:
+            yield from _all_threads(kind, mode, fabric)
+        if len(fabric.nodes) > 1:
+            yield from _pairs(kind, mode, fabric)
 
 
 def _cell(kind: ArrayKind, mode: HostMode, row: str, column: str, *transfers: Transfer) -> Cell:
@@ -81,16 +70,14 @@ def _all_threads(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator
 
 
 def _pairs(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields a cell for each pair of nodes: all threads of the first work on the second's
-    memory."""
+    """All threads of the first node of a pair work on the second's memory."""
     for threads_of, memory_of in fabric.reachable:
         row, column = str(threads_of.index), f"host:{memory_of.index}"
         yield _cell(kind, mode, row, column, array_work(kind, threads_of, memory_of))
 
 
 def _by_node(fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields the triad's cells for the memory of each node. In some cells only the threads of one
-    node work, and in others all threads of the machine."""
+    """Only the threads of one node work, or all threads of the machine."""
     if len(fabric.nodes) < 2:
         return
     yield from _pairs("triad", "stream", fabric)
@@ -102,7 +89,6 @@ def _by_node(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def array_work(kind: ArrayKind, threads: Node, memory: Node, count: int | None = None) -> Transfer:
-    """Returns the work that the threads of one node do on the memory of one node."""
     work, place = ARRAYS[f"stream-{kind}"], host(memory.index)
     source: Memory = place if work.read else NULL
     destination: Memory = place if work.written else NULL
@@ -115,7 +101,7 @@ MEMORY_STREAM = (
             f"memory_stream_{kind}",
             f"{kind} ({work.formula}) CPU threads of node(row) by their number or their "
             "memory(column)",
-            _cells_of(kind),
+            partial(_cells, kind),
             STREAM,
             reason=NO_CPU,
             profiles=_PROFILES[kind],

@@ -1,15 +1,10 @@
-"""Benchmarks between many nodes. If the nodes are few, all pairs are measured. If they are many, a
-ring and bisections are measured, so that the time does not grow with the number of pairs. Of very
-many, those of a sample of the nodes are measured.
+"""Benchmarks between many nodes: hosts, or nodes of a simulated machine. All pairs of few nodes, in
+rounds as in a tournament; of many a ring and bisections, so that the time does not grow with the
+pairs; of very many a sample. The first devices of all nodes form a rail, the second the next.
 
-A node is a host, or a node of a simulated machine. The first devices of all nodes form a rail, the
-second devices the next rail, and so on. A ring or a bisection runs all of its transfers at once,
-which fills the links that they share. Pairs are measured in rounds, as in a tournament: each node
-is in one pair of a round.
-
-In a ring or a bisection, every node sends to the node a fixed number of places further on. Such
-transfers need not share a link in a fat tree whose switches route by destination (E. Zahavi, see
-model/hardware/map.py)."""
+In a ring or a bisection, all nodes send at once to the node a fixed number of places further on,
+which fills shared links. Such transfers need not share a link in a fat tree whose switches route by
+destination (E. Zahavi, see model/hardware/map.py)."""
 
 from __future__ import annotations
 
@@ -41,18 +36,14 @@ _NO_NODES = "needs nodes: a device for each process (mpiexec), or --machine fat-
 
 
 class Nodes(NamedTuple):
-    """The nodes of a run.
-
-    `labels` are the names of the nodes.
-    `memories` has a sequence for each node, with one memory for each rail."""
+    """Each of `memories` has one memory for each rail."""
 
     labels: Sequence[str]
     rails: Sequence[str]
     memories: Sequence[Sequence[Memory]]
 
     def sample(self) -> Nodes:
-        """Returns the nodes that are measured. The blocks of neighbours are spread evenly. A block
-        fills at least one switch of up to half as many nodes, so that its links are loaded."""
+        """Spread blocks of neighbours that load the links of a switch of half as many nodes."""
         count = len(self.memories)
         if count <= MOST_NODES:
             return self
@@ -63,8 +54,7 @@ class Nodes(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Transfers from one node to another, one on each rail. Steps with the same `round` run at
-    once. `across` is how many rails further on a transfer arrives."""
+    """One transfer on each rail, all of a `round` at once, to `across` rails further on."""
 
     source: int
     target: int
@@ -77,10 +67,8 @@ Steps = Callable[[int, int], Iterator[Step]]
 
 
 class OverNodes(Row, frozen=True, kw_only=True):
-    """A benchmark between nodes. By default, there is a measured cell for each step and each rail.
-
-    `of_pairs` makes the benchmark a matrix of all pairs of nodes. A cell then has the transfers of
-    all rails. The value is the largest number of nodes for which the matrix is measured."""
+    """One cell for each step and rail; with `of_pairs`, a matrix of at most so many nodes, whose
+    cells have the transfers of all rails."""
 
     steps: Steps
     of_pairs: int | None = None
@@ -137,8 +125,7 @@ class OverNodes(Row, frozen=True, kw_only=True):
 
 
 def _nodes_of(fabric: DeviceSet) -> Nodes:
-    """Groups the devices by node. If the run has several hosts, the hosts are the nodes. A device
-    without a node counts as a node of its own."""
+    """Several hosts are the nodes. A device without a node counts as a node of its own."""
     several = len(set(fabric.hosts)) > 1
     found: dict[str, dict[str, Memory]] = {}
     for device in fabric.devices:
@@ -160,15 +147,14 @@ def _ring(count: int, _: int) -> Iterator[Step]:
 
 
 def _crossing(count: int, _: int) -> Iterator[Step]:
-    """Yields the steps of a ring that leaves each node's rail for the next one: what only the
-    switches above the rails carry."""
+    """A ring that leaves each node's rail for the next one: what only the switches above carry."""
     return (step._replace(across=1) for step in _ring(count, 1))
 
 
 def _bisections(count: int, rails: int) -> Iterator[Step]:
-    """Yields the steps of all bisections. In the first, each node of one half sends to a node of
-    the other half. Later bisections split the halves again, and then the quarters. Every second
-    bisection sends backwards, to find links that are slow in one direction only."""
+    """First each node of one half sends to one of the other. Later bisections split the halves, and
+    then the quarters. Every second one sends backwards, to find links that are slow one way
+    only."""
     room = (MOST_CELLS - rails) * 2 // rails
     for number in range(max(1, min(BISECTIONS, room, count.bit_length() - 1))):
         part = count >> (number + 1)
@@ -199,8 +185,7 @@ NODES: tuple[OverNodes, ...] = (
 
 
 def fleet_of(fabrics: Sequence[DeviceSet]) -> str | None:
-    """Names the devices of several nodes that have too many pairs for any profile: `256 devices of
-    32 nodes, …`. Returns None if they have fewer pairs."""
+    """`256 devices of 32 nodes, …` if they have too many pairs for any profile, else None."""
     for fabric in fabrics:
         nodes, count = {device.node for device in fabric.devices} - {None}, len(fabric.devices)
         if count > MOST_DEVICES and len(nodes) > 1 and not fabric.across_ranks:

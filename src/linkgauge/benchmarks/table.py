@@ -1,6 +1,4 @@
-"""The building blocks of benchmarks: rows, sweeps, layouts, and the sets of devices to measure.
-
-A row is data: a name, a layout, and the transfers of one cell as text. In this text, letters stand
+"""A row is data: a name, a layout, and the transfers of one cell as text, in which letters stand
 for memories. `Row.lay_out(fabric)` returns the Benchmark with all its cells."""
 
 from __future__ import annotations
@@ -57,7 +55,6 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
     @property
     def across_ranks(self) -> bool:
-        """Whether every device belongs to a different process."""
         return any(parse_memory(device.memory).rank is not None for device in self.devices)
 
     @property
@@ -77,14 +74,22 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
     @property
     def for_comparison(self) -> bool:
-        """Whether the profile compares machines. It then measures only figures that any
-        configuration has."""
+        """Whether only figures that any configuration has are measured."""
         return self.profile == COMPARISON
 
     @property
     def with_cpus(self) -> tuple[Node, ...]:
         """The nodes that have CPUs which this process may use."""
         return tuple(node for node in self.nodes if node.cpus)
+
+    @property
+    def memories(self) -> list[Memory]:
+        return [parse_memory(device.memory) for device in self.devices]
+
+    @property
+    def with_near(self) -> list[tuple[Memory, Memory]]:
+        near = (host(device.near) for device in self.devices)
+        return list(zip(self.memories, near, strict=True))
 
     @property
     def reachable(self) -> tuple[tuple[Node, Node], ...]:
@@ -141,15 +146,10 @@ in which the other process takes no part. `msg` is a message."""
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A benchmark whose cells are written in the transfer notation.
-
-    `cell` is the text of one cell, with the letters of the layout. `K` stands for the kind of
-    engine.
-    `parts` are names of further matrices, with the figures of the single transfers.
-    `size` is the benchmark's own size in bytes. None means the size that the user sets.
-    `diagonal` adds pairs of a device with itself.
-    `profiles` are the profiles that include the benchmark.
-    `across_ranks` says that several processes can measure it, each with one device."""
+    """`cell` is the text of one cell, with the letters of the layout, and `K` for the kind of
+    engine. `parts` are names of further matrices, with the figures of the single transfers. `size`
+    is the benchmark's own in bytes. `diagonal` adds pairs of a device with itself. `across_ranks`
+    says that several processes can measure it, each with one device."""
 
     name: str
     title: str
@@ -189,14 +189,12 @@ class Row(msgspec.Struct, frozen=True):
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """Returns the device sets on which the benchmark runs."""
         if self.across_ranks:
             return fabrics[:1]
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
-        """Returns the benchmark with all cells on the device set. If there are no cells, the
-        benchmark has the reason. Raises InputError for too many pairs of devices."""
+        """Without cells, it has the reason. Raises InputError for too many pairs of devices."""
         if self.across_ranks and not fabric.across_ranks:
             return self._benchmark(fabric.backend, (), _ONE_PROCESS.format(self.name))
         if self.on_host:
@@ -212,16 +210,15 @@ class Row(msgspec.Struct, frozen=True):
                 f"{self.name}: {len(fabric.devices):,} devices are {all_pairs:,} pairs, more "
                 "than a run can hold: choose benchmarks without them, such as --prefix nodes_"
             )
-        memories = [parse_memory(device.memory) for device in fabric.devices]
         match self.layout:
             case Layout.PAIRS:
-                cells = self._pair_cells(memories, diagonal=self.diagonal)
+                cells = self._pair_cells(fabric.memories)
             case Layout.TOGETHER:
-                cells = self._cell_of_all(memories)
+                cells = self._cell_of_all(fabric.memories)
             case Layout.HALVES:
-                cells = self._half_cells(memories)
+                cells = self._half_cells(fabric.memories)
             case _:
-                cells = self._device_cells(fabric.devices)
+                cells = self._device_cells(fabric.with_near)
         return self._benchmark(fabric.backend, tuple(cells))
 
     def _benchmark(
@@ -240,24 +237,21 @@ class Row(msgspec.Struct, frozen=True):
             reason=reason,
         )
 
-    def _device_cells(self, devices: tuple[Device, ...]) -> Iterator[Cell]:
-        memories = [parse_memory(device.memory) for device in devices]
-        for device, memory in zip(devices, memories, strict=True):
-            placed: list[Transfer] = []
-            for transfer in _template(self.cell):
-                if "e" in _letters(transfer):
-                    # The host of a transfer is the node near its own device.
-                    for other, its in zip(devices, memories, strict=True):
-                        if its is not memory:
-                            places = {"h": host(other.near), "d": memory, "e": its}
-                            placed.append(_place(transfer, places))
-                else:
-                    placed.append(_place(transfer, {"h": host(device.near), "d": memory}))
+    def _device_cells(self, devices: Sequence[tuple[Memory, Memory]]) -> Iterator[Cell]:
+        for memory, near in devices:
+            # The host of a transfer is the node near its own device.
+            others = [{"h": its, "d": memory, "e": e} for e, its in devices if e is not memory]
+            own = [{"h": near, "d": memory}]
+            placed = [
+                _place(transfer, places)
+                for transfer in _template(self.cell)
+                for places in (others if "e" in _letters(transfer) else own)
+            ]
             yield self._cell(HOST_ROW, memory.label, placed)
 
-    def _pair_cells(self, memories: Sequence[Memory], *, diagonal: bool) -> Iterator[Cell]:
+    def _pair_cells(self, memories: Sequence[Memory]) -> Iterator[Cell]:
         for row, column in product(memories, repeat=2):
-            if row != column or diagonal:
+            if row != column or self.diagonal:
                 yield self._pair_cell(row, column)
 
     def _pair_cell(self, row: Memory, column: Memory) -> Cell:
@@ -288,11 +282,8 @@ class Row(msgspec.Struct, frozen=True):
 
 class Sweep(msgspec.Struct, frozen=True):
     """A benchmark whose columns are not memories, but sizes or numbers of threads, for example.
-
-    `cells` is a function that yields the cells on a device set.
-    `size` is the benchmark's own size in bytes. None means the size that the user sets.
-    `reason` is the message if there are no cells.
-    `left_out` returns the end of the title if some cells are left out, else an empty string."""
+    `size` is its own in bytes. `reason` is the message if there are no cells. `left_out` returns
+    the end of the title if some cells are left out."""
 
     name: str
     title: str
@@ -311,37 +302,41 @@ class Sweep(msgspec.Struct, frozen=True):
 
     @property
     def ranks_with(self) -> tuple[str, ...]:
-        """The backends that the processes of a run must open. An empty tuple means that any will
-        do."""
+        """Backends that the processes of a run must open; empty if any will do."""
         return ()
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """Returns the device sets on which the benchmark runs."""
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
         cells = tuple(self.cells(fabric))
         title = self.title + (self.left_out(fabric) if self.left_out else "")
         size = self.size(fabric) if callable(self.size) else self.size
-        size = fabric.buffer if size is None else size
-        reason = None if cells else self.reason
-        named = self.name, title, "host"
+        backend, reason = "host", self.reason
+        if not self.on_host:
+            backend, reason = fabric.backend, fabric.reason or self.reason
+        elif size is None:
+            size = fabric.buffer
+        reason = None if cells else reason
+        named = self.name, title, backend
         return Benchmark(*named, cells, self.unit, sweep=True, size=size, reason=reason)
 
 
+class OnDevices(Sweep, frozen=True):
+    on_host: ClassVar[bool] = False
+
+
 def _by_flags(transfer: Transfer) -> Transfer:
-    """Returns the transfer with an engine for flags. Between hosts this engine is `rma`, which
-    writes without help from the other side."""
+    """Between hosts it is `rma`, which writes without help from the other side."""
     owner = transfer.engine.owner
     return transfer.by(Engine(owner, "rma")) if owner.is_host else transfer
 
 
 @cache
 def _template(cell: str) -> tuple[Transfer, ...]:
-    """Returns the transfers of a cell's notation, with placeholders for the letters. A placeholder
-    is a memory whose index is the code of the letter."""
+    """A placeholder for a letter is a memory whose index is the code of the letter."""
 
     def memory(letter: re.Match[str]) -> str:
         on_host = letter[0] == "h" or ".cpu" in cell
@@ -361,9 +356,8 @@ def _opposite(memories: Sequence[Memory], at: int) -> Memory:
 def _partners(
     memories: Sequence[Memory], at: int, letters: set[str]
 ) -> Iterator[Mapping[str, Memory]]:
-    """Yields mappings from the letters of a transfer to memories. The letter d is the memory at
-    index `at`. The first partner of d is the next memory, so that not all devices use the same
-    partner at once."""
+    """From letters to memories; d is the memory `at`. Its first partner is the next memory, so that
+    not all devices use the same partner at once."""
     own = memories[at]
     if "o" in letters:
         yield {"d": own, "o": _opposite(memories, at)}
@@ -374,8 +368,6 @@ def _partners(
 
 
 def _place(transfer: Transfer, places: Mapping[str, Memory]) -> Transfer:
-    """Returns the transfer with each placeholder replaced by its memory."""
-
     def at(letter: Memory) -> Memory:
         if letter.is_null:
             return NULL

@@ -1,9 +1,6 @@
-"""Profile `vm`: figures for comparing configurations of a virtual machine, and for comparing it
-with its host.
-
-The set and the order are those of the vCPU benchmark suite: computing by CPUs, memory, the
-accelerator's own work, and the links to it. The accelerator works before its links are measured, so
-that it is warm. docs/vm-profile.md explains each figure."""
+"""Profile `vm` compares configurations of a virtual machine, and it with its host, by the vCPU
+benchmark suite: CPUs, memory, the accelerator's own work, which warms it, and the links to it.
+docs/vm-profile.md explains each figure."""
 
 from __future__ import annotations
 
@@ -33,13 +30,9 @@ Choice = Literal["last", "worst"]
 
 
 class Aspect(msgspec.Struct, frozen=True):
-    """A figure by which configurations are compared.
-
-    `sources` are pairs of a benchmark and a pattern. The first benchmark that the run has gives the
-    figure. The pattern is matched with the place of a cell (`row, column`).
-    `choice` says which cell counts if several match: the last (most threads, largest size) or the
-    worst.
-    `for_each_cpu` divides the figure by the number of CPUs."""
+    """A figure by which configurations are compared: of the first benchmark of `sources` that the
+    run has, the last (most threads, largest size) or worst cell whose place (`row, column`) matches
+    the pattern. `for_each_cpu` divides it by the number of CPUs."""
 
     name: str
     of: Literal["host", "accelerator"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from linkgauge.benchmarks.multinode import BETWEEN_PROCESSES
+from linkgauge.benchmarks.copies import BETWEEN_PROCESSES
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.ranks.opening import opened as opened_session

@@ -63,3 +63,9 @@ __kernel void chase(__global const uchar *buffer, __global ulong *at, ulong hops
   for (ulong hop = 0; hop < hops; ++hop) here = *(__global const ulong *)(buffer + here);
   *at = here;
 }
+
+// Stores the offset of the line at `place` in the ring's order: where a chase must have led.
+__kernel void line_offset(ulong place, ulong lines, ulong stride, ulong seed, uint bits,
+                          __global ulong *offset) {
+  *offset = line_at(place, lines, seed, bits) * stride;
+}

@@ -1,9 +1,6 @@
-"""Backend `cuda` for NVIDIA GPUs, by CUDA's driver alone. Kernels are compiled when first used.
-
-The memories are `cuda:N` and, on the host, `host:N` (pinned). Other kinds of host memory are
-`/pageable`, `/huge`, `/mapped` (zero copy), `/wc` (write-combined) and `/managed`. The engine `ce`
-copies by cuMemcpyAsync. The engine `sm` is a kernel: it copies one way or both ways, only reads,
-only writes, or chases pointers."""
+"""Backend `cuda` for NVIDIA GPUs, by CUDA's driver alone. Host memory is `host:N` (pinned),
+`/pageable`, `/huge`, `/mapped` (zero copy), `/wc` (write-combined) or `/managed`. The engine `ce`
+copies by cuMemcpyAsync, and `sm` is a kernel, compiled when first used."""
 
 from __future__ import annotations
 
@@ -12,8 +9,7 @@ from typing import TYPE_CHECKING
 from .driver import find_driver, open_driver
 
 if TYPE_CHECKING:
-    from linkgauge.backends.glance import Glance
-    from linkgauge.backends.protocol import Backend
+    from linkgauge.backends.protocol import Backend, Glance
     from linkgauge.model.hardware.machine import Host
     from linkgauge.model.settings import EngineSettings
 
@@ -27,8 +23,7 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 def glance(engines: EngineSettings, _host: Host) -> Glance | None:
-    """Returns what NVML reports about the devices, or None if CUDA must be asked. Raises
-    Unsupported if CUDA's library or its Python bindings are missing."""
+    """None if CUDA must be asked. Raises Unsupported without library or bindings."""
     find_driver()
     from .nvml.cards import glance as of_cards
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, first_word
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.operations.operation import ArrayKind, ArrayWork, Operation, OperationName
 from linkgauge.model.settings import EngineSettings
@@ -15,7 +15,7 @@ from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from .device import CudaDevice, KernelLaunch
-from .launches import UNIT, copy_launch, first_word, plain_grid
+from .launches import UNIT, Span, copy_launch, plain_shape
 from .memory import CudaBuffer
 from .settings import (
     ARRAY_DEFAULT,
@@ -40,12 +40,10 @@ _BEYOND = 4
 def array_work(
     device: CudaDevice, copy: Copy, array: ArrayWork, settings: CopySettings
 ) -> StreamWork:
-    """Returns the work for one operation on arrays. Each loop is one launch of a kernel. Raises
-    Unsupported if an operation with two source arrays has a size that is no multiple of 16
-    bytes."""
+    """Raises Unsupported for two source arrays of a size that is no multiple of 16 bytes."""
     source, destination = _address(copy.source), _address(copy.destination)
     if settings.kernel == "bulk":
-        kernel = copy_launch(device, destination, source, copy.size, settings, both_ways=False)
+        kernel = copy_launch(device, Span(destination, source, copy.size), settings)
         return kernel_work(device, kernel, in_kernel=False)
     if array.read > 1 and copy.size % UNIT:
         size = format_size(copy.size)
@@ -67,23 +65,14 @@ def _launch(
     settings: CopySettings,
     word: int,
 ) -> KernelLaunch:
-    blocks, unroll = plain_grid(copy.size, settings, device.multiprocessors)
-    defines = {
-        "KIND": _KINDS[kind],
-        "UNROLL": unroll,
-        "THREADS": settings.threads,
-        "SPREAD": int(settings.spread),
-        "STREAMING": int(settings.streaming),
-    }
+    grid, defines = plain_shape(device, copy.size, settings)
     arguments = (*ends, copy.size, first_word(copy.seed), word)
-    grid = blocks, settings.threads
-    return KernelLaunch(device, "arrays.arrays", grid, arguments, defines)
+    return KernelLaunch(device, "arrays.arrays", grid, arguments, {"KIND": _KINDS[kind], **defines})
 
 
 class ArrayKernels:
-    """Finds the fastest kernel for each operation on arrays, once for each model of device.
-    `search` returns the best settings, or None if the defaults are the best. The search overwrites
-    the copy's buffers."""
+    """Finds the fastest kernel for each operation on arrays, once for each model of device, by
+    `search`, which overwrites the copy's buffers, and returns None if the defaults are the best."""
 
     def __init__(
         self, devices: Sequence[CudaDevice], engines: EngineSettings, search: Search
@@ -94,12 +83,10 @@ class ArrayKernels:
         self._remarks: dict[Transfer, tuple[str, ...]] = {}
 
     def forget(self) -> None:
-        """Discards the remarks on the last group."""
         self._remarks = {}
 
     def prepare(self, copies: Sequence[Copy], does: Operation) -> None:
-        """Finds the fastest kernel for each copy, unless it is already known. Also writes remarks
-        on each copy."""
+        """Finds the fastest kernel for each copy, unless it is known, and writes remarks."""
         operation = does.name
         for copy in copies:
             device = self._devices[copy.transfer.engine.owner.index or 0]
@@ -120,7 +107,6 @@ class ArrayKernels:
             store_tuned(device.model, {path: found})
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        """Returns the remarks on how the last prepared group carries out this transfer."""
         return self._remarks.get(transfer, ())
 
 

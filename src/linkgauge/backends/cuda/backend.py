@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from linkgauge.backends.offering import Offering
-from linkgauge.backends.protocol import Buffer, Copy, Group, Pattern
+from linkgauge.backends.offering import Filling
+from linkgauge.backends.protocol import Buffer, Copy, Group
 from linkgauge.backends.rules import Reason, check_alone, no_node, of_load, refused, settle
 from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
@@ -38,20 +38,28 @@ from .flags import device_flags, host_flags
 from .group import CudaGroup, streams_of
 from .load import loaded
 from .matmul import CudaProductWork, Products
-from .memory import HOST_KINDS, CudaBuffer, address_in, ours
+from .memory import HOST_KINDS, CudaBuffer, address_in, ours, span_of
 from .nccl.collectives import ENGINE, NcclCommunicators, Passage, passing
 from .nvml.library import NvmlTelemetry
-from .pieces import piece_copies, pieces_launch
 from .queue import CudaQueue, EnqueuingGroup, by_the_driver, enqueued
 from .settings import DEFAULT, CopySettings, chosen, defaults
-from .verify import Verifier
-from .work import StreamWork, blocking, copying, kernel_work, peer_copy, reading, writing
+from .work import (
+    StreamWork,
+    blocking,
+    copying,
+    kernel_work,
+    peer_copy,
+    piece_copies,
+    pieces_launch,
+    reading,
+    writing,
+)
 
 UNGATED = frozenset({"pageable", "managed"})
 """Kinds of host memory for which a copy's call may wait until the copy is done."""
 
 
-class CudaBackend(Offering):
+class CudaBackend(Filling[CudaBuffer]):
     """All CUDA devices that this process can see, and the host memory that they can use."""
 
     name = "cuda"
@@ -75,7 +83,6 @@ class CudaBackend(Offering):
         count = int(driver.call("cuDeviceGetCount"))
         self._devices = [CudaDevice(driver, index, compiler, engines) for index in range(count)]
         self._peers = PeerAccess(driver)
-        self._verifier = Verifier()
         self._products = Products(driver)
         self.collectives = NcclCommunicators(self.device_of)
         self._arrays = ArrayKernels(self._devices, engines, self._search)
@@ -111,7 +118,6 @@ class CudaBackend(Offering):
             yield len(transfer.memories) < 2, "a copy engine cannot read or write alone: use sm"
 
     def _reach_rules(self, memory: Memory, transfer: Transfer) -> Iterator[tuple[object, Reason]]:
-        """Refuses a memory that the transfer's engine cannot reach."""
         owner, kind, here = transfer.engine.owner, transfer.engine.kind, range(len(self._devices))
         device = self.device_of(owner)
         if memory.is_host:
@@ -163,8 +169,7 @@ class CudaBackend(Offering):
         return tuple(remarks)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key. Engines with equal keys can use the same buffer in this memory. Managed
-        memory is not shared between devices, and NCCL has memory of its own."""
+        """Managed memory is not shared between devices, and NCCL has memory of its own."""
         if engine.kind == ENGINE:
             return memory, ENGINE
         return (memory, engine.owner) if memory.kind == "managed" else memory
@@ -177,14 +182,8 @@ class CudaBackend(Offering):
         alone = len(self._nodes) == 1
         return cuda_memory.allocate(memory, size, home, node, alone)
 
-    def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        self._verifier.fill(ours(buffer), size, pattern, seed, inverted)
-
-    def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        return self._verifier.first_mismatch(ours(buffer), size, pattern, seed)
-
-    def checksum(self, buffer: Buffer, size: int) -> int:
-        return self._verifier.checksum(ours(buffer), size)
+    def own(self, buffer: Buffer | None) -> CudaBuffer:
+        return ours(buffer)
 
     def begin(self, copies: Sequence[Copy], does: Operation) -> None:
         self._arrays.forget()
@@ -227,13 +226,11 @@ class CudaBackend(Offering):
         operation: OperationName = "copy",
         passages: Mapping[int, Passage] = {},
     ) -> Group:
-        """Prepares a group of copies. With `settings` None, each path has its own settings.
-        `passages` has the NCCL copies by their index in `copies`."""
+        """`settings`: None for each path's own. `passages`: the NCCL copies by index."""
         self._ready(copies, passages)
         return self._gated(copies, settings, named(operation), passages)
 
     def _ready(self, copies: Sequence[Copy], passages: Collection[int] = ()) -> None:
-        """Moves this thread near the memories of the copies, and connects the copies' devices."""
         self._settle(copies)
         for place, copy in enumerate(copies):
             if place not in passages:
@@ -285,11 +282,12 @@ class CudaBackend(Offering):
         return enqueued(device, copy, self.settings_of(transfer))
 
     def bouncing(self, copy: Copy) -> Group:
-        transfer, ends = copy.transfer, (address_in(copy.source), address_in(copy.destination))
+        transfer, flags = copy.transfer, span_of(copy)
         partner = self.device_of(transfer.destination)
         if transfer.source.is_host:
-            return host_flags(partner, ends[0])
-        return device_flags(self.device_of(transfer.source), partner, *ends)
+            return host_flags(partner, flags.source)
+        device = self.device_of(transfer.source)
+        return device_flags(device, partner, flags.source, flags.destination)
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> Group:
         return self.collectives.group(copies, work)
@@ -305,21 +303,15 @@ class CudaBackend(Offering):
         for known in self._devices:
             known.recall()
 
-    def multiprocessors(self, memory: Memory) -> int:
-        """Returns the number of multiprocessors of a device."""
-        return self.device_of(memory).multiprocessors
-
     def close(self) -> None:
         self.sensors.close()
         self.collectives.close()
         self._products.close()
-        self._verifier.close()
         self._peers.clear()
         for device in self._devices:
             device.close()
 
     def device_of(self, memory: Memory) -> CudaDevice:
-        """Returns the device that has this memory."""
         return self._devices[memory.index or 0]
 
     def settings_of(self, transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
@@ -328,7 +320,6 @@ class CudaBackend(Offering):
         return chosen(device.tuned, self._engines, transfer, operation)
 
     def _work(self, copy: Copy, settings: CopySettings, does: Operation) -> StreamWork:
-        """Returns the work that carries out one copy."""
         device = self.device_of(copy.transfer.engine.owner)
         if does.array is not None:
             return array_work(device, copy, does.array, settings)
@@ -339,19 +330,16 @@ class CudaBackend(Offering):
         return self._copy(device, copy, settings)
 
     def _copy(self, device: CudaDevice, copy: Copy, settings: CopySettings) -> StreamWork:
-        """Returns the work that moves bytes from one memory to another."""
         if self._is_left_to_the_driver(copy.transfer):
             return peer_copy(device, self._peer_ends(copy))
-        ends = address_in(copy.destination), address_in(copy.source)
-        pieces = self._engines.pieces
+        span, pieces = span_of(copy), self._engines.pieces
         if pieces is not None and not copy.transfer.both_ways:
             if copy.transfer.engine.kind == "ce":
-                return piece_copies(device, *ends, copy.size, pieces)
-            return kernel_work(device, pieces_launch(device, *ends, copy.size, pieces), True)
-        return copying(device, copy, ends, settings)
+                return piece_copies(device, span, pieces)
+            return kernel_work(device, pieces_launch(device, span, pieces), True)
+        return copying(device, copy, span, settings)
 
     def _is_left_to_the_driver(self, transfer: Transfer) -> bool:
-        """Whether the driver must copy between two devices, because peer access is turned off."""
         return not self._engines.peer_access and len(_places(transfer)) > 1
 
     def _peer_ends(self, copy: Copy) -> tuple[Any, ...]:
@@ -368,7 +356,6 @@ class CudaBackend(Offering):
             settle(self._nodes, near[0])
 
     def _connect(self, transfer: Transfer) -> None:
-        """Enables peer access between the devices of a transfer, in both directions."""
         if self._engines.peer_access:
             places = (*transfer.memories, transfer.engine.owner)
             here = (m for m in places if m.is_device and m.rank is None)
@@ -376,5 +363,4 @@ class CudaBackend(Offering):
 
 
 def _places(transfer: Transfer) -> set[int]:
-    """Returns the indices of the devices between which a transfer moves bytes."""
     return {memory.index or 0 for memory in transfer.memories if memory.is_device}

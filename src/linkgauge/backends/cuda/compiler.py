@@ -18,11 +18,9 @@ _KERNELS = files("linkgauge.kernels")
 
 
 class Compiler:
-    """Compiles the CUDA sources of linkgauge.kernels. If the cache folder is not accessible,
-    nothing is cached.
-
-    The cache `folder` has a file for each source, architecture, NVRTC version and set of options. A
-    file is the SHA-256 of the binary and then the binary. A damaged file is made again."""
+    """Compiles the CUDA sources of linkgauge.kernels. The cache `folder`, if accessible, has a file
+    for each source, architecture, NVRTC version and set of options: the SHA-256 of the binary and
+    then the binary. A damaged file is made again."""
 
     def __init__(self, folder: Path | None = None, nvrtc: Any = None) -> None:
         self._folder = folder or cache_folder() / "kernels"
@@ -31,11 +29,10 @@ class Compiler:
         self._architectures = sorted(self._call("nvrtcGetSupportedArchs"))
 
     def compile(self, name: str, capability: int, defines: Sequence[str] = ()) -> bytes:
-        """Compiles `kernels/NAME.cu` for a compute capability (90 for 9.0).
-
-        Returns machine code, or PTX if NVRTC does not know the architecture yet. `defines` are
-        macros, such as `UNROLL=4`. Raises BackendError with the compiler's log if compiling fails,
-        and Unsupported if the architecture is too old for the compiler."""
+        """Compiles `kernels/NAME.cu` for a compute capability (90 for 9.0) with macros such as
+        `UNROLL=4`. Returns machine code, or PTX if NVRTC does not know the architecture yet. Raises
+        BackendError with the compiler's log, and Unsupported for an architecture too old for the
+        compiler."""
         source = (_KERNELS / f"{name}.cu").read_bytes()
         options = ["--std=c++17", self._target(capability), *(f"-D{define}" for define in defines)]
         path = self._folder / f"{name}-{self._key(source, options)}.bin"
@@ -91,13 +88,11 @@ class Compiler:
 
 
 def _headers() -> dict[bytes, bytes]:
-    """Returns the header files for kernels: contents by name."""
     found = (file for file in _KERNELS.iterdir() if file.name.endswith(".cuh"))
     return {file.name.encode(): file.read_bytes() for file in found}
 
 
 def _open_nvrtc() -> Any:
-    """Opens the library NVRTC, from a Python wheel or from a CUDA toolkit."""
     try:
         nvrtc = import_module("cuda.bindings.nvrtc")
         nvrtc.nvrtcVersion()

@@ -11,12 +11,11 @@ from linkgauge.backends.operations.overlap import FACTOR, SUMMAND, launched
 from linkgauge.backends.protocol import Group, Pace
 from linkgauge.model.errors import Unsupported
 
-from .device import CudaDevice, KernelLaunch
+from .device import CudaDevice, KernelLaunch, new_word, read_word, run
 from .driver import Driver
 from .group import CudaGroup
 from .launches import chase_launches, link_launch
 from .memory import CudaBuffer
-from .verify import new_word, read_word, run
 from .work import StreamWork, in_pieces
 
 _THREADS, _BLOCKS_A_MULTIPROCESSOR = 256, 4
@@ -29,8 +28,7 @@ multiprocessors together make this number of accesses."""
 
 
 class ComputeWork:
-    """A kernel that computes in registers. One launch does all loops. `rounds` is the amount of
-    work in a loop. `made` frees the kernel's memory."""
+    """One launch computes for all loops, `rounds` in each. `made` frees the kernel's memory."""
 
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self.rounds = 1.0
@@ -47,7 +45,6 @@ class ComputeWork:
         self._launch.enqueue(streams[0])
 
     def mismatch(self) -> str | None:
-        """Returns a message if the kernel computed a wrong result, else None."""
         device = self.work.device
         return f"cuda:{device.index} computed wrongly" if read_word(device, self._wrong) else None
 
@@ -55,9 +52,8 @@ class ComputeWork:
 def beside(
     driver: Driver, device: CudaDevice, copying: Group, made: ExitStack
 ) -> tuple[ComputeWork, Group, Group, Group]:
-    """Returns a kernel that computes, and three groups: the kernel alone, the copies alone, and
-    both together. `made` collects what must be closed. Raises Unsupported if the copies have no
-    gate (start signal)."""
+    """A kernel that computes, and three groups: it alone, the copies alone, and both. `made` closes
+    them. Raises Unsupported if the copies have no gate (start signal)."""
     if not isinstance(copying, CudaGroup):
         raise Unsupported("only copies behind a gate begin with a kernel")
     kernel = ComputeWork(device, made)
@@ -71,8 +67,7 @@ def beside(
 def chase(
     driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int, *, bulk: bool
 ) -> CudaGroup:
-    """Returns a group that follows pointers through `size` bytes of a buffer. One GPU thread
-    follows the pointers, by loads or by the bulk copy unit, and the multiprocessors take turns."""
+    """One GPU thread follows pointers, by loads or bulk copies; multiprocessors take turns."""
     count = max(1, size // _STRIDE)
     run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
     each = max(1, _ACCESSES // device.multiprocessors)

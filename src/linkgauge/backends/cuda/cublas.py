@@ -1,7 +1,5 @@
-"""Finds the library cuBLAS, calls it by ctypes, and translates its errors.
-
-cuBLAS comes with the CUDA toolkit, with torch or in its own Python wheel. Loading takes a second
-and some device memory, so cuBLAS is loaded only for matrix products."""
+"""Finds cuBLAS, of the CUDA toolkit, of torch or in its own wheel, and calls it by ctypes. Loading
+takes a second and some device memory, so it is loaded only for matrix products."""
 
 from __future__ import annotations
 
@@ -65,15 +63,13 @@ class CuBlas:
         self.version = ".".join(str(self._property(kind)) for kind in range(3))
 
     def _property(self, kind: int) -> int:
-        """Returns the library's major version, minor version or patch level."""
         value = c_int()
         self.call("cublasGetProperty", kind, byref(value))
         return value.value
 
     def call(self, name: str, *arguments: Any, about: str = "") -> None:
-        """Calls a function of cuBLAS. `about` adds details to error messages. Raises Unsupported if
-        the device cannot carry out the call, AllocationError if memory is short, else
-        BackendError."""
+        """`about` adds details to messages. Raises Unsupported if the device cannot carry out the
+        call, AllocationError if memory is short, else BackendError."""
         status = getattr(self._library, name)(*arguments)
         if status == _SUCCESS:
             return
@@ -108,15 +104,13 @@ class BlasHandle:
             raise
 
     def bind(self, stream: Any) -> None:
-        """Sets the stream for all later calls. The context of the stream's device must be
-        current."""
+        """Sets the stream for all later calls. The context of its device must be current."""
         self._library.call("cublasSetStream_v2", self._handle, int(stream))
         # Setting a stream takes the workspace away.
         self._library.call("cublasSetWorkspace_v2", self._handle, self._workspace, WORKSPACE)
 
     def multiply(self, order: int, a: int, b: int, product: int, number: int, compute: int) -> None:
-        """Enqueues the matrix product A · B. `a`, `b` and `product` are the addresses of row-major
-        matrices. cuBLAS expects column-major matrices, so the operands are swapped (Bᵀ · Aᵀ)."""
+        """A · B of row-major matrices: cuBLAS's are column-major, so it takes Bᵀ · Aᵀ."""
         shape = (_NO_TRANSPOSE, _NO_TRANSPOSE, order, order, order)
         self._library.call(
             "cublasGemmEx", self._handle, *shape,
@@ -133,8 +127,7 @@ class BlasHandle:
 
 
 def open_cublas(driver: Driver) -> CuBlas:
-    """Loads the first cuBLAS library that works. Raises Unsupported with the remedy if there is
-    none."""
+    """Loads the first cuBLAS that works. Raises Unsupported with the remedy if there is none."""
     newest = int(driver.version().partition(".")[0])
     majors = [major for major in MAJORS if major <= newest]
     failures = []
@@ -150,8 +143,7 @@ def open_cublas(driver: Driver) -> CuBlas:
 
 
 def _paths(majors: list[int]) -> Iterator[str]:
-    """Yields the paths where cuBLAS may be: already loaded, found by cuda-pathfinder, in wheels,
-    and in toolkits."""
+    """Where cuBLAS may be: already loaded, found by cuda-pathfinder, in wheels, in toolkits."""
     names = [_NAMES.format(major=major) for major in majors]
     for name in names:
         with suppress(OSError):
@@ -177,7 +169,6 @@ def _paths(majors: list[int]) -> Iterator[str]:
 
 
 def _load_what_it_needs(library: Path, major: int) -> None:
-    """Loads cuBLASLt, which cuBLAS needs, from the same folder. The linker might not find it
-    there."""
+    """Loads cuBLASLt, which cuBLAS needs and the linker might not find, from the same folder."""
     with suppress(OSError):
         ctypes.CDLL(str(library.with_name(f"libcublasLt.so.{major}")), mode=ctypes.RTLD_GLOBAL)

@@ -20,10 +20,12 @@ from .compiler import Compiler
 from .driver import Driver
 from .settings import CopySettings, load_tuned, tuned_notes
 
+WORD = 8
+"""The bytes of a result."""
+
 
 class CudaDevice:
-    """A CUDA device, given by its index. Its primary context is created when first used, and
-    released by `close`."""
+    """Its primary context is created when first used, and released by `close`."""
 
     def __init__(
         self, driver: Driver, index: int, compiler: Compiler, engines: EngineSettings
@@ -50,14 +52,13 @@ class CudaDevice:
         number than expected."""
         self._kernels: dict[tuple[str, ...], Any] = {}
         self._gate: ctypes.Array[ctypes.c_uint32] | None = None
+        self._result = 0
 
     def recall(self) -> None:
-        """Loads the tuned settings of the device's model, unless tuned settings are turned off."""
         self.tuned: dict[str, CopySettings] = load_tuned(self.model) if self._uses_tuned else {}
 
     def attribute(self, name: str) -> int:
-        """Returns an attribute of the device. Its name is CU_DEVICE_ATTRIBUTE_ followed by
-        `name`."""
+        """`name` is what follows CU_DEVICE_ATTRIBUTE_."""
         enum = self.driver.enums.CUdevice_attribute
         value = getattr(enum, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.driver.call("cuDeviceGetAttribute", value, self.handle))
@@ -72,11 +73,9 @@ class CudaDevice:
         return self._context
 
     def enter(self) -> None:
-        """Makes the device's context current in this thread."""
         self.driver.call("cuCtxSetCurrent", self.context)
 
     def call(self, name: str, *arguments: Any, about: str = "") -> Any:
-        """Calls a function of the driver in the device's context."""
         self.enter()
         return self.driver.call(name, *arguments, about=about)
 
@@ -98,15 +97,19 @@ class CudaDevice:
 
     @property
     def gate(self) -> ctypes.Array[ctypes.c_uint32]:
-        """Two words of pinned host memory, for the gate of the group that is armed. They are kept,
-        because the driver takes a millisecond to allocate and to free them."""
+        """Two pinned words for the armed group's gate, kept: allocating takes a millisecond."""
         if self._gate is None:
             self._gate = pinned_words(self, ctypes.c_uint32, 2)
         return self._gate
 
+    def result(self, byte: int) -> int:
+        """The address of a word for a kernel that runs aside, all bytes set to `byte`."""
+        self._result = self._result or int(self.call("cuMemAlloc", WORD))
+        self.call("cuMemsetD8Async", self._result, byte, WORD, self.aside)
+        return self._result
+
     def kernel(self, file: str, function: str, defines: Sequence[str] = ()) -> Any:
-        """Returns a kernel function from kernels/`file`.cu. It is compiled and loaded when first
-        used."""
+        """A function of kernels/`file`.cu, compiled and loaded when first used."""
         key = (file, function, *defines)
         if key not in self._kernels:
             binary = self._compiler.compile(file, self.capability, defines)
@@ -116,7 +119,6 @@ class CudaDevice:
         return self._kernels[key]
 
     def describe(self, root: Path = ROOT) -> Device:
-        """Returns the device's description. `root` is the folder in which sysfs is found."""
         address = self.pci_address()
         memory = int(self.driver.call("cuDeviceTotalMem", self.handle))
         module = read_text(root, "sys/module/nvidia/version")
@@ -142,18 +144,15 @@ class CudaDevice:
 
     @property
     def is_instance(self) -> bool:
-        """Whether this device is a MIG instance. CUDA appends the instance's profile to the
-        device's name."""
+        """CUDA appends the profile of a MIG instance to the device's name."""
         return " MIG " in self.model
 
     @cached_property
     def near(self) -> int:
-        """Returns the number of the NUMA node that is nearest to the device."""
         return near_node(ROOT, self.pci_address())
 
     def pci_address(self) -> str:
-        """Returns the device's PCI address in the form of sysfs: 0000:1b:00.0 (domain, bus, device,
-        function)."""
+        """In the form of sysfs: 0000:1b:00.0 (domain, bus, device, function)."""
         return _text(self.driver.call("cuDeviceGetPCIBusId", 16, self.handle)).lower()
 
     def uuid(self) -> str:
@@ -166,7 +165,6 @@ class CudaDevice:
         return f"{'MIG' if self.is_instance else 'GPU'}-{'-'.join(groups)}"
 
     def close(self) -> None:
-        """Releases the context and everything in it. May be called again."""
         if self._context is None:
             return
         # Fails on a lost device, whose streams are lost, too.
@@ -174,22 +172,22 @@ class CudaDevice:
             self.enter()
             for stream in self._streams:
                 self.driver.call("cuStreamDestroy", stream)
+            if self._result:
+                self.driver.call("cuMemFree", self._result)
             if self._gate is not None:
                 self.driver.call("cuMemFreeHost", ctypes.addressof(self._gate))
         self._streams.clear()
         self._kernels.clear()
-        self._context = self._gate = None
+        self._context, self._gate, self._result = None, None, 0
         with suppress(BackendError):
             self.driver.call("cuDevicePrimaryCtxRelease", self.handle)
 
 
 class KernelLaunch:
-    """A kernel with its grid and arguments. It can be enqueued any number of times.
-
-    `name` has the file and the function, as in `stream.read`, and `defines` the macros.
-    `arguments` are ctypes values or 64-bit integers. None stands for the value of `varying`, which
-    is 1 unless set. All values are read anew by each call of `enqueue`. `shared` is the dynamic
-    shared memory in bytes."""
+    """A kernel with its grid and arguments, to be enqueued any number of times. `name` has the file
+    and the function, as in `stream.read`, and `defines` the macros. `arguments` are ctypes values
+    or 64-bit integers, read anew by each `enqueue`; None stands for `varying`, which is 1 unless
+    set. `shared` is the dynamic shared memory in bytes."""
 
     def __init__(
         self,
@@ -238,8 +236,7 @@ _Word = TypeVar("_Word", ctypes.c_uint32, ctypes.c_uint64)
 
 
 def pinned_words(device: CudaDevice, kind: type[_Word], count: int) -> ctypes.Array[_Word]:
-    """Allocates words of host memory at an address that all devices can use. The contents are
-    undefined. The caller must free the words by cuMemFreeHost."""
+    """Words, not set, for the host and all devices, to be freed by cuMemFreeHost."""
     enums = device.driver.enums
     flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
     size = count * ctypes.sizeof(kind)
@@ -264,7 +261,6 @@ class PeerAccess:
         self._enabled: set[tuple[int, int]] = set()
 
     def connect(self, devices: Iterable[CudaDevice]) -> None:
-        """Enables peer access between all of these devices, in both directions."""
         for one, other in permutations({id(device): device for device in devices}.values(), 2):
             if (one.index, other.index) not in self._enabled:
                 self._enable(one, other)
@@ -284,3 +280,24 @@ class PeerAccess:
 
     def clear(self) -> None:
         self._enabled.clear()
+
+
+def run(device: CudaDevice, launch: KernelLaunch) -> None:
+    """Runs a launch to its end. No gate blocks it. Raises BackendError for any failure."""
+    device.enter()
+    launch.enqueue(device.aside)
+    device.driver.call("cuStreamSynchronize", device.aside)
+
+
+def new_word(device: CudaDevice, made: ExitStack, byte: int | None = None) -> int:
+    """The address of 8 bytes, all set to `byte` if given. `made` frees them."""
+    word = device_memory(device, WORD, made)
+    if byte is not None:
+        device.call("cuMemsetD8Async", word, byte, WORD, device.aside)
+    return word
+
+
+def read_word(device: CudaDevice, address: int) -> int:
+    value = bytearray(WORD)
+    device.call("cuMemcpyDtoH", value, address, WORD)
+    return int.from_bytes(value, "little")

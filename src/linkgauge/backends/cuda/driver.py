@@ -46,11 +46,9 @@ class Driver:
         """A function that finds out, without CUDA, which device is lost, if any."""
 
     def call(self, name: str, *arguments: Any, about: str = "") -> Any:
-        """Calls the driver function `name`. Returns its results without the status: None, a value
-        or a tuple.
-
-        If the call fails, raises the exception that `error` returns. `about` adds details to the
-        message, such as sizes or devices."""
+        """Returns the results of a driver function without the status: None, a value or a tuple.
+        Raises what `error` returns. `about` adds details to its message, such as sizes or
+        devices."""
         try:
             status, *values = getattr(self.enums, name)(*arguments)
         except RuntimeError as error:  # the bindings did not find the function: an older driver
@@ -62,8 +60,7 @@ class Driver:
         return values[0] if len(values) == 1 else tuple(values)
 
     def error(self, call: str, status: Any, about: str = "") -> BackendError:
-        """Returns the exception for a failed call, with the name of CUDA's error. It is
-        AllocationError if memory is short, DeviceLost if the device is gone, TookTooLong if the
+        """AllocationError if memory is short, DeviceLost if the device is gone, TookTooLong if the
         driver ended a kernel, else BackendError."""
         name = self.error_name(status)
         kind = _KINDS.get(name, BackendError)
@@ -74,8 +71,7 @@ class Driver:
         return (DeviceLost if lost else kind)(call, f"{name} ({said})" if said else name)
 
     def _ask_for_lost(self) -> str | None:
-        """Returns the name of a lost device, or None. A failure during this search does not start
-        another search."""
+        """A failure during this search does not start another search."""
         ask, self.lost_device = self.lost_device, lambda: None
         try:
             return ask()
@@ -93,8 +89,7 @@ class Driver:
 
 
 def find_driver() -> None:
-    """Raises Unsupported if there is no CUDA driver, or no binding for it. Does not start the
-    driver."""
+    """Raises Unsupported without a CUDA driver or bindings for it. Does not start the driver."""
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError:
@@ -109,8 +104,7 @@ def find_driver() -> None:
 
 
 def open_driver() -> Driver:
-    """Opens and initialises the CUDA driver. Raises Unsupported if there is no driver or no
-    device."""
+    """Raises Unsupported if there is no driver or no device."""
     find_driver()
     try:
         bindings = import_module(_BINDINGS)
@@ -134,8 +128,7 @@ def cuda_version(number: int) -> str:
 
 
 def _extra(library: ctypes.CDLL) -> str:
-    """Returns the pip extra with the Python bindings for this driver. Bindings that are newer than
-    the driver do not run."""
+    """The extra with the bindings for this driver. Bindings newer than the driver do not run."""
     number = ctypes.c_int(0)
     library.cuDriverGetVersion(ctypes.byref(number))
     return f"cuda{min(max(number.value // 1000, _OLDEST_MAJOR), _NEWEST_MAJOR)}"

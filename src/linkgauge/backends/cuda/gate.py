@@ -6,8 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from .device import CudaDevice
-from .launches import gate_launch
+from .device import CudaDevice, KernelLaunch
 
 GATE_SECONDS = 10.0
 """Seconds after which a gate opens by itself. Only the sample is then lost, not the device."""
@@ -17,17 +16,19 @@ still counts. The delay is that of p2pBandwidthLatencyTest (10^7 clocks)."""
 
 
 class StartGate:
-    """A gate for some devices. It is a flag in pinned host memory, and a kernel on each device that
-    polls the flag for at most `seconds`."""
+    """A flag in pinned memory, and kernels that poll it for at most `seconds`."""
 
     def __init__(self, devices: Sequence[CudaDevice], seconds: float = GATE_SECONDS) -> None:
         self._state = devices[0].gate
         address, limit = ctypes.addressof(self._state), int(seconds * 1e9)
-        self._launches = {device.index: gate_launch(device, address, limit) for device in devices}
+        # The varying argument is where the kernel writes the time, or 0.
+        self._launches = {
+            device.index: KernelLaunch(device, "gate.gate", (1, 1), (address, limit, None))
+            for device in devices
+        }
 
     def enqueue(self, device: CudaDevice, stream: Any, opened: int = 0) -> None:
-        """Enqueues the kernel that waits at the gate. If `opened` is not 0, it is the address where
-        the kernel writes the time at which it saw the gate open."""
+        """If `opened` is not 0, the kernel writes there the time at which it saw the gate open."""
         launch = self._launches[device.index]
         launch.varying.value = opened
         launch.enqueue(stream)

@@ -1,12 +1,10 @@
-"""Runs copies and kernels at the same time. A gate (start signal) holds all of them back. One event
-starts them, and further events time them.
+"""Runs copies and kernels at the same time, behind a gate (start signal), timed by events.
 
-Each stream first waits at the gate, then warms up. When all are warm, the first stream records its
-start. The others wait for this event, so that all start together, and record their own starts. At
-its end, each stream records an end event. The first stream waits for all of these, and records the
-end of the group. Streams wait only for events that were enqueued earlier, so streams that share a
-hardware queue cannot deadlock. If `aligned` is false, the first stream does not wait for the other
-warm-ups, as in nvbandwidth's doMemcpyCore."""
+Each stream first waits at the gate, then warms up. When all are warm (if `aligned` is false, at
+once, as in nvbandwidth's doMemcpyCore), the first stream records its start. The others wait for
+this event and record their own starts. The first stream waits for all ends, and records the
+group's. Streams wait only for events enqueued earlier: those that share a hardware queue cannot
+deadlock."""
 
 from __future__ import annotations
 
@@ -33,8 +31,7 @@ Step = tuple[int, bool]
 
 
 class Track:
-    """The streams and events of one work in a group. Events mark the opening of the gate, the end
-    of the warm-up, the start, the end of each lap, and the end."""
+    """The streams and events of one work in a group."""
 
     def __init__(self, work: StreamWork, streams: Sequence[Any], event: NewEvent) -> None:
         self.work = work
@@ -47,8 +44,6 @@ class Track:
         self._recorder: Recorder | None = None
 
     def arm(self, gate: StartGate, laps: int, whole: bool) -> None:
-        """Enqueues the gate and the warm-up. `laps` is the number of laps that will follow. `whole`
-        says that all laps will be enqueued at once."""
         self.device.enter()
         work = self.work
         self._laps.clear()
@@ -87,8 +82,6 @@ class Track:
         self.device.driver.call("cuEventRecord", event, self.streams[0])
 
     def progress(self, elapsed: Callable[[Any, Any], float]) -> tuple[float, ...]:
-        """Returns the start and the end of each lap, in seconds since the gate opened. If laps were
-        not recorded, returns only the first start and the last end."""
         if self._recorder is not None:
             return self._recorder.marks.read()
         ends = self._laps or [self.end]
@@ -119,8 +112,7 @@ _MILLISECONDS = 1e-3
 
 
 class CudaGroup:
-    """A prepared group of works on CUDA devices. Only one group may be armed at a time, because
-    groups share the devices' streams."""
+    """Only one may be armed at a time, because groups share the devices' streams."""
 
     def __init__(
         self,
@@ -162,8 +154,7 @@ class CudaGroup:
         self.pace = Pace(SAMPLE_SECONDS, least, laps, steady=steady)
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Enqueues the work behind the closed gate. Loops beyond `most_loops` are enqueued after
-        the gate has opened."""
+        """Loops beyond `most_loops` are enqueued after the gate has opened."""
         if self._closed:
             raise BackendError("arm", "the group is closed")
         self._gate.shut()
@@ -180,7 +171,6 @@ class CudaGroup:
             raise
 
     def _enqueue(self, steps: Sequence[Step]) -> None:
-        """Enqueues steps, and the end events after the last steps."""
         for track in self._tracks:
             track.enqueue(steps, self._lap)
         self._lap += sum(ends for _, ends in steps)
@@ -195,8 +185,7 @@ class CudaGroup:
             self._enqueue(self._rest.pop(0))
 
     def wait(self) -> Timing:
-        """Waits until all work has ended, and returns the seconds by CUDA's events. Raises
-        BackendError if a device failed or the gate was not opened in time."""
+        """By CUDA's events. Raises BackendError if a device failed or the gate stayed shut."""
         if not self._armed:
             raise BackendError("wait", "the group is not armed")
         self._first.device.call("cuEventSynchronize", self._total)
@@ -215,15 +204,13 @@ class CudaGroup:
         )
 
     def _again(self) -> Timing:
-        """Measures the same loops again, because the last sample does not count."""
         self.arm(self._loops, self._laps)
         self.open()
         return self.wait()
 
     def _hold_less(self) -> None:
-        """Halves the number of loops behind the gate, also for later groups of this kind. This is
-        needed if a call waited for a device that waited for the gate. Raises BackendError if only
-        one loop is left."""
+        """A call waited for a device that waited for the gate: later groups of this kind hold fewer
+        loops, too. Raises BackendError if only one is left."""
         if self.most_loops == 1:
             raise BackendError("gate", f"not opened within {GATE_SECONDS:g} s")
         self.most_loops //= 2
@@ -241,7 +228,6 @@ class CudaGroup:
         return whole if len(whole) == len(settled) else None
 
     def close(self) -> None:
-        """Opens the gate, waits for all work and frees everything. May be called again."""
         if self._closed:
             return
         self._closed = True
@@ -252,8 +238,6 @@ class CudaGroup:
         self._made.close()
 
     def _event(self, device: CudaDevice) -> Any:
-        """Creates an event that is destroyed with the group."""
-
         def destroy() -> None:
             with suppress(BackendError):
                 device.call("cuEventDestroy", event)
@@ -318,8 +302,7 @@ def streams_of(works: Sequence[StreamWork]) -> list[list[Any]]:
 
 
 def most_loops(works: Sequence[StreamWork]) -> int:
-    """Returns how many loops, including warm-ups, fit behind the gate on every device. The result
-    is at least 1."""
+    """How many loops, including warm-ups, fit behind the gate on every device: at least 1."""
     return min(
         _loops_within(QUEUE, [work for work in works if work.device is device])
         for device in {id(work.device): work.device for work in works}.values()
@@ -338,8 +321,7 @@ def _loops_within(room: int, works: Sequence[StreamWork]) -> int:
 
 
 def batches(loops: int, laps: int, most: int) -> list[list[Step]]:
-    """Splits all loops into batches of at most `most` loops. A batch consists of steps; no step
-    crosses the end of a lap."""
+    """Batches of at most `most` loops, in steps; no step crosses the end of a lap."""
     found: list[list[Step]] = [[]]
     room = most
     for _ in range(laps):

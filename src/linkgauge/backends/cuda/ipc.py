@@ -1,19 +1,31 @@
-"""Device memory that other processes can open. CUDA IPC serves processes on the same machine.
-Fabric handles serve processes on other machines of the same NVLink domain."""
+"""Device memory that other processes can open: by CUDA IPC on the same machine, and by fabric
+handles on other machines of the same NVLink domain, where an IMEX channel permits it (CUDA driver
+API, virtual memory management: fabric handles)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 import msgspec
 
-from linkgauge.model.errors import BackendError, DeviceLost, NoPeerAccess, Unsupported
+from linkgauge.backends.host_memory import shift_within
+from linkgauge.model.errors import (
+    AllocationError,
+    BackendError,
+    DeviceLost,
+    NoPeerAccess,
+    Unsupported,
+)
 from linkgauge.model.memory import Memory
+from linkgauge.model.units import approximate_size
 
-from . import fabric
 from .device import CudaDevice
 from .memory import CudaBuffer, Fabric
 
+Release = Callable[[], object]
 _NOT_HERE = ("NOT_SUPPORTED", "PEER_ACCESS_UNSUPPORTED", "MAP_FAILED", "INVALID_DEVICE")
 """Parts of the driver's error names if two devices or containers cannot share memory."""
 
@@ -23,13 +35,9 @@ class OutOfReach(Unsupported):
 
 
 class Handle(msgspec.Struct, frozen=True):
-    """The data with which another process can open a buffer.
-
-    `machine` is the name of the buffer's machine.
-    `allocation` is the driver's handle of the allocation that contains the buffer.
-    `offset` is the buffer's place in the allocation, in bytes.
-    `mapped` is the number of bytes to map for a fabric handle, else 0.
-    `domain` is the NVLink domain of the device (null: unknown)."""
+    """With this another process can open a buffer, at `offset` bytes in the driver's `allocation`.
+    `mapped` is the number of bytes to map for a fabric handle, else 0. `domain` is the NVLink
+    domain of the device (null: unknown)."""
 
     machine: str
     allocation: bytes
@@ -39,11 +47,9 @@ class Handle(msgspec.Struct, frozen=True):
 
 
 def export(buffer: CudaBuffer, machine: str, domain: str | None = None) -> bytes:
-    """Returns the buffer's handle as bytes, for processes on the same machine. With fabric memory,
-    the handle is for all machines of the NVLink domain. Raises BackendError."""
-    device = buffer.home
-    if buffer.fabric is not None:
-        own = buffer.fabric
+    """The handle for this machine, or with fabric memory for the NVLink domain."""
+    device, own = buffer.home, buffer.fabric
+    if own is not None:
         offset = buffer.address - own.start
         return msgspec.msgpack.encode(Handle(machine, own.handle, offset, own.bytes, domain))
     base, _ = device.call("cuMemGetAddressRange", buffer.address)
@@ -60,27 +66,30 @@ def open_handle(
     device: CudaDevice,
     domain: str | None = None,
 ) -> CudaBuffer:
-    """Opens a buffer of another process, for use by `device`. `machine` and `domain` are those of
-    this process. Raises OutOfReach if the buffer is on another machine and cannot be reached, and
-    NoPeerAccess if it is on this machine."""
-    handle = msgspec.msgpack.decode(exported, type=Handle)
-    own = None
+    """Opens a buffer of another process for `device`. `machine` and `domain` are those of this
+    process. Raises OutOfReach if the buffer is on another machine out of reach, NoPeerAccess on
+    this one."""
+    handle, own = msgspec.msgpack.decode(exported, type=Handle), None
+    where = f"{memory} is on {handle.machine}, cuda:{device.index} on {machine}"
     if handle.mapped:
-        base, release = _mapped(handle, machine, memory, device, domain)
+        if None not in (handle.domain, domain) and handle.domain != domain:
+            why = f"NVLink does not join them ({handle.domain} and {domain})"
+            raise OutOfReach(f"{where}: {why}")
+        try:
+            base, release = _mapped(device, handle, str(memory))
+        except DeviceLost:
+            raise
+        except BackendError as error:
+            raise OutOfReach(f"{where}: it does not open the fabric handle: {error}") from error
         own = Fabric(handle.allocation, base, handle.mapped)
     else:
-        base, release = _opened(handle, machine, memory, device)
+        if handle.machine != machine:
+            raise OutOfReach(f"{where}: CUDA IPC does not leave a machine")
+        base, release = _opened(device, handle, memory)
     return CudaBuffer(memory, size, base + handle.offset, device, release, fabric=own)
 
 
-def _opened(
-    handle: Handle, machine: str, memory: Memory, device: CudaDevice
-) -> tuple[int, fabric.Release]:
-    """Opens an allocation on the same machine. Returns the address, and a function that closes the
-    allocation."""
-    if handle.machine != machine:
-        where = f"{memory} is on {handle.machine}, cuda:{device.index} on {machine}"
-        raise OutOfReach(f"{where}: CUDA IPC does not leave a machine")
+def _opened(device: CudaDevice, handle: Handle, memory: Memory) -> tuple[int, Release]:
     enums = device.driver.enums
     native = enums.CUipcMemHandle()
     native.reserved = handle.allocation
@@ -94,16 +103,86 @@ def _opened(
     return base, partial(device.driver.call, "cuIpcCloseMemHandle", base)
 
 
-def _mapped(
-    handle: Handle, machine: str, memory: Memory, device: CudaDevice, domain: str | None
-) -> tuple[int, fabric.Release]:
-    """Maps a fabric allocation. Returns the address, and a function that unmaps it."""
-    where = f"{memory} is on {handle.machine}, cuda:{device.index} on {machine}"
-    if None not in (handle.domain, domain) and handle.domain != domain:
-        raise OutOfReach(f"{where}: NVLink does not join them ({handle.domain} and {domain})")
+def _mapped(device: CudaDevice, handle: Handle, about: str) -> tuple[int, Release]:
+    with ExitStack() as undoing:
+        device.enter()
+        kind = device.driver.enums.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_FABRIC
+        name = "cuMemImportFromShareableHandle"
+        theirs = device.driver.call(name, handle.allocation, kind, about=about)
+        undoing.callback(device.driver.call, "cuMemRelease", theirs)
+        start = _map(device, theirs, handle.mapped, undoing, about)
+        return start, undoing.pop_all().close
+
+
+def allocate_fabric(memory: Memory, size: int, home: CudaDevice) -> CudaBuffer:
+    """Allocates device memory that other devices of the NVLink domain can map. Raises Unsupported
+    if memory cannot be shared so, and AllocationError if it is short."""
+    kind = _handle_type(home)
+    shift = shift_within(size)
+    about = f"{approximate_size(size)} of {memory}, for other machines"
+    with ExitStack() as undoing:
+        try:
+            properties = _properties(home, kind)
+            whole = _whole(home, size + shift, properties)
+            home.enter()
+            made = home.driver.call("cuMemCreate", whole, properties, 0, about=about)
+            undoing.callback(home.driver.call, "cuMemRelease", made)
+            exported = home.driver.call("cuMemExportToShareableHandle", made, kind, 0, about=about)
+            start = _map(home, made, whole, undoing, about)
+        except (AllocationError, DeviceLost):
+            raise
+        except BackendError as error:  # without an IMEX channel it is not permitted
+            raise Unsupported(f"cuda:{home.index} has no fabric handles: {error}") from error
+        release = undoing.pop_all().close
+    own = Fabric(bytes(exported.data), start, whole)
+    return CudaBuffer(memory, size, start + shift, home, release, fabric=own)
+
+
+def _handle_type(device: CudaDevice) -> Any:
+    """Returns CUDA's constant for fabric handles. Raises Unsupported if the driver is too old."""
+    enums = device.driver.enums
     try:
-        return fabric.open_handle(device, handle.allocation, handle.mapped, str(memory))
-    except DeviceLost:
-        raise
-    except BackendError as error:
-        raise OutOfReach(f"{where}: it does not open the fabric handle: {error}") from error
+        known = device.attribute("HANDLE_TYPE_FABRIC_SUPPORTED")
+        kind = enums.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_FABRIC
+    except (AttributeError, BackendError):  # bindings, or a driver, before CUDA 12.3
+        known, kind = 0, None
+    if not known:
+        raise Unsupported(f"cuda:{device.index} has no fabric handles")
+    return kind
+
+
+def _properties(device: CudaDevice, kind: Any) -> Any:
+    enums = device.driver.enums
+    properties = enums.CUmemAllocationProp()
+    properties.type = enums.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.location = _location(device)
+    properties.requestedHandleTypes = kind
+    return properties
+
+
+def _location(device: CudaDevice) -> Any:
+    enums = device.driver.enums
+    location = enums.CUmemLocation()
+    location.type = enums.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    location.id = device.index
+    return location
+
+
+def _whole(device: CudaDevice, size: int, properties: Any) -> int:
+    """Returns `size` rounded up to the driver's granularity, in bytes."""
+    least = device.driver.enums.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
+    step = int(device.call("cuMemGetAllocationGranularity", properties, least))
+    return -(-size // step) * step
+
+
+def _map(device: CudaDevice, allocation: Any, size: int, undoing: ExitStack, about: str) -> int:
+    driver = device.driver
+    start = int(driver.call("cuMemAddressReserve", size, 0, 0, 0, about=about))
+    undoing.callback(driver.call, "cuMemAddressFree", start, size)
+    driver.call("cuMemMap", start, size, 0, allocation, 0, about=about)
+    undoing.callback(driver.call, "cuMemUnmap", start, size)
+    access = driver.enums.CUmemAccessDesc()
+    access.location = _location(device)
+    access.flags = driver.enums.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    driver.call("cuMemSetAccess", start, size, [access], 1, about=about)
+    return start

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from ctypes import c_int, c_uint32, c_uint64
-from typing import Any
+from typing import Any, NamedTuple
 
-from linkgauge.backends.protocol import MOST_LAPS, Pattern
+from linkgauge.backends.protocol import MOST_LAPS, Pattern, first_word
 from linkgauge.model.errors import InputError, Unsupported
 
 from .device import CudaDevice, KernelLaunch, device_memory
-from .memory import CudaBuffer
 from .settings import CopySettings
 
 # Where a kernel records its progress: one launch carries out all loops, so events cannot separate
@@ -25,9 +24,9 @@ _NANO = 1e-9
 
 
 class Marks:
-    """Words in device memory where a kernel records its progress. The gate records the time of its
-    opening at `opened`. The kernel counts its steps at `steps`, and then records its start and the
-    end of each lap. Times are in nanoseconds of the device's clock. `made` frees the words."""
+    """Words in device memory, freed by `made`, in nanoseconds of the device's clock. The gate
+    records its opening at `opened`. The kernel counts its steps at `steps`, and then records its
+    start and the end of each lap."""
 
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self._device = device
@@ -40,14 +39,15 @@ class Marks:
         self._device.driver.call("cuMemsetD8Async", self.opened, 0, _SIZE, stream)
 
     def read(self) -> tuple[float, ...]:
-        """Returns the start and the end of each lap, in seconds since the gate opened. The kernel
-        must have ended."""
+        """The start and the laps' ends, in seconds since the gate opened. The kernel has ended."""
         found = bytearray(_SIZE)
         self._device.call("cuMemcpyDtoH", found, self.opened, _SIZE)
         opened, _, *times = memoryview(found).cast("Q")
         return tuple((at - opened) * _NANO for at in times[: self.laps.value + 1])
 
 
+ALIGNMENT = 4096
+"""The parts of a copy start at multiples of this number of bytes."""
 UNIT = 16
 """The bytes of one access."""
 STAGE = 32 << 10
@@ -60,47 +60,48 @@ _SWEEP_THREADS = 512
 _SWEEP_BLOCKS_A_MULTIPROCESSOR = 4
 
 
-def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> KernelLaunch:
-    """Returns the gate's kernel. It waits until the word at the address `state` is not 0, but not
-    longer than `limit_ns` nanoseconds. The varying argument is an address where the kernel writes
-    the time, or 0 to write nothing."""
-    return KernelLaunch(device, "gate.gate", (1, 1), (state, limit_ns, None))
+class Span(NamedTuple):
+    """The bytes of a copy: the addresses of its ends, and the size."""
+
+    destination: int
+    source: int
+    size: int
+
+    def slices(self, count: int) -> list[Span]:
+        """At most `count` parts, about equal, that begin at aligned offsets. None is empty."""
+        length = -(-self.size // max(1, count))
+        return self.cut(-(-length // ALIGNMENT) * ALIGNMENT)
+
+    def cut(self, length: int) -> list[Span]:
+        """Parts of `length` bytes; the last may be shorter."""
+        return [
+            Span(self.destination + at, self.source + at, min(length, self.size - at))
+            for at in range(0, self.size, length)
+        ]
 
 
 def copy_launch(
     device: CudaDevice,
-    destination: int,
-    source: int,
-    size: int,
+    span: Span,
     settings: CopySettings,
-    both_ways: bool,
+    both_ways: bool = False,
     marks: Marks | None = None,
 ) -> KernelLaunch:
-    """Returns a kernel that copies `size` bytes. Addresses must be multiples of 16. If `marks` are
-    given, the kernel records its progress there.
-
-    Raises InputError if settings of a bulk copy are too large. Raises Unsupported for a bulk copy
-    in both directions, or on a device older than compute capability 9.0."""
+    """Addresses must be multiples of 16. The kernel records its progress in `marks`. Raises
+    InputError if settings of a bulk copy are too large, and Unsupported for a bulk copy both ways
+    or before compute capability 9.0."""
     if settings.kernel == "bulk":
         _check_bulk(device, settings, both_ways)
         shared = STAGE * STAGES
-        blocks = min(settings.blocks or device.multiprocessors, max(1, -(-size // STAGE)))
+        blocks = min(settings.blocks or device.multiprocessors, max(1, -(-span.size // STAGE)))
         # One thread issues the bulk copies; the others copy the last size % 16 bytes.
         grid = blocks, 32
         defines = {"STAGE": STAGE, "STAGES": STAGES, "AHEAD": settings.unroll}
     else:
         shared = 0
-        blocks, unroll = plain_grid(size, settings, device.multiprocessors)
-        grid = blocks, settings.threads
-        defines = {
-            "UNROLL": unroll,
-            "THREADS": settings.threads,
-            "SPREAD": int(settings.spread),
-            "IN_PLACE": int(settings.in_place),
-            "STREAMING": int(settings.streaming),
-            "SPLIT": int(both_ways),
-        }
-    arguments: list[int | c_uint64 | None] = [destination, source, size, LOOPS]
+        grid, defines = plain_shape(device, span.size, settings)
+        defines |= {"IN_PLACE": int(settings.in_place), "SPLIT": int(both_ways)}
+    arguments: list[int | c_uint64 | None] = [*span, LOOPS]
     if marks is not None:
         defines["PROGRESS"] = 1
         arguments += [marks.steps, marks.laps]
@@ -108,18 +109,22 @@ def copy_launch(
     return KernelLaunch(device, name, grid, arguments, defines, shared)
 
 
-def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple[int, int]:
-    """Returns the number of blocks for a plain copy, and the number of accesses in flight per
-    thread.
-
-    If the size is too small for all multiprocessors, the number of accesses is reduced. This costs
-    less than idle multiprocessors."""
-    blocks = settings.blocks or multiprocessors
-    unroll = settings.unroll
+def plain_shape(
+    device: CudaDevice, size: int, settings: CopySettings
+) -> tuple[tuple[int, int], dict[str, int]]:
+    """The grid and the macros of a plain kernel over `size` bytes. If they are too few for all
+    multiprocessors, fewer accesses in flight cost less than idle multiprocessors."""
+    blocks, unroll = settings.blocks or device.multiprocessors, settings.unroll
     while unroll > 1 and size < blocks * settings.threads * unroll * UNIT:
         unroll //= 2
     tiles = -(-size // (settings.threads * unroll * UNIT))
-    return min(blocks, tiles), unroll
+    defines = {
+        "UNROLL": unroll,
+        "THREADS": settings.threads,
+        "SPREAD": int(settings.spread),
+        "STREAMING": int(settings.streaming),
+    }
+    return (min(blocks, tiles), settings.threads), defines
 
 
 def _check_bulk(device: CudaDevice, settings: CopySettings, both_ways: bool) -> None:
@@ -136,39 +141,26 @@ def _need_bulk(device: CudaDevice) -> None:
 
 
 def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> KernelLaunch:
-    """Returns a kernel that reads `size` bytes. It stores the xor of all 64-bit words at the
-    address `checksum`."""
+    """Stores the xor of all 64-bit words at the address `checksum`."""
     arguments = source, size, LOOPS, checksum
     return KernelLaunch(device, "stream.read", _sweep(device, size), arguments)
 
 
 def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> KernelLaunch:
-    """Returns a kernel that writes `size` bytes of the pattern CONSTANT."""
     arguments = destination, size, LOOPS, first_word(seed)
     return KernelLaunch(device, "stream.write", _sweep(device, size), arguments)
 
 
-def fill_launch(
-    buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, flip: bool
+def pattern_launch(
+    device: CudaDevice, name: str, address: int, size: int, pattern: Pattern, seed: int, word: int
 ) -> KernelLaunch:
-    """Returns a kernel that writes a pattern into the first `size` bytes of a buffer. `flip`
-    inverts all bits."""
-    mask = _WORDS - 1 if flip else 0
-    arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), mask)
-    return KernelLaunch(buffer.home, "pattern.fill", _sweep(buffer.home, size), arguments)
-
-
-def compare_launch(
-    buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, first: int
-) -> KernelLaunch:
-    """Returns a kernel that compares a buffer with a pattern. It stores the offset of the first
-    wrong byte at the address `first`."""
-    arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), first)
-    return KernelLaunch(buffer.home, "pattern.compare", _sweep(buffer.home, size), arguments)
+    """Returns the kernel `fill`, which writes a pattern whose bits `word` inverts, or `compare`,
+    which stores the offset of the first wrong byte at the address `word`."""
+    arguments = (address, size, seed % _WORDS, c_int(pattern), word)
+    return KernelLaunch(device, f"pattern.{name}", _sweep(device, size), arguments)
 
 
 def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> KernelLaunch:
-    """Returns a kernel that writes a ring of `count` pointers, `stride` bytes apart."""
     grid = _sweep(device, count * UNIT)
     return KernelLaunch(device, "chase.link", grid, (address, count, stride))
 
@@ -176,12 +168,9 @@ def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> Ke
 def chase_launches(
     device: CudaDevice, address: int, count: int, stride: int, accesses: int, *, bulk: bool
 ) -> list[KernelLaunch]:
-    """Returns one launch for each multiprocessor. In a launch, one block follows `accesses`
-    pointers in a ring of `count` pointers, by loads or by the bulk copy unit. Raises Unsupported
-    for the bulk copy unit on a device older than compute capability 9.0.
-
-    Every launch uses another multiprocessor, as in nvbandwidth's ptrChasingKernel. Every launch
-    starts where the previous one ended, so that together they cover the ring."""
+    """One launch for each multiprocessor, as in nvbandwidth's ptrChasingKernel. Each follows
+    `accesses` pointers in a ring of `count`, from where the previous one ended. Raises Unsupported
+    for the bulk copy unit before compute capability 9.0."""
     if bulk:
         _need_bulk(device)
     name = "bulk_chase.chase" if bulk else "chase.chase"
@@ -194,14 +183,7 @@ def chase_launches(
     return launches
 
 
-def first_word(seed: int) -> int:
-    """Returns the first word of the pattern with this seed (see Pattern)."""
-    x = seed * 0xD1B54A32D192ED03 * 0x9E3779B97F4A7C15 % _WORDS
-    return x ^ x >> 29
-
-
 def _sweep(device: CudaDevice, size: int) -> tuple[int, int]:
-    """Returns the numbers of blocks and threads for a kernel that covers `size` bytes."""
     wanted = -(-size // (UNIT * _SWEEP_THREADS))
     most = device.multiprocessors * _SWEEP_BLOCKS_A_MULTIPROCESSOR
     return max(1, min(wanted, most)), _SWEEP_THREADS

@@ -14,7 +14,7 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import FULL_LOAD
 
 from .device import CudaDevice, KernelLaunch, device_memory, pinned_words
-from .memory import address_in
+from .memory import span_of
 
 THREADS, UNIT = 512, 16
 TILE = THREADS * UNIT
@@ -31,8 +31,7 @@ _WORD, _NANO = 8, 1e-9
 
 
 class KernelLoad:
-    """A load on a link by a kernel of `device`. `number` counts the loads of the same group. Raises
-    Unsupported if the transfer cannot be a load."""
+    """`number` counts the loads of a group. Raises Unsupported if the transfer cannot be a load."""
 
     def __init__(self, device: CudaDevice, copy: Copy, number: int = 0) -> None:
         transfer = copy.transfer
@@ -51,7 +50,7 @@ class KernelLoad:
             made.callback(device.call, "cuMemFreeHost", signals)
             self._done = device_memory(device, 4 * _WORD, made)
             made.callback(self.stop)
-            ends = address_in(copy.destination), address_in(copy.source)
+            ends = span_of(copy)[:2]
             limit = int(LIMIT / _NANO)
             arguments = (*ends, copy.size // TILE, self._pace, signals, limit, self._done)
             self._launch = KernelLaunch(device, "load.load", (self._blocks, THREADS), arguments)
@@ -71,7 +70,6 @@ class KernelLoad:
         return self.stop()
 
     def start(self) -> None:
-        """Starts the kernel, and waits until it has begun to copy."""
         device = self._device
         self._signals[0] = self._signals[1] = 0
         device.enter()
@@ -83,8 +81,7 @@ class KernelLoad:
                 raise TookTooLong("load", f"did not start within {LIMIT:g} s")
 
     def stop(self) -> float:
-        """Ends the kernel and returns its rate in bytes/s. The rate is 0 if the kernel had already
-        ended."""
+        """Returns the rate in bytes/s, or 0 if the kernel had already ended."""
         self._signals[1] = 1
         self._device.call("cuStreamSynchronize", self._stream)
         raw = bytearray(4 * _WORD)
@@ -111,8 +108,7 @@ class LoadedGroup:
         self._count = loops * laps
 
     def wait(self) -> Timing:
-        """Waits for the group. The seconds of a load are those that all loops would take at the
-        load's rate."""
+        """The seconds of a load are those that all loops would take at the load's rate."""
         begun: list[KernelLoad] = []
         begin = time.monotonic()
         try:
@@ -136,7 +132,6 @@ class LoadedGroup:
         )
 
     def close(self) -> None:
-        """Closes the group and its loads. May be called again."""
         self._group.close()
         loads, self._loads = self._loads, []
         for load in loads:

@@ -27,10 +27,9 @@ from linkgauge.model.units import approximate_size
 
 from . import cublas
 from .cublas import BlasHandle, CuBlas, open_cublas
-from .device import CudaDevice, KernelLaunch, device_memory
+from .device import CudaDevice, KernelLaunch, device_memory, new_word, read_word, run
 from .driver import Driver
 from .group import CudaGroup
-from .verify import new_word, read_word, run
 from .work import StreamWork
 
 _LAUNCHES = 3
@@ -70,8 +69,7 @@ class Products:
     def group(
         self, device: CudaDevice, copy: Copy, does: Operation
     ) -> tuple[CudaGroup, CudaProductWork]:
-        """Returns a group that computes matrix products. Raises Unsupported without cuBLAS, or if
-        the device does not have the number type."""
+        """Raises Unsupported without cuBLAS, or if the device does not have the number type."""
         kind = _KINDS[does.name]
         if device.capability < kind.capability:
             least = f"{kind.capability // 10}.{kind.capability % 10}"
@@ -157,13 +155,11 @@ class CudaProductWork:
             return wrong_sum(self.order, *divmod(wrong, blocks), *two)
 
     def _memory(self, size: int, made: ExitStack) -> int:
-        """Allocates device memory and returns the address. `made` frees it later."""
         about = f"{approximate_size(size)} of cuda:{self.device.index}"
         return device_memory(self.device, size, made, about)
 
     def _launch(self, function: str, count: int, arguments: Sequence[Any]) -> KernelLaunch:
-        """Returns a launch for `count` items. There is one thread for each item, up to a
-        maximum."""
+        """One thread for each item, up to a maximum."""
         most = self.device.multiprocessors * _MOST_BLOCKS_A_MULTIPROCESSOR
         grid = (min(-(-count // _THREADS), most), _THREADS)
         defines = {"NUMBER": self._kind.define}

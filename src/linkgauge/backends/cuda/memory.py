@@ -12,15 +12,17 @@ import msgspec
 from linkgauge.backends import native
 from linkgauge.backends.host_memory import NodeMemory, shift_within, usable_cpus
 from linkgauge.backends.offering import own
-from linkgauge.backends.protocol import Buffer, Pattern
+from linkgauge.backends.protocol import Buffer, Copy, Pattern
 from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import AllocationError, Unsupported
 from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import SPREAD, Memory
 from linkgauge.model.units import approximate_size
 
-from .device import CudaDevice
+from .device import CudaDevice, read_word, run
+from .launches import Span, pattern_launch, read_launch
 
+_ALL_BITS = (1 << 64) - 1
 HOST_KINDS = (*(kind for kind in native.KINDS if kind not in SPREAD), "mapped", "wc", "managed")
 MANAGED_SHARE = 4
 """Managed memory may take at most 1/MANAGED_SHARE of a device's free memory. If the driver must
@@ -28,8 +30,7 @@ evict pages while kernels wait, the device can hang."""
 
 
 class Fabric(msgspec.Struct, frozen=True):
-    """The fabric handle of a buffer, for other machines. `start` and `bytes` are the address and
-    the size of the whole allocation."""
+    """The fabric handle of a buffer. `start` and `bytes` are those of the allocation."""
 
     handle: bytes
     start: int
@@ -37,8 +38,7 @@ class Fabric(msgspec.Struct, frozen=True):
 
 
 class CudaBuffer(msgspec.Struct, eq=False):
-    """A buffer that CUDA can use. `address` is the same for the host and for devices. `home` is the
-    device that allocated the buffer, and that fills and checks it."""
+    """`address` is the same for the host and for devices. `home` allocated the buffer."""
 
     memory: Memory
     size: int
@@ -60,11 +60,34 @@ class CudaBuffer(msgspec.Struct, eq=False):
         """Whether kernels cannot reach the memory. Only the host and copy engines can."""
         return self.memory.kind == "pageable"
 
+    def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        if self.host_only:
+            native.fill(self.address, size, pattern, seed, inverted, usable_cpus())
+        else:
+            self._by_kernel("fill", size, pattern, seed, _ALL_BITS if inverted else 0)
+
+    def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
+        if self.host_only:
+            return native.first_mismatch(self.address, size, pattern, seed, usable_cpus())
+        word = self.home.result(0xFF)
+        self._by_kernel("compare", size, pattern, seed, word)
+        found = read_word(self.home, word)
+        return None if found == _ALL_BITS else found
+
+    def checksum(self, size: int) -> int:
+        if self.host_only:
+            return native.checksum(self.address, size, usable_cpus())
+        word = self.home.result(0)
+        run(self.home, read_launch(self.home, self.address, size, word))
+        return read_word(self.home, word)
+
+    def _by_kernel(self, name: str, size: int, pattern: Pattern, seed: int, word: int) -> None:
+        run(self.home, pattern_launch(self.home, name, self.address, size, pattern, seed, word))
+
     def placement(self) -> Placement:
         return self.placed or Placement(memory=str(self.memory), bytes=self.size)
 
     def free(self) -> None:
-        """Frees the memory. May be called again."""
         release, self.release = self.release, None
         if release is not None:
             self.home.enter()
@@ -76,18 +99,18 @@ def ours(buffer: Buffer | None) -> CudaBuffer:
 
 
 def address_in(buffer: Buffer | None) -> int:
-    """Returns the address of a buffer of this backend."""
     return ours(buffer).address
+
+
+def span_of(copy: Copy) -> Span:
+    return Span(address_in(copy.destination), address_in(copy.source), copy.size)
 
 
 def allocate(
     memory: Memory, size: int, home: CudaDevice, node: Node | None, alone: bool
 ) -> CudaBuffer:
-    """Allocates `size` bytes of `memory` for use by the device `home`. `node` is the NUMA node of
-    host memory; `alone` says that the machine has no other node.
-
-    Raises AllocationError if memory is short, and Unsupported if CUDA has no such kind of
-    memory."""
+    """Memory for use by `home`. `node` is the NUMA node of host memory; `alone` says that there is
+    no other. Raises AllocationError if memory is short, Unsupported if CUDA has no such kind."""
     home.enter()
     if memory.is_device:
         shift = shift_within(size)
@@ -106,9 +129,8 @@ def allocate(
 def _native_memory(
     memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool
 ) -> CudaBuffer:
-    """Allocates host memory by the native core, on the memory's NUMA node and with huge pages if
-    possible. The driver then pins the memory, unless its kind is pageable. This is much faster than
-    an allocation by the driver."""
+    """The native core places it, with huge pages if possible, and the driver pins it unless it is
+    pageable: much faster than an allocation by the driver."""
     held = NodeMemory(memory, size, node.index, alone, node.cpus)
     with ExitStack() as made:
         made.callback(held.free)
@@ -124,8 +146,7 @@ def _native_memory(
 
 
 def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> CudaBuffer:
-    """Allocates pinned host memory by the driver: `mapped` (zero copy) or `wc` (write-combined).
-    The driver takes pages near this thread's CPU."""
+    """`mapped` (zero copy) or `wc` (write-combined), on pages near this thread's CPU."""
     enums = home.driver.enums
     if memory.kind not in ("mapped", "wc"):
         raise Unsupported(f"CUDA has no {memory.kind} host memory")
@@ -141,8 +162,7 @@ def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> C
 
 
 def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool) -> CudaBuffer:
-    """Allocates managed memory that stays on its NUMA node. Copies access the memory in place, so
-    no page moves while the clock runs."""
+    """It stays on its NUMA node, and copies use it in place: no page moves while the clock runs."""
     _check_managed(size, home)
     attach = home.driver.enums.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL
     address = int(home.driver.call("cuMemAllocManaged", size, attach, about=_about(memory, size)))
@@ -160,8 +180,7 @@ def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: boo
 
 
 def _check_managed(size: int, home: CudaDevice) -> None:
-    """Checks that the device can have `size` bytes of managed memory. Raises Unsupported if it
-    never can, and AllocationError if it cannot now."""
+    """Raises Unsupported if the device never can have so much, AllocationError if not now."""
     if not home.attribute("CONCURRENT_MANAGED_ACCESS"):
         raise Unsupported(f"cuda:{home.index} cannot use managed memory while the host does")
     free, _ = home.driver.call("cuMemGetInfo")
@@ -198,8 +217,7 @@ def _about(memory: Memory, size: int) -> str:
 
 @contextmanager
 def _on_cpus(cpus: Sequence[int]) -> Iterator[None]:
-    """Runs a `with` block on these CPUs. Pages that are first touched in it lie on the CPUs' NUMA
-    node."""
+    """Pages that are first touched in this block lie on the CPUs' NUMA node."""
     before = os.sched_getaffinity(0)
     with suppress(OSError):
         if cpus:

@@ -21,7 +21,7 @@ from .driver import LIBRARY
 from .gate import GATE_SECONDS, PATIENCE, StartGate
 from .group import QUEUE
 from .launches import copy_launch
-from .memory import address_in
+from .memory import address_in, span_of
 from .settings import CopySettings
 
 _AWAIT = "doorbell"
@@ -31,7 +31,6 @@ functions."""
 
 @cache
 def address_of(function: str) -> int:
-    """Returns the address of a driver function."""
     return iterations.address_of(ctypes.CDLL(LIBRARY), function)
 
 
@@ -99,8 +98,7 @@ class CudaQueue(Queue):
         yield _AWAIT, (word, ctypes.addressof(launch.varying), int(flags.LIMIT * 1e9))
 
     def _loaded(self, kernel: str, *arguments: int | None) -> KernelLaunch:
-        """Loads a kernel and returns its launch. The kernel must be loaded before a graph is
-        captured."""
+        """The kernel must be loaded before a graph is captured."""
         device = self._device
         launch = KernelLaunch(device, f"flags.{kernel}", (1, 1), arguments)
         self._made.callback(lambda: launch)
@@ -127,8 +125,8 @@ _GATE = 1
 
 
 class EnqueuingGroup(Gated):
-    """Times how long the host takes to enqueue a copy. `named` is the driver call that enqueues it.
-    `may_block` says that the call may wait for the device. `made` owns the call's resources."""
+    """How long the host takes for the driver call `named`, which enqueues a copy, and may wait for
+    the device if `may_block`. `made` owns its resources."""
 
     most_loops = QUEUE - _GATE
     pace = Pace(loops=1)
@@ -147,8 +145,7 @@ class EnqueuingGroup(Gated):
         self._closed = False
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Closes the gate (start signal) and enqueues it. Raises Unsupported if the calls do not
-        fit behind the gate."""
+        """Raises Unsupported if the calls do not fit behind the gate (start signal)."""
         if self._closed:
             raise BackendError("arm", "the group is closed")
         if loops * laps > self.most_loops:
@@ -175,11 +172,9 @@ class EnqueuingGroup(Gated):
         self._device.call("cuStreamSynchronize", self._stream)
         if self._gate.gave_up and not self._may_block:
             raise BackendError("gate", "the gate opened before all calls were made")
-        seconds = self._seconds
-        return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
+        return Timing.of_one((0.0, self._seconds))
 
     def close(self) -> None:
-        """Opens the gate and waits for all work. May be called again."""
         if self._closed:
             return
         super().close()
@@ -191,19 +186,17 @@ class EnqueuingGroup(Gated):
 
 
 def by_the_driver(device: CudaDevice, ends: tuple[Any, ...]) -> EnqueuingGroup:
-    """Returns a group that times the call of a copy between devices without peer access. `ends` are
-    the arguments of the call (cuMemcpyPeerAsync), without the stream."""
+    """`ends` are the arguments of cuMemcpyPeerAsync, without the stream."""
     words = *map(int, ends), int(device.stream(0))
     return EnqueuingGroup(device, ("cuMemcpyPeerAsync", words), ExitStack(), may_block=True)
 
 
 def enqueued(device: CudaDevice, copy: Copy, settings: CopySettings) -> EnqueuingGroup:
-    """Returns a group that times the call of a copy: cuMemcpyAsync, or cuLaunchKernel for a copy by
-    a kernel."""
+    """Times cuMemcpyAsync, or cuLaunchKernel for a copy by a kernel."""
     transfer, stream, made = copy.transfer, int(device.stream(0)), ExitStack()
-    ends = address_in(copy.destination), address_in(copy.source)
+    span = span_of(copy)
     if transfer.engine.kind == "ce":
-        return EnqueuingGroup(device, ("cuMemcpyAsync", (*ends, copy.size, stream)), made)
-    kernel = copy_launch(device, *ends, copy.size, settings, transfer.both_ways)
+        return EnqueuingGroup(device, ("cuMemcpyAsync", (*span, stream)), made)
+    kernel = copy_launch(device, span, settings, transfer.both_ways)
     made.callback(lambda: kernel)
     return EnqueuingGroup(device, ("cuLaunchKernel", kernel.words(stream)), made)

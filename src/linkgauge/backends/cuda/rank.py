@@ -9,10 +9,9 @@ from contextlib import suppress
 from functools import cached_property, partial
 
 from linkgauge.backends import GPUS, open_backend
-from linkgauge.backends.cuda import fabric
 from linkgauge.backends.cuda.backend import CudaBackend
-from linkgauge.backends.cuda.flags import Answerer, AnsweringGroup, FlagGroup
-from linkgauge.backends.cuda.ipc import OutOfReach, export, open_handle
+from linkgauge.backends.cuda.flags import FlagGroup, FlagKernel, beginning
+from linkgauge.backends.cuda.ipc import OutOfReach, allocate_fabric, export, open_handle
 from linkgauge.backends.cuda.memory import address_in, ours
 from linkgauge.backends.cuda.nccl.collectives import ENGINE, Passage
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
@@ -36,8 +35,7 @@ BY_NCCL = "moved by NCCL send and receive: no shared memory between these machin
 
 
 class GpuOfRank(OfProcess):
-    """The GPU of a rank. It is chosen by the rank's number on its machine. If there are fewer GPUs
-    than ranks, ranks share GPUs."""
+    """Chosen by the rank's number on its machine. Ranks share GPUs if there are too few."""
 
     backend: CudaBackend
 
@@ -51,8 +49,7 @@ class GpuOfRank(OfProcess):
 
 
 class CudaRank(GpuOfRank):
-    """A rank that takes part in transfers between GPUs of several processes. `hosts` has the host
-    name of each rank."""
+    """Transfers between GPUs of several processes. `hosts` has the host name of each rank."""
 
     def __init__(self, launch: Launch, backend: Backend, hosts: Sequence[str]) -> None:
         super().__init__(launch, backend)
@@ -79,7 +76,7 @@ class CudaRank(GpuOfRank):
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         if crosses(self._hosts, memory, engine):  # of another machine
             with suppress(Unsupported):  # then no engine of another machine reaches it
-                return fabric.allocate(self.local(memory), size, self.home)
+                return allocate_fabric(self.local(memory), size, self.home)
         return super().allocate(memory, size, engine)
 
     def handle(self, buffer: Buffer) -> bytes:
@@ -89,8 +86,7 @@ class CudaRank(GpuOfRank):
         return export(own, self._machine, None if own.fabric is None else self._domain)
 
     def opened(self, buffer: Buffer | None) -> Buffer | None:
-        """Returns the buffer for use in this process. The buffer of another rank is opened if
-        needed, and closed with the group of transfers."""
+        """Another rank's buffer is opened if needed, and closed with the group of transfers."""
         if buffer is not None and buffer.memory.rank != self.rank:
             theirs = spanned(buffer)
             theirs.here = theirs.here or open_handle(
@@ -132,7 +128,6 @@ class CudaRank(GpuOfRank):
         return self.backend.collectives.token()
 
     def _collective(self, copies: Sequence[Copy], work: Collective) -> Group:
-        """Returns this rank's part of a collective."""
         mine = self.places(copies)
         if not mine:
             return IdlePart()
@@ -145,8 +140,7 @@ class CudaRank(GpuOfRank):
         return OwnCopies(self.backend.collectives.group(known, work, self.tokens), mine)
 
     def _beside_passages(self, copies: Sequence[Copy]) -> Group:
-        """Returns this rank's part of the copies. NCCL carries out those copies that have a
-        token."""
+        """NCCL carries out those copies that have a token."""
         mine: list[Copy] = []
         passages: dict[int, Passage] = {}
         timed: list[int] = []
@@ -167,7 +161,6 @@ class CudaRank(GpuOfRank):
         return OwnCopies(self.backend.prepare_with(mine, None, passages=passages), timed)
 
     def _side(self, copy: Copy) -> Copy:
-        """Returns this rank's side of a copy by NCCL: its own buffer and its own GPU."""
         transfer = self.transfer(copy.transfer)
         source, destination = (
             self.opened(end) if end is not None and end.memory.rank == self.rank else None
@@ -177,17 +170,15 @@ class CudaRank(GpuOfRank):
         return Copy(by_own, source, destination, copy.size, copy.seed, warm_ups=copy.warm_ups)
 
     def _bounce(self, copy: Copy) -> Group:
-        """Returns this rank's side of a ping-pong of flags. Raises Unsupported if the copy is no
-        such ping-pong."""
+        """Raises Unsupported if the copy is no ping-pong of flags."""
         check_flags(self.copy(copy))
         ends = self.opened(copy.source), self.opened(copy.destination)
         mine, theirs = ends if self.is_mine(copy) else ends[::-1]
         addresses = address_in(mine), address_in(theirs)
-        group: FlagGroup | AnsweringGroup
         if self.is_mine(copy):
-            group = FlagGroup(self.home, *addresses)
+            group = beginning(self.home, *addresses)
         else:
-            group = AnsweringGroup(Answerer(self.home, *addresses))
+            group = FlagGroup(None, FlagKernel(self.home, *addresses))
         group.clear = partial(self.backend.fill, ours(mine), _WORD, Pattern.CONSTANT, 0, False)
         return group
 

@@ -47,18 +47,15 @@ device that copies."""
 class CopySettings(msgspec.Struct, frozen=True):
     """The settings of one copy. The defaults are those of nvbandwidth's kernel.
 
-    `kernel` is `plain` or `bulk`. In a plain kernel, threads access 16 bytes at a time. A bulk
-    kernel uses the GPU's bulk copy unit and four chunks of shared memory, of 32 KiB each (compute
-    capability 9.0 and later).
-    `blocks` is the number of blocks. None means one for each multiprocessor.
-    `threads` is the number of threads of a block, a multiple of 64.
-    `unroll` is the number of accesses in flight per thread. In a bulk kernel, it is the number of
-    chunks that are being loaded at the same time.
-    `spread` puts the accesses of a thread a grid's width apart, instead of a block's width.
-    `in_place` does all loops of a step before the next step. Caches may then serve the repeats.
-    `streaming` uses loads and stores that leave the caches early.
-    `streams` is the number of streams over which a copy engine's transfer is split.
-    `threads`, `spread`, `in_place` and `streaming` concern only plain kernels."""
+    In a `plain` kernel, threads access 16 bytes at a time. A `bulk` kernel uses the GPU's bulk copy
+    unit and four chunks of shared memory, of 32 KiB each (compute capability 9.0 and later).
+    Without `blocks`, each multiprocessor has one, of `threads`, a multiple of 64. `unroll` is the
+    number of accesses in flight per thread, or of chunks of a bulk kernel that are being loaded.
+
+    Only in plain kernels, `spread` puts the accesses of a thread a grid's width apart instead of a
+    block's, `in_place` does all loops of a step before the next one, so that caches may serve the
+    repeats, and `streaming` accesses leave the caches early. A copy engine's transfer is split over
+    `streams`."""
 
     kernel: Literal["plain", "bulk"] = "plain"
     blocks: Blocks | None = None
@@ -70,7 +67,6 @@ class CopySettings(msgspec.Struct, frozen=True):
     streams: Streams = 1
 
     def describe(self, engine: str) -> str:
-        """Returns the settings that matter for an engine (`ce` or `sm`) as text."""
         if engine == "ce":
             return f"{self.streams} streams"
         grid = "" if self.blocks in (None, FULL_GRID) else f" {self.blocks} blocks"
@@ -92,29 +88,7 @@ BULK_DEFAULT = CopySettings(kernel="bulk", unroll=2)
 
 
 def is_shaped(engines: EngineSettings) -> bool:
-    """Whether the user has set the number of blocks, threads or the kernel."""
     return bool(engines.kernel or engines.blocks or engines.threads)
-
-
-def override(
-    base: CopySettings,
-    engines: EngineSettings,
-    transfer: Transfer,
-    operation: OperationName = "copy",
-) -> CopySettings:
-    """Returns `base` with the user's own settings in place of its values. If the user sets the
-    shape of a kernel, no tuned values are used. Copies in both directions always use the plain
-    kernel, because the bulk kernel copies only one way."""
-    bulk = operation in ("copy", "peak-copy") and not transfer.both_ways
-    given = {"streams": engines.streams}
-    if transfer.engine.kind == "sm":
-        given = {"blocks": engines.blocks, "threads": engines.threads}
-        if engines.kernel == "bulk" and bulk:
-            base = BULK_DEFAULT
-        elif is_shaped(engines):
-            base = defaults(transfer, operation)
-    asked = {name: value for name, value in given.items() if value is not None}
-    return msgspec.structs.replace(base, **asked)
 
 
 def chosen(
@@ -123,10 +97,20 @@ def chosen(
     transfer: Transfer,
     operation: OperationName = "copy",
 ) -> CopySettings:
-    """Returns the settings of a transfer: the user's, or else those in `tuned`, or else the
-    defaults."""
-    base = tuned.get(key(transfer, operation), defaults(transfer, operation))
-    return override(base, engines, transfer, operation)
+    """The user's settings, or else those in `tuned`, or else the defaults. If the user sets the
+    shape of a kernel, no tuned values are used. Copies both ways use the plain kernel: the bulk
+    kernel copies one way."""
+    given, default = {"streams": engines.streams}, defaults(transfer, operation)
+    base = tuned.get(key(transfer, operation), default)
+    if transfer.engine.kind == "sm":
+        given = {"blocks": engines.blocks, "threads": engines.threads}
+        bulk = operation in ("copy", "peak-copy") and not transfer.both_ways
+        if engines.kernel == "bulk" and bulk:
+            base = BULK_DEFAULT
+        elif is_shaped(engines):
+            base = default
+    asked = {name: value for name, value in given.items() if value is not None}
+    return msgspec.structs.replace(base, **asked)
 
 
 def _seen(memory: Memory, owner: Memory) -> str:
@@ -136,8 +120,7 @@ def _seen(memory: Memory, owner: Memory) -> str:
 
 
 def key(transfer: Transfer, operation: OperationName = "copy") -> str:
-    """Returns the name of a transfer's path, under which tuned settings are stored. Examples are
-    `sm from-host` and, for arrays, `sm peak-read`."""
+    """The path under which tuned settings are stored: `sm from-host`, `sm peak-read`."""
     owner = transfer.engine.owner
     if operation != "copy":
         return f"{transfer.engine.kind} {operation}"
@@ -147,13 +130,11 @@ def key(transfer: Transfer, operation: OperationName = "copy") -> str:
 
 
 def load_tuned(model: str, folder: Path | None = None) -> dict[str, CopySettings]:
-    """Returns the tuned settings of a GPU model by path. Returns an empty dict if there are
-    none."""
+    """Settings by path, none if nothing is stored."""
     return load(tuned_file(model, folder), dict[str, CopySettings])
 
 
 def tuned_notes(tuned: Mapping[str, CopySettings]) -> list[str]:
-    """Returns the tuned settings of each path as text."""
     return [
         f"tuned: {path}: {best.describe(path.partition(' ')[0])}"
         for path, best in sorted(tuned.items())
@@ -163,8 +144,7 @@ def tuned_notes(tuned: Mapping[str, CopySettings]) -> list[str]:
 def store_tuned(
     model: str, best: dict[str, CopySettings | None], folder: Path | None = None
 ) -> Path:
-    """Stores tuned settings of a GPU model. Settings of other paths are kept. The value None
-    deletes a path, so that it uses the defaults. Raises OSError."""
+    """Settings of other paths are kept; None deletes a path's. Raises OSError."""
     path = tuned_file(model, folder)
     known = load_tuned(model, folder) | best
     store(path, {name: settings for name, settings in known.items() if settings is not None})
@@ -172,7 +152,6 @@ def store_tuned(
 
 
 def defaults(transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
-    """Returns the default settings of a transfer."""
     if operation != "copy":
         return BULK_DEFAULT if operation == "bulk-copy" else ARRAY_DEFAULT
     return SPLIT_DEFAULT if transfer.both_ways else DEFAULT

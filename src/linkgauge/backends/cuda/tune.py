@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import product
 from pathlib import Path as File
 from statistics import median
@@ -74,12 +74,10 @@ def tune(
     folder: File | None = None,
     tell: Callable[[Tried], None] = lambda tried: None,
 ) -> dict[str, CopySettings]:
-    """Finds the best settings for each path of a device, and stores them for the device's model.
-
-    All candidates run once. Then the best candidates and the defaults take turns, so that drift
-    affects all of them. A candidate that fails or copies wrongly is dropped. `index` is the device,
-    and `peer` the other device of peer paths; without `peer`, these paths are skipped. Returns the
-    settings of those paths on which the defaults are not the best.
+    """Finds and stores the best settings for each path of a device; without `peer`, not for peer
+    paths. All candidates run once. Then the best and the defaults take turns, so that drift affects
+    all of them. A candidate that fails or copies wrongly is dropped. Returns the settings that beat
+    the defaults.
 
     Raises BackendError if the device is dead. Settings that were found before that are still
     stored."""
@@ -131,8 +129,7 @@ def candidates(path: Path, multiprocessors: int) -> Iterator[CopySettings]:
 
 
 def _of_arrays(operation: OperationName, multiprocessors: int) -> Iterator[CopySettings]:
-    """Yields the settings to try for operations on arrays. A kernel has either one block for each
-    part of the arrays, or only as many blocks as can run at once."""
+    """A kernel has one block for each part of the arrays, or as many blocks as can run at once."""
     yield ARRAY_DEFAULT
     for threads, unroll in product((256, 512, 1024), (1, 2, 4, 8)):
         settings = CopySettings(blocks=FULL_GRID, threads=threads, unroll=unroll)
@@ -149,22 +146,16 @@ def _of_arrays(operation: OperationName, multiprocessors: int) -> Iterator[CopyS
 def _tune_path(
     backend: CudaBackend, path: Path, size: int, report: Callable[[Tried], None]
 ) -> CopySettings | None:
-    """Returns settings that are faster than the defaults on this path, or None."""
-    transfer = path.transfer
-    ends: list[CudaBuffer | None] = []
-    try:
-        for memory, arrays in (
-            (transfer.source, named(path.operation).source_arrays),
-            (transfer.destination, 1),
-        ):
-            of_none = memory.is_null
-            size_of_end = size * arrays
-            ends.append(None if of_none else backend.allocate(memory, size_of_end, transfer.engine))
-        return search(backend, path, Copy(transfer, ends[0], ends[1], size, _SEED), report)
-    finally:
-        for buffer in ends:
-            if buffer is not None:
-                buffer.free()
+    transfer, arrays = path.transfer, named(path.operation).source_arrays
+    ends: dict[str, CudaBuffer] = {}
+    with ExitStack() as made:
+        for end, memory in (("source", transfer.source), ("destination", transfer.destination)):
+            if not memory.is_null:
+                bytes_of_end = size * arrays if end == "source" else size
+                ends[end] = backend.allocate(memory, bytes_of_end, transfer.engine)
+                made.callback(ends[end].free)
+        copy = Copy(transfer, ends.get("source"), ends.get("destination"), size, _SEED)
+        return search(backend, path, copy, report)
 
 
 def search(
@@ -173,10 +164,10 @@ def search(
     copy: Copy,
     report: Callable[[Tried], None] = lambda tried: None,
 ) -> CopySettings | None:
-    """Returns settings that are faster than the defaults on this path, or None. The buffers of
-    `copy` are overwritten. Raises BackendError if the device is dead."""
+    """Settings that are faster than the defaults, or None. The buffers of `copy` are overwritten.
+    Raises BackendError if the device is dead."""
     trial = _Trial(backend, path, copy, report)
-    every = candidates(path, backend.multiprocessors(path.transfer.engine.owner))
+    every = candidates(path, backend.device_of(path.transfer.engine.owner).multiprocessors)
     heats = [tried for settings in every if (tried := trial.run(settings)) is not None]
     # If the defaults cannot run, or copy wrongly, there is nothing to compare with.
     first = defaults(path.transfer, path.operation)
@@ -193,8 +184,8 @@ def search(
 
 
 def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
-    """Returns the settings for the second round: the defaults, the best candidates, and the two
-    best of each kernel. A single run may be wrong about one candidate, but hardly about two."""
+    """The defaults, the best candidates, and the two best of each kernel: a single run may be wrong
+    about one candidate, but hardly about two."""
     ranked = sorted(heats[1:], key=lambda tried: tried.rate, reverse=True)
     chosen = [tried.settings for tried in ranked[:FINALISTS]]
     for kernel in ("plain", "bulk"):
@@ -212,10 +203,8 @@ class _Trial(msgspec.Struct, frozen=True):
     report: Callable[[Tried], None]
 
     def run(self, settings: CopySettings) -> Candidate | None:
-        """Runs one sample with these settings, and returns them with their rate. Returns None if
-        they fail or copy wrongly.
-
-        Raises BackendError if the buffers cannot be filled, because the device is dead."""
+        """The settings with their rate, or None if they fail or copy wrongly. Raises BackendError
+        if the buffers cannot be filled, because the device is dead."""
         copy, (given, made) = self.copy, self.path.contents
         if copy.source is not None:
             size = copy.size * named(self.path.operation).source_arrays
@@ -254,14 +243,12 @@ class _Trial(msgspec.Struct, frozen=True):
             group.close()
 
     def streaming(self, heats: Sequence[Candidate]) -> list[Candidate]:
-        """Runs the best plain kernels again, with accesses that bypass the caches."""
         plain = [tried for tried in heats if tried.settings.kernel == "plain"]
         ranked = sorted(plain, key=lambda tried: tried.rate, reverse=True)[:FINALISTS]
         again = (msgspec.structs.replace(tried.settings, streaming=True) for tried in ranked)
         return [tried for settings in again if (tried := self.run(settings)) is not None]
 
     def take_turns(self, finalists: Sequence[CopySettings]) -> list[Candidate]:
-        """Runs the finalists in turns. Returns each with its median rate."""
         rates: list[list[float]] = [[] for _ in finalists]
         for _ in range(ROUNDS):
             for settings, own in zip(finalists, rates, strict=True):

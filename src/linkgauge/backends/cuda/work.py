@@ -14,14 +14,12 @@ import msgspec
 
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.threaded import Worked, nothing
+from linkgauge.model.settings import MOST_STREAMS, Pieces
 
-from .device import CudaDevice, KernelLaunch
-from .launches import Marks, copy_launch, read_launch, write_launch
+from .device import CudaDevice, KernelLaunch, new_word, read_word
+from .launches import LOOPS, Marks, Span, copy_launch, read_launch, write_launch
 from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, LEAST_IN_KERNEL, CopySettings
-from .verify import new_word, read_word
 
-ALIGNMENT = 4096
-"""The parts of a copy start at multiples of this number of bytes."""
 PIECE = 128 << 20
 """The approximate bytes of one part of an interfering copy. They take milliseconds."""
 MARGIN = 1.1
@@ -44,18 +42,13 @@ class Recorder(NamedTuple):
 class StreamWork(msgspec.Struct, eq=False):
     """The work of one transfer on CUDA streams.
 
-    `kind` says what does the work. A call of the kind `driver` may wait for the device, and a loop
-    of the kind `graph` does not fit into a queue.
-    `entries` is the number of entries of the driver's queues for each loop, over all streams, and
-    the number of further entries.
-    `streams` is the number of streams, including helpers.
-    `warm_up` is the number of loops before the start event.
-    `least_loops` is the smallest number of loops in a sample.
-    `checksum` returns the xor of all words that were read, or None if the work does not only read.
-    The work must have ended.
-    `close` frees the resources of this work. Kernels stay, because they belong to the device.
-    `recorder` does the same work and records its progress.
-    `settle` belongs to a copy that disturbs the measured copy (see `interference`)."""
+    A call of the `kind` `driver` may wait for the device, and a loop of the kind `graph` does not
+    fit into a queue. `entries` are those of the driver's queues for each loop, over all `streams`,
+    and further ones. `warm_up` loops come before the start event. A sample has at least
+    `least_loops`. `checksum` returns the xor of all words that ended work has read, or None if it
+    does not only read. `close` frees resources, but not kernels, which belong to the device.
+    `recorder` does the same work and records its progress. `settle` belongs to a copy that disturbs
+    the measured one (see `interference`)."""
 
     device: CudaDevice
     kind: Literal["engine", "kernel", "pieces", "driver", "graph", "nccl"]
@@ -75,11 +68,9 @@ class StreamWork(msgspec.Struct, eq=False):
         return each * loops + further
 
 
-def engine_copy(
-    device: CudaDevice, destination: int, source: int, size: int, streams: int, warm_up: int = 1
-) -> StreamWork:
+def engine_copy(device: CudaDevice, span: Span, streams: int, warm_up: int = 1) -> StreamWork:
     """Returns a copy by copy engines. The bytes are split evenly over streams."""
-    parts, call = slices(destination, source, size, streams), device.driver.call
+    parts, call = span.slices(streams), device.driver.call
     flags = device.driver.enums.CUevent_flags.CU_EVENT_DISABLE_TIMING
     joins: list[Any] = []
     with ExitStack() as made:
@@ -105,8 +96,7 @@ def engine_copy(
 
 
 def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
-    """Returns work that runs in its own thread. The driver copies pageable host memory in the
-    calling thread, so calls may return only when the bytes have arrived."""
+    """The driver copies pageable memory in the calling thread: calls may return late."""
 
     def run(loops: int) -> None:
         work.enqueue(streams, loops)
@@ -115,25 +105,16 @@ def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
     return Worked(run, work.device.enter, work.checksum, work.close)
 
 
-def engine_pieces(device: CudaDevice, destination: int, source: int, size: int) -> list[Piece]:
-    """Returns functions that each enqueue a part of a copy by a copy engine."""
-    copy = partial(device.driver.call, "cuMemcpyAsync")
-    return [partial(copy, *part) for part in slices(destination, source, size, size // PIECE)]
-
-
-def kernel_pieces(
-    device: CudaDevice, destination: int, source: int, size: int, settings: CopySettings
-) -> list[Piece]:
-    """Returns functions that each launch a part of a copy by a kernel."""
-    return [
-        copy_launch(device, *part, settings, both_ways=False).enqueue
-        for part in slices(destination, source, size, size // PIECE)
-    ]
+def parts_of(device: CudaDevice, span: Span, settings: CopySettings | None = None) -> list[Piece]:
+    """A copy's parts by a copy engine or, with `settings`, by a kernel."""
+    parts = span.slices(span.size // PIECE)
+    if settings is None:
+        return [partial(device.driver.call, "cuMemcpyAsync", *part) for part in parts]
+    return [copy_launch(device, part, settings).enqueue for part in parts]
 
 
 def in_pieces(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
-    """Returns work that is done in several parts, one after another. There is no warm-up, as in
-    nvbandwidth."""
+    """Parts one after another, without a warm-up, as in nvbandwidth."""
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
         for _ in range(loops):
@@ -144,17 +125,15 @@ def in_pieces(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
 
 
 def peer_copy(device: CudaDevice, ends: tuple[Any, ...]) -> StreamWork:
-    """Returns a copy by the driver between devices without peer access. The bytes go through the
-    host. There is no warm-up, as in p2pBandwidthLatencyTest. `ends` are the arguments of
-    cuMemcpyPeerAsync, without the stream."""
+    """Through the host, without a warm-up, as in p2pBandwidthLatencyTest. `ends` are the arguments
+    of cuMemcpyPeerAsync, without the stream."""
     work = in_pieces(device, [partial(device.driver.call, "cuMemcpyPeerAsync", *ends)])
     work.kind = "driver"
     return work
 
 
 def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
-    """Returns a copy that disturbs the measured copy, and must run longer than it. Only a share of
-    its loops is enqueued, as more would only take time."""
+    """Outlasts the measured copy. Only a share of the loops is enqueued, to save time."""
     share, enqueued = 1.0, 0
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
@@ -183,8 +162,8 @@ def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
 def kernel_work(
     device: CudaDevice, launch: KernelLaunch, in_kernel: bool, warm_up: int = 1, word: int = 0
 ) -> StreamWork:
-    """Returns the work of a kernel. With `in_kernel`, one launch does all loops; otherwise each
-    loop is a launch. `word` is the device address of the checksum of a kernel that only reads."""
+    """With `in_kernel`, one launch does all loops; otherwise each is a launch. `word` is the
+    address of the checksum of a kernel that only reads."""
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
         launches, launch.varying.value = (1, loops) if in_kernel else (loops, 1)
@@ -203,8 +182,7 @@ def kernel_work(
 def reading_work(
     device: CudaDevice, launch_with: Callable[[int], KernelLaunch], in_kernel: bool
 ) -> StreamWork:
-    """Returns a read by a kernel. `launch_with` returns the kernel that stores the checksum at a
-    device address."""
+    """`launch_with` returns the kernel that stores the checksum at a device address."""
     with ExitStack() as made:
         word = new_word(device, made)
         work = kernel_work(device, launch_with(word), in_kernel, word=word)
@@ -213,33 +191,26 @@ def reading_work(
 
 
 def warm_ups(copy: Copy) -> int:
-    """Returns the number of loops before each sample. It is 1 between devices, because the first
-    copy after a pause is slower. It is 0 to or from the host, where a warm-up has no effect."""
+    """1 between devices, where a first copy is slower; 0 with the host: without effect."""
     if copy.warm_ups is not None:
         return copy.warm_ups
     return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
 
 
-def copying(
-    device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
-) -> StreamWork:
-    """Returns the work for a copy between two memories. `ends` are the addresses of destination and
-    source."""
+def copying(device: CudaDevice, copy: Copy, span: Span, settings: CopySettings) -> StreamWork:
+    """Returns the work for a copy between two memories."""
     if copy.transfer.engine.kind == "ce":
         if copy.interference and settings.streams == 1:
-            return interference(device, engine_pieces(device, *ends, copy.size))
-        return engine_copy(device, *ends, copy.size, settings.streams, warm_ups(copy))
+            return interference(device, parts_of(device, span))
+        return engine_copy(device, span, settings.streams, warm_ups(copy))
     if copy.interference and not copy.transfer.both_ways:
-        return interference(device, kernel_pieces(device, *ends, copy.size, settings))
-    return kernel_copy(device, copy, ends, settings)
+        return interference(device, parts_of(device, span, settings))
+    return kernel_copy(device, copy, span, settings)
 
 
-def kernel_copy(
-    device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
-) -> StreamWork:
-    """Returns the work for a copy by a kernel. If the copy is `tracked` and is one launch, the
-    kernel records its progress."""
-    how = *ends, copy.size, settings, copy.transfer.both_ways
+def kernel_copy(device: CudaDevice, copy: Copy, span: Span, settings: CopySettings) -> StreamWork:
+    """If the copy is `tracked` and is one launch, the kernel records its progress."""
+    how = span, settings, copy.transfer.both_ways
     in_kernel = copy.size >= IN_KERNEL_LOOPS
     work = kernel_work(device, copy_launch(device, *how), in_kernel, warm_ups(copy))
     if in_kernel:
@@ -255,27 +226,50 @@ def kernel_copy(
 
 
 def writing(device: CudaDevice, destination: int, copy: Copy) -> StreamWork:
-    """Returns the work for a transfer that only writes."""
     kernel = write_launch(device, destination, copy.size, copy.seed)
     return kernel_work(device, kernel, copy.size >= IN_KERNEL_LOOPS)
 
 
 def reading(device: CudaDevice, source: int, copy: Copy) -> StreamWork:
-    """Returns the work for a transfer that only reads."""
     launch_with = partial(read_launch, device, source, copy.size)
     return reading_work(device, launch_with, copy.size >= IN_KERNEL_LOOPS)
 
 
-def slices(destination: int, source: int, size: int, count: int) -> list[tuple[int, int, int]]:
-    """Splits a copy into at most `count` parts of about the same size. A part is destination,
-    source and length. Parts begin at aligned offsets, and none is empty."""
-    length = -(-size // max(1, count))
-    return cut(destination, source, size, -(-length // ALIGNMENT) * ALIGNMENT)
+_MOST_THREADS = 1024
+_LANES = 32
 
 
-def cut(destination: int, source: int, size: int, length: int) -> list[tuple[int, int, int]]:
-    """Splits a copy into parts of `length` bytes. The last part may be shorter."""
-    return [
-        (destination + offset, source + offset, min(length, size - offset))
-        for offset in range(0, size, length)
-    ]
+def pieces_launch(device: CudaDevice, span: Span, pieces: Pieces) -> KernelLaunch:
+    """One block for each stream. Addresses must be multiples of 16. A warp accesses
+    `pieces.payload` bytes at once: 128, 256 or 512."""
+    threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)
+    arguments = (*span, LOOPS)
+    defines = {"PIECE": pieces.size, "PAYLOAD": pieces.payload}
+    return KernelLaunch(device, "pieces.copy", (pieces.streams, threads), arguments, defines)
+
+
+def piece_copies(device: CudaDevice, span: Span, pieces: Pieces) -> StreamWork:
+    """A loop is one CUDA graph with a chain of copies for each stream: calls are too slow."""
+    ends, call = span.cut(pieces.size), device.driver.call
+    streams = min(pieces.streams, MOST_STREAMS, len(ends))
+    with ExitStack() as made:
+        graph = device.call("cuGraphCreate", 0)
+        made.callback(device.call, "cuGraphDestroy", graph)
+        for first in range(streams):
+            before: list[Any] = []
+            for part in ends[first::streams]:
+                node = before or None, len(before), _copy_node(device.driver.enums, part)
+                before = [call("cuGraphAddMemcpyNode", graph, *node, device.context)]
+        ready = call("cuGraphInstantiate", graph, 0)
+        made.callback(device.call, "cuGraphExecDestroy", ready)
+        work = in_pieces(device, [partial(call, "cuGraphLaunch", ready)])
+        work.kind, work.entries, work.close = "graph", (len(ends), 0), made.pop_all().close
+    return work
+
+
+def _copy_node(enums: Any, span: Span) -> Any:
+    node = enums.CUDA_MEMCPY3D()
+    node.srcMemoryType = node.dstMemoryType = enums.CUmemorytype.CU_MEMORYTYPE_UNIFIED
+    node.srcDevice, node.dstDevice = span.source, span.destination
+    node.WidthInBytes, node.Height, node.Depth = span.size, 1, 1
+    return node

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from linkgauge.backends import ACROSS_RANKS, native
-from linkgauge.backends.host_memory import ByThreads
-from linkgauge.backends.host_rank import HostRank
+from linkgauge.backends.host_memory import ByThreads, HostRank
 from linkgauge.backends.protocol import Buffer, Copy, Group, Pattern
 from linkgauge.backends.rank import RankBackend, held
 from linkgauge.backends.rules import check_alone, lacking, of_part, refused

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,51 +23,28 @@ HOPS = 16_381
 """The number of accesses in a loop, about as many as in a chase by a host thread. It is a prime, so
 that a loop hardly ever ends where it began; that would look like no access at all."""
 _FILE = "chase"
-_MASK = (1 << 64) - 1
-_ROUNDS = 4
 _UNBOUNDED = 1 << 30
 _orders = count(1)
 """A counter that gives each ring another order, even in memory that held a ring before."""
 
 
 class Ring(msgspec.Struct, frozen=True):
-    """A ring of cache lines through which a chase goes. `lines` is their number, and `stride` their
-    distance in bytes. The order depends on `seed` (chase.cl)."""
+    """Cache lines, `stride` bytes apart, in an order that depends on `seed` (chase.cl)."""
 
     lines: int
     stride: int
     seed: int
 
     @property
-    def bits(self) -> int:
-        """Returns the number of bits that are needed to number all lines."""
-        return (self.lines - 1).bit_length()
-
-    def offset(self, hops: int) -> int:
-        """Returns the offset of the line that is reached after `hops` steps."""
-        place = self._shuffled(hops % self.lines)
-        while place >= self.lines:
-            place = self._shuffled(place)
-        return place * self.stride
-
-    def _shuffled(self, x: int) -> int:
-        seed = self.seed
-        for _ in range(_ROUNDS):
-            seed = _mixed(seed + 0x9E3779B97F4A7C15)
-            x = (x + seed) * 0xBF58476D1CE4E5B9 & ((1 << self.bits) - 1)
-            x ^= x >> (self.bits + 1) // 2
-        return x
-
-
-def _mixed(x: int) -> int:
-    x = ((x & _MASK) ^ (x & _MASK) >> 30) * 0xBF58476D1CE4E5B9 & _MASK
-    x = (x ^ x >> 27) * 0x94D049BB133111EB & _MASK
-    return x ^ x >> 31
+    def words(self) -> tuple[Any, ...]:
+        """The ring as the first arguments of its kernels."""
+        bits = (self.lines - 1).bit_length()
+        seed = self.seed % (1 << 64)
+        return np.uint64(self.lines), np.uint64(self.stride), np.uint64(seed), np.uint32(bits)
 
 
 def chase(unit: OpenCLDevice, copy: Copy) -> ChaseGroup:
-    """Returns a group for a pointer chase through the copy's source. Raises Unsupported if the
-    source is less than one line, and BackendError if the ring is damaged."""
+    """Raises Unsupported for less than one line, BackendError if the ring is damaged."""
     size, source = copy.size, own(copy.source)
     if size < unit.cache_line:
         raise Unsupported(f"{copy.transfer}: {size} bytes are less than a cache line")
@@ -76,8 +54,7 @@ def chase(unit: OpenCLDevice, copy: Copy) -> ChaseGroup:
 
 
 def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
-    """Yields a remark if the memory fits into the device's cache. This concerns only devices that
-    share the host's memory."""
+    """If the memory fits into the cache of a device that shares the host's memory."""
     device = unit.facts.device
     if device.shares_host_memory and size < unit.cache_bytes:
         held = f"the cache of {device.memory} ({approximate_size(unit.cache_bytes)})"
@@ -85,37 +62,30 @@ def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
 
 
 def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
-    """Writes the ring into memory and follows it once, which also warms the caches. Raises
-    BackendError if the ring misses a line."""
-    memory, lines, stride = source.for_kernel(), np.uint64(ring.lines), np.uint64(ring.stride)
-    order = np.uint64(ring.seed & _MASK), np.uint32(ring.bits)
-    unit.run("lay_ring", memory, lines, stride, *order, file=_FILE)
-    length = Words(unit)
-    unit.run("ring_length", memory, lines, stride, length.buffer, file=_FILE, alone=True)
+    """Following the ring once warms the caches. Raises BackendError if it misses a line."""
+    memory, length = source.for_kernel(), Words(unit)
+    unit.run("lay_ring", memory, *ring.words, file=_FILE)
+    unit.run("ring_length", memory, *ring.words[:2], length.buffer, file=_FILE, alone=True)
     if length.total() != ring.lines:
         problem = f"a ring of {length.total()} lines instead of {ring.lines}"
         raise BackendError("link pointers", f"{source.memory}: {problem}")
 
 
 class ChaseGroup(OpenCLGroup):
-    """A group with one pointer chase (protocol.CheckedGroup). A lap is one launch, which continues
-    where the last one ended."""
+    """A lap is one launch, which continues where the last one ended."""
 
     pace = Pace(loops=1, steps=HOPS)
 
     def __init__(self, unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
-        self._ring, self._memory, self._queue = ring, source.memory, unit.profiled_queue()
+        self._unit, self._ring, self._memory = unit, ring, source.memory
+        self._queue = unit.profiled_queue()
         super().__init__([Lane(unit, self._queue, launch=self._follow, does="a chase")])
-        self._at = Words(unit)
-        self._at.store(ring.offset(0))
-        arguments = source.for_kernel(), self._at.buffer, np.uint64(0)
-        self._kernel = unit.kernel("chase", *arguments, file=_FILE)
+        self.most_loops = _UNBOUNDED
         self._hops = 0
         """The accesses enqueued so far, counted from the ring's beginning."""
-
-    @property
-    def most_loops(self) -> int:
-        return _UNBOUNDED
+        self._at = self._right()
+        arguments = source.for_kernel(), self._at.buffer, np.uint64(0)
+        self._kernel = unit.kernel("chase", *arguments, file=_FILE)
 
     def _follow(self, loops: int, wait_for: list[cl.Event] | None) -> cl.Event:
         self._kernel.set_arg(2, np.uint64(loops * HOPS))
@@ -123,9 +93,15 @@ class ChaseGroup(OpenCLGroup):
         self._hops += loops * HOPS
         return event
 
+    def _right(self) -> Words:
+        """Where the accesses so far must have led, in bytes from the buffer's start."""
+        found, place = Words(self._unit), np.uint64(self._hops % self._ring.lines)
+        words = place, *self._ring.words, found.buffer
+        self._unit.run("line_offset", *words, file=_FILE, alone=True)
+        return found
+
     def mismatch(self) -> str | None:
-        """Returns a message if the last step led to a wrong address, else None."""
-        at, right = self._at.total(), self._ring.offset(self._hops)
+        at, right = self._at.total(), self._right().total()
         if at == right:
             return None
         return f"{self._memory}: {self._hops} accesses led to byte {at} instead of {right}"

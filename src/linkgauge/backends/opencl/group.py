@@ -1,5 +1,4 @@
-"""OpenCL transfers that start together and are timed by the device. Also a kernel that computes
-while copies run."""
+"""OpenCL transfers that start together and are timed by the device."""
 
 from __future__ import annotations
 
@@ -9,12 +8,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyopencl as cl
 
 from linkgauge.backends.operations.overlap import FACTOR, SUMMAND, launched
-from linkgauge.backends.protocol import Copy, Pace, Pattern, Timing
-from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.backends.protocol import Copy, Gated, Pace, Pattern, Timing
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.settings import Pieces
 
 from .memory import OpenCLBuffer, Words, own, partial_sums
@@ -28,70 +28,55 @@ _QUEUE = 1000
 """The largest number of commands that wait for the gate. More might block."""
 
 
-class Lane:
+class Lane(msgspec.Struct, eq=False):
     """The commands of one transfer. They have a queue of their own and run in order.
 
     `commands` are those of each loop.
     `launch` is a command that does all loops of a lap at once; its first argument is their number.
     `keeps_events` says that events must be kept while the gate is closed.
-    `sums` has the checksums of a transfer that only reads."""
+    `sums` has the checksums of a transfer that only reads.
+    `ends` has the event of each lap's last command."""
 
-    def __init__(
-        self,
-        unit: OpenCLDevice,
-        queue: cl.CommandQueue,
-        commands: list[Enqueue] | None = None,
-        *,
-        launch: Callable[..., cl.Event] | None = None,
-        keeps_events: bool = False,
-        sums: Words | None = None,
-        does: str = "a copy",
-    ) -> None:
-        self.unit, self.queue, self.sums = unit, queue, sums
-        self._commands, self._launch = commands or [], launch
-        self._keeps_events, self._does = keeps_events, does
-        self._events: list[cl.Event] = []
-        self._ends: list[cl.Event] = []
-        """The event of each lap's last command."""
+    unit: OpenCLDevice
+    queue: cl.CommandQueue
+    commands: list[Enqueue] = []
+    launch: Callable[..., cl.Event] | None = None
+    keeps_events: bool = False
+    sums: Words | None = None
+    does: str = "a copy"
+    events: list[cl.Event] = []
+    ends: list[cl.Event] = []
 
     def commands_of(self, loops: int) -> int:
-        """Returns the number of commands for this many loops."""
-        return 1 if self._launch is not None else loops * len(self._commands)
+        return 1 if self.launch is not None else loops * len(self.commands)
 
     def arm(self, loops: int, laps: int, gate: cl.UserEvent) -> None:
         """Enqueues all laps. The first command waits for the gate (start signal)."""
-        lap: list[Enqueue] = self._commands * loops
-        if self._launch is not None:
-            lap = [partial(self._launch, loops)]
+        lap: list[Enqueue] = self.commands * loops
+        if self.launch is not None:
+            lap = [partial(self.launch, loops)]
         gates: list[cl.Event] | None = [gate]
         for number, enqueue in enumerate(lap * laps, 1):
             event = enqueue(wait_for=gates)
             gates = None
-            if self._keeps_events or number == 1:
-                self._events.append(event)
+            if self.keeps_events or number == 1:
+                self.events.append(event)
             if number % len(lap) == 0:
-                self._ends.append(event)
+                self.ends.append(event)
         self.queue.flush()
 
     def times(self) -> tuple[int, ...]:
-        """Returns the start of the first loop and the end of each lap, in nanoseconds of the
-        device's clock. All commands must have ended. Raises BackendError if a command failed."""
         with calling("clGetEventProfilingInfo"):
-            for event in (self._events[0], *self._ends):
+            for event in (self.events[0], *self.ends):
                 status = event.command_execution_status
                 if status < 0:
-                    raise error_of(status, "clFinish", f"{self._does} ended with {{}}")
-            return self._events[0].profile.start, *(event.profile.end for event in self._ends)
-
-    def clear(self) -> None:
-        self._events.clear()
-        self._ends.clear()
+                    raise error_of(status, "clFinish", f"{self.does} ended with {{}}")
+            return self.events[0].profile.start, *(event.profile.end for event in self.ends)
 
 
 def copy_lane(unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Pattern | None) -> Lane:
-    """Returns the commands of a transfer: a copy, a read, a write, or an operation of STREAM. With
-    `pieces`, a copy is cut into small parts. `makes` is the pattern that an operation on numbers
-    writes."""
+    """A copy, a read, a write, or an operation of STREAM, which writes the pattern `makes`. With
+    `pieces`, a copy is cut into small parts."""
     queue = unit.profiled_queue()
     if copy.transfer.both_ways or len(copy.transfer.memories) < 2:
         pieces = None
@@ -105,7 +90,7 @@ def copy_lane(unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Patt
         return Lane(unit, queue, [launch], sums=sums)
     piece = copy.size if pieces is None else pieces.size
     commands = [
-        _copy(queue, ends[0], ends[1], copy.size, offset, min(piece, copy.size - offset))
+        _copy(queue, ends, copy.size, offset, min(piece, copy.size - offset))
         for offset in range(0, copy.size, piece)
     ]
     # pyopencl destroys the event of a copy with host memory only after the copy has ended, which
@@ -115,33 +100,28 @@ def copy_lane(unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Patt
 
 
 def _copy(
-    queue: cl.CommandQueue,
-    source: OpenCLBuffer,
-    destination: OpenCLBuffer,
-    size: int,
-    offset: int,
-    length: int,
+    queue: cl.CommandQueue, ends: list[OpenCLBuffer], size: int, offset: int, length: int
 ) -> Enqueue:
-    """Returns a command that copies a part of two buffers: `length` bytes at `offset`. The buffers
-    have `size` bytes."""
+    """Copies `length` bytes at `offset` between two buffers of `size` bytes."""
     options: dict[str, Any] = {}
-    ends: list[Any] = []
-    for name, end in (("dst_offset", destination), ("src_offset", source)):
+    memories: list[Any] = []
+    for name, end in zip(("src_offset", "dst_offset"), ends, strict=True):
         memory = end.for_copy(size)
         if end.memory.is_device:
             options[name] = offset
         else:
             memory = memoryview(memory)[offset : offset + length]
-        ends.append(memory)
+        memories.insert(0, memory)
     if len(options) == len(ends):
-        return partial(cl.enqueue_copy, queue, *ends, byte_count=length, **options)
-    return partial(cl.enqueue_copy, queue, *ends, is_blocking=False, **options)
+        options["byte_count"] = length
+    else:
+        options["is_blocking"] = False
+    return partial(cl.enqueue_copy, queue, *memories, **options)
 
 
 def _kernel(
     copy: Copy, ends: list[Any], pieces: Pieces | None, makes: Pattern | None, sums: Words | None
 ) -> tuple[Any, ...]:
-    """Returns the name of the kernel that carries out a transfer, and its arguments."""
     size = np.uint64(copy.size)
     if makes is not None:
         return "compute", *ends, size, np.int32(makes)
@@ -154,42 +134,36 @@ def _kernel(
     return "exchange" if copy.transfer.both_ways else "copy", *ends, size
 
 
-class OpenCLGroup:
+class OpenCLGroup(Gated):
     """Transfers that start together. The first command of each one waits for the same event.
 
     The seconds of a transfer are those from the start of its first command to the end of its last.
     They are measured by the device's profiling events."""
 
     pace = Pace()
+    _gates: Sequence[cl.UserEvent] = ()
+    _began = 0.0
 
     def __init__(self, lanes: Sequence[Lane]) -> None:
-        self._gates: list[cl.UserEvent] = []
-        self._opened: float | None = None
         self.lanes = list(lanes)
-        devices = {lane.unit.facts.device.memory for lane in self.lanes}
-        platforms = {lane.unit.facts.platform for lane in self.lanes}
+        # Queues hold about a thousand commands, and some block when they are full.
+        self.most_loops = max(1, _QUEUE // self._most_commands(1))
+        facts = [lane.unit.facts for lane in self.lanes]
         # Devices that are part of the host use its clock. The clocks of other devices need not
         # agree: their span is measured by the host's clock.
-        self._one_clock = len(devices) == 1 or (
-            len(platforms) == 1
-            and all(lane.unit.facts.device.shares_host_memory for lane in self.lanes)
+        self._one_clock = len({of.device.memory for of in facts}) == 1 or (
+            len({of.platform for of in facts}) == 1
+            and all(of.device.shares_host_memory for of in facts)
         )
 
-    @property
-    def most_loops(self) -> int:
-        """Returns the largest number of loops that fit into the queues. Queues hold about a
-        thousand commands, and some block when they are full."""
-        return max(1, _QUEUE // self._most_commands(1))
-
     def arm(self, loops: int, laps: int = 1) -> None:
-        if self._gates:
-            raise BackendError("arm", "the group is armed already")
         if laps * self._most_commands(loops) > _QUEUE:
             raise Unsupported(
                 f"{loops * laps} loops do not fit behind OpenCL's gate: give --loops "
                 f"{self.most_loops} or fewer, and no more than {_QUEUE // self.pace.loops} pieces "
                 "a buffer"
             )
+        super().arm(loops, laps)
         try:
             with calling("clCreateUserEvent"):
                 # A user event belongs to one context, and lanes may use several.
@@ -204,22 +178,19 @@ class OpenCLGroup:
             raise
 
     def open(self) -> None:
-        if not self._gates:
-            raise BackendError("open", "the group is not armed")
-        self._opened = time.monotonic()
+        super().open()
+        self._began = time.monotonic()
         with calling("clSetUserEventStatus"):
             for gate in self._gates:
                 gate.set_status(cl.command_execution_status.COMPLETE)
 
     def wait(self) -> Timing:
-        opened = self._opened
-        if opened is None:
-            raise BackendError("wait", "the gate is not open")
+        self.pass_gate()
         try:
             with calling("clFinish"):
                 for lane in self.lanes:
                     lane.queue.finish()
-            elapsed = time.monotonic() - opened
+            elapsed = time.monotonic() - self._began
             times = [lane.times() for lane in self.lanes]
         finally:
             self._let_go()
@@ -235,20 +206,17 @@ class OpenCLGroup:
         )
 
     def _most_commands(self, loops: int) -> int:
-        """Returns the largest number of commands of any transfer in this group."""
         return max(lane.commands_of(loops) for lane in self.lanes)
 
     def _origins(self, times: Sequence[Sequence[int]]) -> list[int]:
-        """Returns the approximate time of the start signal for each transfer. It is the earliest
-        start of all transfers that are timed by the same clock."""
+        """About when the gate opened, for each transfer: the earliest start by the same clock."""
         devices = [lane.unit.facts.device.memory for lane in self.lanes]
         clocks = ["" if self._one_clock else device for device in devices]
         starts = list(zip(clocks, (own[0] for own in times), strict=True))
         return [min(start for of, start in starts if of == clock) for clock in clocks]
 
     def close(self) -> None:
-        """Closes the group. May be called again. A closed gate is opened first, because waiting
-        commands cannot be cancelled."""
+        """A closed gate is opened first, because waiting commands cannot be cancelled."""
         self._let_go()
         self.lanes = []
 
@@ -257,24 +225,20 @@ class OpenCLGroup:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Opens the gates and empties the queues, whatever their state."""
+        super().close()
         for gate in self._gates:
             with suppress(cl.Error):  # it is already open
                 gate.set_status(cl.command_execution_status.COMPLETE)
-        for lane in self.lanes if self._gates else ():
-            with suppress(cl.Error):  # a lost device has already been reported
-                lane.queue.finish()
         for lane in self.lanes:
-            lane.clear()
-        self._gates = []
-        self._opened = None
-
-
-# A kernel that computes in registers alone, beside which copies run.
+            with suppress(cl.Error):  # a lost device has already been reported
+                if self._gates:
+                    lane.queue.finish()
+            lane.events, lane.ends = [], []
+        self._gates = ()
 
 
 class ComputeKernel:
-    """A kernel that computes. One launch does the work of all loops."""
+    """It computes in registers alone. One launch does the work of all loops."""
 
     def __init__(self, unit: OpenCLDevice) -> None:
         self.rounds = 1.0
@@ -289,6 +253,5 @@ class ComputeKernel:
         return cl.enqueue_nd_range_kernel(queue, self._kernel, *grid, wait_for=wait_for)
 
     def mismatch(self) -> str | None:
-        """Returns a message if the kernel computed a wrong result, else None."""
         device = self.lane.unit.facts.device.memory
         return f"{device} computed wrongly" if self._wrong.total() else None

@@ -30,9 +30,9 @@ _PIECE = 1 << 31
 def allocate(
     unit: OpenCLDevice, memory: Memory, size: int, kind: EngineKind, node: Node | None, alone: bool
 ) -> OpenCLBuffer:
-    """Allocates memory for the device's engines of a kind (`ce` or `sm`). `node` is the NUMA node
-    of host memory; `alone` says that the machine has no other node. Raises AllocationError if
-    memory is short, and Unsupported if pageable memory cannot be placed on its node."""
+    """For the device's engines of a kind (`ce` or `sm`). `node` is the NUMA node of host memory;
+    `alone` says that there is no other. Raises AllocationError if memory is short, Unsupported if
+    pageable memory cannot be placed."""
     use: Use = "shared" if unit.facts.fine_grained else "in place"
     if memory.is_device:
         use = "device"
@@ -92,7 +92,6 @@ class OpenCLBuffer(ByThreads):
             self._made = made.pop_all()
 
     def _allocated(self, made: ExitStack) -> Any:
-        """Allocates memory by OpenCL. `made` frees it."""
         if self.use == "shared":
             refuse_larger(self.unit, self.size)
             fine = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
@@ -116,15 +115,13 @@ class OpenCLBuffer(ByThreads):
         return self._placed
 
     def for_copy(self, size: int) -> Any:
-        """Returns the buffer as an argument of a copy command. Raises BackendError if the buffer is
-        for kernels."""
+        """Raises BackendError if the buffer is for kernels."""
         if self.use == "in place":
             raise BackendError("prepare", f"{self.memory} was allocated for sm, not for ce")
         return self._object if self.use == "device" else _bytes_at(self.address, size)
 
     def for_kernel(self) -> Any:
-        """Returns the buffer as an argument of a kernel. Raises BackendError if the buffer is for
-        copy commands."""
+        """Raises BackendError if the buffer is for copy commands."""
         if self.use in ("pageable", "pinned"):
             raise BackendError("prepare", f"{self.memory} was allocated for ce, not for sm")
         return self._object
@@ -134,7 +131,6 @@ class OpenCLBuffer(ByThreads):
 
     @contextmanager
     def _mapped(self) -> Iterator[int]:
-        """Maps the buffer and yields its address."""
         queue = self.unit.queue
         flags: Any = cl.map_flags.READ | cl.map_flags.WRITE
         with calling("clEnqueueMapBuffer", allocating=self.size):
@@ -198,15 +194,13 @@ class OpenCLBuffer(ByThreads):
         return mirror
 
     def _mirror(self, size: int) -> NodeMemory:
-        """Returns host memory that replaces the buffer if no kernel can read it. All buffers of a
-        device share this memory."""
+        """Host memory for all buffers of a device that no kernel can read."""
         if self.unit.spare is None or self.unit.spare.size < size:
             self.unit.free_spare()
             self.unit.spare = NodeMemory(self.memory, size, None, kind=Kind.PAGEABLE)
         return self.unit.spare
 
     def free(self) -> None:
-        """Frees the memory. May be called again."""
         self._object = None
         self._made.close()
 
@@ -255,7 +249,6 @@ class Words:
         return int(np.bitwise_xor.reduce(self._host))
 
     def store(self, value: int) -> None:
-        """Sets all words to this value."""
         self._host[:] = value
         with calling("clEnqueueWriteBuffer"):
             cl.enqueue_copy(self._unit.queue, self.buffer, self._host)

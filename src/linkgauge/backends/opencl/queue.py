@@ -69,8 +69,7 @@ class OpenCLQueue(Queue):
 
 @cache
 def _library() -> ctypes.CDLL:
-    """Returns the OpenCL library that pyopencl has loaded. Raises Unsupported if it cannot be
-    found."""
+    """The library that pyopencl has loaded. Raises Unsupported if it cannot be found."""
     found = _LIBRARY.search(read_text(ROOT, "proc/self/maps") or "")
     if found is None:
         raise Unsupported("cannot find the loaded OpenCL library (/proc/self/maps)")

@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyopencl as cl
 
 from linkgauge.backends.host_memory import NodeMemory
@@ -27,8 +28,6 @@ from linkgauge.model.errors import (
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import Pieces
 
-from .refusals import SPACE, OpenCLFacts
-
 _NO_MEMORY = {cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, cl.status_code.OUT_OF_HOST_MEMORY}
 # Drivers return these for any failure, so they mean lack of memory only if memory was requested.
 _NO_MEMORY_IF_ALLOCATING = {cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVALID_BUFFER_SIZE}
@@ -36,8 +35,7 @@ _NO_MEMORY_IF_ALLOCATING = {cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVA
 
 @contextmanager
 def calling(call: str, allocating: int | None = None) -> Iterator[None]:
-    """Translates pyopencl's errors. `call` names the call in the message. If the call allocates
-    memory, `allocating` is the size in bytes."""
+    """Translates pyopencl's errors. `allocating` is the size in bytes, if the call allocates."""
     try:
         yield
     except cl.Error as error:
@@ -47,9 +45,8 @@ def calling(call: str, allocating: int | None = None) -> Iterator[None]:
 
 
 def error_of(code: int, call: str, said: str = "{}", allocating: int | None = None) -> BackendError:
-    """Returns the exception for an error code. It is AllocationError if memory is short, DeviceLost
-    if the device is gone, else BackendError. `said` is the message, with `{}` for the name of the
-    code."""
+    """AllocationError if memory is short, DeviceLost if the device is gone, else BackendError.
+    `said` is the message, with `{}` for the name of the code."""
     name = said.format(status_name(code))
     if allocating is not None and code in _NO_MEMORY | _NO_MEMORY_IF_ALLOCATING:
         return AllocationError(call, f"{name} for {allocating} bytes")
@@ -60,9 +57,17 @@ def error_of(code: int, call: str, said: str = "{}", allocating: int | None = No
 
 
 def status_name(code: int) -> str:
-    """Returns the OpenCL name of an error code."""
     named: Any = cl.status_code  # its stub has no callable to_string
     return str(named.to_string(code, "error %d"))
+
+
+class OpenCLFacts(msgspec.Struct, frozen=True):
+    """`platform` is the number of the device's OpenCL runtime. `fine_grained` says that its kernels
+    can use host memory in place (fine-grained shared virtual memory)."""
+
+    device: Device
+    platform: int
+    fine_grained: bool
 
 
 VECTOR = 16
@@ -72,9 +77,7 @@ ALONE = (1,), (1,)
 
 
 class OpenCLDevice:
-    """An OpenCL device with its context, queue and kernels.
-
-    These are created when first used, because listing devices must not wake them."""
+    """Context, queue and kernels come when first used: listing must not wake devices."""
 
     def __init__(self, handle: cl.Device, facts: OpenCLFacts, domain: MemoryDomain) -> None:
         self.handle = handle
@@ -95,7 +98,6 @@ class OpenCLDevice:
 
     @cached_property
     def queue(self) -> cl.CommandQueue:
-        """Returns the queue for work that is not timed."""
         with calling("clCreateCommandQueue"):
             return cl.CommandQueue(self.context, self.handle)
 
@@ -107,11 +109,10 @@ class OpenCLDevice:
 
     @cached_property
     def geometry(self) -> tuple[tuple[int], tuple[int]]:
-        """Returns the numbers of work-items in a launch and in a work-group.
-
-        On a CPU, a work-item is a loop over one block of memory. There are eight work-items for
-        each core, so that idle cores can help busy ones. On a GPU, there are up to 16 work-groups
-        of 256 for each compute unit, because many work-items hide latency."""
+        """The numbers of work-items in a launch and in a work-group. On a CPU, a work-item is a
+        loop over one block of memory, eight for each core, so that idle cores can help busy ones.
+        On a GPU, there are up to 16 work-groups of 256 for each compute unit, because many
+        work-items hide latency."""
         with calling("clGetDeviceInfo"):
             units = int(self.handle.max_compute_units)
             if self._is_cpu:
@@ -120,8 +121,7 @@ class OpenCLDevice:
             return (16 * units * group,), (group,)
 
     def grid_of(self, pieces: Pieces) -> tuple[tuple[int], tuple[int]]:
-        """Returns the numbers of work-items in a launch and in a work-group, for copies in small
-        parts. Each stream has one work-group."""
+        """As `geometry`, for copies in small parts: each stream has one work-group."""
         with calling("clGetDeviceInfo"):
             most = 1 if self._is_cpu else int(self.handle.max_work_group_size)
         group = min(most, -(-pieces.size // VECTOR))
@@ -129,8 +129,7 @@ class OpenCLDevice:
 
     @cached_property
     def no_kernels(self) -> str | None:
-        """Returns the reason why kernels do not run on this device, or None if they do. The OpenCL
-        runtime may have no compiler, or may be too old for the CPU."""
+        """Why kernels do not run: the runtime may have no compiler, or be too old for the CPU."""
         try:
             self._program("copy")
         except BackendError as error:
@@ -141,8 +140,7 @@ class OpenCLDevice:
         return None
 
     def kernel(self, name: str, *arguments: Any, file: str = "copy") -> cl.Kernel:
-        """Returns a new kernel with its arguments. `file` is its source in kernels/. The kernel can
-        be launched any number of times."""
+        """A new kernel of kernels/`file`.cl, which can be launched any number of times."""
         program = self._program(file)
         with calling("clSetKernelArg"):
             kernel = cl.Kernel(program, name)
@@ -158,8 +156,7 @@ class OpenCLDevice:
 
     @cached_property
     def cache_line(self) -> int:
-        """Returns the bytes of a cache line. The result is at least 64, also if the device does not
-        report the size."""
+        """In bytes: at least 64, also if the device does not report it."""
         with calling("clGetDeviceInfo"):
             return max(64, int(self.handle.global_mem_cacheline_size))
 
@@ -171,7 +168,6 @@ class OpenCLDevice:
 
     @cached_property
     def has_doubles(self) -> bool:
-        """Whether kernels on the device can compute in double precision."""
         with calling("clGetDeviceInfo"):
             return "cl_khr_fp64" in self.handle.extensions.split()
 
@@ -195,7 +191,9 @@ class OpenCLDevice:
                 program.build(options, devices=[self.handle])
                 return program
         except cl.Error as error:
-            raise BackendError("clBuildProgram", _first_complaint(str(error))) from error
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            first = next((line for line in lines if "error:" in line), (*lines, "no reason")[0])
+            raise BackendError("clBuildProgram", first) from error
 
 
 class MemoryDomain:
@@ -247,19 +245,13 @@ def discover(root: Path = ROOT) -> tuple[OpenCLDevice, ...]:
 
 
 def _units_of(platform: cl.Platform, number: int, first: int, root: Path) -> list[OpenCLDevice]:
-    handles = platform.get_devices()
-    facts = [
-        _facts(handle, platform, number, first + place, root)
-        for place, handle in enumerate(handles)
+    found = [
+        (handle, _facts(handle, platform, number, index, root))
+        for index, handle in enumerate(platform.get_devices(), first)
     ]
-    pairs = list(zip(handles, facts, strict=True))
-    sharing = MemoryDomain([handle for handle, fact in pairs if fact.device.shares_host_memory])
-    return [
-        OpenCLDevice(
-            handle, fact, sharing if fact.device.shares_host_memory else MemoryDomain([handle])
-        )
-        for handle, fact in pairs
-    ]
+    sharing = MemoryDomain([handle for handle, of in found if of.device.shares_host_memory])
+    domains = (sharing if of.device.shares_host_memory else MemoryDomain([h]) for h, of in found)
+    return [OpenCLDevice(*own, domain) for own, domain in zip(found, domains, strict=True)]
 
 
 def _facts(
@@ -268,7 +260,7 @@ def _facts(
     is_cpu = bool(handle.type & cl.device_type.CPU)
     pci = _pci(handle)
     device = Device(
-        memory=f"{SPACE}:{index}",
+        memory=f"opencl:{index}",
         model=handle.name.strip(),
         memory_bytes=int(handle.global_mem_size),
         largest_buffer=int(handle.max_mem_alloc_size),
@@ -288,8 +280,7 @@ def _facts(
 
 
 def _pci(handle: cl.Device) -> str | None:
-    """Returns the device's PCI address in the form of sysfs, or None if the runtime does not report
-    it."""
+    """In the form of sysfs, or None if the runtime does not report it."""
     place: tuple[int, int, int, int] | None = None
     with suppress(cl.Error, AttributeError):
         slot = int(handle.pci_slot_id_nv)
@@ -299,9 +290,3 @@ def _pci(handle: cl.Device) -> str | None:
             topology = handle.topology_amd
             place = (0, topology.bus & 255, topology.device & 255, topology.function & 255)
     return None if place is None else "{:04x}:{:02x}:{:02x}.{:x}".format(*place)
-
-
-def _first_complaint(log: str) -> str:
-    """Returns the line with the error from a compiler's log."""
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    return next((line for line in lines if "error:" in line), lines[0] if lines else "no reason")

@@ -20,8 +20,7 @@ POISON = 0xA5
 
 
 class RankShare(NamedTuple):
-    """One rank's share of a collective. `ranks` is the number of ranks, and `size` the size in
-    bytes."""
+    """One rank's share of a collective over `ranks`, of `size` bytes."""
 
     work: Collective
     rank: int
@@ -46,21 +45,18 @@ class RankShare(NamedTuple):
 
     @property
     def origin(self) -> ElementOrigin | None:
-        """Returns the elements that this rank receives: the ranks that they come from, and their
-        places there. Returns None if the rank receives nothing."""
+        """The ranks and places that elements come from; None if nothing is received."""
         counts = self.counts
         return origin_of(self.work, counts, self.rank, self.ranks) if counts.receive else None
 
     def fill(self, address: int, seed: int, cpus: Sequence[int]) -> None:
-        """Writes the data to send into host memory."""
         if self.counts.send:
             content = content_fields(self.work, self.ranks, seed)
             where = address, self.counts.send, self.work.number.code
             _native.fill_content(*where, content, self.rank, cpus)
 
     def wrong(self, address: int, seed: int, cpus: Sequence[int]) -> tuple[int, int]:
-        """Compares received data in host memory. Returns the number of wrong elements, and the
-        index of the first one."""
+        """The number of wrong elements, and the index of the first one."""
         origin = self.origin
         if origin is None:
             return 0, 0
@@ -79,16 +75,13 @@ class CollectiveGroup(Gated):
         self.pace = Pace(seconds=0.02, loops=2, steps=work.aggregated, rehearsed=True)
 
     def fill(self) -> None:
-        """Writes the data that the ranks of this process send. Fills receive buffers with wrong
-        data."""
+        """Writes what this process's ranks send, and wrong data into receive buffers."""
         raise NotImplementedError
 
     def carry_out(self, loops: int) -> None:
-        """Carries out `loops` iterations, and waits for their end."""
         raise NotImplementedError
 
     def found(self) -> Iterable[Wrong]:
-        """Returns the wrong elements of each rank of this process."""
         raise NotImplementedError
 
     def check(self) -> Wrong:

@@ -31,7 +31,6 @@ class Computing(Protocol):
 
     def mismatch(self) -> str | None:
         """Returns a message if the kernel has computed a wrong result, else None."""
-        ...
 
 
 def launched(rounds: float, loops: int) -> int:
@@ -40,12 +39,9 @@ def launched(rounds: float, loops: int) -> int:
 
 
 class OverlapGroup(Gated):
-    """A group of copies and a kernel. A sample runs `copies` alone, then `computing` (the kernel)
-    alone, and then `together`.
-
-    The seconds of copies and of the kernel are those that they need alone. The span is the time of
-    both together. `kernel` is given if its results are to be checked. `made` owns the groups, and
-    is closed with this group."""
+    """A sample runs `copies` alone, then the kernel (`computing`) alone, and then `together`. The
+    seconds are those of each alone, and the span that of both. `made` owns the groups. The results
+    of a `kernel` are checked."""
 
     def __init__(
         self,
@@ -75,7 +71,6 @@ class OverlapGroup(Gated):
         )
 
     def mismatch(self) -> str | None:
-        """Returns a message if the kernel has computed a wrong result, else None."""
         return self._kernel.mismatch() if self._kernel is not None else None
 
     def close(self) -> None:
@@ -83,9 +78,8 @@ class OverlapGroup(Gated):
         self._made.close()
 
 
-def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> OverlapGroup:
-    """Returns a group that runs copies with and without a kernel. The first of `copies` stands for
-    the kernel. The kernel is made about as long as the copies."""
+def overlap(on: Offering, copies: Sequence[Copy], does: Operation) -> OverlapGroup:
+    """The first of `copies` stands for the kernel, which is made about as long as the others."""
     _check(copies)
     with ExitStack() as made:
         kernel, computing, copying, together = on.computing(copies, made)
@@ -95,8 +89,7 @@ def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> OverlapGro
 
 
 def _check(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported unless the first copy stands for a kernel, and the others are copies by
-    the same device."""
+    """Raises Unsupported unless a kernel comes first, and then copies by the same device."""
     (first, *others), owner = copies, copies[0].transfer.engine.owner
     if not owner.is_device or first.transfer.engine.kind != "sm":
         raise Unsupported(f"{first.transfer}: what computes beside copies is a kernel (sm)")
@@ -110,8 +103,8 @@ def _check(copies: Sequence[Copy]) -> None:
 
 
 def fit(kernel: Computing, computing: Group, copies: Group) -> None:
-    """Makes the kernel about as long as the copies. If one of them were much shorter, it could hide
-    little of the other. The fit need not be exact, because samples measure both."""
+    """If kernel or copies were much shorter, they could hide little of the other. The fit need not
+    be exact, because samples measure both."""
     run(copies, 1)  # the first one also pays for page tables
     loops, wanted = 1, run(copies, 1).span
     while wanted < _SECONDS and loops < copies.most_loops:

@@ -23,13 +23,11 @@ class ProductBuffers(Protocol):
 
     def spoil(self) -> None:
         """Overwrites the product A · B, so that an old result cannot pass the check."""
-        ...
 
     def mismatch(self) -> str | None:
-        """Returns a message if the product is wrong, else None. The product is not computed again.
-        Instead, random sums of its columns are compared with A times the same sums of columns of B,
-        in double precision (Freivalds, 1977). A sum has `BLOCK` columns."""
-        ...
+        """A message if the product is wrong. Instead of a second product, random sums of `BLOCK`
+        columns are compared with A times the same sums of B's, in double precision (Freivalds,
+        1977)."""
 
 
 class ProductGroup:
@@ -46,7 +44,7 @@ class ProductGroup:
         self._group.arm(loops, laps)
 
 
-def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
+def products(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
     group, product = on.multiplying(copies, does)
     steps = operations_of(order_of(copies[0].size))
     if product is None or product.on_host:

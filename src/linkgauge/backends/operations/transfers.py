@@ -15,8 +15,7 @@ from linkgauge.model.operations.operation import Operation
 
 
 def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group of copies that run at the same time. A transfer may also only read or only
-    write, unless a kernel copies by the GPU's bulk copy unit."""
+    """A transfer may also only read or write, unless by the GPU's bulk copy unit."""
     for transfer in (copy.transfer for copy in copies if does.name == "bulk-copy"):
         if transfer.engine.kind != "sm" or transfer.both_ways or len(transfer.memories) < 2:
             raise Unsupported(f"{transfer}: kernels make bulk copies, from one memory to another")
@@ -33,38 +32,33 @@ def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def copy_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group of round trips of the first copy: a copy engine copies there and back, and
-    the host waits for each copy. All other copies load the link."""
+    """A copy engine copies there and back; the host waits for each. Others load the link."""
     first, *loads = copies
     return on.beside(on.returning(check_copy_engine(first)), loads)
 
 
 def flag_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group in which flags bounce between the ends of the first copy. The source's side
-    writes a value and waits. The destination's side polls until it sees the value, and writes it
-    back. All other copies load the link."""
+    """The source's side writes a value and waits. The destination's side polls until it sees the
+    value, and writes it back. All other copies load the link."""
     first, *loads = copies
     check_flags(first)
     return on.beside(on.bouncing(first), loads)
 
 
 def ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group in which a cache line bounces between two CPUs."""
     check_alone(copies)
     return on.exchanging(copies[0])
 
 
 def enqueue(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group that measures how long the host takes to enqueue copies. The copies wait at a
-    gate (start signal) meanwhile."""
+    """How long the host takes to enqueue copies, which wait at a gate (start signal) meanwhile."""
     check_alone(copies)
     return on.enqueuing(copies[0])
 
 
 def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group that repeats the calls of one operation on a queue: latencies of giving work
-    to a device. A loop is one latency, from before the first call until the host knows that the
-    work is done. The device is that of the first copy. All other copies load the link."""
+    """Latencies of giving work to the first copy's device, from before the first call until the
+    host knows that the work is done. All other copies load the link."""
     first, *loads = copies
     with ExitStack() as made:
         queue = on.queue(first.transfer.engine.owner, made)
@@ -74,8 +68,7 @@ def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def chase(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group for a pointer chase: one thread follows pointers through the whole source
-    buffer. All other copies run until the chase has ended."""
+    """One thread follows pointers through the whole source. Other copies run until it has ended."""
     chase = copies[0].transfer
     if chase.source.is_null or not chase.destination.is_null:
         how = f"write MEMORY -> null by {chase.engine}"
@@ -84,8 +77,7 @@ def chase(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def arrays(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group of STREAM's operations on arrays. Raises Unsupported if the transfers do not
-    have the arrays that the operation needs."""
+    """Raises Unsupported if the transfers do not have the arrays that the operation needs."""
     for copy in copies:
         if on.has_own_arrays:
             _check_own(on.name, copy, does)
@@ -103,7 +95,6 @@ def _check(copy: Copy, does: Operation) -> None:
 
 
 def _check_own(name: str, copy: Copy, does: Operation) -> None:
-    """Raises Unsupported if an array is not in the memory of the device that uses it."""
     transfer = copy.transfer
     if transfer.engine.kind != "sm":
         raise lacking(name, does.name)

@@ -1,30 +1,24 @@
-"""Backend `torch`: all devices that torch supports, used through tensors, streams and events. These
-are CUDA, ROCm, XPU, MPS, NPUs with a vendor's extension for torch, and torch's `cpu`.
-
-Memories are named as in torch: `torch:cuda:0` (also for AMD's GPUs), `torch:xpu:1`, `torch:cpu:0`.
-Host memories are `host:N` (pinned), `host:N/huge` and `host:N/pageable`. The engine `ce` is torch's
-copy of a tensor. The engine `sm` stands for torch's operations on tensors. A backend for one
-vendor's devices is better: it can use the engines of both ends, measures more operations, and needs
-no torch. `refusals` says what torch cannot measure. `runtime` has the devices and translates
-errors. `buffer` and `content` have the tensors. `gated` runs and times copies, `kernels` has
-operations on tensors, and `matmul` matrix products."""
+"""Backend `torch`: all devices that torch supports (CUDA, ROCm, XPU, MPS, NPUs by an extension) and
+its `cpu`, named as in torch: `torch:cuda:0` (also for AMD's GPUs). The engine `ce` is torch's copy
+of a tensor, and `sm` its operations on tensors. One vendor's own backend uses the engines of both
+ends, measures more, and needs no torch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
+from linkgauge.backends import rules
 from linkgauge.backends.amd import AmdTelemetry
 from linkgauge.backends.offering import Holding, imported
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group
-from linkgauge.backends.rules import check_alone, settle
 from linkgauge.backends.threaded import ThreadedGroup
-from linkgauge.model.errors import Unsupported
+from linkgauge.model.errors import NoPeerAccess, Unsupported
 from linkgauge.model.hardware.inventory import Accelerator, Telemetry
 from linkgauge.model.hardware.machine import Device, Host, Node
-from linkgauge.model.memory import Memory
+from linkgauge.model.memory import STAGING, Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.operation import ARRAYS, PEAK_NAMES, PRODUCT_NAMES, Operation
 from linkgauge.model.operations.workload import Workload
@@ -32,24 +26,21 @@ from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.registry import operation
 
-from . import refusals
 from .buffer import TorchBuffer, allocate, own
-from .gated import GatedGroup, GatedWork, copying, streams_of, threaded
-from .kernels import by_kernel
+from .gated import NO_READS, GatedGroup, GatedWork, by_kernel, copying, streams_of, threaded
 from .matmul import TorchProductWork
-from .runtime import TorchDevice, discover
+from .runtime import TorchDevice, TorchFacts, discover
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """Opens the backend for all devices of torch. Raises Unsupported if torch is missing or cannot
-    be loaded."""
+    """Raises Unsupported if torch is missing or cannot be loaded."""
     return TorchBackend(discover(imported("torch", "ai")), host.nodes, engines)
 
 
 class TorchBackend(Holding[TorchBuffer]):
-    """The torch backend. `units` are the devices, and `nodes` the host's NUMA nodes."""
+    """`nodes` are the host's NUMA nodes."""
 
-    name = refusals.SPACE
+    name = "torch"
     carried = ("copy", *(name for name in PEAK_NAMES if ARRAYS[name].written), *PRODUCT_NAMES)
 
     def __init__(
@@ -60,15 +51,13 @@ class TorchBackend(Holding[TorchBuffer]):
     ) -> None:
         super().__init__()
         self._engines = engines
-        self._facts = [unit.facts for unit in units]
         self._units = {unit.memory: unit for unit in units}
         self._nodes = {node.index: node for node in nodes}
         self.sensors = AmdTelemetry(self.devices())
         self._workloads: Any = None
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """Returns facts about AMD's GPUs. Facts about NVIDIA's GPUs come from the backend
-        `cuda`."""
+        """Returns facts about AMD's GPUs. Those about NVIDIA's come from the backend `cuda`."""
         return tuple(
             replace(one, **self._units[parse_memory(one.memory)].supported())
             for one in self.sensors.inventory()
@@ -78,34 +67,72 @@ class TorchBackend(Holding[TorchBuffer]):
         return self.sensors.sense(devices)
 
     def devices(self) -> tuple[Device, ...]:
-        return tuple(facts.device for facts in self._facts)
+        return tuple(unit.facts.device for unit in self._units.values())
 
-    def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        return refusals.refusal(transfer, self._facts, sorted(self._nodes))
+    def refusal(self, transfer: Transfer) -> rules.Reason | None:
+        return rules.refused(self._rules(transfer))
+
+    def _rules(self, transfer: Transfer) -> Iterator[tuple[object, rules.Reason]]:
+        engine, ends = transfer.engine, transfer.memories
+        yield from rules.of_places(transfer, "torch", self._units, self._nodes)
+        yield from rules.of_copy_engine(transfer)
+        own = "kernels of torch reach the memory of their own device alone: use ce"
+        by_kernel = engine.kind == "sm" and engine.owner.is_device
+        one_way = "torch copies one way at a time: join two transfers with '&' instead"
+        yield transfer.both_ways, one_way
+        yield by_kernel and any(memory.place != engine.owner for memory in ends), own
+        yield from rules.of_ends(transfer, "a device of torch")
+        several = "mpiexec -n 2 linkgauge run all_reduce --backend torch"
+        for_each = f"collectives by torch take a process for each device: {several}"
+        yield engine.kind not in ("ce", "sm"), for_each
+        yield len(ends) == 1 and transfer.destination.is_null, NO_READS
+        owner = self._units[engine.owner].facts
+        for memory in ends:
+            if memory.is_host:
+                yield from _host_rules(memory, owner, len(self._nodes))
+        if len({memory.place for memory in ends if memory.is_device}) == 2:
+            yield from _pair_rules(transfer, owner.peers)
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        return refusals.remarks(transfer, self._facts)
+        return tuple(self._remarks(transfer))
+
+    def _remarks(self, transfer: Transfer) -> Iterator[str]:
+        if not self._is_gated(transfer):
+            yield "timed by the host's clock, until the device has finished: its calls count"
+        if not transfer.memories:
+            notes = self._units[transfer.engine.owner].facts.device.notes
+            yield f"products by torch.matmul ({notes[0]})"
+        yield from rules.one_dram((memory.place for memory in transfer.memories), self.devices())
+
+    def _is_gated(self, transfer: Transfer) -> bool:
+        """Pageable memory cannot wait at a gate (start signal): its copies block this thread."""
+        pageable = any(memory.kind == "pageable" for memory in transfer.memories)
+        return self._units[transfer.engine.owner].facts.gated and not pageable
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key. Engines with equal keys can use the same buffer. All devices of a kind can
-        use the same pinned memory."""
+        """All devices of a kind can use the same pinned memory."""
         return memory, engine.owner.space
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
-        """Allocates memory. Raises AllocationError if memory is short, and Unsupported if host
-        memory cannot be placed on its node."""
         unit = self._units[memory if memory.is_device else engine.owner]
         node = self._nodes.get(memory.index or 0) if memory.is_host else None
         if memory.is_host and node is None:
             raise Unsupported(f"no node {memory.place} on this machine")
-        buffer = allocate(unit, memory, size, node, len(self._nodes) == 1)
-        return self.held(buffer)
+        return self.held(allocate(unit, memory, size, node, len(self._nodes) == 1))
 
     def own(self, buffer: Buffer | None) -> TorchBuffer:
         return own(buffer)
 
     def begin(self, copies: Sequence[Copy], does: Operation) -> None:
-        self._settle(copies)
+        """Moves this thread to the NUMA node of the host memory, or else near the device."""
+        hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]
+        self._settle(copies[0].transfer.engine.owner, *hosts)
+
+    def _settle(self, owner: Memory, *nodes: int) -> None:
+        """Does nothing for torch's device `cpu`, which uses all CPUs."""
+        unit = self._units[owner]
+        if self._engines.affinity and not unit.is_cpu:
+            rules.settle(self._nodes, (*nodes, unit.facts.device.near)[0])
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
         return self._group(copies, [self._work(copy, does) for copy in copies])
@@ -113,57 +140,57 @@ class TorchBackend(Holding[TorchBuffer]):
     def multiplying(
         self, copies: Sequence[Copy], does: Operation
     ) -> tuple[Group, TorchProductWork]:
-        check_alone(copies)
+        rules.check_alone(copies)
         unit = self._units[copies[0].transfer.engine.owner]
         work = TorchProductWork(unit, copies[0], does.name)
         return self._group(copies, [GatedWork((unit,), work.enqueue)]), work
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Returns a group that runs an AI workload on the device of the transfer's engine. Raises
-        Unsupported if the workload does not fit on the device."""
+        """Raises Unsupported if the workload does not fit on the device."""
         unit = self._units[transfer.engine.owner]
-        if self._engines.affinity and not unit.is_cpu:
-            settle(self._nodes, unit.facts.device.near)
+        self._settle(unit.memory)
         self._workloads = self._workloads or operation("torch.workload")(unit.torch)
         group: Group = self._workloads.group(unit.device, unit.memory, workload)
         return self.kept(group)
 
     def _group(self, copies: Sequence[Copy], works: Sequence[GatedWork]) -> Group:
-        """Returns a group for these copies. Events measure the times if they can do so for all
-        copies."""
-        known = refusals.known_by(self._facts)
-        gated = all(
-            refusals.is_gated(copy.transfer, known[copy.transfer.engine.owner]) for copy in copies
-        )
-        if gated:
+        """Events measure the times if they can do so for all copies."""
+        if all(self._is_gated(copy.transfer) for copy in copies):
             return self.kept(GatedGroup(works))
         each = zip(works, streams_of(works), strict=True)
         return self.kept(ThreadedGroup([threaded(*one) for one in each]))
 
     def _work(self, copy: Copy, does: Operation) -> GatedWork:
-        units = self._units_of(copy.transfer)
+        owner = copy.transfer.engine.owner
         if copy.transfer.engine.kind == "sm":
-            return by_kernel(units[0], copy, does)
-        return copying(units, copy)
+            return by_kernel(self._units[owner], copy, does)
+        places = dict.fromkeys((owner, *copy.transfer.memories))
+        return copying([self._units[place] for place in places if place.is_device], copy)
 
     def unit(self, memory: Memory) -> TorchDevice:
-        """Returns the device that has this memory."""
         return self._units[memory]
-
-    def _units_of(self, transfer: Transfer) -> list[TorchDevice]:
-        """Returns the devices that take part in a transfer. The owner of the engine comes first."""
-        places = (transfer.engine.owner, *transfer.memories)
-        return [self._units[place] for place in dict.fromkeys(places) if place.is_device]
-
-    def _settle(self, copies: Sequence[Copy]) -> None:
-        """Moves this thread to the NUMA node of the host memory, or else to the node near the
-        device. torch's device `cpu` uses all CPUs."""
-        owner = self._units[copies[0].transfer.engine.owner]
-        if self._engines.affinity and not owner.is_cpu:
-            hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]
-            settle(self._nodes, hosts[0] if hosts else owner.facts.device.near)
 
     def close(self) -> None:
         super().close()
         if self._workloads is not None:
             self._workloads.close()
+
+
+def _host_rules(memory: Memory, owner: TorchFacts, nodes: int) -> Iterator[rules.Rule]:
+    kind = memory.kind
+    yield kind not in ("", "pageable", "huge", STAGING), f"torch has no {kind} host memory"
+    if not owner.binds and kind != "pageable":
+        itself = f"torch allocates pinned memory for {owner.type} itself"
+        yield kind != "", f"{itself}: use host:N or host:N/pageable"
+        problem = f"torch cannot bind pinned memory for {owner.type}"
+        yield rules.unbound(problem, memory, owner.device, nodes)
+
+
+def _pair_rules(transfer: Transfer, peers: Sequence[str]) -> Iterator[tuple[object, rules.Reason]]:
+    source, destination = transfer.source, transfer.destination
+    apart = source.space != destination.space
+    yield apart, f"torch copies from {source} to {destination} by way of the host"
+    alone = f"torch copies between devices on a stream of the source ({source}): a write alone"
+    yield transfer.engine.owner != source, alone
+    unreached = f"no peer access from {source} to {destination}: torch uses the host"
+    yield str(destination) not in peers, NoPeerAccess(unreached)

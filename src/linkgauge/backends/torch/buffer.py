@@ -27,9 +27,8 @@ _PORTABLE = 1
 
 
 class TorchBuffer:
-    """A buffer that torch can copy. `unit` is the device that uses it, and `tensor` has its bytes.
-    Threads on `cpus` fill and compare host memory, whose `address` others may use, too. Without
-    `cpus`, the device does this. `release` is called when the tensor is given up."""
+    """The bytes of `tensor`, used by the device `unit`. Threads on `cpus` fill and compare host
+    memory, whose `address` others may use, too; without `cpus`, the device does."""
 
     address: int
 
@@ -79,7 +78,6 @@ class TorchBuffer:
             return content.checksum(self.unit.torch, self.tensor[:size])
 
     def free(self) -> None:
-        """Frees the memory. May be called again."""
         if self._tensor is not None:
             self._tensor = None
             self._release()
@@ -92,9 +90,8 @@ def own(buffer: Buffer | None) -> TorchBuffer:
 def allocate(
     unit: TorchDevice, memory: Memory, size: int, node: Node | None, alone: bool
 ) -> TorchBuffer:
-    """Allocates memory that the device can copy. `node` is the NUMA node of host memory; `alone`
-    says that the machine has no other node. Raises AllocationError if memory is short, and
-    Unsupported if host memory cannot be placed on its node."""
+    """`node` is the NUMA node of host memory; `alone` says that there is no other. Raises
+    AllocationError if memory is short, Unsupported if host memory cannot be placed."""
     if node is None:
         if unit.is_cpu:
             return _by_torch(unit, memory, size)
@@ -122,9 +119,8 @@ def _by_torch(
 
 
 def _on_node(unit: TorchDevice, memory: Memory, size: int, node: Node, alone: bool) -> TorchBuffer:
-    """Returns host memory that the native core allocates on a NUMA node. For CUDA and ROCm, the
-    runtime then pins the memory, unless its kind is pageable. torch itself cannot place memory on a
-    node, and asks for no huge pages."""
+    """The native core places it, and CUDA's or ROCm's runtime pins it unless it is pageable: torch
+    cannot place memory on a node, and asks for no huge pages."""
     held = NodeMemory(memory, size, node.index, alone, node.cpus)
     with ExitStack() as made:
         made.callback(held.free)

@@ -11,8 +11,9 @@ from typing import Any
 from linkgauge.backends.host_memory import usable_cpus
 from linkgauge.backends.operations.collectives import POISON, CollectiveGroup, RankShare
 from linkgauge.backends.protocol import Copy, Timing, Wrong
+from linkgauge.backends.threaded import nothing
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.operations.collective import Collective, NumberName, Reduction
+from linkgauge.model.operations.collective import Collective, CollectiveName, NumberName, Reduction
 
 from .buffer import own
 from .runtime import TorchDevice, calling
@@ -34,20 +35,27 @@ _REDUCTIONS: dict[Reduction, str] = {
     "min": "MIN",
     "avg": "AVG",
 }
+_CALLS: dict[CollectiveName, tuple[str, tuple[str, ...]]] = {
+    "all_reduce": ("all_reduce", ("reduction",)),
+    "reduce": ("reduce", ("root", "reduction")),
+    "broadcast": ("broadcast", ("root",)),
+    "all_gather": ("all_gather_into_tensor", ("given",)),
+    "reduce_scatter": ("reduce_scatter_tensor", ("given", "reduction")),
+    "alltoall": ("all_to_all_single", ("given",)),
+}
+"""torch's function for each collective, and its arguments after the result."""
 _MOST_LOOPS = 1 << 16
 
 
 def library_of(unit: TorchDevice) -> str:
-    """Returns torch's name for the library that carries out collectives between such devices. On
-    ROCm, `nccl` stands for RCCL."""
+    """torch's name for it. On ROCm, `nccl` stands for RCCL."""
     if unit.facts.type == "cuda":
         return "nccl"
     return {"cpu": "gloo", "xpu": "xccl"}.get(unit.facts.type) or unit.facts.type
 
 
 class TorchCollective(CollectiveGroup):
-    """One rank's part of a collective by torch.distributed. `place` is the index of its copy.
-    Raises Unsupported on all ranks if torch cannot carry out the collective."""
+    """`place` is the copy's index. Raises Unsupported on all ranks if torch cannot do it."""
 
     most_loops = _MOST_LOOPS
 
@@ -67,11 +75,10 @@ class TorchCollective(CollectiveGroup):
         sent, received = source[self._share.sends_at :], self._bytes[self._share.receives_at :]
         self._given = sent[: counts.send * each].view(kind)
         self._result = received[: counts.receive * each].view(kind)
-        self._call = self._made() if counts.count else (lambda: None)
+        self._call = self._made() if counts.count else nothing
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Returns remarks on the collective for the user."""
         said = [
             f"by torch.distributed ({self._library}), torch {self._unit.torch.__version__}",
             "timed by the host's clock: Python's time to call torch is part of it",
@@ -85,34 +92,17 @@ class TorchCollective(CollectiveGroup):
 
     @property
     def _copies_first(self) -> bool:
-        """Whether the rank's data must first be copied to its receive buffer, because torch uses
-        only one buffer for this collective."""
-        return not self._work.in_place and self._work.collective in (
-            "all_reduce",
-            "reduce",
-            "broadcast",
-        )
+        """torch has one buffer for some collectives: data goes there first."""
+        return not self._work.in_place and "given" not in _CALLS[self._work.collective][1]
 
     def _made(self) -> Callable[[], object]:
-        """Returns a function that starts one iteration of the collective."""
         distributed, work = self._distributed, self._work
         reduction = work.reduction and getattr(distributed.ReduceOp, _REDUCTIONS[work.reduction])
         root = work.root or 0
-        match work.collective:
-            case "all_reduce":
-                call = partial(distributed.all_reduce, self._result, reduction)
-            case "reduce":
-                call = partial(distributed.reduce, self._result, root, reduction)
-            case "broadcast":
-                call = partial(distributed.broadcast, self._result, root)
-            case "all_gather":
-                return partial(distributed.all_gather_into_tensor, self._result, self._given)
-            case "reduce_scatter":
-                return partial(
-                    distributed.reduce_scatter_tensor, self._result, self._given, reduction
-                )
-            case _:
-                return partial(distributed.all_to_all_single, self._result, self._given)
+        known = {"given": self._given, "root": root, "reduction": reduction}
+        name, arguments = _CALLS[work.collective]
+        made = getattr(distributed, name)
+        call = partial(made, self._result, *(known[one] for one in arguments))
         if not self._copies_first:
             return call
         sends = work.collective != "broadcast" or self._share.rank == root
@@ -122,11 +112,9 @@ class TorchCollective(CollectiveGroup):
         loops, laps = self.pass_gate()
         begin = time.monotonic()
         self.carry_out(loops * laps)
-        seconds = time.monotonic() - begin
-        return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
+        return Timing.of_one((begin, time.monotonic()))
 
     def carry_out(self, loops: int) -> None:
-        """Carries out `loops` iterations, and waits for the device."""
         with calling(f"torch.distributed.{self._work.collective}"):
             for _ in range(loops):
                 for _ in range(self._work.aggregated):
@@ -167,10 +155,8 @@ class TorchCollective(CollectiveGroup):
 
 
 def _check(work: Collective, library: str) -> None:
-    """Raises Unsupported if torch.distributed or its library cannot carry out the collective."""
     name = work.collective
-    known = ("all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "alltoall")
-    if name not in known:
+    if name not in _CALLS:
         raise Unsupported(f"torch.distributed has no {name} of one tensor")
     if work.type not in _TYPES:
         raise Unsupported(f"torch.distributed has no numbers of type {work.type}")

@@ -1,22 +1,19 @@
-"""Writes and compares patterns in device memory by torch's own operations.
-
-torch's integers are signed. Products and sums still have the same 64 bits as with unsigned
-integers. A shift to the right keeps the sign, so a mask removes it."""
+"""Writes and compares patterns in device memory by torch's operations. torch's integers are signed,
+but products and sums have the same 64 bits. A shift to the right keeps the sign: a mask removes
+it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from linkgauge.backends.protocol import Pattern
+from linkgauge.backends.protocol import INDEX_FACTOR, SEED_FACTOR, Pattern
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.transfer import CHUNK
 
 WORD = 8
 _PIECE = 1 << 24
 """The number of words that are processed at once. An intermediate result has an eighth of a GiB."""
-_SEED, _FACTOR = 0xD1B54A32D192ED03, 0x9E3779B97F4A7C15
-"""The constants of protocol.Pattern."""
 _SHIFT, _KEPT = 29, (1 << 35) - 1
 _MANTISSA_SHIFT, _MANTISSA_KEPT, _MANTISSA = 16, (1 << 48) - 1, 2.0**-48
 
@@ -29,8 +26,7 @@ def fill(torch: Any, memory: Any, pattern: Pattern, seed: int, inverted: bool) -
 
 
 def first_mismatch(torch: Any, memory: Any, pattern: Pattern, seed: int) -> int | None:
-    """Returns the offset of the first byte that differs from the pattern, or None if all are
-    right."""
+    """The offset of the first byte that differs, or None if all are right."""
     for begin, part, words in _pieces(torch, memory, pattern, seed):
         wrong = part != words.view(torch.uint8)[: part.numel()]
         if bool(wrong.any()):
@@ -56,14 +52,7 @@ def checksum(torch: Any, memory: Any) -> int:
     return found % (1 << 64) ^ int.from_bytes(tail, "little")
 
 
-def first_word(seed: int) -> int:
-    """Returns the first word of the pattern WORDS with this seed, as a signed integer."""
-    word = seed * _SEED * _FACTOR % (1 << 64)
-    return _signed(word ^ word >> _SHIFT)
-
-
 def _pieces(torch: Any, memory: Any, pattern: Pattern, seed: int) -> Iterator[tuple[int, Any, Any]]:
-    """Yields the parts of a tensor: the offset, the bytes, and the words that should be there."""
     size = memory.numel()
     words = -(-size // WORD)
     for first in range(0, words, _PIECE):
@@ -75,8 +64,7 @@ def _pieces(torch: Any, memory: Any, pattern: Pattern, seed: int) -> Iterator[tu
 def _words(
     torch: Any, device: Any, pattern: Pattern, seed: int, first: int, last: int, count: int
 ) -> Any:
-    """Returns the words of a pattern from `first` to `last`, on the device. `count` is the number
-    of words in the whole pattern."""
+    """From `first` to `last`, of `count` words in the whole pattern."""
     numbers = torch.arange(first, last, dtype=torch.int64, device=device)
     if pattern is Pattern.CONSTANT:
         numbers = torch.zeros_like(numbers)
@@ -98,7 +86,7 @@ def _words(
 
 
 def _drawn(numbers: Any, seed: int) -> Any:
-    words = (numbers + _signed(seed * _SEED)) * _signed(_FACTOR)
+    words = (numbers + signed(seed * SEED_FACTOR)) * signed(INDEX_FACTOR)
     return words ^ (words >> _SHIFT & _KEPT)
 
 
@@ -106,7 +94,7 @@ def _number(torch: Any, words: Any) -> Any:
     return 1 + (words >> _MANTISSA_SHIFT & _MANTISSA_KEPT).to(torch.float64) * _MANTISSA
 
 
-def _signed(word: int) -> int:
+def signed(word: int) -> int:
     """Returns the signed integer with the same 64 bits."""
     word %= 1 << 64
     return word - (1 << 64) if word >> 63 else word

@@ -1,10 +1,9 @@
-"""Runs work on several streams at the same time, and times it by events. This needs CUDA or ROCm.
+"""Runs work on several streams of CUDA or ROCm at the same time, and times it by events.
 
-The gate (start signal) is a kernel that runs for some time (`_sleep`, from torch's own tests).
-Meanwhile, all work is enqueued behind it. If the kernel ends before that, the sample is repeated
-with a longer one. After the gate, each stream warms up. When all are warm, the first stream records
-its start. The others wait for this event, and record their own starts. At its end, each stream
-records an end. The first stream waits for all of these, and records the end of the group."""
+The gate (start signal) is a kernel that runs for some time (`_sleep`, from torch's own tests). If
+it ends before all work is enqueued, the sample is repeated with a longer one. Streams warm up; the
+first records its start, for which the others wait; it waits for all ends, and records the
+group's."""
 
 from __future__ import annotations
 
@@ -14,10 +13,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from linkgauge.backends.protocol import Copy, Gated, Pace, Timing
+from linkgauge.backends.protocol import Copy, Gated, Pace, Timing, first_word
 from linkgauge.backends.threaded import Worked
-from linkgauge.model.errors import BackendError
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.operations.operation import Operation
 
+from . import content
 from .buffer import own
 from .runtime import TorchDevice, calling, current
 
@@ -29,16 +30,13 @@ has none."""
 
 
 class GatedWork(NamedTuple):
-    """Work on one or more devices. The first of `units` carries it out. `enqueue` puts loops on the
-    devices' current streams."""
+    """The first of `units` carries it out. `enqueue` puts loops on the devices' current streams."""
 
     units: tuple[TorchDevice, ...]
     enqueue: Callable[[int], object]
 
 
 def repeated(units: Sequence[TorchDevice], name: str, call: Callable[[], object]) -> GatedWork:
-    """Returns work with one call of torch for each loop. `name` is the call's name in errors."""
-
     def enqueue(loops: int) -> None:
         with calling(name):
             for _ in range(loops):
@@ -48,15 +46,51 @@ def repeated(units: Sequence[TorchDevice], name: str, call: Callable[[], object]
 
 
 def copying(units: Sequence[TorchDevice], copy: Copy) -> GatedWork:
-    """Returns a copy between two tensors of bytes by `copy_`. Between devices, torch makes the
-    destination's stream wait, too, so the copy needs a stream on each device."""
+    """Between devices, torch makes the destination's stream wait: each needs one."""
     source, destination = (own(end).tensor[: copy.size] for end in (copy.source, copy.destination))
     return repeated(units, "Tensor.copy_", partial(destination.copy_, source, non_blocking=True))
 
 
-def threaded(work: GatedWork, streams: Streams) -> Worked:
-    """Returns the work in a form that a host thread can carry out."""
+NO_READS = "torch has no operation that only reads memory and tells what it has read"
 
+
+def by_kernel(unit: TorchDevice, copy: Copy, does: Operation) -> GatedWork:
+    """One call for each loop, on the whole buffers; on bytes if a size is no multiple of 8."""
+    if copy.destination is None:
+        raise Unsupported(f"{copy.transfer}: {NO_READS}")
+    return repeated((unit,), "launch", _call(unit.torch, copy, does))
+
+
+def _call(torch: Any, copy: Copy, does: Operation) -> Callable[[], object]:
+    into = own(copy.destination).tensor[: copy.size]
+    if copy.source is None:
+        return _writes(torch, into, copy)
+    work = does.array
+    if work is None or not work.computes:
+        kind = torch.uint8 if copy.size % content.WORD else torch.int64
+        ends = own(copy.source).tensor[: copy.size].view(kind), into.view(kind)
+        return partial(torch.add, ends[0], 0, out=ends[1])
+    numbers = into.view(torch.float64)
+    arrays = own(copy.source).tensor.view(torch.float64)
+    b, c = arrays[: numbers.numel()], arrays[numbers.numel() : 2 * numbers.numel()]
+    if work.kind == "scale":
+        return partial(torch.mul, b, 3.0, out=numbers)
+    return partial(torch.add, b, c, alpha=3.0 if work.kind == "triad" else 1.0, out=numbers)
+
+
+def _writes(torch: Any, into: Any, copy: Copy) -> Callable[[], object]:
+    """The pattern CONSTANT. A copy writes the last bytes of a size that is no multiple of 8."""
+    whole = copy.size // content.WORD * content.WORD
+    word = content.signed(first_word(copy.seed))
+    fill = partial(into[:whole].view(torch.int64).fill_, word)
+    if copy.size == whole:
+        return fill
+    left = list(word.to_bytes(content.WORD, "little", signed=True)[: copy.size - whole])
+    end = partial(into[whole:].copy_, torch.tensor(left, dtype=torch.uint8, device=into.device))
+    return lambda: (fill(), end())
+
+
+def threaded(work: GatedWork, streams: Streams) -> Worked:
     def run(loops: int) -> None:
         with current(streams):
             work.enqueue(loops)
@@ -117,7 +151,6 @@ class WorkLane:
             self.work.enqueue(loops)
 
     def begin(self, laps: int) -> None:
-        """Provides the events for `laps` laps."""
         while len(self._spare) < laps:
             self._spare.append(self.unit.event())
         self.laps = self._spare[:laps]
@@ -148,8 +181,7 @@ class GatedGroup(Gated):
         self._held = self._enqueue(*(self._armed or (1, 1)))
 
     def wait(self) -> Timing:
-        """Waits until all work has ended, and returns the seconds by events. Raises BackendError if
-        a device failed, or if the work could not be enqueued in time."""
+        """By events. Raises BackendError for a failed device, or too slow enqueuing."""
         loops, laps = self.pass_gate()
         self._finish()
         for _ in range(_MOST_TRIES):
@@ -160,8 +192,7 @@ class GatedGroup(Gated):
         raise BackendError("gate", f"not closed for the {self._hold:.3g} s that enqueueing takes")
 
     def _enqueue(self, loops: int, laps: int) -> bool:
-        """Enqueues all work. Returns whether the gate was closed for long enough. The next gate
-        lasts as long as enqueuing took this time."""
+        """Whether the gate was closed long enough. The next lasts as long as enqueuing took."""
         with calling("enqueue"):
             began, held = time.monotonic(), None
             self._close_gate()
@@ -233,14 +264,12 @@ class GatedGroup(Gated):
         )
 
     def _progress(self, lane: WorkLane) -> tuple[float, ...]:
-        """Returns the start and the end of each lap, in seconds since the first start. The times
-        are those of the work's own device, because the clocks of devices differ."""
+        """Seconds since the first start, by the own device: clocks of devices differ."""
         same = lane.unit is self._first.unit
         at = self._first.start.elapsed_time(lane.start) * _MILLI if same else 0.0
         return at, *(at + lane.start.elapsed_time(end) * _MILLI for end in lane.laps)
 
     def close(self) -> None:
-        """Waits for all devices. May be called at any time."""
         super().close()
         with suppress(BackendError):
             for lane in self._lanes:

@@ -84,8 +84,6 @@ class TorchProductWork:
         return wrong_sum(self.order, row, block, *sums)
 
     def _double(self, matrix: Any) -> Any:
-        """Returns the matrix in double precision. Apple's GPUs cannot compute with it, so their
-        matrices move to the CPU."""
         return (matrix.cpu() if self._unit.facts.type == "mps" else matrix).double()
 
     def _folded(self, matrix: Any, signs: Any) -> Any:

@@ -1,8 +1,6 @@
-"""A rank with one device of torch. torch.distributed carries out collectives: by NCCL for NVIDIA's
-GPUs, by RCCL for AMD's, and by gloo for torch's `cpu`.
-
-Ranks meet at a file if they are all on one machine, else at a socket of the group's first rank.
-Each rank measures the time from its first call until its device has finished."""
+"""A rank with one device of torch. torch.distributed carries out collectives, by NCCL, RCCL or
+gloo. Ranks of one machine meet at a file, others at a socket of the group's first rank. Each
+measures the time from its first call until its device has finished."""
 
 from __future__ import annotations
 
@@ -40,8 +38,8 @@ PATIENCE = timedelta(seconds=60)
 def create(
     launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool
 ) -> TorchRank:
-    """Opens the backend of this rank. Its device has the rank's number on its machine. Without
-    accelerators, it is torch's `cpu`. Raises Unsupported if there are fewer devices than ranks."""
+    """Its device has the rank's number on its machine; without accelerators, it is torch's `cpu`.
+    Raises Unsupported if there are fewer devices than ranks."""
     backend = cast("TorchBackend", open_backend("torch", settings.engines, read_host()))
     devices = [device for device in backend.devices() if not device.is_cpu]
     if not devices:
@@ -113,7 +111,6 @@ class TorchRank(OfProcess):
         return found
 
     def _join(self, token: bytes, rank: int, ranks: int) -> None:
-        """Joins the group of this token, and leaves any other group."""
         if token == self._joined:
             return
         self._leave()

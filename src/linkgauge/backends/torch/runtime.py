@@ -10,13 +10,35 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from linkgauge.machine.environment import in_force
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.hardware.machine import Device
+from linkgauge.model.memory import Memory
+from linkgauge.model.notation import parse_memory
 
-from .refusals import SPACE, TorchFacts
+SPACE = "torch"
+
+
+class TorchFacts(msgspec.Struct, frozen=True):
+    """`type` is torch's name for the device's kind (`cuda` also for AMD's GPUs). `peers` are the
+    devices whose memory it can reach. `gated` says that work can wait at a gate (start signal) and
+    be timed by events. `binds` says that pinned memory can be on a chosen NUMA node, because torch
+    can pin existing memory."""
+
+    device: Device
+    type: str
+    peers: tuple[str, ...] = ()
+    gated: bool = False
+    binds: bool = True
+
+    @property
+    def memory(self) -> Memory:
+        return parse_memory(self.device.memory)
+
 
 _SHORT = ("out of memory", "can't allocate memory", "not enough memory", "invalid buffer size")
 """Texts in torch's messages that mean a lack of memory."""
@@ -29,9 +51,8 @@ _MILLI = 1e-3
 
 @contextmanager
 def calling(call: str, about: str = "") -> Iterator[None]:
-    """Translates torch's errors, most of which are RuntimeErrors. They become AllocationError if
-    memory is short, Unsupported if a device cannot do something, else BackendError. `about` adds
-    details to the message."""
+    """AllocationError if memory is short, Unsupported if a device cannot do something, else
+    BackendError. `about` adds details to the message."""
     try:
         yield
     except (RuntimeError, MemoryError, TypeError) as error:
@@ -55,14 +76,9 @@ class TorchDevice:
         self._module: Any = getattr(torch, facts.type, None)
         self._streams: list[Any] = []
 
-    @property
-    def has_streams(self) -> bool:
-        return not self.is_cpu and hasattr(self._module, "Stream")
-
     def stream(self, number: int) -> Any:
-        """Returns one of the device's streams by its number, or None if the device has no streams.
-        Work that runs at the same time uses different streams."""
-        if not self.has_streams:
+        """Work that runs at the same time uses different ones. None without streams."""
+        if self.is_cpu or not hasattr(self._module, "Stream"):
             return None
         with calling("torch.Stream"):
             while len(self._streams) <= number:
@@ -70,7 +86,6 @@ class TorchDevice:
         return self._streams[number]
 
     def on(self, stream: Any) -> AbstractContextManager[Any]:
-        """Returns a context manager. In it, torch enqueues this device's work on the stream."""
         return nullcontext() if stream is None else self._module.stream(stream)
 
     def event(self) -> Any:
@@ -78,7 +93,6 @@ class TorchDevice:
         return self._module.Event(enable_timing=True)
 
     def finish(self, stream: Any = None) -> None:
-        """Waits until the stream, or the whole device, has finished."""
         if self.is_cpu:
             return
         with calling("torch.synchronize"):
@@ -90,9 +104,8 @@ class TorchDevice:
                 self._module.synchronize(self.device)
 
     def supported(self) -> dict[str, Any]:
-        """Returns facts about an AMD GPU, by the names of Accelerator's fields: its instruction
-        set, the instruction sets that torch has kernels for, and torch's ROCm version. Returns an
-        empty dict for other devices."""
+        """Facts about an AMD GPU by the names of Accelerator's fields: its instruction set, those
+        that torch has kernels for, and torch's ROCm version. None of other devices."""
         if not self.facts.device.driver.startswith(_ROCM):
             return {}
         properties = self._module.get_device_properties(self.device)
@@ -103,20 +116,17 @@ class TorchDevice:
         }
 
     def let_go(self) -> None:
-        """Frees the device memory that torch keeps for later use."""
         empty = getattr(self._module, "empty_cache", None)
         if empty is not None and not self.is_cpu:
             with calling("torch.empty_cache"):
                 empty()
 
     def sleep(self, seconds: float) -> None:
-        """Enqueues a kernel that runs for about this many seconds."""
         self._module._sleep(max(1, int(seconds * self._cycles)))  # noqa: SLF001  # no other name
 
     @cached_property
     def _cycles(self) -> float:
-        """Returns the cycles per second of the device's clock, measured by a kernel that only
-        waits."""
+        """Cycles per second, measured by a kernel that only waits."""
         begin, end = self.event(), self.event()
         with self.on(self.stream(0)):
             self._module._sleep(_SLEEP)  # noqa: SLF001
@@ -129,8 +139,7 @@ class TorchDevice:
 
 @contextmanager
 def current(streams: Iterable[tuple[TorchDevice, Any]]) -> Iterator[None]:
-    """Makes these streams current in this thread, one for each device. The first device becomes the
-    current device."""
+    """One stream for each device. The first device becomes the current one."""
     with ExitStack() as entered:
         for unit, stream in reversed(tuple(streams)):
             entered.enter_context(unit.on(stream))
@@ -138,7 +147,6 @@ def current(streams: Iterable[tuple[TorchDevice, Any]]) -> Iterator[None]:
 
 
 def discover(torch: Any, root: Root = ROOT) -> tuple[TorchDevice, ...]:
-    """Returns the devices of torch's accelerator, and then torch's `cpu`."""
     found: list[TorchDevice] = []
     with calling("torch.accelerator"):
         kind = accelerator(torch)
@@ -167,7 +175,7 @@ def _facts(torch: Any, kind: str, index: int, root: Root) -> TorchFacts:
     properties: Any = None
     with suppress(AttributeError, RuntimeError):
         properties = module.get_device_properties(index)
-    pci = pci_address(properties)
+    pci, uuid = pci_address(properties), getattr(properties, "uuid", None)
     size = int(getattr(properties, "total_memory", 0)) or _recommended(module)
     others = range(int(module.device_count())) if kind == "cuda" else ()
     peers = tuple(
@@ -184,7 +192,7 @@ def _facts(torch: Any, kind: str, index: int, root: Root) -> TorchFacts:
         shares_host_memory=kind == "mps",
         near=0 if pci is None else near_node(root, pci),
         pci=pci,
-        uuid=_uuid(properties),
+        uuid=None if uuid is None else f"GPU-{uuid}",
         notes=(*_notes(torch, kind), *in_force(root, pci or "", os.environ)),
     )
     gated = kind == "cuda" and hasattr(module, "_sleep")
@@ -220,16 +228,10 @@ def _driver(torch: Any, kind: str) -> str:
 
 
 def _recommended(module: Any) -> int:
-    """Returns the largest amount of device memory that Apple recommends, in bytes. For other
-    devices, returns a very large number."""
+    """The largest amount in bytes that Apple recommends; for other devices, a very large number."""
     with suppress(AttributeError, RuntimeError):
         return int(module.recommended_max_memory())
     return _LARGEST
-
-
-def _uuid(properties: Any) -> str | None:
-    uuid = getattr(properties, "uuid", None)
-    return None if uuid is None else f"GPU-{uuid}"
 
 
 def pci_address(properties: Any) -> str | None:

@@ -17,9 +17,7 @@ import msgspec
 import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import devices_of, glance, hook_of_backend, hook_of_backends, open_backend
-from linkgauge.backends.glance import Glance
-from linkgauge.backends.protocol import Backend, Tuner, follows
-from linkgauge.backends.readiness import Readies
+from linkgauge.backends.protocol import Backend, Glance, Readies, Tuner, follows
 from linkgauge.engine.measuring.alike import AlikeCells
 from linkgauge.engine.measuring.background_load import BackgroundLoad
 from linkgauge.engine.measuring.measure import Known, OnPhase, measure_together

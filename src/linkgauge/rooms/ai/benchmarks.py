@@ -12,8 +12,7 @@ from typing import ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
-from linkgauge.benchmarks.gpu import OnDevices
-from linkgauge.benchmarks.table import DeviceSet, Sweep, counts_up_to
+from linkgauge.benchmarks.table import DeviceSet, OnDevices, Sweep, counts_up_to
 from linkgauge.model.errors import pip_install
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import NULL, host

@@ -185,7 +185,7 @@ class ThisMachine:
 
 def open_gpus() -> Gpus:
     """Returns the GPUs of this machine. Raises Unsupported if there is no management library."""
-    from linkgauge.backends.cuda.nvml.live import LiveGpus
+    from linkgauge.backends.cuda.nvml.cards import LiveGpus
 
     return LiveGpus()
 

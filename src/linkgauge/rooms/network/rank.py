@@ -16,7 +16,7 @@ from typing import cast
 
 from linkgauge.backends import GPUS, open_backend
 from linkgauge.backends.cuda.rank import GpuOfRank
-from linkgauge.backends.host_rank import HostRank
+from linkgauge.backends.host_memory import HostRank
 from linkgauge.backends.protocol import Addressed, Buffer, Copy, Group, Pattern
 from linkgauge.backends.rank import RankBackend, held
 from linkgauge.backends.rules import Reason, check_alone, lacking, refused

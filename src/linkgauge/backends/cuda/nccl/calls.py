@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from linkgauge.backends.cuda.device import CudaDevice
@@ -25,13 +25,8 @@ class LibraryCall(NamedTuple):
 
 
 class CollectivePart(NamedTuple):
-    """One rank's part of a collective.
-
-    `place` is the index of its copy in the group of transfers.
-    `rank` is its number among the `ranks` of the collective.
-    `send` and `receive` are the addresses of its buffers, which are equal if the collective is in
-    place.
-    `size` is in bytes."""
+    """One rank's part of a collective of `size` bytes. `place` is the index of its copy in the
+    group of transfers. `send` and `receive` are addresses, equal if the collective is in place."""
 
     place: int
     rank: int
@@ -53,8 +48,7 @@ class CollectivePart(NamedTuple):
 
     @property
     def sends_from(self) -> int:
-        """Returns the address of the data that the rank sends. In place, the data is in the receive
-        buffer."""
+        """In place, the data is in the receive buffer."""
         return self.send + self.share.sends_at
 
     @property
@@ -63,19 +57,17 @@ class CollectivePart(NamedTuple):
 
 
 def driver_call(name: str, *words: int) -> LibraryCall:
-    """Returns a call of a driver function."""
     return LibraryCall(name, address_of(name), words)
 
 
 def iteration(
     nccl: Nccl, parts: Sequence[CollectivePart], reductions: Sequence[int]
 ) -> list[LibraryCall]:
-    """Returns the calls of one iteration for all parts. Calls that wait for each other are in an
-    NCCL group. `reductions` has NCCL's code for the reduction of each part. Raises Unsupported if
-    there are no calls to make."""
+    """The calls of one iteration; those that wait for each other are an NCCL group. `reductions`
+    has NCCL's code for each part. Raises Unsupported if there are none."""
     by_part = [list(_steps(nccl, part, code)) for part, code in zip(parts, reductions, strict=True)]
     calls: list[LibraryCall] = []
-    begin, end = _group(nccl)
+    begin, end = _call(nccl, GROUP_START), _call(nccl, GROUP_END)
     # In one group, nccl-tests counts as many calls as one.
     times = parts[0].work.aggregated
     for step in zip(*by_part, strict=True):
@@ -86,17 +78,12 @@ def iteration(
     return calls if len(by_part[0]) == 1 else calls * times
 
 
-def _group(nccl: Nccl) -> tuple[LibraryCall, LibraryCall]:
-    return _call(nccl, GROUP_START), _call(nccl, GROUP_END)
-
-
 def _call(nccl: Nccl, name: str, *words: int) -> LibraryCall:
     return LibraryCall(name, nccl.address(name), words)
 
 
 def _steps(nccl: Nccl, part: CollectivePart, reduction: int) -> Iterator[Sequence[LibraryCall]]:
-    """Yields the calls of a part in steps. A step begins when all parts have ended the step
-    before."""
+    """A step begins when all parts have ended the step before."""
     work, name = part.work, _FUNCTIONS.get(part.work.collective)
     if name is None or (name in _SINCE_2_28 and not nccl.has(name)):
         yield from _MOVES[work.collective](nccl, part)
@@ -119,7 +106,6 @@ def _move(
 
 
 def _to_next(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    """Yields a send to the next rank, and a receive from the previous rank."""
     rank, ranks, count = part.rank, part.ranks, part.counts.count
     yield [
         _move(nccl, part, "ncclSend", part.sends_from, count, (rank + 1) % ranks),
@@ -127,41 +113,32 @@ def _to_next(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]
     ]
 
 
-def _sent(nccl: Nccl, part: CollectivePart, peers: Iterable[int]) -> list[LibraryCall]:
-    """Returns the calls that send one share to each of these ranks."""
+def _with_all(nccl: Nccl, part: CollectivePart, name: str) -> list[LibraryCall]:
+    """Returns the calls that send one share to each rank, or receive one from each."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
-    places = ((peer, part.sends_from + peer * share) for peer in peers)
-    return [_move(nccl, part, "ncclSend", place, count, peer) for peer, place in places]
-
-
-def _received(nccl: Nccl, part: CollectivePart, peers: Iterable[int]) -> list[LibraryCall]:
-    """Returns the calls that receive one share from each of these ranks."""
-    count, share = part.counts.count, part.counts.count * part.work.number.bytes
-    places = ((peer, part.receives_at + peer * share) for peer in peers)
-    return [_move(nccl, part, "ncclRecv", place, count, peer) for peer, place in places]
+    first = part.sends_from if name == "ncclSend" else part.receives_at
+    return [_move(nccl, part, name, first + p * share, count, p) for p in range(part.ranks)]
 
 
 def _between_all(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    ranks = range(part.ranks)
-    yield _sent(nccl, part, ranks) + _received(nccl, part, ranks)
+    yield _with_all(nccl, part, "ncclSend") + _with_all(nccl, part, "ncclRecv")
 
 
 def _to_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
     root = part.work.root or 0
     own = _move(nccl, part, "ncclSend", part.sends_from, part.counts.count, root)
-    yield [own, *_received(nccl, part, range(part.ranks) if part.rank == root else ())]
+    yield [own, *(_with_all(nccl, part, "ncclRecv") if part.rank == root else ())]
 
 
 def _from_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
     root = part.work.root or 0
     own = _move(nccl, part, "ncclRecv", part.receives_at, part.counts.count, root)
-    yield [*_sent(nccl, part, range(part.ranks) if part.rank == root else ()), own]
+    yield [*(_with_all(nccl, part, "ncclSend") if part.rank == root else ()), own]
 
 
 def _hypercube(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    """Yields the steps of a hypercube. First, the rank's own share is copied to its place. Then
-    there is a step for each bit of the rank's number. In a step, two ranks whose numbers differ in
-    this bit exchange all shares that they have."""
+    """First, the rank's own share is copied to its place. Then, for each bit of the rank's number,
+    two ranks that differ in it exchange all shares that they have."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     own = part.receive + part.rank * share
     if part.sends_from == own or not share:

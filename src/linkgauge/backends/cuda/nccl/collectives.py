@@ -1,8 +1,6 @@
-"""Collectives by NCCL. The ranks are devices of this process, and perhaps of other processes.
-
-One thread makes the calls for all devices of its process, as in nccl-tests. The calls of an
-iteration are one NCCL group. A loop in native code makes the calls. The host's clock runs from
-before the first call until all streams are done."""
+"""Collectives by NCCL, over devices of this process and perhaps of others. One thread makes the
+calls for all devices of its process, as one NCCL group and in native code, as nccl-tests does. The
+host's clock runs from before the first call until all streams are done."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from ctypes import c_int, c_size_t, c_void_p
+from functools import partial
 from typing import Any, NamedTuple
 
 from linkgauge.backends.cuda.device import CudaDevice
@@ -41,8 +40,7 @@ _ENTRIES = 4
 
 
 class Passage(NamedTuple):
-    """This process's side of a copy by NCCL. `communicator` joins the two ranks of the copy, and
-    `rank` is this process's number in it."""
+    """This process's side of a copy by NCCL, number `rank` of two."""
 
     nccl: Nccl
     communicator: Any
@@ -50,8 +48,7 @@ class Passage(NamedTuple):
 
 
 def passing(passage: Passage, copy: Copy) -> StreamWork:
-    """Returns this process's calls for a copy by NCCL. A warm-up fills NCCL's buffers, so that
-    equally many bytes enter and leave them while the clock runs."""
+    """A warm-up fills NCCL's buffers: equally many bytes then enter and leave them."""
     sends = passage.rank == SOURCE
     name = "ncclSend" if sends else "ncclRecv"
     buffer = ours(copy.source if sends else copy.destination)
@@ -82,8 +79,7 @@ _OLDEST_OF_EIGHT_BITS = 90
 
 
 class NcclCommunicators:
-    """The library NCCL and its communicators, for all devices of a backend. NCCL is loaded for the
-    first collective. Communicators are kept for later collectives."""
+    """NCCL and its communicators, loaded for the first collective, and kept for later ones."""
 
     def __init__(self, device_of: Callable[[Memory], CudaDevice]) -> None:
         self._device_of = device_of
@@ -93,8 +89,7 @@ class NcclCommunicators:
 
     @property
     def nccl(self) -> Nccl:
-        """Returns NCCL, which is loaded when first needed. Raises Unsupported if NCCL is
-        missing."""
+        """Loaded when first needed. Raises Unsupported if NCCL is missing."""
         if self._refusal is not None:
             raise self._refusal
         if self._nccl is None:
@@ -106,7 +101,6 @@ class NcclCommunicators:
         return self._nccl
 
     def rules(self, transfer: Transfer) -> Iterator[tuple[object, Reason]]:
-        """Refuses what NCCL cannot carry out."""
         yield of_part(transfer)
         try:
             self.nccl  # noqa: B018  # loads it
@@ -114,21 +108,19 @@ class NcclCommunicators:
             yield True, refusal
 
     def remarks(self) -> tuple[str, ...]:
-        """Returns remarks on NCCL: its version, and the environment variables that change its
-        behaviour."""
+        """NCCL's version, and the environment variables that change its behaviour."""
         if self._nccl is None:
             return ()
-        variables = (f"{name}={os.environ[name]}" for name in sorted(os.environ))
-        own = [variable for variable in variables if variable.startswith(_VARIABLES)]
+        named = sorted(name for name in os.environ if name.startswith(_VARIABLES))
+        own = [f"{name}={os.environ[name]}" for name in named]
         return (f"NCCL {self._nccl.version} ({self._nccl.path})", *own)
 
     def allocate(self, memory: Memory, size: int) -> CudaBuffer:
         """Allocates device memory in the same way as nccl-tests."""
         nccl, device = self.nccl, self._device_of(memory)
         address = nccl.allocate(device, size)
-        return CudaBuffer(
-            memory, size, address, device, lambda: nccl.free(address), is_exported=False
-        )
+        free = partial(nccl.free, address)
+        return CudaBuffer(memory, size, address, device, free, is_exported=False)
 
     def token(self) -> bytes:
         """Returns a new token. Ranks that use the same token form a communicator."""
@@ -137,9 +129,8 @@ class NcclCommunicators:
     def group(
         self, copies: Sequence[Copy], work: Collective, tokens: Sequence[bytes] = ()
     ) -> NcclGroup:
-        """Returns a group for a collective. `copies` has one transfer for each rank. `tokens` are
-        needed if other processes take part: one token for each group of ranks. Raises Unsupported
-        if NCCL or a device cannot carry out the collective."""
+        """`copies` has one transfer for each rank. If other processes take part, `tokens` has one
+        for each group of ranks. Raises Unsupported if NCCL or a device cannot carry it out."""
         parts: list[CollectivePart] = []
         for number, ranks in enumerate(work.groups(len(copies))):
             here = [place for place in ranks if copies[place].destination is not None]
@@ -159,34 +150,27 @@ class NcclCommunicators:
         devices = [self._device_of(copies[place].transfer.engine.owner) for place in here]
         _check(work, devices)
         numbered = [(ranks.index(p), d) for p, d in zip(here, devices, strict=True)]
+        joined = self._join(token, len(ranks), numbered)
         parts = []
-        for place, device, joined in zip(
-            here, devices, self._join(token, len(ranks), numbered), strict=True
-        ):
-            copy = copies[place]
+        for place, (rank, device), own in zip(here, numbered, joined, strict=True):
+            copy, count = copies[place], len(ranks)
             receive = address_in(copy.destination)
             send = receive if copy.source is None else address_in(copy.source)
-            rank = ranks.index(place)
-            parts.append(
-                CollectivePart(
-                    place, rank, len(ranks), device, joined, send, receive, work, copy.size
-                )
-            )
+            part = place, rank, count, device, own, send, receive, work, copy.size
+            parts.append(CollectivePart(*part))
         return parts
 
     def _join(
         self, token: bytes | None, ranks: int, here: Sequence[tuple[int, CudaDevice]]
     ) -> list[Any]:
-        """Returns the communicators of the ranks in this process. `here` has their numbers and
-        devices. Each communicator is created once."""
+        """`here`: numbers and devices of this process's ranks. Created once."""
         key = token or tuple(device.index for _, device in here)
         if key not in self._joined:
             self._joined[key] = self.nccl.join(token or self.nccl.token(), ranks, here)
         return self._joined[key]
 
     def passage(self, token: bytes, rank: int, device: CudaDevice) -> Passage:
-        """Returns this process's side of a copy between two processes. `token` is the same in both.
-        Waits for the other process."""
+        """`token` is the same in both processes. Waits for the other."""
         (joined,) = self._join(token, RANKS, [(rank, device)])
         return Passage(self.nccl, joined, rank)
 
@@ -199,7 +183,6 @@ class NcclCommunicators:
 
 
 def _check(work: Collective, devices: Sequence[CudaDevice]) -> None:
-    """Raises Unsupported if these devices cannot carry out the collective."""
     if len({device.index for device in devices}) < len(devices):
         raise Unsupported("ranks share a GPU: NCCL needs one for each")
     oldest = min(device.capability for device in devices)

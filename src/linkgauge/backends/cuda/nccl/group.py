@@ -8,8 +8,7 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from linkgauge import _native
-from linkgauge.backends.cuda import verify
-from linkgauge.backends.cuda.device import CudaDevice, KernelLaunch
+from linkgauge.backends.cuda.device import CudaDevice, KernelLaunch, new_word, read_word, run
 from linkgauge.backends.operations.collectives import POISON, CollectiveGroup
 from linkgauge.backends.protocol import Timing, Wrong
 from linkgauge.model.errors import BackendError, Unsupported
@@ -28,10 +27,7 @@ class _Content(ctypes.Structure):
     """The struct `Content` of content.cuh."""
 
     _fields_ = (
-        ("seed", ctypes.c_uint64),
-        ("ranks", ctypes.c_uint64),
-        ("share", ctypes.c_uint64),
-        ("largest", ctypes.c_uint64),
+        *((name, ctypes.c_uint64) for name in ("seed", "ranks", "share", "largest")),
         ("reduction", ctypes.c_int),
         ("tolerance", ctypes.c_double),
     )
@@ -40,11 +36,7 @@ class _Content(ctypes.Structure):
 class _Origin(ctypes.Structure):
     """The struct `Origin` of content.cuh."""
 
-    _fields_ = (
-        ("first", ctypes.c_uint64),
-        ("chunk", ctypes.c_uint64),
-        ("base", ctypes.c_uint64),
-    )
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("first", "chunk", "base"))
 
 
 class RankData:
@@ -55,20 +47,18 @@ class RankData:
         self._of = _Content(*content_fields(work, ranks, seed))
 
     def fill(self, device: CudaDevice, address: int, count: int, rank: int) -> None:
-        """Writes the data of a rank: `count` elements."""
-        verify.run(device, self._launch(device, "fill", count, (address, count, self._of, rank)))
+        run(device, self._launch(device, "fill", count, (address, count, self._of, rank)))
 
     def wrong(
         self, device: CudaDevice, address: int, count: int, origin: ElementOrigin
     ) -> tuple[int, int]:
-        """Compares `count` elements with the expected data. Returns the number of wrong elements,
-        and the index of the first one (0 if there are none)."""
+        """The number of wrong elements, and the index of the first one (0 if there are none)."""
         place = _Origin(origin.first, origin.chunk, origin.base)
         with ExitStack() as made:
-            words = [verify.new_word(device, made, byte) for byte in (0, 0xFF)]
+            words = [new_word(device, made, byte) for byte in (0, 0xFF)]
             arguments = (address, count, self._of, place, *words)
-            verify.run(device, self._launch(device, "count_wrong", count, arguments))
-            number, first = (verify.read_word(device, word) for word in words)
+            run(device, self._launch(device, "count_wrong", count, arguments))
+            number, first = (read_word(device, word) for word in words)
         return number, first if number else 0
 
     def _launch(
@@ -85,8 +75,7 @@ _GRAPHED = 512
 
 
 class NcclGroup(CollectiveGroup):
-    """The parts of a collective that this process carries out. `count` is the number of parts in
-    all processes."""
+    """This process's parts of a collective that has `count` parts in all processes."""
 
     def __init__(
         self, nccl: Nccl, parts: Sequence[CollectivePart], work: Collective, count: int
@@ -110,21 +99,15 @@ class NcclGroup(CollectiveGroup):
         ]
 
     def _reductions(self) -> list[int]:
-        """Returns NCCL's code for the reduction of each part."""
-        if self._work.reduction is None:
+        reduction, number, made = self._work.reduction, self._work.number, self._made
+        if reduction is None:
             return [0] * len(self._parts)
-        codes = []
-        for part in self._parts:
-            own = part.communicator
-            code = self._nccl.reduction(own, self._work.reduction, self._work.number, part.rank)
-            codes.append(code)
-            if self._work.reduction == "mulsum":
-                release = (ctypes.c_int(code), ctypes.c_void_p(own.ptr))
-                self._made.callback(self._nccl.call, "ncclRedOpDestroy", *release)
-        return codes
+        return [
+            self._nccl.reduction(part.communicator, reduction, number, part.rank, made)
+            for part in self._parts
+        ]
 
     def _register(self) -> None:
-        """Registers the buffers with NCCL, if the collective asks for this."""
         if self._work.registered is None:
             return
         symmetric = self._work.registered == "symmetric"
@@ -194,8 +177,8 @@ class NcclGroup(CollectiveGroup):
     def _make(
         self, calls: Sequence[LibraryCall], times: int, last: Sequence[LibraryCall] = ()
     ) -> float:
-        """Makes the calls `times` times, and then the calls in `last`. Returns the seconds until
-        all work has ended. Raises an exception for the first call that fails."""
+        """Makes the calls `times` times, then those in `last`. Returns the seconds until all work
+        has ended. Raises an exception for the first call that fails."""
         self._parts[0].device.enter()
         each = [(call.address, call.words) for call in calls]
         at_last = [(call.address, call.words) for call in last]
@@ -225,11 +208,9 @@ class NcclGroup(CollectiveGroup):
             self._make(calls, 1, self._ends)
             found: list[tuple[float, ...]] = [()] * self._count
             for part, own in zip(self._parts, marks, strict=True):
-                elapsed = part.device.driver.call
+                elapsed, each = part.device.driver.call, _MILLI / self._work.aggregated
                 found[part.place] = tuple(
-                    elapsed("cuEventElapsedTime", *own[at : at + 2])
-                    * _MILLI
-                    / self._work.aggregated
+                    elapsed("cuEventElapsedTime", *own[at : at + 2]) * each
                     for at in range(0, 2 * count, 2)
                 )
         return tuple(found)
@@ -249,12 +230,9 @@ class NcclGroup(CollectiveGroup):
 
     def fill(self) -> None:
         for part in self._parts:
-            device, size = (
-                part.device,
-                self._work.buffer_bytes(part.size, self._count)[part.place][1],
-            )
-            device.enter()
-            device.driver.call("cuMemsetD8Async", part.receive, POISON, size, device.aside)
+            device = part.device
+            _, size = self._work.buffer_bytes(part.size, self._count)[part.place]
+            device.call("cuMemsetD8Async", part.receive, POISON, size, device.aside)
             of = RankData(self._work, part.ranks, self._seed)
             of.fill(device, part.sends_from, part.counts.send, part.rank)
 

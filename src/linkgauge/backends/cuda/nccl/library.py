@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from ctypes import byref, c_char_p, c_int, c_void_p
 from functools import partial
 from importlib import import_module
@@ -51,22 +51,19 @@ class Nccl:
         return hasattr(self._library, function)
 
     def address(self, function: str) -> int:
-        """Returns the address of a function. Raises Unsupported if this version of NCCL does not
-        have it."""
+        """Raises Unsupported if this version of NCCL does not have the function."""
         if not self.has(function):
             raise Unsupported(f"NCCL {self.version} has no {function}")
         return address_of(self._library, function)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Calls a function of NCCL. If the call fails, raises the exception that `error`
-        returns."""
+        """Raises what `error` returns."""
         status = getattr(self._library, name)(*arguments)
         if status != _SUCCESS:
             raise self.error(name, status)
 
     def error(self, name: str, status: int) -> BackendError | Unsupported:
-        """Returns the exception for a failed call, with NCCL's own message. It is Unsupported if
-        NCCL does not accept the arguments, else BackendError."""
+        """Unsupported if NCCL does not accept the arguments, else BackendError."""
         said = self._library.ncclGetErrorString(c_int(status)).decode(errors="replace")
         last = (self._library.ncclGetLastError(c_void_p()) or b"").decode(errors="replace")
         why = last.strip().splitlines()[-1:] if last.strip() else []
@@ -80,27 +77,25 @@ class Nccl:
             return bytes(self._core.get_unique_id())
 
     def join(self, token: bytes, ranks: int, here: Sequence[tuple[int, CudaDevice]]) -> list[Any]:
-        """Returns communicators for the ranks of this process. `here` has their numbers and
-        devices, and `ranks` is the number of all ranks. Waits for the ranks in other processes."""
+        """`here`: numbers and devices of this process's ranks. Waits for other processes."""
         unique = self._core.UniqueId.from_bytes(token)
         made = []
-        with (
-            _bindings("ncclCommInitRank"),
-            self._core.group() if len(here) > 1 else nullcontext(),
-        ):
+        with self._together("ncclCommInitRank", here):
             for rank, device in here:
                 device.enter()
                 made.append(self._core.Communicator.init(ranks, rank, unique))
         return made
 
     def leave(self, communicators: Sequence[Any]) -> None:
-        """Destroys communicators."""
-        with (
-            _bindings("ncclCommDestroy"),
-            self._core.group() if len(communicators) > 1 else nullcontext(),
-        ):
+        with self._together("ncclCommDestroy", communicators):
             for one in communicators:
                 one.destroy()
+
+    @contextmanager
+    def _together(self, call: str, ranks: Sequence[Any]) -> Iterator[None]:
+        """Makes nccl4py's calls of several ranks one NCCL group."""
+        with _bindings(call), self._core.group() if len(ranks) > 1 else nullcontext():
+            yield
 
     def check(self, communicator: Any) -> None:
         """Raises BackendError if the communicator has failed in the background."""
@@ -110,10 +105,14 @@ class Nccl:
             raise self.error("ncclCommGetAsyncError", status.value)
 
     def reduction(
-        self, communicator: Any, reduction: Reduction, number: NumberType, rank: int
+        self,
+        communicator: Any,
+        reduction: Reduction,
+        number: NumberType,
+        rank: int,
+        owner: ExitStack,
     ) -> int:
-        """Returns NCCL's code for a reduction. A scaled sum needs a new code for each rank, with
-        the factor in content.cuh."""
+        """A scaled sum needs a new code for each rank (content.cuh); `owner` destroys it."""
         if reduction != "mulsum":
             return _REDUCTIONS[reduction]
         made, factor = c_int(), encode(number.name, [1 + rank % 2])
@@ -121,10 +120,10 @@ class Nccl:
             "ncclRedOpCreatePreMulSum", byref(made), c_char_p(factor), c_int(number.code),
             c_int(_HOST_IMMEDIATE), c_void_p(communicator.ptr),
         )  # fmt: skip
+        owner.callback(self.call, "ncclRedOpDestroy", made, c_void_p(communicator.ptr))
         return made.value
 
     def allocate(self, device: CudaDevice, size: int) -> int:
-        """Allocates device memory by NCCL, and returns the address."""
         address = c_void_p()
         device.enter()
         self.call("ncclMemAlloc", byref(address), ctypes.c_size_t(size))
@@ -135,8 +134,7 @@ class Nccl:
 
     @contextmanager
     def grouped(self) -> Iterator[None]:
-        """Makes all calls in the `with` block one NCCL group. This is needed for calls that wait
-        for each other."""
+        """One NCCL group, which calls that wait for each other need."""
         self.call("ncclGroupStart")
         try:
             yield
@@ -151,8 +149,7 @@ class Nccl:
             self._library.ncclGroupEnd()  # it repeats the call's error
 
     def register(self, communicator: Any, address: int, size: int, *, symmetric: bool) -> c_void_p:
-        """Registers a buffer with a communicator. Returns the handle for `unregister`. If called
-        within an NCCL group, the handle is valid only after the end of the group."""
+        """The handle for `unregister`: within an NCCL group, valid after the group's end."""
         handle = c_void_p()
         name = "ncclCommWindowRegister" if symmetric else "ncclCommRegister"
         self.address(name)

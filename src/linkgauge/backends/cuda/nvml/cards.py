@@ -15,19 +15,19 @@ from linkgauge.backends.cuda.driver import cuda_version
 from linkgauge.backends.cuda.settings import load_tuned, tuned_notes
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT, read_text
-from linkgauge.model.hardware.inventory import Accelerator
+from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.inventory import Accelerator, LinkTraffic, LiveDevice
 from linkgauge.model.hardware.machine import Device
 
-from .library import NvmlTelemetry, Questions, open_library
-from .nvlink import pci_address, text
+from .library import NvmlTelemetry, Questions, describe, is_lost, open_library
+from .nvlink import pci_address, text, traffic_fields
 
 _NUMBER = re.compile(r"[0-9]{1,4}")
 _UUID = re.compile(r"GPU-[0-9a-f-]+", re.IGNORECASE)
 
 
 class Card(msgspec.Struct, frozen=True):
-    """A card. `index` is its number in CUDA, `driver` the version of its driver, and `capability`
-    its compute capability; null if unknown."""
+    """`index` is its number in CUDA, `driver` a version; null if unknown."""
 
     place: tuple[int, int, int]
     model: str
@@ -50,7 +50,6 @@ class Card(msgspec.Struct, frozen=True):
         return self.id
 
     def describe(self, *, tuned: bool) -> Device:
-        """Returns the card's description. `tuned` says whether tuned settings are used."""
         capability = [] if self.capability is None else [
             f"compute capability {'.'.join(map(str, self.capability))}"
         ]  # fmt: skip
@@ -82,9 +81,9 @@ class CardsGlance:
 
 
 def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
-    """Returns the cards that CUDA shows a process with this environment, in CUDA's order. Returns
-    None if only CUDA knows them: NVML is missing or does not answer about a card, a card has MIG
-    instances or shares the host's memory, or the order is CUDA's choice."""
+    """The cards in CUDA's order, or None if only CUDA knows them: NVML is missing or does not
+    answer about a card, a card has MIG instances or shares the host's memory, or the order is
+    CUDA's choice."""
     try:
         library = open_library()
         count = int(library.nvmlDeviceGetCount())
@@ -102,8 +101,7 @@ def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
 
 
 def _card(library: Any, handle: Any) -> Card | None:
-    """Returns a card. Returns None if NVML does not report its memory, because the card then shares
-    the host's, or if it has MIG instances."""
+    """None if the card has MIG instances, or NVML does not report its (the host's) memory."""
     asked = Questions(library, handle)
     mig = asked.ask("MIG", "nvmlDeviceGetMigMode")
     memory = _memory(asked)
@@ -126,8 +124,7 @@ def _card(library: Any, handle: Any) -> Card | None:
 
 
 def _memory(asked: Questions) -> int | None:
-    """Returns the bytes of memory that programs can use, or None if NVML does not report them. The
-    second version of the call also reports what the driver reserves, which CUDA leaves out."""
+    """Usable bytes. Only the call's second version reports what the driver reserves."""
     second = getattr(asked.library, "nvmlMemory_v2", None)
     if second is not None:
         found = asked.ask("memory", "nvmlDeviceGetMemoryInfo", second)
@@ -177,6 +174,64 @@ def _visible(cards: Sequence[Card], wanted: str | None) -> list[Card] | None:
 
 
 def glance(*, tuned: bool) -> CardsGlance | None:
-    """Returns what NVML reports about the cards of this process, or None if CUDA must be asked."""
     found = cards(os.environ)
     return None if found is None else CardsGlance(found, tuned=tuned)
+
+
+_KB, _MHZ = 1e3, 1e6
+
+
+class LiveGpus:
+    """All GPUs that NVML knows, by number. Raises Unsupported if NVML is not available."""
+
+    def __init__(self) -> None:
+        self._library = open_library()
+        try:
+            self.count = int(self._library.nvmlDeviceGetCount())
+        except Exception:  # noqa: BLE001  # the binding's errors share no base class
+            self.count = 0
+
+    def read(self, number: int) -> LiveDevice:
+        """Facts that NVML does not report are null. If the GPU does not answer, `up` is false."""
+        library = self._library
+        try:
+            handle = library.nvmlDeviceGetHandleByIndex(number)
+        except Exception as error:  # noqa: BLE001  # the binding's errors share no base class
+            unknown = Accelerator(memory=str(number), model="", unknown=(Gap(str(error)),))
+            return LiveDevice(number=number, accelerator=unknown, up=False)
+        return _read(Questions(library, handle), number)
+
+
+def _read(asked: Questions, number: int) -> LiveDevice:
+    library = asked.library
+    info = asked.ask("PCI address", "nvmlDeviceGetPciInfo")
+    pci = None if info is None else pci_address(info)
+    known = Accelerator(
+        memory=pci or str(number),
+        model=text(asked.ask("model", "nvmlDeviceGetName")) or "",
+        pci=pci,
+        uuid=text(asked.ask("UUID", "nvmlDeviceGetUUID")),
+    )
+    accelerator = describe(asked, known, near_node(ROOT, pci) if pci else 0, {})
+    corrected = library.NVML_MEMORY_ERROR_TYPE_CORRECTED, library.NVML_VOLATILE_ECC
+    memory = library.NVML_CLOCK_MEM
+    return LiveDevice(
+        number=number,
+        accelerator=accelerator,
+        up=not is_lost(asked),
+        clock_memory=asked.scaled(_MHZ, "memory clock now", "nvmlDeviceGetClockInfo", memory),
+        pcie_sent=_pcie_rate(asked, "TX"),
+        pcie_received=_pcie_rate(asked, "RX"),
+        ecc_corrected=asked.ask("ECC errors", "nvmlDeviceGetTotalEccErrors", *corrected),
+        traffic=tuple(
+            LinkTraffic(link.index, link.kind, *traffic_fields(asked, link.index))
+            for link in accelerator.links
+            if link.kind == "nvlink" and link.active
+        ),
+    )
+
+
+def _pcie_rate(asked: Questions, direction: str) -> float | None:
+    """Returns the PCIe traffic in bytes/s, counted for 20 ms."""
+    counter = getattr(asked.library, f"NVML_PCIE_UTIL_{direction}_BYTES")
+    return asked.scaled(_KB, "PCIe throughput", "nvmlDeviceGetPcieThroughput", counter)

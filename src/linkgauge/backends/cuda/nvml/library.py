@@ -1,8 +1,6 @@
-"""Reads facts and the current state of devices from NVML, NVIDIA's management library. Its Python
-package is nvidia-ml-py.
-
-Any call may fail in a virtual machine, without root, or with an older driver. The value is then
-null, and `unknown` has the reason."""
+"""Facts and states of devices from NVML, NVIDIA's management library, by nvidia-ml-py. Any call may
+fail in a virtual machine, without root, or with an older driver: the value is then null, and
+`unknown` has the reason."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,6 +21,11 @@ from linkgauge.model.hardware.pcie import SPEEDS
 
 from .nvlink import board, domain, fabric, read_links
 
+if TYPE_CHECKING:
+    from linkgauge.backends.cuda.device import CudaDevice
+
+    from .cards import Card
+
 # Which processes on a device do not belong to this program.
 
 _PROGRAM_ARGUMENTS = 4
@@ -30,9 +33,8 @@ _PROGRAM_ARGUMENTS = 4
 
 
 def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
-    """Returns the ids of processes that do not belong to this run, sorted. Only this process and
-    other workers of the same parent belong to the run. Returns None if a process is hidden, because
-    its parent is then unknown."""
+    """The processes that are neither this one nor other workers of its parent, sorted. None if a
+    process is hidden, because its parent is then unknown."""
     found = sorted(set(pids))
     if any(read_text(root, f"proc/{pid}/stat") is None for pid in found):
         return None
@@ -40,21 +42,15 @@ def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
 
 
 def _is_ours(pid: int, root: Root) -> bool:
-    if pid == os.getpid():
-        return True
+    fields = (read_text(root, f"proc/{pid}/stat") or "").rpartition(")")[2].split()
+    is_sibling = fields[1:2] == [str(os.getppid())]
     own = _program(os.getpid(), root)
-    return _parent(pid, root) == os.getppid() and bool(own) and _program(pid, root) == own
+    return pid == os.getpid() or (is_sibling and bool(own) and _program(pid, root) == own)
 
 
 def _program(pid: int, root: Root) -> list[str]:
     arguments = (read_text(root, f"proc/{pid}/cmdline") or "").split("\0")
     return arguments[:_PROGRAM_ARGUMENTS]
-
-
-def _parent(pid: int, root: Root) -> int | None:
-    """Returns the id of a process's parent."""
-    fields = (read_text(root, f"proc/{pid}/stat") or "").rpartition(")")[2].split()
-    return int(fields[1]) if len(fields) > 1 and fields[1].isdecimal() else None
 
 
 TRANSFERS_A_CLOCK = 2
@@ -81,8 +77,7 @@ _MHZ, _MILLI = 1e6, 1e-3
 
 
 def open_library() -> Any:
-    """Opens NVML and returns the module pynvml. Raises Unsupported with the remedy if NVML is not
-    available."""
+    """Returns the module pynvml. Raises Unsupported with the remedy if NVML is not available."""
     try:
         library = import_module("pynvml")
     except ImportError:
@@ -98,8 +93,7 @@ def open_library() -> Any:
 
 
 class Questions:
-    """Asks NVML about one device. If there is no answer, the value is None, and `unknown` has the
-    reason."""
+    """About one device. Without an answer, the value is None, and `unknown` has the reason."""
 
     def __init__(self, library: Any, handle: Any) -> None:
         self.library = library
@@ -121,7 +115,6 @@ class Questions:
         return None
 
     def miss(self, what: str, why: str) -> None:
-        """Records that a fact is unknown, and why."""
         self.unknown[Gap(why, what)] = None
 
     def _remedy(self, error: Exception) -> str:
@@ -139,13 +132,11 @@ class Questions:
         return None if value is None else value * scale
 
     def switch(self, what: str, name: str) -> bool | None:
-        """Returns whether a setting is on, or None if this is unknown."""
         value = self.ask(what, name)
         return None if value is None else bool(value)
 
 
 def is_lost(asked: Questions) -> bool:
-    """Whether NVML reports the device as lost."""
     library = asked.library
     try:
         library.nvmlDeviceGetTemperature(asked.handle, library.NVML_TEMPERATURE_GPU)
@@ -154,26 +145,10 @@ def is_lost(asked: Questions) -> bool:
     return False
 
 
-class Identified(Protocol):
-    """A device as CUDA names it, so that NVML can find it."""
-
-    @property
-    def index(self) -> int: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def is_instance(self) -> bool: ...
-    @property
-    def near(self) -> int: ...
-    def pci_address(self) -> str: ...
-    def uuid(self) -> str: ...
-
-
 class NvmlTelemetry:
-    """Facts that NVML reports about the devices of this process. Without NVML, all facts are
-    unknown."""
+    """Facts about the devices of this process; without NVML, all are unknown."""
 
-    def __init__(self, devices: Sequence[Identified]) -> None:
+    def __init__(self, devices: Sequence[CudaDevice] | Sequence[Card]) -> None:
         self._devices = devices
         self._handles: dict[int, Any] = {}
         self._library: Any = None
@@ -184,14 +159,13 @@ class NvmlTelemetry:
             self._why = str(error)
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """Returns all facts that NVML reports about each device."""
         peers: dict[str, str] = {}
         for device in self._devices:
             with suppress(LinkgaugeError):  # _describe reports it
                 peers[device.pci_address()] = f"cuda:{device.index}"
         return tuple(self._describe(device, peers) for device in self._devices)
 
-    def _describe(self, device: Identified, peers: dict[str, str]) -> Accelerator:
+    def _describe(self, device: CudaDevice | Card, peers: dict[str, str]) -> Accelerator:
         memory = f"cuda:{device.index}"
         try:
             pci, uuid = device.pci_address(), device.uuid()
@@ -202,8 +176,7 @@ class NvmlTelemetry:
                         device.near, peers)  # fmt: skip
 
     def sense(self, indices: Sequence[int]) -> tuple[Telemetry, ...]:
-        """Returns the current state of these devices. Devices that NVML does not know are left
-        out."""
+        """Devices that NVML does not know are left out."""
         senses: list[Telemetry] = []
         for index in indices:
             with suppress(LinkgaugeError):
@@ -211,14 +184,12 @@ class NvmlTelemetry:
         return tuple(senses)
 
     def domain(self, index: int) -> str | None:
-        """Returns the NVLink domain of a device, or None if there is none. Only domains that may
-        contain several machines count."""
+        """The NVLink domain that may contain several machines, or None."""
         with suppress(LinkgaugeError):
             return domain(fabric(self._questions(self._devices[index])))
         return None
 
     def lost_device(self) -> str | None:
-        """Returns the name of the first lost device, or None if no device is lost."""
         for device in self._devices:
             try:
                 lost = is_lost(self._questions(device))
@@ -228,9 +199,8 @@ class NvmlTelemetry:
                 return f"cuda:{device.index}"
         return None
 
-    def _questions(self, device: Identified) -> Questions:
-        """Returns an object for questions about a device. Raises DeviceLost if NVML reports the
-        device as lost, and Unsupported if NVML is missing or does not know the device."""
+    def _questions(self, device: CudaDevice | Card) -> Questions:
+        """Raises DeviceLost for a lost device, Unsupported if NVML does not know it."""
         library = self._library
         if library is None:
             raise Unsupported(f"NVML: {self._why}")
@@ -247,17 +217,15 @@ class NvmlTelemetry:
         return Questions(library, self._handles[device.index])
 
     def close(self) -> None:
-        """Closes NVML. May be called again. A question that another thread asks meanwhile does not
-        fail."""
+        """May be called again. A question that another thread asks meanwhile does not fail."""
         library, self._library = self._library, None
         if library is not None:
             self._handles.clear()
             library.nvmlShutdown()
 
 
-def _handle(library: Any, device: Identified) -> Any:
-    """Returns NVML's handle of a device. A MIG instance has the handle of its GPU, because links
-    and clocks belong to the whole GPU."""
+def _handle(library: Any, device: CudaDevice | Card) -> Any:
+    """A MIG instance has the handle of its GPU, whose links and clocks they are."""
     if not device.is_instance:
         return library.nvmlDeviceGetHandleByPciBusId(device.pci_address())
     instance = library.nvmlDeviceGetHandleByUUID(device.uuid())
@@ -265,7 +233,6 @@ def _handle(library: Any, device: Identified) -> Any:
 
 
 def sense(asked: Questions, memory: str) -> Telemetry:
-    """Returns the current state of the device."""
     library = asked.library
     generation = asked.ask("link speed", "nvmlDeviceGetCurrPcieLinkGeneration")
     gpu = library.NVML_TEMPERATURE_GPU
@@ -282,8 +249,7 @@ def sense(asked: Questions, memory: str) -> Telemetry:
 
 
 def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, str]) -> Accelerator:
-    """Returns the accelerator with all facts from NVML added. `near` is the NUMA node nearest to
-    the device. `peers` maps PCI addresses to device memories."""
+    """`near` is the nearest NUMA node. `peers` maps PCI addresses to device memories."""
     library, now = asked.library, sense(asked, known.memory)
     generation = asked.ask("highest link speed", "nvmlDeviceGetMaxPcieLinkGeneration")
     width = asked.ask("highest link width", "nvmlDeviceGetMaxPcieLinkWidth") or None
@@ -358,8 +324,7 @@ def _capability(asked: Questions) -> str | None:
 
 
 def _locked_clock(asked: Questions) -> float | None:
-    """Returns the application clock, or None if none is set. Clocks that `nvidia-smi -lgc` locks
-    are not known to NVML; under load, they show in `throttled`."""
+    """The application clock. What `nvidia-smi -lgc` locks shows only in `throttled`."""
     library = asked.library
     ask = partial(asked.ask, "application clock", "nvmlDeviceGetClock", library.NVML_CLOCK_SM)
     target = ask(library.NVML_CLOCK_ID_APP_CLOCK_TARGET)
@@ -368,7 +333,6 @@ def _locked_clock(asked: Questions) -> float | None:
 
 
 def _processes(asked: Questions) -> tuple[int, ...] | None:
-    """Returns the ids of other processes that use the device."""
     running = [
         asked.ask("processes", f"nvmlDeviceGet{kind}RunningProcesses")
         for kind in ("Compute", "Graphics")
@@ -383,8 +347,7 @@ def _processes(asked: Questions) -> tuple[int, ...] | None:
 
 
 def _process_use(asked: Questions, processes: Sequence[int]) -> tuple[float, ...] | None:
-    """Returns the share of recent time in which each of these processes used the device. NVML
-    counts copies, too, and by process: what this run does is not among it."""
+    """The share of recent time in which each process used the device, by copies, too."""
     try:
         samples = asked.library.nvmlDeviceGetProcessUtilization(asked.handle, 0)
     except Exception as error:  # noqa: BLE001  # the binding's errors share no base class

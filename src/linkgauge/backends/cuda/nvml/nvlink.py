@@ -51,9 +51,8 @@ _HOPPER = 9
 
 
 def read_links(asked: Questions, near: int, peers: Mapping[str, str]) -> tuple[FabricLink, ...]:
-    """Returns the NVLink links and then the C2C links of a device. Each kind is numbered from 0.
-    `near` is the NUMA node of the CPU at the end of C2C. `peers` maps PCI addresses to device
-    memories."""
+    """NVLink, then C2C, each numbered from 0. `near` is the NUMA node at the end of C2C. `peers`
+    maps PCI addresses to device memories."""
     return (*_nvlinks(asked, peers), *_c2c_links(asked, near))
 
 
@@ -101,8 +100,7 @@ def _c2c_links(asked: Questions, near: int) -> Iterator[FabricLink]:
 
 
 def traffic_fields(asked: Questions, link: int) -> tuple[int | None, int | None]:
-    """Returns the payload bytes that an NVLink link has sent and received. The counters count bytes
-    from NVLink 5 on, and KiB in earlier versions."""
+    """Payload bytes sent and received. The counters count KiB before NVLink 5."""
     names = [*_TRAFFIC_BYTES, *_TRAFFIC_KIB]
     found = _fields(asked, "NVLink traffic", [(name, link) for name in names])
     sent, received, *kib = (None if value is None else int(value) for value in found)
@@ -111,8 +109,7 @@ def traffic_fields(asked: Questions, link: int) -> tuple[int | None, int | None]
 
 
 def _remote(asked: Questions, link: int, peers: Mapping[str, str]) -> str | None:
-    """Returns the memory at the other end of a link. If this is no device of this process, returns
-    a name. Returns None if unknown."""
+    """The memory at the other end, or a name if it is no device of this process."""
     library = asked.library
     kind = asked.ask("NVLink remote", "nvmlDeviceGetNvLinkRemoteDeviceType", link)
     info = asked.ask("NVLink remote", "nvmlDeviceGetNvLinkRemotePciInfo", link)
@@ -144,8 +141,7 @@ def text(value: Any) -> str | None:
 
 
 def _count(asked: Questions, what: str, field: str) -> int:
-    """Returns the number of links. Returns 0 if the device has no such field, because it then has
-    no links."""
+    """0 if the device has no such field, because it then has no links."""
     (value,) = _fields(asked, what, [(field, 0)])
     return int(value or 0)
 
@@ -153,8 +149,7 @@ def _count(asked: Questions, what: str, field: str) -> int:
 def _fields(
     asked: Questions, what: str, wanted: Sequence[tuple[str, int]]
 ) -> list[int | float | None]:
-    """Returns the values of NVML_FI_DEV_ fields. `wanted` are pairs of a field and a link. A field
-    that the device does not have gives None."""
+    """NVML_FI_DEV_ fields; `wanted` are pairs of a field and a link. Unknown ones are None."""
     library = asked.library
     known = [getattr(library, f"NVML_FI_DEV_{name}", None) for name, _ in wanted]
     ids = [(number, link) for number, (_, link) in zip(known, wanted, strict=True) if number]
@@ -183,23 +178,20 @@ an HGX board is 692-2G520-0282-001, and an H100 PCIe 900-21010-0000-000."""
 
 
 def board(asked: Questions, model: str) -> dict[str, str | None]:
-    """Returns the part number and the form factor of the board, by the names of Accelerator's
-    fields."""
+    """Part number and form factor, by the names of Accelerator's fields."""
     part = asked.ask("board", "nvmlDeviceGetBoardPartNumber") or None
     return {"board": part, "form_factor": form_factor(model, part)}
 
 
 def form_factor(model: str, part: str | None) -> str | None:
-    """Returns the form factor: SXM or PCIe. Returns None if neither the model nor the part number
-    shows it."""
+    """SXM or PCIe, or None if neither the model nor the part number shows it."""
     by_name = (name for name, pattern in _FORM_FACTORS if pattern.search(model.upper()))
     by_part = (name for name, pattern in _PARTS if pattern.match(part or ""))
     return next(chain(by_name, by_part), None)
 
 
 def domain(found: Mapping[str, Any]) -> str | None:
-    """Returns the name of an NVLink domain that may contain several machines, or None. `found` is
-    what `fabric` returned."""
+    """An NVLink domain that may contain several machines. `found` is what `fabric` returned."""
     cluster = found.get("fabric_cluster")
     if cluster is None or not uuid.UUID(cluster).int:
         return None
@@ -207,9 +199,7 @@ def domain(found: Mapping[str, Any]) -> str | None:
 
 
 def fabric(asked: Questions) -> dict[str, Any]:
-    """Returns facts about the NVLink fabric, by the names of Accelerator's fields: the state of
-    registration, the clique and the cluster. Returns an empty result if NVML does not report a
-    fabric."""
+    """Registration, clique and cluster, by Accelerator's fields; empty without a fabric."""
     kind = getattr(asked.library, "c_nvmlGpuFabricInfoV_t", None)
     if kind is None:
         asked.miss("fabric state", "not in this nvidia-ml-py: install a newer one")

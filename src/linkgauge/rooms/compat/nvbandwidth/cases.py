@@ -1,5 +1,5 @@
 """Defines nvbandwidth's 44 tests for one process and its 13 tests for several processes, with their
-descriptions and headings. benchmarks/copies.py and multinode.py define the measurements.
+descriptions and headings. benchmarks/copies.py defines the measurements.
 
 Names, order and headings are the interface of nvbandwidth. The headings of the nine tests that 0.8
 does not have are linkgauge's own, because no output of theirs is public."""
@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.benchmarks.copies import NVBANDWIDTH, NVBANDWIDTH_0_8
-from linkgauge.benchmarks.multinode import MULTINODE
+from linkgauge.benchmarks.copies import MULTINODE, NVBANDWIDTH, NVBANDWIDTH_0_8
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.cli.tool_options import digits
 from linkgauge.model.transfer import Report

@@ -1,22 +1,25 @@
-"""Prime numbers by trial division in host threads, as in sysbench's cpu test."""
+"""What host threads alone do: prime numbers by trial division, as in sysbench's cpu test, and the
+first touch of new, zeroed memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import Protocol, TypeGuard
 
 from msgspec.structs import replace
 
 from linkgauge import _native
-from linkgauge.backends.counting import counters_of
-from linkgauge.backends.native import native_errors
+from linkgauge.backends.native import counters_of, native_errors
 from linkgauge.backends.offering import Offering
-from linkgauge.backends.protocol import Copy, Gated, Pace, Timing
+from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Timing
+from linkgauge.backends.rules import check_alone
 from linkgauge.machine.cpu_time import steal_seconds
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.counters import Counters, ThreadSteps, total
-from linkgauge.model.errors import BackendError
+from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.operations.operation import PRIMES, Operation
+from linkgauge.model.transfer import Transfer
 
 FOUND = {10_000: 1228, 20_000: 2261}
 """The number of primes from 3 to each limit."""
@@ -79,12 +82,57 @@ def _passed(before: float | None, after: float | None) -> float | None:
 
 
 def _rate(threads: Iterable[_native.PrimesThread]) -> float:
-    """Returns the sum of the threads' rates in events per second. A thread's rate does not count
-    the time in which it waits for others."""
+    """In events per second. The time in which a thread waits for others does not count."""
     own = (one.events / max(one.end - one.begin, 1e-9) for one in threads)
     return max(sum(own), LEAST_RATE)
 
 
-def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> PrimesGroup:
+def primes(on: Offering, copies: Sequence[Copy], does: Operation) -> PrimesGroup:
     (limit,) = (most for name, most in PRIMES.items() if name == does.name)
     return PrimesGroup(on.threads(copies), limit)
+
+
+KINDS = ("pageable", "base", "thp", "hugetlb")
+"""Kinds of host memory whose pages are not locked, so that they can be returned to the kernel."""
+
+
+class Touchable(Protocol):
+    """A buffer whose pages can be given back to Linux."""
+
+    size: int
+    address: int
+
+    def touched(self) -> None:
+        """Raises Unsupported if the buffer's new pages are not of its kind."""
+
+
+class TouchGroup(Gated):
+    """Before each sample, the pages go back to Linux, so the buffer's content is lost."""
+
+    pace = Pace(loops=1)
+
+    def __init__(self, transfer: Transfer, buffer: Buffer | None, cpus: Sequence[int]) -> None:
+        if not transfer.source.is_null or not _is_touchable(buffer, transfer):
+            kinds = ", ".join(KINDS)
+            problem = f"a first touch writes to unlocked host memory ({kinds})"
+            raise Unsupported(f"{transfer}: {problem}: write null -> host:0/base by cpu")
+        self._buffer = buffer
+        self._cpus = tuple(cpus)
+
+    def wait(self) -> Timing:
+        """Raises BackendError for new memory that is not zero, Unsupported for wrong pages."""
+        loops, laps = self.pass_gate()
+        buffer = self._buffer
+        with native_errors("touch fresh memory"):
+            times = _native.first_touch(buffer.address, buffer.size, self._cpus, loops, laps)
+        buffer.touched()
+        return Timing.of_one(times)
+
+
+def _is_touchable(buffer: Buffer | None, transfer: Transfer) -> TypeGuard[Touchable]:
+    return hasattr(buffer, "touched") and transfer.destination.kind in KINDS
+
+
+def touch(on: Offering, copies: Sequence[Copy], does: Operation) -> TouchGroup:
+    check_alone(copies)
+    return TouchGroup(copies[0].transfer, copies[0].destination, on.threads(copies)[0])
