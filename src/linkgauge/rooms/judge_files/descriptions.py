@@ -17,13 +17,12 @@ import yaml
 from msgspec.structs import replace
 
 from linkgauge.backends.sim.description import Description, description_of
-from linkgauge.engine.kept.runs import one_run, read_run
+from linkgauge.engine.kept.runs import read_run, run_named
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import survey
 from linkgauge.judge.findings import Evidence, evidence_of
 from linkgauge.judge.pcie_chains import hops
 from linkgauge.machine.given import read_given
-from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.bundles import coding
@@ -33,7 +32,6 @@ from linkgauge.model.names import and_all
 
 from .fleets import Fleet, fleet_of, joined, rack_of
 from .layout import MachineLayout
-from .measured import Measured, measured
 from .pair_groups import Pairs, figures_of_pairs, joined_by_figures
 from .products import product_of, split_product
 from .readers import ReadText, read_text
@@ -65,9 +63,10 @@ class Described(NamedTuple):
 
 def given(text: str) -> tuple[str, str] | None:
     """Returns the name and the YAML of a machine in the value of `--machine`: files
-    (`topo.txt,lspci.txt`), a number and a product (`8 x H100 SXM`), `mine` for this machine, or a
-    kept run by its path or label. Returns None for any other value, such as a single file without
-    facts on accelerators. Raises InputError if several files have none."""
+    (`topo.txt,lspci.txt`), a number and a product (`8 x H100 SXM`), `mine` for this machine, or the
+    path of a kept run, of whose machine the parts are described. Returns None for any other value,
+    such as a single file without facts on accelerators. Raises InputError if several files have
+    none."""
     paths, name, facts = [Path(one) for one in text.split(",")], text, list[Facts]()
     if all(path.is_file() for path in paths):
         name, facts = paths[0].stem, [o for p in paths for each in read_file(p) for o in each.facts]
@@ -82,11 +81,8 @@ def given(text: str) -> tuple[str, str] | None:
         return text, _of_fleet(text, fleet)
     elif text == "mine":
         facts = [facts_of(Evidence(survey(RunRequest())))]
-    if not facts and (path := _kept(text)) is not None:
-        run = read_run(path)
-        if run.settings.simulation is not None:
-            return run.settings.simulation.machine, run.settings.simulation.description
-        return run.machine.host.hostname or text, described_by(run).text
+    if not facts and paths[0].exists() and (path := run_named(text)) is not None:
+        facts = [facts_of(evidence_of(read_run(path)))]
     return (name, describe(name, facts).text) if facts else None
 
 
@@ -208,26 +204,6 @@ def _groups(pairs: Pairs, indices: Sequence[int]) -> Mapping[int, int]:
 
 
 # This machine, or that of a kept run.
-
-
-def _kept(text: str) -> Path | None:
-    """Returns the path of the run that a text names by its folder, its file or its label."""
-    path = Path(text)
-    is_run = path.is_dir() or path.suffix == ".json" if path.exists() else len(path.parts) == 1
-    try:
-        return one_run(path) if is_run else None
-    except InputError:
-        return None
-
-
-def described_by(run: Run) -> Measured:
-    """Returns the machine of a run: its parts as they were read, with the rates that it measured.
-    Raises InputError for a run of a simulation or of several processes, or without figures."""
-    if run.settings.simulation is not None:
-        raise InputError("the run is of a simulated machine, which has a description already")
-    if run.machine.ranks:
-        raise InputError("the run is of several processes: describe a run of one")
-    return measured(run, dict(describe(run.id, [facts_of(evidence_of(run))]).tree))
 
 
 def facts_of(evidence: Evidence) -> Facts:
