@@ -3,17 +3,13 @@ the rate on the bus and that of the algorithm, whose ratio tells how many ranks 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from linkgauge.model.operations.collective import CollectiveName
-
 from ..lines import DECIMAL, scale_of
 from ..scan import TextScan
-from .nccl import NAMES, TableRow, called, number_type, ranks_by_speeds
+from .nccl import NAMES, Call, note, number_type, ranks_by_speeds
 
 
 def _all_reduce_bench(seen: TextScan) -> None:
-    rows = list[TableRow]()
+    calls = list[Call]()
     for said in seen.rows(
         rf"\s*\| *(?P<size>{DECIMAL})(?P<prefix>[KMGT]i|)B *\| *(?P<bus>{DECIMAL})GBps *"
         rf"\| *(?P<rate>{DECIMAL})GBps *\|",
@@ -21,8 +17,8 @@ def _all_reduce_bench(seen: TextScan) -> None:
         r"\s*\|[ :|-]+\|\s*$",
     ):
         size = round(float(said["size"]) * scale_of(said["prefix"]))
-        rows += _row(size, "float", float(said["rate"]), float(said["bus"]))
-    _add(seen, "all_reduce", rows)
+        calls += _calls(size, "float", float(said["rate"]), float(said["bus"]))
+    note(seen, "all_reduce", calls, ranks_by_speeds("all_reduce", calls))
     seen.log("all_reduce_bench")
 
 
@@ -38,23 +34,18 @@ def _hccl_demo(seen: TextScan) -> None:
         if (name := NAMES.get(said.get("test", "").lower())) and said["bus"]:
             bus = float(said["bus"]) * scale_of(said["of_bus"]) / 1e9
             algorithm = float(said["rate"]) * scale_of(said["unit"]) / 1e9
-            _add(seen, name, _row(int(said["size"]), said["type"], algorithm, bus))
+            calls = _calls(int(said["size"]), said["type"], algorithm, bus)
+            note(seen, name, calls, ranks_by_speeds(name, calls))
     seen.log("hccl_demo", vendor="habana")
 
 
-def _row(size: int, kind: str, algorithm: float, bus: float) -> list[TableRow]:
-    """Returns the line of a table with these rates in GB/s, if they are rates of any numbers."""
+def _calls(size: int, kind: str, algorithm: float, bus: float) -> list[Call]:
+    """Returns the call with these rates in GB/s, if they are rates of any numbers."""
     number = number_type(kind)
     if not size or not algorithm or number is None:
         return []
-    seconds = (size / algorithm / 1e9, None)
-    return [TableRow(size, number, "sum", 0, seconds, speeds=(algorithm, bus))]
-
-
-def _add(seen: TextScan, name: CollectiveName, rows: Sequence[TableRow]) -> None:
-    count = ranks_by_speeds(name, [row.speeds for row in rows])
-    for row in rows:
-        seen.figures += called(name, row, count)
+    seconds = size / algorithm / 1e9
+    return [Call(size, number, "sum", 0, seconds, algbw=algorithm, busbw=bus)]
 
 
 READERS = {_all_reduce_bench: ("payload",), _hccl_demo: ("[BENCHMARK]",)}
