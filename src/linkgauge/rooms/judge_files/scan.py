@@ -20,6 +20,8 @@ _LONGEST = 1 << 16
 
 _BETWEEN_COLUMNS = re.compile(r"\s{2,}#?|\s#|\s(?=BW |t_)|(?<=\])\s")
 """What stands between the names of columns, which may have a space within."""
+_FIELD = re.compile(r"(\s*)(\S.{0,60}?)(?:\s*:(?:\s+(\S.{0,120}))?)?$")
+"""A field of a description, or a heading above fields that are indented more."""
 
 
 @cache
@@ -81,6 +83,27 @@ class TextScan:
             elif "cells" in match.re.groupindex:
                 columns = _BETWEEN_COLUMNS.split(said.get("columns", ""))
                 yield said | dict(zip(columns, match["cells"].split(), strict=False))
+
+    def blocks(self, head: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str], dict[str, str]]]:
+        """Yields each line that begins as `head` says, by its number, with the fields below it:
+        by the last three headings above a field, and its name."""
+        heads = [(n, match) for n, line in enumerate(self.lines) if (match := head.match(line))]
+        ends = [*(number for number, _ in heads[1:]), len(self.lines)]
+        for (start, match), end in zip(heads, ends, strict=False):
+            found, path = dict[str, str](), list[tuple[int, str]]()
+            for number in range(start + 1, end):
+                line = self.lines[number]
+                field = _FIELD.match(line)
+                if line.strip() and (field is None or not (field[1] or field[3])):
+                    break
+                self.used |= {start, number}
+                path = [(at, above) for at, above in path if field and at < len(field[1])]
+                if field and field[3]:
+                    name = "/".join([*(above for _, above in path[-3:]), field[2]])
+                    found.setdefault(name, field[3].strip())
+                elif field:
+                    path.append((len(field[1]), field[2]))
+            yield start, match, found
 
     def first(self, pattern: re.Pattern[str], default: str = "") -> str:
         """Returns the first group of the first line that begins as the pattern says."""

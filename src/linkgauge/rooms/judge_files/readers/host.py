@@ -93,26 +93,19 @@ def _hypervisor(seen: TextScan) -> None:
 
 
 _CARD = re.compile(r"\s*(?:CA|Infiniband device) '(\S{1,40})'")
-_STATE = re.compile(r"\s*[Ss]tate:\s+(?:\d: )?(\w{2,12})")
-_RATE_OF_PORT = re.compile(r"\s*[Rr]ate:\s+(\d{1,4})(?: Gb/sec.*)?$")
-_IBSTAT_MORE = re.compile(
-    r"\s*(?:CA type|Number of ports|Firmware version|Hardware version|Node GUID|System image GUID"
-    r"|Port \d{1,3}|Physical state|phys state|[Bb]ase lid|LMC|[Ss][Mm] lid|Capability mask"
-    r"|Port GUID|Link layer|link_layer|default gid):"
-)
 
 
 def _ibstat(seen: TextScan) -> None:
     """Reads the adapters of ibstat and ibstatus. Those count whose port is active, at the most
     frequent speed: others are of other networks."""
-    speeds, name, is_up = dict[str, str](), "", True
-    for _, match in seen.each(_CARD, _STATE, _RATE_OF_PORT, _IBSTAT_MORE):
-        if match.re is _CARD:
-            name, is_up = match[1], True
-        elif match.re is _STATE:
-            is_up = match[1].lower() == "active"
-        elif match.re is _RATE_OF_PORT and is_up:
-            speeds[name] = match[1]
+    speeds = dict[str, str]()
+    for _, card, fields in seen.blocks(_CARD):
+        said = {name.lower(): value for name, value in fields.items()}
+        for name, text in said.items():
+            state = said.get(name.removesuffix("rate") + "state", "active").lower()
+            rate = re.match(r"(\d{1,4})(?: Gb/sec|$)", text) if name.endswith("rate") else None
+            if rate and "active" in state.split():
+                speeds[card[1]] = rate[1]
     for speed, count in Counter(speeds.values()).most_common(1):
         seen.facts(adapters=count, settings={"adapter Gb/s": speed})
 
@@ -149,14 +142,10 @@ _HANDLE = re.compile(r"Handle 0x|# dmidecode|Getting SMBIOS|SMBIOS |Physical Mem
 
 def _dmidecode(seen: TextScan) -> None:
     """Reads the slots for memory of dmidecode -t memory (or -t 17), and the modules in them."""
-    slots = list[dict[str, str]]()
-    for _, match in seen.each(_MODULE, _HANDLE, _FIELD):
-        if match.re is _MODULE:
-            slots.append({})
-        elif match.re is _FIELD and slots:
-            slots[-1].setdefault(match[1], match[2].strip())
-    if slots:
-        seen.facts(dimms=tuple(map(_slot, slots)))
+    for _ in seen.each(_HANDLE):
+        pass
+    if slots := [_slot(fields) for _, _, fields in seen.blocks(_MODULE)]:
+        seen.facts(dimms=tuple(slots))
 
 
 def _slot(fields: Mapping[str, str]) -> Dimm:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 
 from msgspec.structs import replace
 
@@ -196,17 +195,14 @@ def _screens(seen: TextScan) -> None:
 
 # -q: fields by indentation.
 
-_FIELD = re.compile(r"(\s*)(\S.{0,60}?)(?:\s+: (.{0,120}))?$")
 _OWN = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$")
 
 
 def _query(seen: TextScan) -> None:
-    lines, warnings, is_closed = seen.lines, set[str](), False
-    starts = [n for n, line in enumerate(lines) if _OWN.match(line)]
-    for index, (start, end) in enumerate(pairwise([*starts, len(lines)])):
-        fields, last = _fields(lines, start, end)
-        seen.used.update(range(start if index else max(start - 8, 0), last))
-        seen.gpus[index] = _described(fields, lines[start])
+    warnings, is_closed = set[str](), False
+    for index, (start, head, fields) in enumerate(seen.blocks(_OWN)):
+        seen.used.update(range(start if index else max(start - 8, 0), start))
+        seen.gpus[index] = _described(fields, head[0])
         warnings |= set(_troubles(index, fields))
         is_closed |= _is_closed(fields)
     ways = frozenset(["confidential computing"] if is_closed else [])
@@ -241,26 +237,6 @@ def _troubles(index: int, fields: Mapping[str, str]) -> Iterator[str]:
             f"GPU {index}: its slot carries {slot:g} GT/s, the GPU {card:g} GT/s: use a slot of "
             "its generation, or ask the board's vendor for one"
         )
-
-
-def _fields(lines: Sequence[str], start: int, end: int) -> tuple[dict[str, str], int]:
-    """Returns the fields of a GPU, by the last three headings above each field, and the number of
-    the line after the last field."""
-    found, path, last = dict[str, str](), list[tuple[int, str]](), start + 1
-    for number in range(start + 1, end):
-        line = lines[number]
-        match = _FIELD.match(line)
-        if not line.strip():
-            continue
-        if match is None or not line.startswith(" "):
-            break
-        last = number + 1
-        path = [(at, above) for at, above in path if at < len(match[1])]
-        if match[3] is None:
-            path.append((len(match[1]), match[2]))
-        else:
-            found["/".join([*(above for _, above in path[-3:]), match[2]])] = match[3].strip()
-    return found, last
 
 
 def _described(fields: dict[str, str], head: str) -> ToldGpu:
