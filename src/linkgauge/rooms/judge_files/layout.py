@@ -155,14 +155,7 @@ class MachineLayout:
         """Returns an adapter, and joins it to its switch or node."""
         there = self._switch_of(name) or f"host:{nic.node or 0}"
         speed, width = nic.speed or nic.max_speed, nic.width or nic.max_width
-        about: dict[str, Any] = {"kind": "pcie", "efficiency": _shares(0.86, 0.86)}
-        if speed and width:
-            about |= {"speed": speed, "width": width}
-            about |= {"max_speed": nic.max_speed} if (nic.max_speed or 0) > speed else {}
-            about |= {"max_width": nic.max_width} if (nic.max_width or 0) > width else {}
-            kind = self._kind(f"pcie{speed:g}x{width}".replace(".", "_"), **about)
-        else:
-            kind = self._kind("pcie_assumed", **about, speed=16, width=16, assumed=True)
+        kind = self._slot(speed, width, nic.max_speed, nic.max_width)
         self._links.append({"kind": kind, "each": name, "to": there})
         rate, is_assumed = rate_of_nic(nic, self._facts)
         if is_assumed and nic.model:
@@ -180,16 +173,22 @@ class MachineLayout:
                 refuted = True
             self._by_sheet(product, f"PCIe {speed:g} GT/s x{width}")
         speed, width = speed or gpu.speed, width or gpu.max_width
+        is_best = speed and product is not None and product.pcie and speed >= product.pcie[0]
+        most = None if is_best else gpu.max_speed
+        return self._slot(speed, width, most, gpu.max_width, assumed=refuted)
+
+    def _slot(
+        self, speed: float | None, width: int | None, most: float | None, widest: int | None,
+        *, assumed: bool = False,
+    ) -> str:  # fmt: skip
+        """Returns the kind of a PCIe link with this speed and width, and these maxima."""
         about: dict[str, Any] = {"kind": "pcie", "efficiency": _shares(0.86, 0.86)}
-        if speed and width:
-            about |= {"speed": speed, "width": width} | ({"assumed": True} if refuted else {})
-            is_best = product is not None and product.pcie and speed >= product.pcie[0]
-            if gpu.max_speed and gpu.max_speed > speed and not is_best:
-                about |= {"max_speed": gpu.max_speed}
-            if gpu.max_width and gpu.max_width > width:
-                about |= {"max_width": gpu.max_width}
-            return self._kind(f"pcie{speed:g}x{width}".replace(".", "_"), **about)
-        return self._kind("pcie_assumed", **about, speed=16, width=16, assumed=True)
+        if not speed or not width:
+            return self._kind("pcie_assumed", **about, speed=16, width=16, assumed=True)
+        about |= {"speed": speed, "width": width} | ({"assumed": True} if assumed else {})
+        about |= {"max_speed": most} if (most or 0) > speed else {}
+        about |= {"max_width": widest} if (widest or 0) > width else {}
+        return self._kind(f"pcie{speed:g}x{width}".replace(".", "_"), **about)
 
     def _speed(self, place: int, gpu: ToldGpu) -> float | None:
         """Returns the speed of an accelerator's PCIe link. A speed below the maximum, which an idle
