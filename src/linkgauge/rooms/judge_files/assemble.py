@@ -15,10 +15,11 @@ from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.collectives import cell_of
 from linkgauge.benchmarks.table import DeviceSet, Row
 from linkgauge.machine.dimms import named_channels, rate_of
+from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.documents.result import CellResult, Result, TransferFigure, worst
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import HostDetails
-from linkgauge.model.hardware.inventory import Accelerator, Adapter, PciFunction
+from linkgauge.model.hardware.inventory import Accelerator, Adapter, PciFunction, PciLink
 from linkgauge.model.hardware.machine import Device, Host, Machine, Node
 from linkgauge.model.hardware.pcie import PciTree, is_accelerator
 from linkgauge.model.memory import host as node_memory
@@ -99,7 +100,8 @@ _PORTS = {"root port": "root port", "upstream port": "PCIe switch"}
 
 def _told_functions(found: Sequence[PciFunction], told: Facts) -> Iterator[PciFunction]:
     """Yields the PCI functions with the facts from texts. A bridge of which no text has the address
-    has a made-up name such as `root port 2`."""
+    has a made-up name such as `root port 2`, and nothing is known of its link. No text that is read
+    tells a target speed."""
     bridges = (one for one in found if one.port != "endpoint")
     kinds = grouped((_PORTS.get(one.port or "", "port"), one.address) for one in bridges)
     names = {at: f"{kind} {n}" for kind, some in kinds.items() for n, at in enumerate(some)}
@@ -111,9 +113,10 @@ def _told_functions(found: Sequence[PciFunction], told: Facts) -> Iterator[PciFu
     for one in found:
         address = names.get(one.address, one.address)
         bridge = told.bridges.get(address)
+        link = replace(one.link, target=None) if re.fullmatch(ADDRESS, address) else PciLink()
         yield PciFunction(
             address=address, parent=names.get(one.parent or ""), vendor=one.vendor,
-            class_code=one.class_code, numa_node=one.numa_node, port=one.port, link=one.link,
+            class_code=one.class_code, numa_node=one.numa_node, port=one.port, link=link,
             acs=_REDIRECTS if bridge is not None and bridge.acs else one.acs,
             relaxed_ordering=told.relaxed if is_accelerator(one) else None,
         )  # fmt: skip

@@ -33,7 +33,7 @@ from .readers import ReadText
 from .told import Facts, Log, ToldFigure, ToldGpu, merged, vendor_of
 
 _STDIN = "-"
-_MOST_HOSTS = 64
+_MOST_HOSTS = 512
 
 
 def read_given_files(paths: Sequence[Path]) -> list[ReadText]:

@@ -193,7 +193,12 @@ class ToldFigure(NamedTuple):
     def is_possible(self) -> bool:
         """Whether any hardware may have such a figure."""
         if self.work is not None:
-            return not self.size or self.figure <= 0 or self.size / self.figure < _BEST_LINK
+            return (
+                self.ranks == 1
+                or not self.size
+                or self.figure <= 0
+                or self.size / self.figure < _BEST_LINK
+            )
         unit = self.host.unit if self.host is not None else BANDWIDTH.symbol
         best = _BEST_LINK if "_to_" in self.benchmark else _BEST_MEMORY
         return unit != BANDWIDTH.symbol or self.figure < best

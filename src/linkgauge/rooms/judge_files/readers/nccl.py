@@ -9,6 +9,7 @@ and the reader says so."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -178,6 +179,7 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
         # Without ranks between the previous table and this one, those of the whole text count.
         count = ranks_by_speeds(name, every)
         count = count or sum(before <= number < head for number in ranks) or len(ranks)
+        count = count or _ranks_by_command(name, every, lines[before:head])
         first = len(seen.figures)
         note(seen, name, every, count)
         is_told = any(call.wrong for call in every)
@@ -207,6 +209,25 @@ def ranks_by_speeds(name: CollectiveName, calls: Iterable[Call]) -> int:
     return 0
 
 
+_PROCESSES = re.compile(r".*\s(?:-np|-n|--np|--ntasks)[ =](\d{1,5})\b")
+_EACH = re.compile(r"\s-[gt] ?(\d{1,2})\b")
+
+
+def _ranks_by_command(name: CollectiveName, calls: Sequence[Call], lines: Sequence[str]) -> int:
+    """Returns the number of ranks that the command asks for: processes, times the threads and GPUs
+    of each. Returns 0 without a command, or if busbw by algbw contradicts it."""
+    for line in reversed(lines):
+        launch, program, options = line.partition("_perf ")
+        if program and len(line) < 4000:
+            processes = _PROCESSES.match(launch)
+            own = int(processes[1]) if processes else 1
+            ranks = own * math.prod(map(int, _EACH.findall(f" {options}")))
+            best = max(calls, key=lambda one: one.algbw, default=None)
+            bus = best.algbw * bus_factor(name, ranks) if best and ranks > 1 else 0.0
+            return ranks if best and abs(bus - best.busbw) <= 0.02 + 0.002 * bus else 0
+    return 0
+
+
 def _name(lines: Sequence[str], head: int, before: int, calls: Sequence[Call]) -> CollectiveName:
     """Returns the program that printed the table: the last program named above, else the first
     program named below. Without any name, the columns decide."""
@@ -232,8 +253,7 @@ def _columns(lines: Sequence[str]) -> _Columns | None:
     """Returns the columns that a table's head names, or None if there is no head."""
     if (head := _HEAD.match(lines[0])) is None:
         return None
-    known = {"#wrong": "wrong", "error": "wrong"}
-    names = tuple(known.get(n, n) for n in head[1].split() if "timestamp" not in n)
+    names = tuple(n.removeprefix("#") for n in head[1].split() if "timestamp" not in n)
     units = (re.search(r"#.*\((us|ms|s)\)", line) for line in lines[1:])
     unit = next((_UNITS[match[1]] for match in units if match), 1e-6)
     last = names[len(names) - names[::-1].index("time") :] if "time" in names else ()
@@ -283,7 +303,8 @@ def _calls(line: str, columns: _Columns | None) -> list[Call]:
     for number, side in enumerate(sides[:2]):
         time, algbw, busbw = (number_of(side.get(name, "")) for name in _SIDE)
         if time and algbw is not None and busbw is not None:
-            wrong = side["wrong"] if number_of(side.get("wrong", "")) else ""
+            # Versions before 2022 print the largest error of rounding there, which is below 1.
+            wrong = side["wrong"] if (number_of(side.get("wrong", "")) or 0) >= 1 else ""
             found.append(Call(*about, time * unit, number == 1, wrong, algbw, busbw))
     return found
 

@@ -189,8 +189,10 @@ def _imb(seen: TextScan) -> None:
     seen.log("Intel MPI Benchmarks", said.get("version"))
 
 
-_UCX_TEST = re.compile(r".*?(?:\bTest:\s+|\s-t )(\w{3,40})|[| ]*(\w*(?:tag|am|put|get)\w*_bw)\b")
-_UCX_SIZE = re.compile(r".*?(?:Message size:\s+| -s )(\d{1,14})\b")
+_UCX_TEST = re.compile(
+    r".*?(?:\bTest:\s+|\s-t |^[|= ]*(?=\w*(?:tag|am|put|get)\w*_bw\b))(\w{3,40})"
+)
+_UCX_SIZE = re.compile(r".*?(?:Message size:\s+| -s [\"']?)(\d{1,14})\b")
 
 
 def _ucx(seen: TextScan) -> None:

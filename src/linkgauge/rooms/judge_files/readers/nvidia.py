@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 
 from msgspec.structs import replace
 
@@ -266,42 +267,62 @@ def _count(pattern: str, text: str | None) -> int | None:
 # DCGM.
 
 _RATE = re.compile(
-    r"GPU (\d{1,3})(?::)? (GPU to Host|Host to GPU) bandwidth:"
+    r"GPU\s+(\d{1,3})(?::)? (GPU to Host|Host to GPU) bandwidth:"
     rf"(?:\s|\\t){{0,8}}({DECIMAL}) GB/s"
 )
 _RESULT = re.compile(
-    r'"name":\s{0,8}"([^"]{1,60})"|\|\s*(\w[\w -]{0,40}?)\s*\|\s*Fail\b|"status":\s{0,8}("Fail)'
+    r'"name":\s{0,8}"([^"]{1,60})"|"status":\s{0,8}("Fail)'
+    r"|\|\s*(\w[\w -]{0,40}?)\s*\|\s*(?:Pass - GPUs?: [\d, ]{1,200})?Fail\b"
+    r"(?: - GPUs?: (\d[\d, ]{0,200}))?"
     r"|(GPU \d{1,3} (?:was )?unsuccessfully [^\"|]{1,120})"
 )
-"""The name of a test in JSON, a test that failed in the table, the status in JSON, and the words
-about peers with wrong data."""
+"""The name of a test in JSON, the status in JSON, a test that failed in the table and on which
+GPUs, and the words about peers with wrong data."""
+_GOES_ON = re.compile(r"\s*\|\s{8,40}\|(.*)\|\s*$")
 _IDS = re.compile(r'"([0-9a-f]{4})"')
 
 
 def _dcgm(seen: TextScan) -> None:
     """Reads the diagnosis of DCGM (dcgmi diag -r 3, as text or JSON): the figures of its PCIe test,
     and the list of GPUs."""
-    lines, test, words = seen.lines, "", dict[str, str]()
-    for number, line in enumerate(lines):
+    lines, test, words, failed = seen.lines, "", dict[str, str](), set[str]()
+    for numbers, line in _unwrapped(lines):
         for match in _RESULT.finditer(line):
-            test = match[1] or match[2] or test
-            if match[3] or match[2]:
+            test = match[1] or match[3] or test
+            if match[2] or match[3]:
                 words.setdefault(test.lower(), f"{test}: Fail")
-            elif match[4]:
-                words[test.lower()] = f"{test}: {match[4]}"
+                failed |= {*re.findall(r"\d+", match[4] or "")} if test.lower() == "pcie" else set()
+            elif match[5]:
+                words[test.lower()] = f"{test}: {match[5]}"
         for match in _RATE.finditer(line):
             if rate := float(match[3]):
                 own = int(match[1])
                 source, to = (None, own) if match[2] == "Host to GPU" else (own, None)
                 seen.figures.append(copied(source, to, rate, 512 * MIB))
-                seen.used.add(number)
+                seen.used |= numbers
     seen.gpus = _devices(lines)
     is_one = seen.figures or any("DCGM" in line or "Diagnostic" in line for line in lines)
     for name, said in words.items() if is_one else ():
-        # The figures are those of the PCIe test.
-        seen.fail(said, name, 0 if name == "pcie" else len(seen.figures))
+        # The figures are those of the PCIe test, which may have failed on GPUs without any.
+        is_of = [name == "pcie" and (not failed or o.column in failed) for o in seen.figures]
+        for number in compress(range(len(is_of)), is_of):
+            seen.figures[number] = seen.figures[number]._replace(failure=said)
+        if not any(is_of):
+            seen.fail(said, name, len(seen.figures))
     seen.facts()
     seen.log("DCGM")
+
+
+def _unwrapped(lines: Sequence[str]) -> Iterator[tuple[set[int], str]]:
+    """Yields the lines with their numbers, rows of the table as one line each."""
+    found = list[tuple[set[int], str]]()
+    for number, line in enumerate(lines):
+        if found and (more := _GOES_ON.match(line)):
+            numbers, before = found[-1]
+            found[-1] = numbers | {number}, f"{before.rstrip().removesuffix('|')}{more[1]}|"
+        else:
+            found.append(({number}, line))
+    yield from found
 
 
 def _devices(lines: Sequence[str]) -> dict[int, ToldGpu]:
