@@ -14,8 +14,8 @@ from .measured import Measured, measured
 
 
 def given(text: str) -> tuple[str, str] | None:
-    """Returns the name and the YAML of the machine of a kept run, by the run's path or label. A
-    label that names a product, or this machine, is left to these."""
+    """Returns name and YAML of a kept run's machine, by path or label. A label that names a
+    product, or this machine, is left to these."""
     path = run_named(text)
     if path is None or (not Path(text).exists() and _parts(text) is not None):
         return None
@@ -29,8 +29,7 @@ def given(text: str) -> tuple[str, str] | None:
 
 
 def described_by(path: Path) -> Measured:
-    """Returns the machine of a run: its parts as they were read, with the rates that it measured.
-    Raises InputError for a run of a simulation or of several processes, or without figures."""
+    """Raises InputError for a run of a simulation or of several processes, or without figures."""
     run = read_run(path)
     if run.settings.simulation is not None:
         raise InputError("the run is of a simulated machine, which has a description already")

@@ -1,5 +1,4 @@
-"""Builds a run from the figures in logs. They become cells of benchmarks over the described
-machine, which are judged and shown like measured ones."""
+"""Builds a run from the figures in logs: cells of benchmarks over the described machine."""
 
 from __future__ import annotations
 
@@ -39,8 +38,8 @@ from .told import Facts, Failure, ToldFigure, ToldGpu, ToldNic
 
 
 def machine_of(described: Described, backend: str) -> Machine:
-    """Returns the described machine with the facts from texts and products, without other data of a
-    simulation. Its accelerators have names of `backend`."""
+    """Returns the described machine with what texts and products tell, and no more of a
+    simulation."""
     made = SimBackend(described.description)
     host, seen, told = made.host(), made.look(), described.facts
     dimms = tuple(one for one in told.dimms if one.width)
@@ -77,8 +76,7 @@ def machine_of(described: Described, backend: str) -> Machine:
 
 
 def across(machine: Machine, backend: str, hosts: Sequence[str], ranks: int) -> Machine:
-    """Returns the accelerators of several equal hosts as ranks of one run, numbered host by host.
-    The links between the hosts are unknown."""
+    """Returns the machine with its accelerators as ranks of equal hosts, numbered host by host."""
     own = machine.devices[backend][: max(ranks // len(hosts), 1)]
     devices, each = list[Device](), list[Rank]()
     for number, (host, device) in enumerate(list(product(hosts, own))[:ranks]):
@@ -89,8 +87,6 @@ def across(machine: Machine, backend: str, hosts: Sequence[str], ranks: int) -> 
 
 
 def _named(place: str, backend: str) -> str:
-    """Returns the name of an accelerator with this backend, or the unchanged name of anything
-    else."""
     return re.sub(r"^sim:", f"{backend}:", place)
 
 
@@ -99,9 +95,8 @@ _PORTS = {"root port": "root port", "upstream port": "PCIe switch"}
 
 
 def _told_functions(found: Sequence[PciFunction], told: Facts) -> Iterator[PciFunction]:
-    """Yields the PCI functions with the facts from texts. A bridge of which no text has the address
-    has a made-up name such as `root port 2`, and nothing is known of its link. No text that is read
-    tells a target speed."""
+    """Yields the PCI functions as texts tell them. A bridge without an address there has a made-up
+    name, and no known link; no text tells a target speed."""
     bridges = (one for one in found if one.port != "endpoint")
     kinds = grouped((_PORTS.get(one.port or "", "port"), one.address) for one in bridges)
     names = {at: f"{kind} {n}" for kind, some in kinds.items() for n, at in enumerate(some)}
@@ -123,8 +118,7 @@ def _told_functions(found: Sequence[PciFunction], told: Facts) -> Iterator[PciFu
 
 
 def _told_adapters(found: Sequence[Adapter], told: Facts) -> Iterator[Adapter]:
-    """Yields as many adapters as a library uses or texts list, with the rate that texts tell. What
-    a model may have at most is no rate of its ports."""
+    """Yields the adapters that a library uses or texts list, with the rate that texts tell."""
     rates = {nic.pci: nic.rate for nic in told.nics.values()}
     speed = told.settings.get("adapter Gb/s", "")
     usual = int(speed) * GIGABIT if speed.isdecimal() else None
@@ -137,9 +131,8 @@ def _told_adapters(found: Sequence[Adapter], told: Facts) -> Iterator[Adapter]:
 
 
 def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
-    """Returns the accelerator with only the facts from texts and products. If its copy engines are
-    known to be slower than its memory, the memory rate is None. Copies are then compared with their
-    peers."""
+    """Returns what texts and products tell. Copies that its engines make slower than its memory are
+    compared with their peers: the memory's rate is null."""
     sheet = product_of(one.model)
     return Accelerator(
         memory=_named(one.memory, backend), model=one.model, pci=one.pci,
@@ -153,8 +146,8 @@ def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
 def results_of(
     told: Iterable[ToldFigure], machine: Machine, backend: str
 ) -> tuple[tuple[Result, ...], int, list[Failure]]:
-    """Returns the results that these figures give, the number of figures in their cells, and the
-    failures of figures that became no cell."""
+    """Returns the results, how many figures are in their cells, and failures that became no
+    cell."""
     results, judged, lost = list[Result](), 0, dict[Failure, None]()
     # A table of a collective has all sizes.
     tables = grouped(((o.benchmark, None if o.work else o.size, o.ranks), o) for o in told)
@@ -178,8 +171,8 @@ _UNKNOWN = parse_transfers("null -> null by host:0.cpu")
 
 
 def results_without_figures(failed: Iterable[Failure], backend: str) -> tuple[Result, ...]:
-    """Returns a result for each test that has no figures because it failed, with a cell that says
-    why. A test that was skipped has none."""
+    """Returns a result for each test that failed without figures; without cells if it was
+    skipped."""
     return tuple(
         _without_figures(test, said, backend)
         for test, said in grouped((one.test, one.said) for one in failed).items()
@@ -201,7 +194,6 @@ def _without_figures(test: str, said: Sequence[str], backend: str) -> Result:
 
 
 def _worst_of(said: Iterable[str]) -> Meaning:
-    """Returns what words mean together. Wrong data counts before all else."""
     order = "fail", "error", "skip"
     return min(map(meaning_of, said), key=lambda one: order.index(one.status))
 
@@ -216,9 +208,6 @@ def _result(table: Benchmark, cells: Sequence[CellResult]) -> Result:
 
 
 def _table(told: Sequence[ToldFigure], machine: Machine, backend: str) -> Benchmark:
-    """Returns the benchmark of these figures with its cells: those of a collective, of a host or a
-    network, or of a row of the catalogue. A benchmark that the catalogue does not list has the name
-    of the tool's test."""
     first, devices = told[0], machine.devices.get(backend, ())
     row, size = first.of or CATALOG.get(first.benchmark), first.size or 1
     title = row.title if row is not None else first.benchmark
@@ -240,7 +229,6 @@ def _table(told: Sequence[ToldFigure], machine: Machine, backend: str) -> Benchm
 
 
 def _own_cells(told: Iterable[ToldFigure], devices: Sequence[Device]) -> Iterator[Cell]:
-    """Yields the cells of figures that say themselves what was measured. Long logs repeat them."""
     said = {(o.place, o.work, o.host, o.size, o.ranks): o for o in told if o.host or o.work}
     for one in said.values():
         if (what := one.host) is not None:
@@ -253,7 +241,7 @@ def _own_cells(told: Iterable[ToldFigure], devices: Sequence[Device]) -> Iterato
 
 
 def _cell(cell: Cell, told: Sequence[ToldFigure], table: Benchmark) -> CellResult:
-    """Returns the cell with these figures. Each of several figures is a sample."""
+    """Each of several figures is a sample."""
     size, better = table.size or 1, table.unit.better
     said = tuple(dict.fromkeys(one.failure for one in told if one.failure))
     failed = _worst_of(said) if said else None
@@ -282,8 +270,7 @@ def _cell(cell: Cell, told: Sequence[ToldFigure], table: Benchmark) -> CellResul
 
 
 def _by_host(transfer: Transfer) -> Transfer:
-    """Returns the transfer as the driver stages it through host memory. The engine is at neither
-    end."""
+    """The driver stages the transfer through host memory: the engine is at neither end."""
     engine = Engine(node_memory(0), transfer.engine.kind)
     return Transfer(transfer.source, transfer.destination, engine, transfer.scale)
 

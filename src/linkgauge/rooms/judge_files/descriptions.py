@@ -1,5 +1,4 @@
-"""Describes a machine from texts, this machine, or that of a kept run. Products supply the facts
-that could not be read; reports list these assumptions."""
+"""Describes a machine from texts, or this one. Products supply what could not be read."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ MOST_BYTES = 64 << 20
 
 
 class Described(NamedTuple):
-    """A machine as texts and products describe it, with the assumptions and the contradictions
-    between texts (`clashes`). `facts` are all facts that were read."""
+    """A machine as texts and products describe it. `clashes` are contradictions between texts."""
 
     name: str
     description: Description
@@ -54,7 +52,6 @@ class Described(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Returns the description as YAML."""
         return yaml.safe_dump(self.tree, sort_keys=False, allow_unicode=True)
 
 
@@ -93,22 +90,20 @@ FORMS = (
 
 
 def _of_fleet(name: str, fleet: Fleet) -> str:
-    """Returns the YAML of hosts that a network joins, or of a single one."""
     tree = rack_of(fleet.facts.nics) if fleet.rack else describe(name, [fleet.facts]).tree
     made = joined(tree, fleet.hosts) if fleet.hosts > 1 else tree
     return yaml.safe_dump(made, sort_keys=False, allow_unicode=True)
 
 
 def of_product(model: str, count: int) -> Facts:
-    """Returns the facts that follow from a product and a number of accelerators. Raises InputError
-    if the number is not possible."""
+    """Raises InputError if the number is not possible."""
     if not 1 <= count <= 64:
         raise InputError(f"{count} × {model}: give 1 to 64 of a product")
     return Facts(gpus={index: ToldGpu(model) for index in range(count)}, counted=count)
 
 
 def read_file(path: Path) -> list[ReadText]:
-    """Returns all figures and facts in a file. Raises InputError if the file cannot be read."""
+    """Raises InputError if the file cannot be read."""
     try:
         return read_bytes(path.name, read_given(path, MOST_BYTES))
     except OSError as error:
@@ -116,8 +111,8 @@ def read_file(path: Path) -> list[ReadText]:
 
 
 def read_bytes(name: str, data: bytes) -> list[ReadText]:
-    """Returns all figures and facts in the bytes of a text, which may be gzipped. Raises InputError
-    for damaged or too much content."""
+    """Returns what a text, gzipped or not, tells. Raises InputError if it is damaged or too
+    large."""
     if data[:2] == _GZIP:
         try:
             with GzipFile(fileobj=BytesIO(data)) as file:
@@ -138,9 +133,8 @@ _GZIP = b"\x1f\x8b"
 
 
 def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ()) -> Described:
-    """Returns the machine that these facts describe. If no text gives the NUMA nodes of
-    accelerators, the figures in `told` show them. Raises InputError for more accelerators than one
-    machine has."""
+    """Returns the machine of these facts. Figures show NUMA nodes that no text gives. Raises
+    InputError for more accelerators than one machine has."""
     facts, clashes = merged(found)
     indices = sorted({*facts.gpus, *(index for pair in facts.joins for index in pair)})
     if len(indices) > 256:
@@ -179,10 +173,9 @@ _APART = 0.95
 
 
 def _nodes_by(name: str, pairs: Pairs, indices: Sequence[int]) -> Mapping[int, int]:
-    """Returns the NUMA node of each accelerator, or nothing if the figures do not show the nodes.
-    The benchmark over pairs must have fast pairs in two or more groups of equal size, and
-    slow pairs between the groups, below the share `_APART` of the fast ones. Copies over the host
-    are instead slower within a group, because they cross the shared links twice."""
+    """Returns the NUMA node of each accelerator, if pairs are fast within groups of equal size, and
+    slower than `_APART` of that between them. Copies over the host are slower within a group
+    instead: they cross the shared links twice."""
     if not pairs:
         return {}
     inverse = {pair: 1 / figure for pair, figure in pairs.items() if figure}
@@ -207,7 +200,6 @@ def _groups(pairs: Pairs, indices: Sequence[int]) -> Mapping[int, int]:
 
 
 def facts_of(evidence: Evidence) -> Facts:
-    """Returns the facts about a machine that a description needs."""
     machine = evidence.machine
     host, details = machine.host, machine.known.host
     found = ([one for one in some if not one.is_cpu] for some in machine.devices.values())
@@ -255,8 +247,7 @@ def _gpu(evidence: Evidence, device: Device) -> ToldGpu:
 
 
 def _joins(machine: Machine, names: Sequence[str]) -> Iterator[tuple[tuple[int, int], str]]:
-    """Yields how two accelerators are joined, in the words of `nvidia-smi topo -m`. Yields nothing
-    if no library reports the accelerators' own links."""
+    """Yields joins in the words of `nvidia-smi topo -m`, if a library reports links."""
     ends = {
         place: Counter(link.remote for link in machine.accelerators[name].links if link.active)
         for place, name in enumerate(names)

@@ -1,5 +1,5 @@
-"""Reads collectives of all_reduce_bench.py (ml-engineering) and of Habana's hccl_demo. Both print
-the rate on the bus and that of the algorithm, whose ratio tells how many ranks took part."""
+"""Reads all_reduce_bench.py (ml-engineering) and Habana's hccl_demo. The ratio of both rates that
+they print tells the number of ranks."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ def _all_reduce_bench(seen: TextScan) -> None:
 
 
 def _hccl_demo(seen: TextScan) -> None:
-    """Reads hccl_demo. Each test is three lines: what it is, then the rates on the bus and of the
-    algorithm."""
     for said in seen.rows(
         r".{0,80}?\[BENCHMARK\] hccl(?P<test>\w{4,20})\(.{0,20}?data_?[Ss]ize=(?P<size>\d{1,15}),"
         r".*?dtype=(?P<type>\w{1,10})(?P<bus>)",
@@ -40,7 +38,6 @@ def _hccl_demo(seen: TextScan) -> None:
 
 
 def _calls(size: int, kind: str, algorithm: float, bus: float) -> list[Call]:
-    """Returns the call with these rates in GB/s, if they are rates of any numbers."""
     number = number_type(kind)
     if not size or not algorithm or number is None:
         return []

@@ -1,5 +1,4 @@
-"""Reads what hwloc shows of a host: the XML of lstopo, and its text on a console. Both nest the
-same objects: NUMA nodes, bridges, PCI functions, and the names that the system has for these."""
+"""Reads lstopo's XML, and its text on a console, which nest the same objects."""
 
 from __future__ import annotations
 
@@ -32,8 +31,8 @@ class _Place(NamedTuple):
 
 
 class _Card(NamedTuple):
-    """A PCI function. `kind` is its class as four hexadecimal digits, `rate` that of its link in
-    bytes/s, and `rdma` its name as an RDMA device."""
+    """A PCI function: its class as four hexadecimal digits, the bytes/s of its link, its RDMA
+    name."""
 
     address: str
     kind: str
@@ -45,7 +44,6 @@ class _Card(NamedTuple):
 
 
 def _note(seen: TextScan, cards: list[_Card], **facts: object) -> None:
-    """Notes accelerators and adapters, and what else is known."""
     gpus = [
         one for one in sorted(cards, key=lambda card: card.address)
         if one.kind[:2] in _GPUS and one.ids[:4] not in _VGA_OF_BOARDS
@@ -62,7 +60,6 @@ def _note(seen: TextScan, cards: list[_Card], **facts: object) -> None:
 
 
 def _told(one: _Card) -> dict[str, Any]:
-    """Returns the fields of a card, with the link of usual width that has this rate."""
     rate, model = one.rate, model_of(one.ids[5:9]) or one.model
     found = (speed for speed in SPEEDS if rate and abs(link_rate(speed, _USUAL) / rate - 1) < 0.01)
     speed = next(found, None)
@@ -139,8 +136,7 @@ _BYTES = {"MB": 1 << 20, "GB": 1 << 30}
 
 
 def _console(seen: TextScan) -> None:
-    """Reads the text of lstopo on a console. Of bridges it has no addresses: they get their places
-    in the text as names."""
+    """Bridges have no addresses there: they get their places in the text as names."""
     nodes, cards = dict[int, ToldNode](), list[_Card]()
     stack: list[tuple[int, _Place]] = []
     for number, match in seen.each(_OBJECT, _CPUS, _MACHINE):

@@ -1,7 +1,4 @@
-"""Reads lspci -vv and -vvv: links, bridges, and redirection by bridges. Reads also the tree of
-lspci -t (-tv).
-
-Accelerators are numbered in the order of their addresses, as nvidia-smi numbers them."""
+"""Reads lspci -vv, -vvv and -t (-tv). Accelerators are numbered by address, as nvidia-smi does."""
 
 from __future__ import annotations
 
@@ -96,8 +93,8 @@ def _card(one: _Function, bridges: Mapping[str, _Function]) -> dict[str, Any]:
 
 
 def _slot(card: _Function, above: Sequence[_Function]) -> str:
-    """Returns the lines on the link of a card's slot, empty if the text does not show it. Cards of
-    AMD have a switch of their own, and its outermost port is at the slot."""
+    """Returns the lines on the link of a card's slot, if the text shows it. AMD's cards have a
+    switch of their own, whose outermost port is at the slot."""
     if not _OWN_SWITCH.search(card.name):
         return card.body
     own = [*takewhile(lambda port: _OWN_SWITCH.search(port.name), above)]
@@ -135,7 +132,6 @@ _PIECE = re.compile(r"([0-9a-f]{2}\.[0-7])(?:-\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\]
 
 
 def _tree(seen: TextScan) -> None:
-    """Reads the tree of `lspci -t`. The indentation of a device shows the bridges above."""
     gpus, nics, is_switch = dict[str, ToldGpu](), dict[str, ToldNic](), set[str]()
     stack: list[tuple[int, str, str]] = []
     domain, bus = "0000", "00"

@@ -1,11 +1,9 @@
-"""Reads the output of NCCL, RCCL and their tests: the list of ranks, the table of sizes, and the
-lines that NCCL_DEBUG adds.
+"""Reads the output of NCCL, RCCL and their tests: ranks, the table of sizes, and NCCL_DEBUG's
+lines.
 
-The head of a table names its columns, which differ by version and options (-I, -S, -C), and their
-units. A table without a head is read as size, count, type, then the reduction and the root if the
-program and its version have them, then time, algbw, busbw and errors, out of place and in place.
-Either way, time and algbw of a line must agree on its size: a line that says otherwise is left out,
-and the reader says so."""
+The head names the columns, which differ by version and options (-I, -S, -C). A table without it is
+read in the usual form. Lines whose time and algbw contradict their size are left out and
+counted."""
 
 from __future__ import annotations
 
@@ -71,8 +69,7 @@ _WARNS = re.compile(r"NCCL WARN (\S.{10,160})")
 
 
 class Call(NamedTuple):
-    """A call of a collective: one side of a line of a table. `wrong` is the number of wrong
-    elements as the tool prints it, empty without any. The bandwidths are in GB/s."""
+    """One side of a line of a table. `wrong` is as the tool prints it. Bandwidths are in GB/s."""
 
     size: int
     type: NumberName
@@ -86,7 +83,6 @@ class Call(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Whether time and algbw give the size."""
         return _is_rate(self.algbw, self.size / self.seconds / 1e9)
 
 
@@ -118,7 +114,6 @@ def _read_tables(seen: TextScan) -> None:
 
 
 def _facts(seen: TextScan, ranks: Iterable[re.Match[str]], debug: Sequence[str]) -> dict[str, Any]:
-    """Notes the GPUs of the first host. Returns the settings and transports in NCCL's lines."""
     first = None
     for match in ranks:
         first = first or match[1]
@@ -146,7 +141,7 @@ def _facts(seen: TextScan, ranks: Iterable[re.Match[str]], debug: Sequence[str])
 
 
 def _address(text: str) -> str | None:
-    """Returns the address of a GPU. `0x1b` is only a bus; newer versions print `0000:1b:00`."""
+    """`0x1b` is only a bus; newer versions print `0000:1b:00`."""
     text = text.lower().removeprefix("0x")
     if re.fullmatch(r"[0-9a-f]{1,2}", text):
         return f"{int(text, 16):02x}" if int(text, 16) else None
@@ -154,8 +149,7 @@ def _address(text: str) -> str | None:
 
 
 def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
-    """Adds the figures and failures of all tables. What the foot of a table says of wrong elements
-    is of all its lines, unless the lines tell themselves which are wrong."""
+    """What the foot says of wrong elements is of all lines, unless these tell which are wrong."""
     lines = seen.lines
     for before, head, end in zip([0, *heads], heads, [*heads[1:], len(lines)], strict=False):
         columns = _columns(lines[head : head + 3])
@@ -190,16 +184,14 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
 
 
 def _uneven(calls: Sequence[Call]) -> ToldFigure:
-    """Returns the rate on the bus of alltoallv, where each pair exchanges another size: nothing
-    tells which, so no figure is expected."""
+    """In alltoallv each pair exchanges another size, which nothing tells: no figure is expected."""
     call = max(calls, key=lambda one: one.algbw)
     what = HostFigure("null -> null by host:0.cpu")
     return ToldFigure("alltoallv", call.type, "bus", call.busbw * 1e9, max(call.size, 1), host=what)
 
 
 def ranks_by_speeds(name: CollectiveName, calls: Iterable[Call]) -> int:
-    """Returns the number of ranks from the ratio of busbw to algbw, or 0 if the ratio does not
-    determine the number."""
+    """Returns 0 if the ratio of busbw to algbw does not determine the number of ranks."""
     speeds = ((call.algbw, call.busbw) for call in calls)
     algorithm, bus = max(speeds, key=lambda one: one[0], default=(0.0, 0.0))
     for ranks in range(2, 129) if bus and bus_factor(name, 2) != bus_factor(name, 3) else ():
@@ -214,8 +206,8 @@ _EACH = re.compile(r"\s-[gt] ?(\d{1,2})\b")
 
 
 def _ranks_by_command(name: CollectiveName, calls: Sequence[Call], lines: Sequence[str]) -> int:
-    """Returns the number of ranks that the command asks for: processes, times the threads and GPUs
-    of each. Returns 0 without a command, or if busbw by algbw contradicts it."""
+    """Returns processes, times the threads and GPUs of each, or 0 if busbw by algbw contradicts
+    it."""
     for line in reversed(lines):
         launch, program, options = line.partition("_perf ")
         if program and len(line) < 4000:
@@ -229,8 +221,7 @@ def _ranks_by_command(name: CollectiveName, calls: Sequence[Call], lines: Sequen
 
 
 def _name(lines: Sequence[str], head: int, before: int, calls: Sequence[Call]) -> CollectiveName:
-    """Returns the program that printed the table: the last program named above, else the first
-    program named below. Without any name, the columns decide."""
+    """Returns the last program named above the table, else the first below; else by the columns."""
     for number in [*range(head, before - 1, -1), *range(head, min(head + 400, len(lines)))]:
         if match := _NAME.search(lines[number]):
             return next(name for name in COLLECTIVE_NAMES if name == match[1])
@@ -250,7 +241,6 @@ _Columns = tuple[tuple[str, ...], float]
 
 
 def _columns(lines: Sequence[str]) -> _Columns | None:
-    """Returns the columns that a table's head names, or None if there is no head."""
     if (head := _HEAD.match(lines[0])) is None:
         return None
     names = tuple(n.removeprefix("#") for n in head[1].split() if "timestamp" not in n)
@@ -261,7 +251,6 @@ def _columns(lines: Sequence[str]) -> _Columns | None:
 
 
 def _usual(words: Sequence[str]) -> tuple[str, ...]:
-    """Returns the columns after the type in the usual form of a line without a head."""
     names = ["redop"] if words and number_of(words[0]) is None else []
     rest = len(words) - len(names)
     # Each side is time, algbw, busbw and, unless it is left out, errors; -I adds four.
@@ -273,14 +262,12 @@ def _usual(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _usual_unit(size: int, words: Sequence[str]) -> float:
-    """Returns the unit in s of the times in a line without a known head: versions of 2019 print
-    ms."""
+    """Versions of 2019 print ms."""
     time, rate = ([number_of(word) or 0.0 for word in words if number_of(word)] + [0.0, 0.0])[:2]
     return 1e-3 if time > 0 and _is_rate(rate, size / time / 1e6) else 1e-6
 
 
 def _calls(line: str, columns: _Columns | None) -> list[Call]:
-    """Returns the calls of a line of a table: out of place and in place."""
     words = _STAMP.sub("", line).split()
     if len(words) < 6 or not words[0].isdecimal() or not words[1].isdecimal():
         return []
@@ -310,8 +297,8 @@ def _calls(line: str, columns: _Columns | None) -> list[Call]:
 
 
 def _is_rate(algbw: float, rate: float) -> bool:
-    """Whether algbw is the rate in GB/s of a size and a time, as far as two decimals and few digits
-    of time tell. hypercube's leaves out a rank's own share of the size, at most a half."""
+    """Whether algbw is this rate in GB/s, as far as two decimals tell. hypercube's leaves out a
+    rank's own share of the size, at most a half."""
     return 0.9 * rate / 2 - 0.011 <= algbw <= 1.1 * rate + 0.011
 
 
@@ -335,7 +322,6 @@ def note(seen: TextScan, name: CollectiveName, calls: Iterable[Call], ranks: int
 
 @cache
 def number_type(word: str) -> NumberName | None:
-    """Returns the type of numbers that NCCL's tests name so, or None."""
     return next((one for one in NUMBERS if one == _TYPES.get(word, word)), None)
 
 
@@ -351,7 +337,6 @@ NAMES = {name.replace("_", ""): name for name in COLLECTIVE_NAMES}
 
 
 def _read_json(seen: TextScan) -> None:
-    """Reads the file that nccl-tests writes with -J."""
     for document in seen.documents("results"):
         config = document.get("config")
         listed = config.get("devices") if isinstance(config, dict) else None
@@ -378,7 +363,6 @@ def _dicts(value: object) -> list[dict[str, Any]]:
 
 
 def _calls_of(one: Mapping[str, Any]) -> list[Call]:
-    """Returns the calls of a result in JSON, which has the columns of a line of a table."""
     keys = {"time": "time", "alg_bw": "algbw", "bus_bw": "busbw", "nwrong": "wrong"}
     words = [str(one.get(key)) for key in ("size", "count", "type", "redop", "root")]
     names = ["redop", "root"]

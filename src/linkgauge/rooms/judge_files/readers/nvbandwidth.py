@@ -1,9 +1,7 @@
-"""Reads the text and the JSON of nvbandwidth 0.2 to 0.10, and of sailbandwidth, which derives from
-it.
+"""Reads the text and the JSON of nvbandwidth 0.2 to 0.10, and of sailbandwidth, its derivative.
 
-A test is `Running NAME.`, a heading, a line of column numbers, rows, and `SUM NAME VALUE`; a pasted
-text may lack the first or the last. The size of buffers is not printed. Without its command, the
-tool's default of 512 MiB is assumed."""
+A test is `Running NAME.`, a heading, column numbers, rows, and `SUM NAME VALUE`; a pasted text may
+lack the first or the last. Without its command, buffers have the default size."""
 
 from __future__ import annotations
 
@@ -70,8 +68,7 @@ _WAIVED = "was waived: GPUs reach no peers, or the test needs more of them"
 
 
 def _failed(seen: TextScan, name: str, failed: re.Match[str]) -> None:
-    """Notes a failure of the test that runs. After the figures of a test, only words about data are
-    still of the test."""
+    """After the figures of a test, only words about data are still of it."""
     said, test = failed[2] or _WAIVED, failed[1] or name
     seen.remarks += [] if failed[2] else [f"{test} {_WAIVED}"]
     is_over = any(one.benchmark == test for one in seen.figures)
@@ -80,7 +77,6 @@ def _failed(seen: TextScan, name: str, failed: re.Match[str]) -> None:
 
 
 def _figures(name: str, size: int, figures: Grid, part: int | None = None) -> Iterator[ToldFigure]:
-    """Yields the figures of a test's matrix, or none for an unknown test."""
     row = _ROWS.get(name)
     if row is None:
         return
@@ -93,8 +89,6 @@ def _figures(name: str, size: int, figures: Grid, part: int | None = None) -> It
 
 
 def gpu_of(text: str) -> ToldGpu:
-    """Returns the GPU in a text such as `NVIDIA H200 (00000000:1b:00)`. The address and the host
-    may be missing."""
     pci = address_of(text)
     model = text.partition(" (0")[0].strip() if pci else text.strip()
     return ToldGpu(model=model or None, pci=pci)
@@ -125,8 +119,6 @@ def _read_document(seen: TextScan, tool: str, body: Mapping[str, Any]) -> None:
 
 
 def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
-    """Yields the figures of a test. A test with parts prints the matrix of each part, then the
-    total."""
     rows = [row for row in matrix if isinstance(row, list)] if isinstance(matrix, list) else []
     row = _ROWS.get(name)
     if row is None or not rows:

@@ -45,8 +45,8 @@ _SCREEN = re.compile(
 
 
 def _tables(seen: TextScan) -> Iterator[tuple[int, list[str], dict[int, list[str]]]]:
-    """Yields the tables of `topo`: the line of the heads, the heads, and by the number of its line
-    the words of each row. What their legends say is known."""
+    """Yields of each table of `topo` the line of the heads, the heads, and the words of rows by
+    line."""
     start, heads, rows = 0, list[str](), dict[int, list[str]]()
     for number, line in enumerate(seen.lines):
         words = words_of(line) if len(line) < _MOST_LENGTH else []
@@ -109,8 +109,7 @@ def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[st
 
 
 def _beside(gpus: Mapping[int, ToldGpu], near: Mapping[int, str]) -> int | None:
-    """Returns the node of an adapter: that of an accelerator that is near, or, if all are far, the
-    other one of two."""
+    """The node of a near accelerator, or, if all are far, the other one of two."""
     known = {index: _NEAR.index(how) for index, how in near.items() if how in _NEAR}
     closest = min(known, key=lambda index: known[index], default=None)
     if closest is None or near[closest] != "SYS":
@@ -120,8 +119,7 @@ def _beside(gpus: Mapping[int, ToldGpu], near: Mapping[int, str]) -> int | None:
 
 
 def _sockets(rests: Mapping[int, Sequence[str]]) -> dict[int, int]:
-    """Returns the node of each accelerator in old tables, which give only CPUs: accelerators with
-    other CPUs are at another node. Returns nothing if all have the same CPUs."""
+    """Old tables give only CPUs: accelerators with other CPUs are at another node."""
     cpus = {own: rest[0] for own, rest in rests.items() if rest and _CPUS.fullmatch(rest[0])}
     found = sorted(set(cpus.values()), key=lambda text: int(re.split("[-,]", text)[0]))
     apart = sum(count_of_list(text) or 0 for text in found) == count_of_list(",".join(found))
@@ -129,9 +127,8 @@ def _sockets(rests: Mapping[int, Sequence[str]]) -> dict[int, int]:
 
 
 def _peers(seen: TextScan) -> None:
-    """Reads `topo -p2p`: what the driver allows between GPUs. The command above says what was
-    asked: `n` is of NVLink and `a` of atomic operations, all others of peer access. Without it, a
-    bare `NS` tells nothing, as it stands where there is no NVLink, too."""
+    """Reads `topo -p2p`, whose command says what was asked: `n` is NVLink, `a` atomics, else peer
+    access. Without it, a bare `NS` tells nothing, as it stands where there is no NVLink, too."""
     ways, warnings = set[str](), set[str]()
     for start, _, rows in _tables(seen):
         how = {word for row in rows.values() for word in row[1:]}
@@ -155,14 +152,11 @@ _WAYS = {"n": "NVLink", "a": "peer atomics"}
 
 
 def _node(rest: Sequence[str]) -> int | None:
-    """Returns the NUMA node in the column that follows the CPU affinity. The first of several nodes
-    counts."""
     match = re.fullmatch(r"(\d{1,3})(?:[-,]\d.*)?", rest[1] if len(rest) > 1 else "")
     return int(match[1]) if match and int(match[1]) < 64 else None
 
 
 def _links(seen: TextScan) -> None:
-    """Reads `nvlink -s` and `nvlink -L`."""
     own, down = None, Counter[int]()
     for _, match in seen.each(_LISTED, _LINK, _EMPTY):
         if match.re is _LISTED:
@@ -184,8 +178,7 @@ def _links(seen: TextScan) -> None:
 
 
 def _screens(seen: TextScan) -> None:
-    """Reads the first screen, which may cut off names, and
-    `--query-gpu=index,name,pci.bus_id --format=csv`."""
+    """Reads the first screen, which may cut off names, and --query-gpu=index,name,pci.bus_id."""
     is_screen = any("NVIDIA-SMI" in line for line in seen.lines)
     for _, match in seen.each(_CSV, *((_SCREEN, _RULE) if is_screen else ())):
         if match.re is not _RULE:
@@ -211,7 +204,6 @@ def _query(seen: TextScan) -> None:
 
 
 def _is_closed(fields: Mapping[str, str]) -> bool:
-    """Whether confidential computing is on, as drivers of several ages say it."""
     said = fields.get("Confidential Compute", ""), fields.get("Confidential Compute/CC State", "")
     protected = fields.get("Conf Compute Protected Memory Usage/Total", "")
     return bool({one.lower() for one in said} & {"on", "enabled"} or re.match("[1-9]", protected))
@@ -221,7 +213,6 @@ _UNHEALTHY = {"True", "Unhealthy", "Degraded"}
 
 
 def _troubles(index: int, fields: Mapping[str, str]) -> Iterator[str]:
-    """Yields what a GPU reports of its fabric, and of a slot that is slower than the GPU."""
     state = fields.get("Fabric/State", "N/A")
     if state not in ("N/A", "Completed"):
         yield f"NVLink's fabric is {state}, not Completed: does the fabric manager run?"
@@ -259,7 +250,6 @@ def _generation(text: str | None) -> float | None:
 
 
 def _count(pattern: str, text: str | None) -> int | None:
-    """Returns the number above 0 that the text begins with, or None."""
     match = re.match(pattern, text or "")
     return int(match[1]) or None if match else None
 
@@ -283,8 +273,7 @@ _IDS = re.compile(r'"([0-9a-f]{4})"')
 
 
 def _dcgm(seen: TextScan) -> None:
-    """Reads the diagnosis of DCGM (dcgmi diag -r 3, as text or JSON): the figures of its PCIe test,
-    and the list of GPUs."""
+    """Reads dcgmi diag, text or JSON: the figures of its PCIe test, failures, and GPUs."""
     lines, test, words, failed = seen.lines, "", dict[str, str](), set[str]()
     for numbers, line in _unwrapped(lines):
         for match in _RESULT.finditer(line):
@@ -314,7 +303,6 @@ def _dcgm(seen: TextScan) -> None:
 
 
 def _unwrapped(lines: Sequence[str]) -> Iterator[tuple[set[int], str]]:
-    """Yields the lines with their numbers, rows of the table as one line each."""
     found = list[tuple[set[int], str]]()
     for number, line in enumerate(lines):
         if found and (more := _GOES_ON.match(line)):
@@ -326,7 +314,6 @@ def _unwrapped(lines: Sequence[str]) -> Iterator[tuple[set[int], str]]:
 
 
 def _devices(lines: Sequence[str]) -> dict[int, ToldGpu]:
-    """Returns the listed accelerators, by their PCI device numbers."""
     for number, line in enumerate(lines):
         if re.search(r"(?i)gpu[ _]device[ _]ids", line):
             text = " ".join(lines[number : number + 64])

@@ -18,9 +18,7 @@ _IN_PARTS = ("reduce_scatter", "scatter")
 
 
 def _read_report(seen: TextScan) -> None:
-    """Reads the file that rccl-tests writes with `-Z csv` or `-Z json`. A row is one side of a line
-    of its table. A row of `_IN_PARTS` has the bytes that one rank receives; a line of the table has
-    all."""
+    """A row is one side of a line of the table. That of `_IN_PARTS` has the bytes of one rank."""
     for _, match in seen.each(_REPORT_ROW, _REPORT_HEAD):
         name = NAMES.get(match[1].lower()) if match.re is _REPORT_ROW else None
         kind = number_type(match[3]) if name else None

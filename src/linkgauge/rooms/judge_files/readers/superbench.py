@@ -1,5 +1,4 @@
-"""Reads the summary of SuperBench, results-summary.jsonl: a line of JSON for each node, whose keys
-name the benchmark, the metric and the device. Rates are in GB/s."""
+"""Reads SuperBench's results-summary.jsonl: a line of JSON for each node. Rates are in GB/s."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ def _read(seen: TextScan) -> None:
 
 
 def _calls(seen: TextScan, numbers: Mapping[str, float], devices: int) -> None:
-    """Adds the collectives, over the ranks that both rates tell, else over all devices."""
+    """Both rates tell the number of ranks, else all devices take part."""
     rates = dict[tuple[str, int], dict[str, float]]()
     for key, rate in numbers.items():
         if match := _CALL.fullmatch(key):
