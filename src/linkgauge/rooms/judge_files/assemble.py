@@ -170,27 +170,18 @@ _UNKNOWN = parse_transfers("null -> null by host:0.cpu")
 """The transfers of a test that is known by its name alone."""
 
 
-def results_without_figures(failed: Iterable[Failure], backend: str) -> tuple[Result, ...]:
-    """Returns a result for each test that failed without figures; without cells if it was
-    skipped."""
-    return tuple(
-        _without_figures(test, said, backend)
-        for test, said in grouped((one.test, one.said) for one in failed).items()
-    )
-
-
-def _without_figures(test: str, said: Sequence[str], backend: str) -> Result:
-    row, each = CATALOG.get(test), list(dict.fromkeys(said))
-    words = "; ".join(each[:_MOST_WORDS])
-    words += f"; and {len(each) - _MOST_WORDS} more" if len(each) > _MOST_WORDS else ""
-    status, kind = _worst_of(said)
-    is_skipped = status == "skip"
-    cell = CellResult("all", "all", _UNKNOWN, Report.FIRST, status, words, kind=kind)
-    return Result(
-        benchmark=test, title=row.title if row is not None else test, backend=backend, size=1,
-        unit=BANDWIDTH.symbol, better="higher", reason=words if is_skipped else None,
-        status=status, cells=() if is_skipped else (cell,), sweep=True,
-    )  # fmt: skip
+def results_without_figures(failed: Iterable[Failure], backend: str) -> Iterator[Result]:
+    """Yields a result for each test that failed without figures, without cells if skipped."""
+    for test, said in grouped((one.test, one.said) for one in failed).items():
+        row, each, (status, kind) = CATALOG.get(test), list(dict.fromkeys(said)), _worst_of(said)
+        words = "; ".join(each[:_MOST_WORDS])
+        words += f"; and {len(each) - _MOST_WORDS} more" if len(each) > _MOST_WORDS else ""
+        cell = CellResult("all", "all", _UNKNOWN, Report.FIRST, status, words, kind=kind)
+        yield Result(
+            benchmark=test, title=row.title if row is not None else test, backend=backend, size=1,
+            unit=BANDWIDTH.symbol, better="higher", reason=words if status == "skip" else None,
+            status=status, cells=() if status == "skip" else (cell,), sweep=True,
+        )  # fmt: skip
 
 
 def _worst_of(said: Iterable[str]) -> Meaning:

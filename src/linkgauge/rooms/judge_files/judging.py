@@ -75,7 +75,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     if len(about.hosts) > 1 and ranks > own:
         known = across(known, backend, about.hosts, ranks)
     results, judged, lost = results_of(told, known, backend)
-    results += results_without_figures((*failures, *lost), backend)
+    results += tuple(results_without_figures((*failures, *lost), backend))
     if not results:
         devices = len(known.all_devices)
         raise InputError(
@@ -92,7 +92,9 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
 
 def _nothing(texts: Sequence[ReadText]) -> InputError:
     logs = [log for text in texts for log in text.logs]
-    failed = next((one for log in logs for one in (*log.remarks, *_said(log))), None)
+    failed = next((said for log in logs for said in log.remarks), None) or next(
+        (f"{one.test}: {one.said}" for log in logs for one in log.failures), None
+    )
     if failed is not None:
         said = f"no figure: {failed}"
     elif logs:
@@ -106,10 +108,6 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
             "p2pBandwidthLatencyTest or another tool that linkgauge judge --help lists"
         )
     return InputError(f"{and_all(text.name for text in texts)}: {said}")
-
-
-def _said(log: Log) -> Iterator[str]:
-    return (f"{one.test}: {one.said}" for one in log.failures)
 
 
 def _described(

@@ -78,33 +78,29 @@ def _topology(seen: TextScan) -> None:
 
 
 def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[str]]) -> None:
-    joins, nodes, nearest = dict[tuple[int, int], str](), dict[int, ToldNode](), dict[int, str]()
+    joins, nodes = dict[tuple[int, int], str](), dict[int, ToldNode]()
     gpus = {at: int(match[1]) for at, one in enumerate(heads) if (match := _GPU.fullmatch(one))}
     near: dict[str, dict[int, str]] = {one: {} for at, one in enumerate(heads) if at not in gpus}
     rests = {own: words[len(heads) :] for own, words in rows.items()}
-    sockets = _sockets(rests)
+    lists = {own: rest[0] for own, rest in rests.items() if rest and _CPUS.fullmatch(rest[0])}
+    sockets = _sockets(lists)
     for own, words in rows.items():
-        rest = rests[own]
-        node = _node(rest) if _node(rest) is not None else sockets.get(own)
+        node = _node(rests[own])
+        node = sockets.get(own) if node is None else node
         seen.gpus[own] = ToldGpu(node=node)
         if node is not None:
-            cpus = count_of_list(rest[0]) if _CPUS.fullmatch(rest[0]) else None
-            nodes.setdefault(node, ToldNode(cpus))
-        ways = dict(enumerate(words[: len(heads)]))
-        for at, how in ways.items():
-            if gpus.get(at, -1) > own:
-                joins[own, gpus[at]] = "SYS" if how == "SOC" else how
-        others = {heads[at]: "SYS" if how == "SOC" else how
-                  for at, how in ways.items() if at not in gpus}  # fmt: skip
-        for adapter, how in others.items():
-            near[adapter][own] = how
-        if closest := next((one for one in _NEAR if one in others.values()), None):
-            nearest[own] = closest
+            nodes.setdefault(node, ToldNode(count_of_list(lists.get(own, ""))))
+        for at, word in enumerate(words[: len(heads)]):
+            how = "SYS" if word == "SOC" else word
+            if at not in gpus:
+                near[heads[at]][own] = how
+            elif gpus[at] > own:
+                joins[own, gpus[at]] = how
+    ways = {own: {of[own] for of in near.values() if own in of} & {*_NEAR} for own in rows}
+    nearest = {own: min(some, key=_NEAR.index) for own, some in ways.items() if some}
     nics = {name: ToldNic(near=of, node=_beside(seen.gpus, of)) for name, of in near.items()}
-    lists = {own: rest[0] for own, rest in rests.items() if rest and _CPUS.fullmatch(rest[0])}
-    adapters = len(nics) or None
     seen.facts(
-        joins=joins, nodes=nodes, adapters=adapters, nearest=nearest, nics=nics, cpus=lists
+        joins=joins, nodes=nodes, adapters=len(nics) or None, nearest=nearest, nics=nics, cpus=lists
     )  # fmt: skip
 
 
@@ -118,9 +114,8 @@ def _beside(gpus: Mapping[int, ToldGpu], near: Mapping[int, str]) -> int | None:
     return {frozenset([0]): 1, frozenset([1]): 0}.get(frozenset(far))  # type: ignore[arg-type]
 
 
-def _sockets(rests: Mapping[int, Sequence[str]]) -> dict[int, int]:
+def _sockets(cpus: Mapping[int, str]) -> dict[int, int]:
     """Old tables give only CPUs: accelerators with other CPUs are at another node."""
-    cpus = {own: rest[0] for own, rest in rests.items() if rest and _CPUS.fullmatch(rest[0])}
     found = sorted(set(cpus.values()), key=lambda text: int(re.split("[-,]", text)[0]))
     apart = sum(count_of_list(text) or 0 for text in found) == count_of_list(",".join(found))
     return {own: found.index(text) for own, text in cpus.items()} if apart and found[1:] else {}

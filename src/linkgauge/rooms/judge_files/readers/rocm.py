@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from itertools import permutations
 
 from msgspec.structs import replace
@@ -173,24 +173,18 @@ def _matrix(seen: TextScan, start: int, kind: str, size: int, both: bool) -> Ite
         if "\\DST" in line:
             names = re.findall(r"[CG]PU \d{1,3}", line)
         elif match := re.match(r"\s*([CG]PU \d{1,3})\s+(->|<-|<->)\s(.*)", line):
-            if match[2] == ("<->" if both else "->"):
-                rates = [number_of(word) for word in match[3].split()]
-                yield from _of_row(match[1], names, rates, kind, size, both)
+            rates = (
+                map(number_of, match[3].split()) if match[2] == ("<->" if both else "->") else ()
+            )
+            for column, rate in zip(names, rates, strict=False):
+                source, to = (int(o[4:]) if o[0] == "G" else None for o in (match[1], column))
+                is_far = to is None and (both or int(column[4:]) > 0)
+                is_odd = source == to and (both or kind != "ce")
+                if rate is not None and source is not None and not is_far and not is_odd:
+                    yield copied(source, to, rate, size, kind, both=both)
         elif line.strip() and not re.match(r"\s*(?:[CG]PU->|Averages)", line):
             break
         seen.used.add(number)
-
-
-def _of_row(
-    row: str, names: Sequence[str], rates: Sequence[float | None], kind: str, size: int, both: bool
-) -> Iterator[ToldFigure]:
-    for column, rate in zip(names, rates, strict=False):
-        ends = [int(name[4:]) if name[0] == "G" else None for name in (row, column)]
-        source, destination = ends
-        is_far = destination is None and (both or int(column[4:]) > 0)
-        is_odd = source == destination and (both or kind != "ce")
-        if rate is not None and source is not None and not is_far and not is_odd:
-            yield copied(source, destination, rate, size, kind, both=both)
 
 
 def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[ToldFigure]:
