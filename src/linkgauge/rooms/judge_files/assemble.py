@@ -136,7 +136,6 @@ def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
     sheet = product_of(one.model)
     return Accelerator(
         memory=_named(one.memory, backend), model=one.model, pci=one.pci,
-        link=one.link,
         links=tuple(replace(o, errors=None, remote=o.remote and _named(o.remote, backend))
                     for o in one.links),
         memory_rate=None if sheet is not None and sheet.copies else one.memory_rate,
