@@ -149,7 +149,12 @@ _MOST_IN_A_HOST, _USUAL_IN_A_HOST = 16, 8
 def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described) -> ToolRun:
     known = described.facts
     missed = next((text.missed for text in texts if text.missed), "")
-    telling = [text.name for text in texts if any(_tells(facts) for facts in text.facts)]
+    telling = [
+        text.name
+        for text in texts
+        for one in text.facts
+        if one.joins or one.bridges or any(gpu.links for gpu in one.gpus.values())
+    ]
     return ToolRun(
         name=", ".join(dict.fromkeys(log.tool for log in logs)),
         version=next((log.version for log in logs if log.version), None),
@@ -181,10 +186,6 @@ def _odd(facts: Facts) -> Iterator[str]:
     filled = {one.bank for one in facts.dimms if one.width}
     if empty := dict.fromkeys(o.bank for o in facts.dimms if o.bank and o.bank not in filled):
         yield f"no memory module at {and_all(empty)}"
-
-
-def _tells(facts: Facts) -> bool:
-    return bool(facts.joins or facts.bridges or any(gpu.links for gpu in facts.gpus.values()))
 
 
 def keep(run: Run, out: Path) -> Path:

@@ -50,6 +50,11 @@ class _Function(NamedTuple):
     def is_adapter(self) -> bool:
         return bool(_NIC.search(self.kind) and _RDMA.search(self.name))
 
+    @property
+    def bridge(self) -> Bridge:
+        acs, port = _ACS.search(self.body), _PORT.search(self.body)
+        return Bridge(acs and acs[1] == "+", port is not None and "Root" not in port[1])
+
 
 def _listed(seen: TextScan) -> None:
     lines = seen.lines
@@ -73,7 +78,7 @@ def _listed(seen: TextScan) -> None:
         one.address: ToldNic(**_card(one, bridges), ethernet="Ethernet" in one.kind)
         for one in real or adapters
     }
-    known = {address: _bridge(one) for address, one in bridges.items() if one.body}
+    known = {address: one.bridge for address, one in bridges.items() if one.body}
     ordered = [match[1] == "+" for one in accelerators if (match := _ORDER.search(one.body))]
     relaxed = all(ordered) if ordered else None
     seen.facts(bridges=known, relaxed=relaxed, nics=nics)
@@ -115,13 +120,6 @@ def _above(one: _Function, bridges: Mapping[str, _Function]) -> tuple[str, ...]:
         if address[:4] == one.address[:4] and match[1] <= one.address[5:7] <= match[2]
     )
     return tuple(address for _, _, address in sorted(ranges))
-
-
-def _bridge(one: _Function) -> Bridge:
-    redirects, port = _ACS.search(one.body), _PORT.search(one.body)
-    is_switch = port is not None and "Root" not in port[1]
-    acs = None if redirects is None else redirects[1] == "+"
-    return Bridge(acs, is_switch)
 
 
 # -t and -tv.

@@ -347,7 +347,8 @@ def _read_json(seen: TextScan) -> None:
             if index is not None and str(one.get("hostname")) == hosts[0]:
                 model = str(one.get("device_info") or "").strip()[:100] or None
                 seen.gpus.setdefault(index, ToldGpu(model, _address(str(one.get("device_hex")))))
-        calls = [call for one in _dicts(document["results"]) for call in _calls_of(one)]
+        results = document["results"] if isinstance(document["results"], list) else ()
+        calls = [call for one in results if isinstance(one, dict) for call in _calls_of(one)]
         args = document.get("args")
         words = " ".join(map(str, args)) if isinstance(args, list) else ""
         name = _name([words], 0, 0, calls)
@@ -356,10 +357,6 @@ def _read_json(seen: TextScan) -> None:
             version = str(document.get("nccl_version"))[:40]
             seen.log("nccl-tests", f"library {version}", hosts, hostname=next(iter(hosts), None))
             return
-
-
-def _dicts(value: object) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def _calls_of(one: Mapping[str, Any]) -> list[Call]:
