@@ -17,9 +17,9 @@ from math import comb
 
 from campaign import SEED
 from linkgauge.judge.findings import evidence_of
+from linkgauge.rooms.describe.measured import fitted, is_near
+from linkgauge.rooms.describe.run_figures import figures_of, simulated
 from linkgauge.rooms.judge_files.descriptions import describe, facts_of
-from linkgauge.rooms.judge_files.measured import fitted, is_near
-from linkgauge.rooms.judge_files.run_figures import figures_of, simulated
 from recorded_kit import DATA, run_of
 
 SETS = ("recorded/1xh200", "recorded/1xh200-b", "recorded/2xh200", "recorded/16cpus",

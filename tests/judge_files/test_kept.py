@@ -72,7 +72,7 @@ def test_a_link_that_was_slow_under_load_stays_slow(tmp_path):
 
 def test_a_simulated_run_is_simulated_again_as_it_was(tmp_path):
     called("run", "cpu_primes_single", "--machine", "full-8", "--out", tmp_path, "--label", "x")
-    assert given(str(tmp_path)) == load("full-8")
+    assert load(str(tmp_path)) == load("full-8")
 
 
 def test_what_is_no_machine_run_text_or_product_is_left_to_others(tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
 """What a figure is of, as far as one figure tells another: the memories, the kind of engine, and
 what it does with them. A machine that is described from a run knows figures of the kinds that the
-run measured (rooms/judge_files/fitting.py), and refuses others."""
+run measured (rooms/describe/fitting.py), and refuses others."""
 
 from __future__ import annotations
 

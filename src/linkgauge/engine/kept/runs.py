@@ -200,6 +200,17 @@ def one_run(asked: Path | None, command: str = "show") -> Path:
     return path if is_run(path) else latest_run(path)
 
 
+def run_named(text: str) -> Path | None:
+    """Returns the path of the run that a text names by its folder, its file or its label, or None
+    if the text names no run. A file in JSON may be no run."""
+    path = Path(text)
+    may_be = path.is_dir() or path.suffix == ".json" if path.exists() else len(path.parts) == 1
+    try:
+        return one_run(path) if may_be else None
+    except InputError:
+        return None
+
+
 def place_of_run(file: Path) -> Path:
     """Returns the path by which people name the run in a file: its folder, or the file itself if it
     is no file of a run's folder."""

@@ -90,7 +90,8 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
     if opposed:
         yield _opposed(opposed, evidence)
     if rest := [row for row in slow if parts.isdisjoint(row.parts)]:
-        yield _unexplained(rest)
+        fast = {frozenset(row.parts) for row in rows if not row.slow}
+        yield _unexplained(rest, all(frozenset(row.parts) in fast for row in rest))
 
 
 def _together(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
@@ -237,14 +238,19 @@ def _opposed(slow: Mapping[Part, Sequence[Row]], evidence: Evidence) -> Finding:
     return Finding("slow", "warn", subject, found, why, remedy, named(row.case for row in cells))
 
 
-def _unexplained(slow: Sequence[Row]) -> Finding:
+def _unexplained(slow: Sequence[Row], are_fast: bool) -> Finding:
+    """Returns the finding for cells that no part explains. `are_fast` says that equal cells over
+    the same parts are not slow: of other sizes, or of another moment."""
     lowest = min(slow, key=_shown)
     found = reach("that share no part", slow, share_of([lowest]))
     if len(slow) > 1:
         found += f" or more, {lowest.case.name} the least"
     why = "no device is slow by itself: look at the links that only these cells cross"
+    if are_fast:
+        why = "the same parts are fast in equal cells, so their size or the moment is slow, no part"
+    severity = "warn" if are_fast else _severity([lowest])
     cells = named(row.case for row in slow)
-    return Finding("slow", _severity([lowest]), str(lowest.case.cell), found, why, cells=cells)
+    return Finding("slow", severity, str(lowest.case.cell), found, why, cells=cells)
 
 
 def _shown(row: Row) -> float:

@@ -6,7 +6,10 @@ Specification, 7.5.3.7 and 7.5.3.19). Only these bits are written, under a mask.
 
 from __future__ import annotations
 
+import re
+
 from linkgauge.judge.remedies import DEVICE, PORT_ABOVE, link_state
+from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.hardware.inventory import PciFunction
 from linkgauge.model.hardware.pcie import generation
 
@@ -39,7 +42,7 @@ def lines(
         (_PORT, _DEVICE)
         if virtual
         else (
-            port.address if port else None,
+            port.address if port and re.fullmatch(ADDRESS, port.address) else None,
             function.address,
         )
     )

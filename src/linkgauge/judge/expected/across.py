@@ -66,6 +66,20 @@ def carried_by(machine: Machine, hosts: int = 1) -> Carried | None:
     return Carried(total, f"{because}{'carries' if count == 1 else 'carry'} {figure(total)}")
 
 
+def through(carried: Carried, machine: Machine, devices: Sequence[str]) -> Carried:
+    """Returns what adapters carry to and from these devices of a host: no more than the devices'
+    own PCIe links, if all of these are known."""
+    lines = [machine.pci_line(machine.addresses.get(one) or "") for one in devices]
+    links = [line[0].link for line in lines if line]
+    rates = [link_rate(one.speed, one.width) for one in links if one and one.speed and one.width]
+    most = _SLOT * sum(rates) / REACHED
+    if len(rates) < len(devices) or most >= carried.rate:
+        return carried
+    those = "link carries" if len(devices) == 1 else "links carry"
+    with_ = f"{count_of(len(devices), 'device')}, whose own PCIe {those} {figure(most)}"
+    return Carried(most, f"{carried.because}, but each takes part with {with_}")
+
+
 class Across(NamedTuple):
     """The limits of a collective over several hosts. `bounds` are the shares below which a figure
     is low, and perhaps low."""
@@ -117,9 +131,9 @@ class AcrossHosts(ExchangeRates):
     def __init__(self, paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> None:
         super().__init__(paths, work, notes)
         self._hosts = {rank.memory: rank.host for rank in paths.machine.ranks}
-        alone = paths.machine.on(paths.machine.ranks[0].host)
-        self._own = ExchangeRates(Paths(alone, Ceilings()), work, notes)
-        self._carried = carried_by(alone)
+        self._alone = paths.machine.on(paths.machine.ranks[0].host)
+        self._own = ExchangeRates(Paths(self._alone, Ceilings()), work, notes)
+        self._carried = carried_by(self._alone)
         told = (one.text for one in notes if isinstance(one, Remark))
         algorithms = (text.removeprefix(_TOLD) for text in told if text.startswith(_TOLD))
         self._algorithm = next(algorithms, "").lower()
@@ -130,9 +144,11 @@ class AcrossHosts(ExchangeRates):
         if self._carried is None or len(each) < 2 or len({*each.values()}) > 1:
             return None
         host = self._hosts.get(devices[0])
-        names = (parse_memory(one).unranked for one in devices if self._hosts.get(one) == host)
-        own = self._own.bound(tuple(map(str, names)))
-        return across(own, self._work, len(each), each[host], self._carried, self._algorithm)
+        own = [one for one in devices if self._hosts.get(one) == host]
+        names = tuple(str(parse_memory(one).unranked) for one in own)
+        carried = through(self._carried, self._alone, names)
+        bound = self._own.bound(names)
+        return across(bound, self._work, len(each), each[host], carried, self._algorithm)
 
     def _bound(self, devices: tuple[str, ...]) -> BusbwBound:
         if (limits := self._limits(devices)) is not None:

@@ -1,5 +1,4 @@
-"""Builds a run from the figures in logs. They become cells of benchmarks over the described
-machine, which are judged and shown like measured ones."""
+"""Builds a run from the figures in logs: cells of benchmarks over the described machine."""
 
 from __future__ import annotations
 
@@ -15,10 +14,11 @@ from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.collectives import cell_of
 from linkgauge.benchmarks.table import DeviceSet, Row
 from linkgauge.machine.dimms import named_channels, rate_of
+from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.documents.result import CellResult, Result, TransferFigure, worst
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import HostDetails
-from linkgauge.model.hardware.inventory import Accelerator, Adapter, PciFunction
+from linkgauge.model.hardware.inventory import Accelerator, Adapter, PciFunction, PciLink
 from linkgauge.model.hardware.machine import Device, Host, Machine, Node
 from linkgauge.model.hardware.pcie import PciTree, is_accelerator
 from linkgauge.model.memory import host as node_memory
@@ -38,8 +38,8 @@ from .told import Facts, Failure, ToldFigure, ToldGpu, ToldNic
 
 
 def machine_of(described: Described, backend: str) -> Machine:
-    """Returns the described machine with the facts from texts and products, without other data of a
-    simulation. Its accelerators have names of `backend`."""
+    """Returns the described machine with what texts and products tell, and no more of a
+    simulation."""
     made = SimBackend(described.description)
     host, seen, told = made.host(), made.look(), described.facts
     dimms = tuple(one for one in told.dimms if one.width)
@@ -76,8 +76,7 @@ def machine_of(described: Described, backend: str) -> Machine:
 
 
 def across(machine: Machine, backend: str, hosts: Sequence[str], ranks: int) -> Machine:
-    """Returns the accelerators of several equal hosts as ranks of one run, numbered host by host.
-    The links between the hosts are unknown."""
+    """Returns the machine with its accelerators as ranks of equal hosts, numbered host by host."""
     own = machine.devices[backend][: max(ranks // len(hosts), 1)]
     devices, each = list[Device](), list[Rank]()
     for number, (host, device) in enumerate(list(product(hosts, own))[:ranks]):
@@ -88,8 +87,6 @@ def across(machine: Machine, backend: str, hosts: Sequence[str], ranks: int) -> 
 
 
 def _named(place: str, backend: str) -> str:
-    """Returns the name of an accelerator with this backend, or the unchanged name of anything
-    else."""
     return re.sub(r"^sim:", f"{backend}:", place)
 
 
@@ -98,8 +95,8 @@ _PORTS = {"root port": "root port", "upstream port": "PCIe switch"}
 
 
 def _told_functions(found: Sequence[PciFunction], told: Facts) -> Iterator[PciFunction]:
-    """Yields the PCI functions with the facts from texts. A bridge of which no text has the address
-    has a made-up name such as `root port 2`."""
+    """Yields the PCI functions as texts tell them. A bridge without an address there has a made-up
+    name, and no known link; no text tells a target speed."""
     bridges = (one for one in found if one.port != "endpoint")
     kinds = grouped((_PORTS.get(one.port or "", "port"), one.address) for one in bridges)
     names = {at: f"{kind} {n}" for kind, some in kinds.items() for n, at in enumerate(some)}
@@ -111,17 +108,17 @@ def _told_functions(found: Sequence[PciFunction], told: Facts) -> Iterator[PciFu
     for one in found:
         address = names.get(one.address, one.address)
         bridge = told.bridges.get(address)
+        link = replace(one.link, target=None) if re.fullmatch(ADDRESS, address) else PciLink()
         yield PciFunction(
             address=address, parent=names.get(one.parent or ""), vendor=one.vendor,
-            class_code=one.class_code, numa_node=one.numa_node, port=one.port, link=one.link,
+            class_code=one.class_code, numa_node=one.numa_node, port=one.port, link=link,
             acs=_REDIRECTS if bridge is not None and bridge.acs else one.acs,
             relaxed_ordering=told.relaxed if is_accelerator(one) else None,
         )  # fmt: skip
 
 
 def _told_adapters(found: Sequence[Adapter], told: Facts) -> Iterator[Adapter]:
-    """Yields as many adapters as a library uses or texts list, with the rate that texts tell. What
-    a model may have at most is no rate of its ports."""
+    """Yields the adapters that a library uses or texts list, with the rate that texts tell."""
     rates = {nic.pci: nic.rate for nic in told.nics.values()}
     speed = told.settings.get("adapter Gb/s", "")
     usual = int(speed) * GIGABIT if speed.isdecimal() else None
@@ -134,13 +131,11 @@ def _told_adapters(found: Sequence[Adapter], told: Facts) -> Iterator[Adapter]:
 
 
 def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
-    """Returns the accelerator with only the facts from texts and products. If its copy engines are
-    known to be slower than its memory, the memory rate is None. Copies are then compared with their
-    peers."""
+    """Returns what texts and products tell. Copies that its engines make slower than its memory are
+    compared with their peers: the memory's rate is null."""
     sheet = product_of(one.model)
     return Accelerator(
         memory=_named(one.memory, backend), model=one.model, pci=one.pci,
-        link=one.link,
         links=tuple(replace(o, errors=None, remote=o.remote and _named(o.remote, backend))
                     for o in one.links),
         memory_rate=None if sheet is not None and sheet.copies else one.memory_rate,
@@ -150,8 +145,8 @@ def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
 def results_of(
     told: Iterable[ToldFigure], machine: Machine, backend: str
 ) -> tuple[tuple[Result, ...], int, list[Failure]]:
-    """Returns the results that these figures give, the number of figures in their cells, and the
-    failures of figures that became no cell."""
+    """Returns the results, how many figures are in their cells, and failures that became no
+    cell."""
     results, judged, lost = list[Result](), 0, dict[Failure, None]()
     # A table of a collective has all sizes.
     tables = grouped(((o.benchmark, None if o.work else o.size, o.ranks), o) for o in told)
@@ -174,31 +169,21 @@ _UNKNOWN = parse_transfers("null -> null by host:0.cpu")
 """The transfers of a test that is known by its name alone."""
 
 
-def results_without_figures(failed: Iterable[Failure], backend: str) -> tuple[Result, ...]:
-    """Returns a result for each test that has no figures because it failed, with a cell that says
-    why. A test that was skipped has none."""
-    return tuple(
-        _without_figures(test, said, backend)
-        for test, said in grouped((one.test, one.said) for one in failed).items()
-    )
-
-
-def _without_figures(test: str, said: Sequence[str], backend: str) -> Result:
-    row, each = CATALOG.get(test), list(dict.fromkeys(said))
-    words = "; ".join(each[:_MOST_WORDS])
-    words += f"; and {len(each) - _MOST_WORDS} more" if len(each) > _MOST_WORDS else ""
-    status, kind = _worst_of(said)
-    is_skipped = status == "skip"
-    cell = CellResult("all", "all", _UNKNOWN, Report.FIRST, status, words, kind=kind)
-    return Result(
-        benchmark=test, title=row.title if row is not None else test, backend=backend, size=1,
-        unit=BANDWIDTH.symbol, better="higher", reason=words if is_skipped else None,
-        status=status, cells=() if is_skipped else (cell,), sweep=True,
-    )  # fmt: skip
+def results_without_figures(failed: Iterable[Failure], backend: str) -> Iterator[Result]:
+    """Yields a result for each test that failed without figures, without cells if skipped."""
+    for test, said in grouped((one.test, one.said) for one in failed).items():
+        row, each, (status, kind) = CATALOG.get(test), list(dict.fromkeys(said)), _worst_of(said)
+        words = "; ".join(each[:_MOST_WORDS])
+        words += f"; and {len(each) - _MOST_WORDS} more" if len(each) > _MOST_WORDS else ""
+        cell = CellResult("all", "all", _UNKNOWN, Report.FIRST, status, words, kind=kind)
+        yield Result(
+            benchmark=test, title=row.title if row is not None else test, backend=backend, size=1,
+            unit=BANDWIDTH.symbol, better="higher", reason=words if status == "skip" else None,
+            status=status, cells=() if status == "skip" else (cell,), sweep=True,
+        )  # fmt: skip
 
 
 def _worst_of(said: Iterable[str]) -> Meaning:
-    """Returns what words mean together. Wrong data counts before all else."""
     order = "fail", "error", "skip"
     return min(map(meaning_of, said), key=lambda one: order.index(one.status))
 
@@ -213,9 +198,6 @@ def _result(table: Benchmark, cells: Sequence[CellResult]) -> Result:
 
 
 def _table(told: Sequence[ToldFigure], machine: Machine, backend: str) -> Benchmark:
-    """Returns the benchmark of these figures with its cells: those of a collective, of a host or a
-    network, or of a row of the catalogue. A benchmark that the catalogue does not list has the name
-    of the tool's test."""
     first, devices = told[0], machine.devices.get(backend, ())
     row, size = first.of or CATALOG.get(first.benchmark), first.size or 1
     title = row.title if row is not None else first.benchmark
@@ -237,7 +219,6 @@ def _table(told: Sequence[ToldFigure], machine: Machine, backend: str) -> Benchm
 
 
 def _own_cells(told: Iterable[ToldFigure], devices: Sequence[Device]) -> Iterator[Cell]:
-    """Yields the cells of figures that say themselves what was measured. Long logs repeat them."""
     said = {(o.place, o.work, o.host, o.size, o.ranks): o for o in told if o.host or o.work}
     for one in said.values():
         if (what := one.host) is not None:
@@ -250,7 +231,7 @@ def _own_cells(told: Iterable[ToldFigure], devices: Sequence[Device]) -> Iterato
 
 
 def _cell(cell: Cell, told: Sequence[ToldFigure], table: Benchmark) -> CellResult:
-    """Returns the cell with these figures. Each of several figures is a sample."""
+    """Each of several figures is a sample."""
     size, better = table.size or 1, table.unit.better
     said = tuple(dict.fromkeys(one.failure for one in told if one.failure))
     failed = _worst_of(said) if said else None
@@ -279,8 +260,7 @@ def _cell(cell: Cell, told: Sequence[ToldFigure], table: Benchmark) -> CellResul
 
 
 def _by_host(transfer: Transfer) -> Transfer:
-    """Returns the transfer as the driver stages it through host memory. The engine is at neither
-    end."""
+    """The driver stages the transfer through host memory: the engine is at neither end."""
     engine = Engine(node_memory(0), transfer.engine.kind)
     return Transfer(transfer.source, transfer.destination, engine, transfer.scale)
 

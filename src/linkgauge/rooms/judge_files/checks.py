@@ -47,8 +47,7 @@ _LOOK = (
 
 
 class CostlySetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A setting of NCCL in settings.yml: the values (regular expressions) that cost bandwidth, and
-    where they matter."""
+    """A setting in settings.yml: values (regular expressions) that cost bandwidth, and where."""
 
     name: str
     values: tuple[str, ...]
@@ -63,12 +62,10 @@ def is_net(tool: ToolRun) -> bool:
 
 
 def is_across(tool: ToolRun) -> bool:
-    """Whether several hosts took part."""
     return len(tool.hosts) > 1 or (not tool.hosts and is_net(tool))
 
 
 def check_reported(evidence: Evidence) -> Iterator[Finding]:
-    """Finds figures of which the tool reports a failure without a reason."""
     said = grouped(
         (cell.reason, spoken(result, cell))
         for result in evidence.results
@@ -83,7 +80,6 @@ def check_reported(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_settings(evidence: Evidence) -> Iterator[Finding]:
-    """Finds settings of NCCL that cost bandwidth, unless all figures are known to be good."""
     tool = evidence.tool
     cells = tuple(
         spoken(result, cell)
@@ -108,8 +104,7 @@ def check_settings(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_peers(evidence: Evidence) -> Iterator[Finding]:
-    """Finds copies with peer access that reach less than the share `_SLOWER` of copies over the
-    host's memory."""
+    """Finds peer copies below the share `_SLOWER` of copies over the host's memory."""
     if evidence.tool is None:
         return
     for ways in ("memcpy", "bidirectional_memcpy"):
@@ -134,15 +129,14 @@ def check_peers(evidence: Evidence) -> Iterator[Finding]:
 
 
 def places(cell: CellResult) -> set[str]:
-    """Returns the accelerators that a cell is about."""
     return {str(m) for t in cell.transfers for m in t.memories if m.is_device}
 
 
 def narrowed(
     known: Inventory, cells: Iterable[tuple[str, CellResult]]
 ) -> tuple[float, str, str] | None:
-    """Returns the rate of the slowest copy in bytes/s, the PCIe links that usually carry as much,
-    and the link that there is or should be, if the rate is far below that link's."""
+    """Returns the slowest copy's bytes/s, the PCIe links that carry as much, and the link that
+    there is or should be, if the rate is far below that link's."""
     is_linked = any(one.links for one in known.accelerators)
     links = [one.link for one in known.pci if is_accelerator(one)]
     pcie = [(link.speed, link.width) for link in links if link.speed and link.width]
@@ -167,8 +161,8 @@ def narrowed(
 
 
 def check_links(evidence: Evidence) -> Iterator[Finding]:
-    """Finds copies that reach about what a PCIe link with fewer lanes or of an older generation
-    carries. What is expected of a link that nobody told is no reference for them."""
+    """Finds copies at the rate of fewer lanes or an older generation. What is expected of a link
+    that nobody told is no reference."""
     if evidence.tool is None:
         return
     cells = [
@@ -193,8 +187,7 @@ def check_links(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_network(evidence: Evidence) -> Iterator[Finding]:
-    """Finds collectives between hosts that reach less than the adapters carry, and names causes:
-    those first that texts support."""
+    """Finds collectives below what adapters carry; the causes that texts support come first."""
     tool, machine = evidence.tool, evidence.machine
     low = [
         (cell.share(cell.expected.achievable) or 0.0, spoken(result, cell))
@@ -223,7 +216,6 @@ def redirecting(machine: Machine) -> list[str]:
 
 
 def _causes(tool: ToolRun, machine: Machine) -> Iterator[tuple[bool, str]]:
-    """Yields what slows collectives between hosts, and whether texts show it."""
     ways, known = tool.ways, machine.known
     is_far = any(how in FAR for how in tool.nearest.values())
     redirects = f" at {and_all(ports)}" if (ports := redirecting(machine)) else ""
@@ -241,7 +233,6 @@ def _causes(tool: ToolRun, machine: Machine) -> Iterator[tuple[bool, str]]:
 
 
 def check_hosts(evidence: Evidence) -> Iterator[Finding]:
-    """Finds hosts with worse figures than the other hosts, if all ran the same tests."""
     peers = evidence.tool.peers if evidence.tool is not None else ()
     severity: Severity = "fail" if len(peers) > 2 else "warn"
     others, why = "the other host", "nothing tells which of two hosts is as usual"

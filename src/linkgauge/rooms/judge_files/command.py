@@ -62,8 +62,7 @@ def judge_files(asked: JudgeOptions) -> int:
 
 
 class ToldRun(NamedTuple):
-    """The judged run of the worst host that files tell of, the file that keeps it, if any, and how
-    it is judged. `code` is the exit code of all hosts."""
+    """The judged run of the worst host, its file if kept, and the exit code of all hosts."""
 
     run: Run
     kept: Path | None
@@ -72,8 +71,7 @@ class ToldRun(NamedTuple):
 
 
 def told_runs(asked: JudgeOptions) -> ToldRun:
-    """Judges the runs of all hosts that the files tell of, and keeps them if a folder is given.
-    Raises InputError."""
+    """Judges the runs of all hosts, and keeps them if a folder is given. Raises InputError."""
     from msgspec.structs import replace
 
     from linkgauge.cli.options_record import command_of

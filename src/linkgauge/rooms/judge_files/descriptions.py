@@ -1,5 +1,4 @@
-"""Describes a machine from texts, this machine, or that of a kept run. Products supply the facts
-that could not be read; reports list these assumptions."""
+"""Describes a machine from texts, or this one. Products supply what could not be read."""
 
 from __future__ import annotations
 
@@ -17,13 +16,12 @@ import yaml
 from msgspec.structs import replace
 
 from linkgauge.backends.sim.description import Description, description_of
-from linkgauge.engine.kept.runs import one_run, read_run
+from linkgauge.engine.kept.runs import read_run, run_named
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import survey
 from linkgauge.judge.findings import Evidence, evidence_of
 from linkgauge.judge.pcie_chains import hops
 from linkgauge.machine.given import read_given
-from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.bundles import coding
@@ -33,7 +31,6 @@ from linkgauge.model.names import and_all
 
 from .fleets import Fleet, fleet_of, joined, rack_of
 from .layout import MachineLayout
-from .measured import Measured, measured
 from .pair_groups import Pairs, figures_of_pairs, joined_by_figures
 from .products import product_of, split_product
 from .readers import ReadText, read_text
@@ -44,8 +41,7 @@ MOST_BYTES = 64 << 20
 
 
 class Described(NamedTuple):
-    """A machine as texts and products describe it, with the assumptions and the contradictions
-    between texts (`clashes`). `facts` are all facts that were read."""
+    """A machine as texts and products describe it. `clashes` are contradictions between texts."""
 
     name: str
     description: Description
@@ -56,7 +52,6 @@ class Described(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Returns the description as YAML."""
         return yaml.safe_dump(self.tree, sort_keys=False, allow_unicode=True)
 
 
@@ -65,9 +60,10 @@ class Described(NamedTuple):
 
 def given(text: str) -> tuple[str, str] | None:
     """Returns the name and the YAML of a machine in the value of `--machine`: files
-    (`topo.txt,lspci.txt`), a number and a product (`8 x H100 SXM`), `mine` for this machine, or a
-    kept run by its path or label. Returns None for any other value, such as a single file without
-    facts on accelerators. Raises InputError if several files have none."""
+    (`topo.txt,lspci.txt`), a number and a product (`8 x H100 SXM`), `mine` for this machine, or the
+    path of a kept run, of whose machine the parts are described. Returns None for any other value,
+    such as a single file without facts on accelerators. Raises InputError if several files have
+    none."""
     paths, name, facts = [Path(one) for one in text.split(",")], text, list[Facts]()
     if all(path.is_file() for path in paths):
         name, facts = paths[0].stem, [o for p in paths for each in read_file(p) for o in each.facts]
@@ -82,11 +78,8 @@ def given(text: str) -> tuple[str, str] | None:
         return text, _of_fleet(text, fleet)
     elif text == "mine":
         facts = [facts_of(Evidence(survey(RunRequest())))]
-    if not facts and (path := _kept(text)) is not None:
-        run = read_run(path)
-        if run.settings.simulation is not None:
-            return run.settings.simulation.machine, run.settings.simulation.description
-        return run.machine.host.hostname or text, described_by(run).text
+    if not facts and paths[0].exists() and (path := run_named(text)) is not None:
+        facts = [facts_of(evidence_of(read_run(path)))]
     return (name, describe(name, facts).text) if facts else None
 
 
@@ -97,22 +90,20 @@ FORMS = (
 
 
 def _of_fleet(name: str, fleet: Fleet) -> str:
-    """Returns the YAML of hosts that a network joins, or of a single one."""
     tree = rack_of(fleet.facts.nics) if fleet.rack else describe(name, [fleet.facts]).tree
     made = joined(tree, fleet.hosts) if fleet.hosts > 1 else tree
     return yaml.safe_dump(made, sort_keys=False, allow_unicode=True)
 
 
 def of_product(model: str, count: int) -> Facts:
-    """Returns the facts that follow from a product and a number of accelerators. Raises InputError
-    if the number is not possible."""
+    """Raises InputError if the number is not possible."""
     if not 1 <= count <= 64:
         raise InputError(f"{count} × {model}: give 1 to 64 of a product")
     return Facts(gpus={index: ToldGpu(model) for index in range(count)}, counted=count)
 
 
 def read_file(path: Path) -> list[ReadText]:
-    """Returns all figures and facts in a file. Raises InputError if the file cannot be read."""
+    """Raises InputError if the file cannot be read."""
     try:
         return read_bytes(path.name, read_given(path, MOST_BYTES))
     except OSError as error:
@@ -120,8 +111,8 @@ def read_file(path: Path) -> list[ReadText]:
 
 
 def read_bytes(name: str, data: bytes) -> list[ReadText]:
-    """Returns all figures and facts in the bytes of a text, which may be gzipped. Raises InputError
-    for damaged or too much content."""
+    """Returns what a text, gzipped or not, tells. Raises InputError if it is damaged or too
+    large."""
     if data[:2] == _GZIP:
         try:
             with GzipFile(fileobj=BytesIO(data)) as file:
@@ -142,9 +133,8 @@ _GZIP = b"\x1f\x8b"
 
 
 def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ()) -> Described:
-    """Returns the machine that these facts describe. If no text gives the NUMA nodes of
-    accelerators, the figures in `told` show them. Raises InputError for more accelerators than one
-    machine has."""
+    """Returns the machine of these facts. Figures show NUMA nodes that no text gives. Raises
+    InputError for more accelerators than one machine has."""
     facts, clashes = merged(found)
     indices = sorted({*facts.gpus, *(index for pair in facts.joins for index in pair)})
     if len(indices) > 256:
@@ -183,10 +173,9 @@ _APART = 0.95
 
 
 def _nodes_by(name: str, pairs: Pairs, indices: Sequence[int]) -> Mapping[int, int]:
-    """Returns the NUMA node of each accelerator, or nothing if the figures do not show the nodes.
-    The benchmark over pairs must have fast pairs in two or more groups of equal size, and
-    slow pairs between the groups, below the share `_APART` of the fast ones. Copies over the host
-    are instead slower within a group, because they cross the shared links twice."""
+    """Returns the NUMA node of each accelerator, if pairs are fast within groups of equal size, and
+    slower than `_APART` of that between them. Copies over the host are slower within a group
+    instead: they cross the shared links twice."""
     if not pairs:
         return {}
     inverse = {pair: 1 / figure for pair, figure in pairs.items() if figure}
@@ -210,28 +199,7 @@ def _groups(pairs: Pairs, indices: Sequence[int]) -> Mapping[int, int]:
 # This machine, or that of a kept run.
 
 
-def _kept(text: str) -> Path | None:
-    """Returns the path of the run that a text names by its folder, its file or its label."""
-    path = Path(text)
-    is_run = path.is_dir() or path.suffix == ".json" if path.exists() else len(path.parts) == 1
-    try:
-        return one_run(path) if is_run else None
-    except InputError:
-        return None
-
-
-def described_by(run: Run) -> Measured:
-    """Returns the machine of a run: its parts as they were read, with the rates that it measured.
-    Raises InputError for a run of a simulation or of several processes, or without figures."""
-    if run.settings.simulation is not None:
-        raise InputError("the run is of a simulated machine, which has a description already")
-    if run.machine.ranks:
-        raise InputError("the run is of several processes: describe a run of one")
-    return measured(run, dict(describe(run.id, [facts_of(evidence_of(run))]).tree))
-
-
 def facts_of(evidence: Evidence) -> Facts:
-    """Returns the facts about a machine that a description needs."""
     machine = evidence.machine
     host, details = machine.host, machine.known.host
     found = ([one for one in some if not one.is_cpu] for some in machine.devices.values())
@@ -279,8 +247,7 @@ def _gpu(evidence: Evidence, device: Device) -> ToldGpu:
 
 
 def _joins(machine: Machine, names: Sequence[str]) -> Iterator[tuple[tuple[int, int], str]]:
-    """Yields how two accelerators are joined, in the words of `nvidia-smi topo -m`. Yields nothing
-    if no library reports the accelerators' own links."""
+    """Yields joins in the words of `nvidia-smi topo -m`, if a library reports links."""
     ends = {
         place: Counter(link.remote for link in machine.accelerators[name].links if link.active)
         for place, name in enumerate(names)

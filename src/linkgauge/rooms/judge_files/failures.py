@@ -1,5 +1,4 @@
-"""What the words mean by which a tool reports a failure. Readers find the words, and only this
-module decides what follows from them."""
+"""What the words mean by which a tool reports a failure. Readers only find the words."""
 
 from __future__ import annotations
 
@@ -38,9 +37,8 @@ _OF_CALL = re.compile(
 
 
 def meaning_of(said: str) -> Meaning:
-    """Returns what a tool's words about a failure mean. Words about data come first, because a tool
-    that finds wrong data often ends with an assertion. Words that tell no reason are a failure that
-    the tool reports, and no claim about bytes."""
+    """Words about data come first: a tool that finds wrong data often ends with an assertion. Words
+    without a reason are no claim about bytes."""
     if _OF_DATA.search(said):
         return Meaning("fail", "wrong-bytes")
     if _WAIVED.search(said):

@@ -1,8 +1,6 @@
-"""Describes several equal hosts that a network joins, or one host with its adapters, from a
-product: `2 x 8 x H100 SXM + 8 x 400G`, `8 x H100 SXM + 8 x CX-7 400G`, `4 x GB200 NVL72`.
-
-The network is optimised for rails: the first adapters of all hosts are at the same leaf switch, and
-so on. Spine switches join the leaf switches, and carry as much as these."""
+"""Describes equal hosts that a network joins, or one with its adapters, from a product:
+`2 x 8 x H100 SXM + 8 x 400G`, `4 x GB200 NVL72`. The network is optimised for rails: the first
+adapters of all hosts are at the same leaf switch. Spine switches carry as much as these."""
 
 from __future__ import annotations
 
@@ -48,8 +46,7 @@ class Fleet(NamedTuple):
 
 
 def fleet_of(text: str) -> Fleet | None:
-    """Returns the hosts that a text describes, or None for any other text. Raises InputError if the
-    number of hosts or of adapters is not possible."""
+    """Returns None for any other text. Raises InputError for an impossible number."""
     machines, plus, adapters = text.partition("+")
     nics = _NICS.fullmatch(adapters) if plus else None
     if plus and nics is None:
@@ -117,8 +114,8 @@ def rack_of(nics: Mapping[str, ToldNic]) -> dict[str, Any]:
 
 
 def joined(tree: Mapping[str, Any], hosts: int) -> dict[str, Any]:
-    """Returns a cluster of hosts like the one that `tree` describes. Each part of the host becomes
-    a row of parts, one for each host, so that links between rows are in order."""
+    """Returns a cluster of hosts like `tree`. Each part becomes a row of parts, one for each host,
+    so that links between rows are in order."""
     one = build(description_of(tree))
     cards = [dict(group) for group in tree["devices"] for _ in range(group.get("count", 1))]
     first = {f"sim:{n}": f"sim:{n * hosts}..{(n + 1) * hosts - 1}" for n in range(len(one.devices))}

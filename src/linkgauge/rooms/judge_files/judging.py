@@ -1,5 +1,4 @@
-"""Turns texts into runs, one for each host: reads them, describes the machine, assigns each figure
-to its cell, and compares each host with the others."""
+"""Turns texts into judged runs, one for each host, and compares each host with the others."""
 
 from __future__ import annotations
 
@@ -33,12 +32,11 @@ from .readers import ReadText
 from .told import Facts, Log, ToldFigure, ToldGpu, merged, vendor_of
 
 _STDIN = "-"
-_MOST_HOSTS = 64
+_MOST_HOSTS = 512
 
 
 def read_given_files(paths: Sequence[Path]) -> list[ReadText]:
-    """Returns all figures and facts in the files; `-` is stdin. Raises InputError if a file cannot
-    be read."""
+    """Reads files; `-` is stdin. Raises InputError if one cannot be read."""
     if sum(str(path) == _STDIN for path in paths) > 1:
         raise InputError("- stands for stdin, which can be read once")
     read = (_from_stdin() if str(path) == _STDIN else read_file(path) for path in paths)
@@ -53,8 +51,7 @@ def _from_stdin() -> list[ReadText]:
 
 
 def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> Run:
-    """Returns the run that the texts describe. Raises InputError if the texts have no figures, or
-    if `machine` cannot be read."""
+    """Raises InputError if the texts have no figures, or if `machine` cannot be read."""
     logs = [log for text in texts for log in text.logs]
     figures = (figure for log in logs for figure in log.figures)
     told = [figure for figure in figures if figure.is_measured or figure.failure]
@@ -78,7 +75,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     if len(about.hosts) > 1 and ranks > own:
         known = across(known, backend, about.hosts, ranks)
     results, judged, lost = results_of(told, known, backend)
-    results += results_without_figures((*failures, *lost), backend)
+    results += tuple(results_without_figures((*failures, *lost), backend))
     if not results:
         devices = len(known.all_devices)
         raise InputError(
@@ -95,7 +92,9 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
 
 def _nothing(texts: Sequence[ReadText]) -> InputError:
     logs = [log for text in texts for log in text.logs]
-    failed = next((one for log in logs for one in (*log.remarks, *_said(log))), None)
+    failed = next((said for log in logs for said in log.remarks), None) or next(
+        (f"{one.test}: {one.said}" for log in logs for one in log.failures), None
+    )
     if failed is not None:
         said = f"no figure: {failed}"
     elif logs:
@@ -111,14 +110,9 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
     return InputError(f"{and_all(text.name for text in texts)}: {said}")
 
 
-def _said(log: Log) -> Iterator[str]:
-    return (f"{one.test}: {one.said}" for one in log.failures)
-
-
 def _described(
     texts: Sequence[ReadText], told: Sequence[ToldFigure], machine: str | None
 ) -> Described:
-    """Returns the machine of `--machine`, completed from the texts."""
     facts = [one for text in texts for one in text.facts]
     name = next((text.name for text in texts if any(f.joins for f in text.facts)), texts[0].name)
     if machine is not None:
@@ -143,7 +137,6 @@ def _described(
 
 
 def _places(told: Sequence[ToldFigure]) -> int:
-    """Returns the number of accelerators that figures of their own places name."""
     own = (one for one in told if one.work is None and one.host is None)
     places = (int(place) for one in own for place in one.place if place.isdecimal())
     return min(max(places, default=-1) + 1, 64)
@@ -156,7 +149,12 @@ _MOST_IN_A_HOST, _USUAL_IN_A_HOST = 16, 8
 def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described) -> ToolRun:
     known = described.facts
     missed = next((text.missed for text in texts if text.missed), "")
-    telling = [text.name for text in texts if any(_tells(facts) for facts in text.facts)]
+    telling = [
+        text.name
+        for text in texts
+        for one in text.facts
+        if one.joins or one.bridges or any(gpu.links for gpu in one.gpus.values())
+    ]
     return ToolRun(
         name=", ".join(dict.fromkeys(log.tool for log in logs)),
         version=next((log.version for log in logs if log.version), None),
@@ -180,8 +178,7 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
 
 
 def _odd(facts: Facts) -> Iterator[str]:
-    """Yields what is said of processes that a library binds to CPUs away from their accelerator,
-    and of memory channels without a module."""
+    """Yields processes bound to CPUs away from their accelerator, and empty memory channels."""
     for index, own in facts.bound.items():
         near = facts.cpus.get(index)
         if near and {*parse_cpu_list(own)}.isdisjoint(parse_cpu_list(near)):
@@ -191,12 +188,7 @@ def _odd(facts: Facts) -> Iterator[str]:
         yield f"no memory module at {and_all(empty)}"
 
 
-def _tells(facts: Facts) -> bool:
-    return bool(facts.joins or facts.bridges or any(gpu.links for gpu in facts.gpus.values()))
-
-
 def keep(run: Run, out: Path) -> Path:
-    """Writes a judged run to a folder like any other run, and returns the path of its run.json."""
     folder = create_run_folder(out, accelerator_of(run.machine), run.label, run.started)
     return write_run(folder, replace(run, id=folder.name))
 
@@ -214,9 +206,8 @@ _Figure = tuple[Result, CellResult, float]
 def judged_hosts(
     texts: Sequence[ReadText], machine: str | None, label: str, judged: Callable[[Run], Run]
 ) -> tuple[list[Run], int]:
-    """Returns the judged run of each host in the texts, the worst host first, and the exit code of
-    all. Each of several runs lists the figures and verdicts of all hosts. The exit code of a single
-    run is 0, because the run's own screen decides. Raises InputError if nothing can be judged."""
+    """Returns the judged run of each host, the worst first, and the exit code of all; 0 for a
+    single run, whose own screen decides. Raises InputError if nothing can be judged."""
     by_host = _by_host(texts)
     if len(by_host) < 2:
         return [judged(run_of_texts(texts, machine, label))], 0
@@ -236,9 +227,8 @@ def judged_hosts(
 
 
 def _by_host(texts: Sequence[ReadText]) -> dict[str, list[ReadText]]:
-    """Returns the texts of each host. A text without figures describes all hosts. A text of an
-    unnamed host counts for an earlier unnamed host, unless both have the same figures, or a test of
-    one failed that the other has, too."""
+    """A text without figures describes all hosts. A text of an unnamed host counts for an earlier
+    one, unless both have the same figures, or a test of one failed that the other has, too."""
     found, keys = dict[str, list[ReadText]](), dict[str, set[_Key]]()
     for text in texts:
         if not text.has_figures:
@@ -260,7 +250,6 @@ def _by_host(texts: Sequence[ReadText]) -> dict[str, list[ReadText]]:
 
 
 def _hostname(text: ReadText) -> str:
-    """Returns the name of the host, or nothing if the text names none or several."""
     named = {*(host for log in text.logs for host in log.hosts)}
     named |= {one.hostname for one in text.facts if one.hostname}
     return named.pop() if len(named) == 1 else ""
@@ -270,8 +259,7 @@ def _compared(
     host: str, run: Run, verdict: HostVerdict, own: Mapping[_Key, _Figure],
     ranked: Mapping[_Key, Sequence[float]],
 ) -> HostFigures:  # fmt: skip
-    """Compares a host with the median of the others. `ranked` are the figures of all hosts, in
-    order, so that the median needs no search."""
+    """Compares a host with the median of the others. `ranked` are the figures of all, in order."""
     shares = dict[str, float]()
     for key, (result, cell, figure) in own.items():
         every = ranked[key]

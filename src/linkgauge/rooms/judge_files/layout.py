@@ -49,8 +49,8 @@ class MachineLayout:
         self._has_switch = False
 
     def _host_of_product(self) -> dict[str, Any]:
-        """Returns the properties of the CPU that a product comes with. Its accelerators then lie at
-        the nodes of these CPUs. Returns nothing if texts describe the host."""
+        """Returns the CPUs that a product comes with, at whose nodes its accelerators then lie;
+        nothing if texts describe the host."""
         product, facts = self._product, self._facts
         if product is None or product.host is None or facts.nodes or facts.cpu_model:
             return {}
@@ -126,8 +126,6 @@ class MachineLayout:
         self._assumed.append(f"{name}: {what}{ON_SHEET}")
 
     def _kind(self, name: str, **about: Any) -> str:
-        """Returns the name of a kind of link with these properties: an existing kind, or a new
-        one."""
         number = 2
         own = name
         while own in self._kinds and self._kinds[own] != about:
@@ -152,17 +150,9 @@ class MachineLayout:
         return next(switches, None)
 
     def _adapter(self, name: str, nic: ToldNic) -> dict[str, Any]:
-        """Returns an adapter, and joins it to its switch or node."""
         there = self._switch_of(name) or f"host:{nic.node or 0}"
         speed, width = nic.speed or nic.max_speed, nic.width or nic.max_width
-        about: dict[str, Any] = {"kind": "pcie", "efficiency": _shares(0.86, 0.86)}
-        if speed and width:
-            about |= {"speed": speed, "width": width}
-            about |= {"max_speed": nic.max_speed} if (nic.max_speed or 0) > speed else {}
-            about |= {"max_width": nic.max_width} if (nic.max_width or 0) > width else {}
-            kind = self._kind(f"pcie{speed:g}x{width}".replace(".", "_"), **about)
-        else:
-            kind = self._kind("pcie_assumed", **about, speed=16, width=16, assumed=True)
+        kind = self._slot(speed, width, nic.max_speed, nic.max_width)
         self._links.append({"kind": kind, "each": name, "to": there})
         rate, is_assumed = rate_of_nic(nic, self._facts)
         if is_assumed and nic.model:
@@ -180,20 +170,25 @@ class MachineLayout:
                 refuted = True
             self._by_sheet(product, f"PCIe {speed:g} GT/s x{width}")
         speed, width = speed or gpu.speed, width or gpu.max_width
+        is_best = speed and product is not None and product.pcie and speed >= product.pcie[0]
+        most = None if is_best else gpu.max_speed
+        return self._slot(speed, width, most, gpu.max_width, assumed=refuted)
+
+    def _slot(
+        self, speed: float | None, width: int | None, most: float | None, widest: int | None,
+        *, assumed: bool = False,
+    ) -> str:  # fmt: skip
         about: dict[str, Any] = {"kind": "pcie", "efficiency": _shares(0.86, 0.86)}
-        if speed and width:
-            about |= {"speed": speed, "width": width} | ({"assumed": True} if refuted else {})
-            is_best = product is not None and product.pcie and speed >= product.pcie[0]
-            if gpu.max_speed and gpu.max_speed > speed and not is_best:
-                about |= {"max_speed": gpu.max_speed}
-            if gpu.max_width and gpu.max_width > width:
-                about |= {"max_width": gpu.max_width}
-            return self._kind(f"pcie{speed:g}x{width}".replace(".", "_"), **about)
-        return self._kind("pcie_assumed", **about, speed=16, width=16, assumed=True)
+        if not speed or not width:
+            return self._kind("pcie_assumed", **about, speed=16, width=16, assumed=True)
+        about |= {"speed": speed, "width": width} | ({"assumed": True} if assumed else {})
+        about |= {"max_speed": most} if (most or 0) > speed else {}
+        about |= {"max_width": widest} if (widest or 0) > width else {}
+        return self._kind(f"pcie{speed:g}x{width}".replace(".", "_"), **about)
 
     def _speed(self, place: int, gpu: ToldGpu) -> float | None:
-        """Returns the speed of an accelerator's PCIe link. A speed below the maximum, which an idle
-        link may have, counts only if no copy with the host was faster."""
+        """A speed below the maximum, which an idle link may have, counts only if no copy with the
+        host was faster."""
         product, width = self._products[place], gpu.width or gpu.max_width or 16
         own = product.pcie[0] if product is not None and product.pcie else None
         if (
@@ -208,8 +203,6 @@ class MachineLayout:
         return gpu.speed if self._best(place) <= _OVER * carries else gpu.max_speed
 
     def _best(self, place: int) -> float:
-        """Returns the best rate of copies between an accelerator and the host, or infinity if no
-        copy was measured."""
         ways = ("host_to_device_memcpy", "device_to_host_memcpy")
         rates = (
             one.figure
@@ -222,8 +215,7 @@ class MachineLayout:
 
     @cached_property
     def _groups(self) -> list[set[int | str]]:
-        """Returns the groups of accelerators and adapters below one PCIe switch, from their
-        bridges. If these are unknown, tables of how they are joined show the groups."""
+        """The accelerators and adapters below one PCIe switch, by their bridges, else by joins."""
         groups: list[set[int | str]] = [
             {a, b}
             for (a, b), how in self._facts.joins.items()
@@ -246,8 +238,7 @@ class MachineLayout:
         yield from self._nics.items()
 
     def _is_staged(self, *places: int) -> bool:
-        """Whether these accelerators only exchange over the host's memory, as nothing else was
-        measured that would show a switch."""
+        """Whether these exchange over the host's memory alone, so that no figure shows a switch."""
         products = [self._products[place] for place in places]
         is_refused = all(product is not None and product.peers == "none" for product in products)
         told = {"P2P", "peer access"} & self._facts.ways
@@ -289,7 +280,6 @@ class MachineLayout:
             self._links.append({"kind": self._fabric(count), "pairs": pairs})
 
     def _through_switches(self, counts: Mapping[tuple[int, int], int]) -> None:
-        """Joins the accelerators of each island by a switch of their fabric."""
         count, self._has_switch = max(counts.values()), True
         named = self._fabric(count)
         for number, island in enumerate(sorted(_merged([{*pair} for pair in counts]), key=min)):
@@ -310,8 +300,8 @@ class MachineLayout:
 
     @cached_property
     def _link(self) -> tuple[str, float, int, tuple[float, float], bool]:
-        """Returns the kind of link, the rate of one link in GB/s, the most links of one
-        accelerator, the shares of the rate that copies reach, and whether the rate is assumed."""
+        """The kind of link, the GB/s of one, the most of one accelerator, the shares of the rate
+        that copies and kernels reach, and whether the rate is assumed."""
         told = next((gpu.link_rate for gpu in self._gpus if gpu.link_rate), None)
         product = self._product
         if product is None or product.links is None:
@@ -326,8 +316,6 @@ class MachineLayout:
         return kind, (told or each * 1e9) / 1e9, most, product.reach, False
 
     def _usual(self) -> Iterator[tuple[tuple[int, int], str]]:
-        """Yields the pairs and links of the product's usual server, for accelerators without known
-        links."""
         product = self._product
         if product is None or product.links is None or len(self._gpus) < 2:
             return
@@ -346,15 +334,13 @@ class MachineLayout:
             yield pair, f"NV{count}" if kind != "XGMI" else "XGMI"
 
     def _installed(self, product: Product) -> int:
-        """Returns how many accelerators share the links of one. A text of collectives alone lists
-        only those that took part, and the usual server may have more."""
+        """How many share one's links: collectives may leave out some of the usual server's."""
         there = len(self._gpus)
         is_partial = self._told and all(one.work is not None for one in self._told)
         return max(there, product.count) if is_partial and not self._facts.counted else there
 
 
 def _merged(groups: Iterable[set[_Member]]) -> list[set[_Member]]:
-    """Returns these groups, those that share a member as one."""
     merged: list[set[_Member]] = []
     for group in groups:
         touching = [one for one in merged if one & group]

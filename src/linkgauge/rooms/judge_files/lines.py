@@ -34,15 +34,14 @@ label."""
 
 
 def cleaned(text: str) -> dict[str, list[str]]:
-    """Returns the lines by the host or rank in their prefix, without this prefix. The host with the
-    most figures is first; it also has the lines without a prefix. A text without prefixes is one
-    entry with an empty name."""
+    """Returns the lines by the host or rank in their prefix. The host with the most figures is
+    first, and has the lines without a prefix."""
     return _by_label([_bare(line) for line in text.split("\n")])
 
 
 def plain(text: str) -> tuple[str, int]:
-    """Returns the text of a log or of a page without colours and tags, and the number of lines in
-    its middle that were left out, because more than `MOST_LINES` take too long."""
+    """Returns the text without colours and tags, and how many lines in its middle were left out,
+    because more than `MOST_LINES` take too long."""
     text = _COLOUR.sub("", text.removeprefix("\ufeff"))
     text = _of_page(text.replace("\r\n", "\n").replace("\r", "\n"))
     text = _NEXT_FIGURE.sub(" ", text)
@@ -65,7 +64,6 @@ _TAG = re.compile(r"(?i)</?(?:a|b|i|em|tt|td|th|code|span|font|samp|table|tbody)
 
 
 def _of_page(text: str) -> str:
-    """Returns the text of a page in HTML, or any other text unchanged."""
     if _PAGE.search(text) is None:
         return text
     text = _LINE_ENDS.sub("\n", _CELL_ENDS.sub(" ", text))
@@ -103,12 +101,10 @@ def _by_label(lines: list[str]) -> dict[str, list[str]]:
 
 
 def words_in(line: str) -> str:
-    """Returns a line of a table without vertical and horizontal rules."""
     return re.sub("[┌┬┐├┼┤└┴┘│─┃|]+", " ", line).strip()
 
 
 def words_of(line: str) -> list[str]:
-    """Returns the words of a line of a table, without its rules."""
     return words_in(line).split()
 
 
@@ -116,12 +112,11 @@ _NUMBER = re.compile(r"[+-]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][+-]?\d
 
 
 def number_of(word: str) -> float | None:
-    """Returns the number that a word states, or None if the word is no number."""
     return float(word) if _NUMBER.fullmatch(word) else None
 
 
 def index_of(text: str) -> int | None:
-    """Returns the index of a device or a node, or None if the text is no number below 1000."""
+    """Returns None if the text is no number below 1000."""
     return int(text) if text.isdecimal() and len(text) < 4 else None
 
 
@@ -129,7 +124,7 @@ _PREFIXES = ("", "K", "M", "G", "T")
 
 
 def scale_of(unit: str) -> float:
-    """Returns the number that a unit's prefix stands for: 1000 for `K`, 1024 for `Ki`."""
+    """1000 for `K`, 1024 for `Ki`."""
     return (1024.0 if unit[1:2] == "i" else 1000.0) ** _PREFIXES.index(unit[:1])
 
 
@@ -138,7 +133,7 @@ _ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))
 
 
 def address_of(text: str) -> str | None:
-    """Returns the first PCI address in a text, as sysfs writes it, or None."""
+    """Returns the first PCI address in a text, as sysfs writes it."""
     match = _ADDRESS.search(text)
     return f"{match[1][-4:]}:{match[2]}:{match[3]}.{match[4] or 0}".lower() if match else None
 
@@ -151,9 +146,8 @@ _NOTHING = ("N/A", "nan", "-nan", "-", "inf")
 
 
 def grid_at(lines: Sequence[str], start: int) -> tuple[Grid, set[int]]:
-    """Returns the figures of a matrix by the numbers of row and column (null: N/A), and the numbers
-    of its lines. The first line from `start` on that is not empty has the column numbers. Lines may
-    be wrapped, with empty lines between."""
+    """Returns the figures of a matrix by row and column (null: N/A), and its lines. The first line
+    from `start` on that is not empty has the column numbers. Lines may be wrapped."""
     at = start
     while at < len(lines) and at < start + 4 and not lines[at].strip():
         at += 1
@@ -199,7 +193,6 @@ _MOST_XML = 16 << 20
 
 
 def xml_in(lines: Sequence[str], tag: str) -> tuple[Element | None, Collection[int]]:
-    """Returns the first whole element of this name, and the numbers of its lines."""
     begin = next((n for n, line in enumerate(lines) if f"<{tag}" in line), len(lines))
     end = next((n for n in range(begin, len(lines)) if f"</{tag}>" in lines[n]), None)
     if end is None:
@@ -218,8 +211,7 @@ def xml_in(lines: Sequence[str], tag: str) -> tuple[Element | None, Collection[i
 def documents_in(
     lines: Sequence[str], key: str
 ) -> Iterator[tuple[dict[str, Any], Collection[int]]]:
-    """Yields the JSON objects in a text with this key near their beginning, and the numbers of
-    their lines."""
+    """Yields the JSON objects with this key near their beginning, and their lines."""
     if not any(f'"{key}"' in line for line in lines):
         return
     text, decoder, end = "\n".join(lines), json.JSONDecoder(), 0

@@ -1,5 +1,4 @@
-"""Adapters of a described machine: which of those that texts name are the same, and what is known
-of their ports."""
+"""Adapters of a described machine: which of those in texts are the same, and their ports."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ _NAME = re.compile(r"[a-z][a-z0-9_.]*")
 
 
 def joined_nics(facts: Facts) -> Mapping[str, ToldNic]:
-    """Returns the adapters by names that a description takes. Texts may call the same adapters by
-    names and by PCI addresses: as many of both are the same, in this order."""
+    """Texts may call the same adapters by names and by PCI addresses: as many of both are the same,
+    in this order."""
     at = {name: nic for name, nic in facts.nics.items() if re.fullmatch(ADDRESS, name)}
     named = {name: nic for name, nic in facts.nics.items() if name not in at}
     if at and named and not any(nic.pci for nic in named.values()):
@@ -54,7 +53,7 @@ def _plain(nics: Mapping[str, ToldNic]) -> dict[str, ToldNic]:
 
 
 def rate_of_nic(nic: ToldNic, facts: Facts) -> tuple[float, bool]:
-    """Returns the bytes/s of a port, and whether only the model or nothing tells it."""
+    """Returns the bytes/s of a port, and whether it is assumed."""
     told = facts.settings.get("adapter Gb/s", "")
     if nic.rate or told.isdecimal():
         return nic.rate or int(told) * GIGABIT, False
@@ -63,7 +62,6 @@ def rate_of_nic(nic: ToldNic, facts: Facts) -> tuple[float, bool]:
 
 
 def kind_of_nic(name: str, nic: ToldNic, rate: float, *, is_assumed: bool) -> dict[str, Any]:
-    """Returns the adapter as a description has it."""
     made: dict[str, Any] = {"name": name, "rate": f"{rate:.0f} B/s"}
     maker = "Mellanox " if "ConnectX" in (nic.model or "") else ""
     made |= {"model": maker + nic.model} if nic.model else {}

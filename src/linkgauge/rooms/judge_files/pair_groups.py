@@ -29,8 +29,6 @@ Pairs = Mapping[tuple[int, int], float]
 
 
 def figures_of_pairs(told: Iterable[ToldFigure], indices: Sequence[int]) -> dict[str, Pairs]:
-    """Returns the figures by source and destination of each benchmark over pairs that has all
-    accelerators."""
     found = dict[str, dict[tuple[int, int], float]]()
     for one in told:
         is_copy = one.benchmark.startswith("device_to_device_") and "memcpy" in one.benchmark
@@ -44,9 +42,8 @@ Joined = tuple[dict[tuple[int, int], str], str]
 
 
 def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) -> Joined:
-    """Returns the links of each pair as `nvidia-smi topo -m` has them, and a sentence about the
-    groups, by the first benchmark whose figures show a topology; nothing if none does, or if the
-    product comes with a switch that joins all alike."""
+    """Returns links as `nvidia-smi topo -m` has them, and a sentence about the groups, by the first
+    benchmark that shows a topology; nothing if a switch joins all of the product alike."""
     if product is not None and product.usual == "switch":
         return {}, ""
     direct = (own for name, own in measured.items() if not name.endswith("_staged"))
@@ -84,7 +81,6 @@ def _joined(pairs: Pairs, product: Product | None) -> Joined | None:
 
 
 def _groups(rates: Pairs) -> list[dict[tuple[int, int], float]]:
-    """Returns the groups, the fastest first, or none unless each is tight and apart."""
     order = sorted(rates.items(), key=lambda one: -one[1])
     groups = [dict(order[:1])]
     for (_, before), (pair, rate) in pairwise(order):
@@ -97,7 +93,6 @@ def _groups(rates: Pairs) -> list[dict[tuple[int, int], float]]:
 
 
 def _links(rate: float, slowest: float, product: Product | None) -> int:
-    """Returns the number of links that fit the figures of a group, or 0 if PCIe does."""
     pcie = link_rate(*(product.pcie if product is not None and product.pcie else _PCIE))
     if rate == slowest <= pcie:
         return 0

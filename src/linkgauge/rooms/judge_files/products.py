@@ -1,5 +1,4 @@
-"""Reads the tables that this package ships, and describes products whose name alone is known, from
-the entries of `products.yml`."""
+"""Reads shipped tables, and describes products whose name alone is known (products.yml)."""
 
 from __future__ import annotations
 
@@ -20,7 +19,6 @@ that comes from elsewhere."""
 
 @cache
 def shipped(name: str, kind: type[_T]) -> _T:
-    """Returns the content of a shipped YAML file as values of this type."""
     text = (resources.files(__package__) / name).read_text("utf-8")
     return msgspec.convert(yaml.load(text, _LOADER), kind)  # noqa: S506
 
@@ -39,8 +37,7 @@ _NO_VARIANT = r"(?! ?(?:Ti|SUPER|XTX?|GRE|M|S)\b)(?!.*\b(?:Laptop|Mobile|Max-Q)\
 
 
 class Vendor(NamedTuple):
-    """The number that PCI has for a maker of accelerators, how texts about them name their memory,
-    and one of the products as `--machine` takes it."""
+    """A maker's PCI number, how texts name the memory, and a product as `--machine` takes it."""
 
     pci: int
     space: str
@@ -59,8 +56,6 @@ VENDORS = {
 
 
 class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The entry of a product in products.yml."""
-
     name: str
     count: int
     memory: int
@@ -85,14 +80,13 @@ def _products() -> tuple[Product, ...]:
 
 
 def product_of(model: str | None) -> Product | None:
-    """Returns the product with this name, or None if `products.yml` does not list the product."""
+    """Returns None if `products.yml` does not list the product."""
     found = _found(model or "")
     return found[0] if found is not None else None
 
 
 @lru_cache
 def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
-    """Returns the product that a text names, and the rest of the text."""
     written = text, re.sub(r"[-_]", " ", text)
     for one in _products():
         for name in written:
@@ -103,14 +97,14 @@ def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
 
 
 def model_of(device: str) -> str | None:
-    """Returns the model of the accelerator with this PCI device number (hexadecimal)."""
+    """Returns the model of this PCI device number (hexadecimal)."""
     names = (one.ids.get(device.lower().removeprefix("0x")) for one in _products())
     return next(filter(None, names), None)
 
 
 def split_product(text: str) -> tuple[str, int] | None:
-    """Returns the product's name and the number of accelerators. Without a number, the usual server
-    decides. Returns None if the text names no product, or contains anything else."""
+    """Returns a product and a number of accelerators, by default that of the usual server; None if
+    the text contains anything else."""
     after = _COUNTED_AFTER.fullmatch(text)
     return _split(text) or (_split(f"{after[2]} x {after[1]}") if after is not None else None)
 

@@ -1,5 +1,4 @@
-"""Explains figures of another tool in addition to their verdict: says when the texts of remarks.yml
-apply."""
+"""Explains figures of another tool: says when the texts of remarks.yml apply."""
 
 from __future__ import annotations
 
@@ -39,7 +38,6 @@ _RACK = 72
 
 
 def remarks(run: Run, tool: ToolRun) -> list[str]:
-    """Returns all explanations that apply, in the order in which a person would check them."""
     seen = _Seen(run, tool)
     for group in (_between, _of_links, _of_hosts, _of_tools, _of_curves, _of_copies):
         group(seen)
@@ -47,8 +45,6 @@ def remarks(run: Run, tool: ToolRun) -> list[str]:
 
 
 class _Seen:
-    """A judged run of another tool, with values that several explanations need."""
-
     def __init__(self, run: Run, tool: ToolRun) -> None:
         known, self.carried = run.machine.known, carried_by(run.machine)
         self.tool, self.known, self.said = tool, known, list[str]()
@@ -73,16 +69,13 @@ class _Seen:
             self.said.append(" ".join(texts[text].format(**fields, **self.tools).split()))
 
     def best(self, name: str) -> float:
-        """Returns the highest figure of a benchmark, or 0."""
         return max((c.headline or 0.0 for n, c in self.cells if n == name), default=0.0)
 
     def has(self, *names: str) -> bool:
-        """Whether any benchmark's name begins with one of these names."""
         return any(name.startswith(names) for name, _ in self.cells)
 
 
 def _between(seen: _Seen) -> None:
-    """Explains how accelerators of one host reach each other."""
     ways, settings = seen.tool.ways, seen.tool.settings
     pairs = {name for name, _ in seen.cells if name.startswith("device_to_device")}
     is_peer = any(not name.endswith("_staged") for name in pairs) or "P2P" in ways
@@ -106,7 +99,6 @@ def _between(seen: _Seen) -> None:
 
 
 def _of_links(seen: _Seen) -> None:
-    """Explains links that carry less than they should."""
     staged = ((name, cell) for name, cell in seen.cells if name.endswith("_staged"))
     if found := narrowed(seen.known, staged):
         seen.say("narrow", rate=found[0] / 1e9, fit=found[1], link=found[2])
@@ -123,7 +115,6 @@ def _of_links(seen: _Seen) -> None:
 
 
 def _of_hosts(seen: _Seen) -> None:
-    """Explains figures across several hosts."""
     tool = seen.tool
     for said in tool.warnings:
         seen.say("warned", said=said)
@@ -152,8 +143,7 @@ def _of_hosts(seen: _Seen) -> None:
 
 
 def _of_network(seen: _Seen, tool: ToolRun) -> None:
-    """Says which adapters carry as much as was measured. Of what two nodes reduce by the tree, only
-    the algorithm bandwidth crosses the network."""
+    """Of what two nodes reduce by the tree, only the algorithm bandwidth crosses the network."""
     most = max((rate for _, curve in seen.curves for _, rate in curve), default=0.0) / 1e9
     algorithm = tool.settings.get("NCCL_ALGO", "tree").lower()
     if len(tool.hosts) == 2 < seen.ranks and seen.has("all_reduce") and "tree" in algorithm:
@@ -166,7 +156,7 @@ def _of_network(seen: _Seen, tool: ToolRun) -> None:
 
 
 def _told_speed(seen: _Seen, most: float) -> bool:
-    """Says what adapters carry of whose speed texts tell. Returns whether any tells."""
+    """Says what adapters of known speed carry. Returns whether any is known."""
     if seen.carried is not None:
         share = f"{most * 1e9 / seen.carried.rate / REACHED:.0%}"
         seen.say("adapters_told", because=seen.carried.because, share=share)
@@ -174,8 +164,8 @@ def _told_speed(seen: _Seen, most: float) -> bool:
 
 
 def _fitting(most: float, adapters: int | None = None) -> str:
-    """Returns a sentence on the sets of adapters that usually carry this rate in GB/s, or an empty
-    text if no set fits."""
+    """Returns a sentence on the sets of adapters that usually carry this rate in GB/s, or
+    nothing."""
     fit = [
         f"{count_of(count, 'adapter')} of {speed} Gb/s"
         for speed in (10, 25, 50, 100, 200, 400, 800)
@@ -186,7 +176,6 @@ def _fitting(most: float, adapters: int | None = None) -> str:
 
 
 def _of_tools(seen: _Seen) -> None:
-    """Explains settings that network tools print, and what adapters carry of their best rate."""
     settings, is_tcp = seen.tool.settings, seen.has("nic_tcp_iperf3")
     mtu, gpu, buffers = (settings.get(name, "") for name in ("Mtu", "CUDA device", "buffers"))
     tests = ("rdma", "nic_tcp_iperf3", "osu_", "imb_", "ucx_")
@@ -211,8 +200,8 @@ def _of_tools(seen: _Seen) -> None:
 
 
 def _links(seen: _Seen) -> tuple[str, float]:
-    """Returns the links between the first two accelerators, in words, and the most that they may
-    carry each way in bytes/s, or 0 if it is unknown."""
+    """Returns the links of the first two accelerators in words, and the most bytes/s each way, or
+    0."""
     cards = seen.known.accelerators
     links = [link for one in cards[:1] for link in one.links]
     ends = ("nvswitch", *(one.memory for one in cards[1:2]))
@@ -231,7 +220,6 @@ def _links(seen: _Seen) -> tuple[str, float]:
 
 
 def _of_copies(seen: _Seen) -> None:
-    """Explains copies within accelerators, and slices of accelerators."""
     for model in seen.models:
         seen.say("slice", " MIG " in f"{model} ", model=model)
     seen.say("confidential", "confidential computing" in seen.tool.ways)
@@ -255,8 +243,6 @@ def _of_copies(seen: _Seen) -> None:
 
 
 def _curve(cells: Sequence[CellResult]) -> list[tuple[int, float]]:
-    """Returns the sizes and the bytes/s on the bus of collectives out of place, over the most
-    ranks."""
     most = max((len(cell.transfers) for cell in cells), default=0)
     return sorted(
         (size, cell.operation.bytes_on_bus(size, most) / cell.headline)
@@ -268,7 +254,6 @@ def _curve(cells: Sequence[CellResult]) -> list[tuple[int, float]]:
 
 
 def _of_curves(seen: _Seen) -> None:
-    """Explains collectives by their sizes."""
     is_any = any(isinstance(cell.operation, Collective) for _, cell in seen.cells)
     seen.say("alone", is_any and seen.ranks == 1)
     for result, curve in seen.curves:
@@ -291,8 +276,6 @@ def _of_curves(seen: _Seen) -> None:
 
 
 def _of_curve(seen: _Seen, result: Result, curve: Sequence[tuple[int, float]]) -> None:
-    """Explains averages over all sizes, unaligned sizes, sizes that take `_PAUSE` times as long as
-    a larger size, and curves that still rise at the end."""
     name, ((before, less), (largest, most)) = result.benchmark, curve[-2:]
     at, best = max(curve, key=lambda one: one[1])
     after = [(size, rate) for size, rate in curve if size > at]

@@ -20,6 +20,8 @@ _LONGEST = 1 << 16
 
 _BETWEEN_COLUMNS = re.compile(r"\s{2,}#?|\s#|\s(?=BW |t_)|(?<=\])\s")
 """What stands between the names of columns, which may have a space within."""
+_FIELD = re.compile(r"(\s*)(\S.{0,60}?)(?:\s*:(?:\s+(\S.{0,120}))?)?$")
+"""A field of a description, or a heading above fields that are indented more."""
 
 
 @cache
@@ -45,9 +47,8 @@ class _Figures(list[ToldFigure]):
 
 
 class TextScan:
-    """The lines of a text, the numbers of those that a reader understood so far, and the figures,
-    failures and accelerators that it found there. What the reader makes of them are `logs` and
-    `told`; without either, the text is not its tool's."""
+    """A text, the lines that a reader understood, and what it found there. Without `logs` and
+    `told`, the text is not its tool's."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines, self.used = lines, set[int]()
@@ -56,8 +57,7 @@ class TextScan:
         self.failures, self.remarks = list[Failure](), list[str]()
 
     def each(self, *patterns: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
-        """Yields the lines that begin as a pattern says, each by its number and with the first
-        pattern that matches. They count as understood."""
+        """Yields the lines that begin as a pattern says, with the first one that matches."""
         is_one = _any_of(patterns).match
         for number, line in enumerate(self.lines):
             if len(line) <= _LONGEST and is_one(line):
@@ -65,10 +65,9 @@ class TextScan:
                 yield number, next(filter(None, (one.match(line) for one in patterns)))
 
     def rows(self, *patterns: str, **usual: str) -> Iterator[dict[str, str]]:
-        """Yields of each line with a `rate` what this line and those before tell: the named groups
-        of the first pattern that a line begins with, of each name the last one. A line that names a
-        `gpu` notes it, and one that `failed` what it says. Where a line names `columns`, the
-        `cells` of a row have these names, too."""
+        """Yields of each line with a `rate` the named groups of this line and those before, of each
+        name the last one. A `gpu` is noted, and a line that `failed`. Where a line names `columns`,
+        the `cells` of a row have these names, too."""
         said = usual
         for _, match in self.each(*map(re.compile, patterns)):
             said |= {name: text for name, text in match.groupdict().items() if text is not None}
@@ -82,14 +81,34 @@ class TextScan:
                 columns = _BETWEEN_COLUMNS.split(said.get("columns", ""))
                 yield said | dict(zip(columns, match["cells"].split(), strict=False))
 
+    def blocks(self, head: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str], dict[str, str]]]:
+        """Yields each line that begins as `head` says, by its number, with the fields below it: by
+        the last three headings above a field, and its name."""
+        heads = [(n, match) for n, line in enumerate(self.lines) if (match := head.match(line))]
+        ends = [*(number for number, _ in heads[1:]), len(self.lines)]
+        for (start, match), end in zip(heads, ends, strict=False):
+            found, path = dict[str, str](), list[tuple[int, str]]()
+            for number in range(start + 1, end):
+                line = self.lines[number]
+                field = _FIELD.match(line)
+                if line.strip() and (field is None or not (field[1] or field[3])):
+                    break
+                self.used |= {start, number}
+                path = [(at, above) for at, above in path if field and at < len(field[1])]
+                if field and field[3]:
+                    name = "/".join([*(above for _, above in path[-3:]), field[2]])
+                    found.setdefault(name, field[3].strip())
+                elif field:
+                    path.append((len(field[1]), field[2]))
+            yield start, match, found
+
     def first(self, pattern: re.Pattern[str], default: str = "") -> str:
-        """Returns the first group of the first line that begins as the pattern says."""
         lines = (line for line in self.lines if len(line) <= _LONGEST)
         return next((match[1] for match in map(pattern.match, lines) if match), default)
 
     def grid(self, start: int) -> Grid:
-        """Returns the figures of the matrix that begins at this line. Its lines count as
-        understood. Without a matrix, the heading above does not."""
+        """Returns the matrix that begins at this line. Without one, the heading above is not
+        understood."""
         figures, lines = grid_at(self.lines, start)
         self.used |= lines
         if not figures:
@@ -97,9 +116,8 @@ class TextScan:
         return figures
 
     def fail(self, said: str, test: str = "", since: int | None = None) -> None:
-        """Notes a failure in the tool's words. It is of the figures of a test, or of all figures
-        without a name, wherever they stand. With `since`, it is of the figures from this number on
-        alone. If there are none, it is a failure of the test."""
+        """Notes a failure of a test, or, without a name, of all figures. With `since`, it is of the
+        figures from this number on; without any, of the test."""
         said = " ".join(said.split())[:MOST_WORDS]
         own = self.figures[since:] if since is not None else []
         if own and since is not None:
@@ -108,8 +126,8 @@ class TextScan:
             self.failures.append(Failure(test, said))
 
     def _strike(self) -> None:
-        """Assigns each failure to its figures. A failed call of no named test broke the output off,
-        so the figures before it count. What was waived has no figures."""
+        """A failed call of no named test broke the output off, so the figures before it count. What
+        was waived has no figures."""
         rest = list[Failure]()
         for failed in self.failures:
             status = meaning_of(failed.said).status
@@ -133,20 +151,16 @@ class TextScan:
             self.remarks.append(f"{several}, more than any hardware has: {odd[0].benchmark}")
 
     def documents(self, key: str) -> Iterator[dict[str, Any]]:
-        """Yields the JSON objects in the text with this key near their beginning. Their lines count
-        as understood."""
         for document, lines in documents_in(self.lines, key):
             self.used.update(lines)
             yield document
 
     def xml(self, tag: str) -> Element | None:
-        """Returns the first whole XML element of this name. Its lines count as understood."""
         element, lines = xml_in(self.lines, tag)
         self.used.update(lines)
         return element
 
     def facts(self, **facts: Any) -> None:
-        """Notes these facts and the accelerators, if there are any."""
         told = Facts(gpus=self.gpus, **facts)
         self.told += [told] if told != Facts() else []
 
@@ -159,8 +173,6 @@ class TextScan:
         sure: object = False,
         **facts: Any,
     ) -> None:
-        """Notes the output of a tool, with the accelerators and these facts. Without figures or
-        failures, there is such output only if it is `sure`."""
         if not sure and not self.figures and not self.failures:
             return
         self._strike()

@@ -1,5 +1,4 @@
-"""The section on a run of another tool: how its output was read, the assumptions, and explanations
-of the figures."""
+"""The section on a run of another tool: how it was read, assumptions, and explanations."""
 
 from __future__ import annotations
 
@@ -34,7 +33,6 @@ def blocks(one: OneRun) -> Iterable[Block]:
 
 
 def _hosts(run: Run, peers: Sequence[HostFigures]) -> Table:
-    """Returns the table of the hosts, the worst first. The other hosts follow by name."""
     worst = sorted(peers, key=lambda one: (one.host != run.label, -one.low, one.share or 1.0))
     shown = sorted(worst[:_MOST_HOSTS], key=lambda one: (not one.low, len(one.host), one.host))
     rows = []
@@ -80,8 +78,7 @@ def _unsure(tool: ToolRun) -> Iterator[Line]:
 
 
 def _expected(run: Run) -> Iterator[Line]:
-    """Yields the reason of each expected figure, for the largest size of a benchmark. Benchmarks
-    with a low cell are left out, because their matrix has the reasons."""
+    """Benchmarks with a low cell are left out: their matrix has the reasons."""
     reasons = grouped(
         (cell.expected.because, result.benchmark)
         for result in run.results
@@ -94,8 +91,7 @@ def _expected(run: Run) -> Iterator[Line]:
 
 
 def _on_sheet(assumed: str) -> tuple[str, str]:
-    """Returns the product and the assumption that follows from its data sheet. For any other
-    assumption the product is empty."""
+    """The product is empty unless the assumption follows from its data sheet."""
     from .layout import ON_SHEET
 
     product, _, what = assumed.removesuffix(ON_SHEET).partition(": ")

@@ -1,5 +1,4 @@
-"""Values that readers return: the figures of a tool, and facts about a machine. Nothing else of a
-text is kept."""
+"""Values that readers return: the figures of a tool, and facts about a machine."""
 
 from __future__ import annotations
 
@@ -74,16 +73,13 @@ class ToldNic(ToldCard, frozen=True):
 
 
 class Bridge(msgspec.Struct, frozen=True):
-    """A port of a PCIe switch, or a root port. `acs` says whether the port redirects traffic
-    between its devices to the host bridge."""
+    """A port of a PCIe switch, or a root port. `acs`: it redirects traffic to the host bridge."""
 
     acs: bool | None = None
     is_switch: bool = False
 
 
 class ToldNode(msgspec.Struct, frozen=True):
-    """A NUMA node: the number of its CPUs, and the bytes of its memory."""
-
     cpus: int | None = None
     memory: int | None = None
 
@@ -135,17 +131,15 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def vendor_of(facts: Facts) -> str:
-    """Returns the maker of the accelerators that texts tell of: that of a known product, else that
-    of a tool. NVIDIA's tools run on accelerators of others, too, which have no name of their
-    own."""
+    """That of a known product, else of a tool. NVIDIA's tools run on others' accelerators, too,
+    which have no name of their own."""
     products = (product_of(gpu.model) for gpu in facts.gpus.values())
     return next((one.vendor for one in products if one), facts.vendor or "nvidia")
 
 
 class HostFigure(NamedTuple):
-    """The measurement behind a figure of a host's memory, CPUs or network. `work` has the transfers
-    in the notation. `parts` names the transfers if each has its own figure. With `with_device`, a
-    benchmark of accelerators measures the same."""
+    """What a figure is of: `work` is in the notation, `parts` names transfers with figures of their
+    own. With `with_device`, accelerators take part."""
 
     work: str
     unit: str = BANDWIDTH.symbol
@@ -191,9 +185,13 @@ class ToldFigure(NamedTuple):
 
     @property
     def is_possible(self) -> bool:
-        """Whether any hardware may have such a figure."""
         if self.work is not None:
-            return not self.size or self.figure <= 0 or self.size / self.figure < _BEST_LINK
+            return (
+                self.ranks == 1
+                or not self.size
+                or self.figure <= 0
+                or self.size / self.figure < _BEST_LINK
+            )
         unit = self.host.unit if self.host is not None else BANDWIDTH.symbol
         best = _BEST_LINK if "_to_" in self.benchmark else _BEST_MEMORY
         return unit != BANDWIDTH.symbol or self.figure < best
@@ -230,9 +228,8 @@ def copied(
     staged: bool = False,
 ) -> ToldFigure:
     """Returns a figure of copies in GB/s from an accelerator or the host (null) to another, or
-    within one. Of two accelerators the source writes, or with `reads` the destination reads. With
-    `both`, the figure is the sum of both ways at the same time. With `staged`, the driver copies
-    over the host's memory."""
+    within one. The source writes, or with `reads` the destination reads. `both`: the sum of both
+    ways at once. `staged`: over the host's memory."""
     row, column, ways = 0, destination, "bidirectional_memcpy" if both else "memcpy"
     if source == destination:
         name = "device_local_copy"
@@ -256,9 +253,8 @@ class Failure(NamedTuple):
 
 
 class Log(msgspec.Struct, frozen=True):
-    """The output of one call of a tool. `hosts` are the names of the hosts that took part.
-    `failures` are of tests without figures. `remarks` are what else the tool says, or what was left
-    out."""
+    """The output of one call of a tool. `failures` are of tests without figures, `remarks` what
+    else it says, or what was left out."""
 
     tool: str
     figures: tuple[ToldFigure, ...]
@@ -269,7 +265,6 @@ class Log(msgspec.Struct, frozen=True):
 
     @property
     def is_judged(self) -> bool:
-        """Whether there is anything to judge."""
         return bool(self.figures or self.failures)
 
 
@@ -277,8 +272,7 @@ _Told = TypeVar("_Told", bound=msgspec.Struct)
 
 
 def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[str, ...]]:
-    """Returns all facts combined, and the contradictions between them. The first text wins. Equal
-    contradictions about several accelerators become one."""
+    """Returns all facts, and the contradictions. The first text wins. Equal ones become one."""
     whole, clashes = Facts(), dict[_Clash, None]()
     for facts in found:
         whole = _filled(whole, facts, "", clashes)
@@ -300,8 +294,7 @@ def _filled(one: _Told, other: object, owner: str, clashes: dict[_Clash, None]) 
 
 
 def _value(one: object, other: object, what: str, clashes: dict[_Clash, None]) -> object:
-    """Combines two values of a field. Mappings and sets are merged; else the first known value or
-    the fuller one is returned. A contradiction is added to `clashes`."""
+    """Merges mappings and sets; else the first known or the fuller value wins."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         both = {**one}
         for key, value in other.items():
@@ -322,8 +315,8 @@ def _value(one: object, other: object, what: str, clashes: dict[_Clash, None]) -
 
 
 def _is_alike(one: object, other: object) -> bool:
-    """Whether two texts may mean the same: a full address and a part of this address, a name and a
-    longer name, or two sizes of one memory."""
+    """Whether both may mean the same: an address and a part of it, a name and a longer one, or two
+    sizes of one memory."""
     if isinstance(one, str) and isinstance(other, str):
         a, b = sorted((one.lower(), other.lower()), key=len)
         return a in b or product_of(one) == product_of(other) is not None

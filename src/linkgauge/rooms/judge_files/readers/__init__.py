@@ -1,6 +1,5 @@
-"""The readers: one file for each tool or group of tools, whose READERS are functions that note in a
-scan of the text what their tool says, with words of which each text of the tool has one. Several
-readers may understand lines of the same text."""
+"""The readers, a file for each group of tools. READERS are functions with words of which each text
+of their tool has one. Several readers may understand lines of the same text."""
 
 from __future__ import annotations
 
@@ -22,14 +21,13 @@ from linkgauge.rooms.judge_files.told import Facts, Failure, Log, merged
 
 @cache
 def readers() -> tuple[Mapping[Reader, tuple[str, ...]], ...]:
-    """Returns the readers of each file with their words, by the names of the files."""
     names = sorted(module.name for module in iter_modules(__path__))
     return tuple(import_module(f"{__name__}.{name}").READERS for name in names)
 
 
 def _scans(lines: Sequence[str]) -> Iterator[list[TextScan]]:
-    """Yields what the readers of each file found in a text, if they found anything. Those without a
-    word in the text are not tried: a text is large, and the readers are many."""
+    """Readers without a word in the text are not tried: a text is large, and the readers are
+    many."""
     text = "\n".join(lines)
     for group in readers():
         found = list[TextScan]()
@@ -43,7 +41,6 @@ def _scans(lines: Sequence[str]) -> Iterator[list[TextScan]]:
 
 @cache
 def _known_lines(tool: str) -> re.Pattern[str]:
-    """Returns the lines that a tool prints besides its figures, without rules of tables."""
     known: dict[str, tuple[str, ...]] = shipped("known_lines.yml", dict[str, tuple[str, ...]])
     return re.compile("|".join(known.get(tool, ["(?!)"])))
 
@@ -72,8 +69,8 @@ class ReadText(msgspec.Struct, frozen=True):
 
 
 def read_text(name: str, text: str) -> list[ReadText]:
-    """Returns all figures and facts in a text: a value for each host that wrote figures, or a
-    single one. No content of a text raises an error."""
+    """Returns a value for each host that wrote figures, or a single one. No content raises an
+    error."""
     text, left = plain(text)
     by_label = cleaned(text)
     said = f"{left} lines in the middle left out: {MOST_LINES} lines of a text are read"
@@ -112,8 +109,7 @@ def _read(name: str, lines: Sequence[str], remarks: tuple[str, ...]) -> ReadText
 
 
 def _with_paths(logs: Sequence[Log], paths: tuple[Failure, ...]) -> tuple[Log, ...]:
-    """Returns the logs with failures of paths, which have no figure in a tool's tables. They add
-    nothing to a log that tells its failures itself."""
+    """Adds failures of paths, unless a log tells its failures itself."""
     is_told = any(log.failures or any(o.failure for o in log.figures) for log in logs)
     if not logs or not paths or is_told:
         return tuple(logs)

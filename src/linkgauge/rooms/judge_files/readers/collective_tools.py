@@ -1,19 +1,15 @@
-"""Reads collectives of all_reduce_bench.py (ml-engineering) and of Habana's hccl_demo. Both print
-the rate on the bus and that of the algorithm, whose ratio tells how many ranks took part."""
+"""Reads all_reduce_bench.py (ml-engineering) and Habana's hccl_demo. The ratio of both rates that
+they print tells the number of ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from linkgauge.model.operations.collective import CollectiveName
-
 from ..lines import DECIMAL, scale_of
 from ..scan import TextScan
-from .nccl import NAMES, TableRow, called, number_type, ranks_by_speeds
+from .nccl import NAMES, Call, note, number_type, ranks_by_speeds
 
 
 def _all_reduce_bench(seen: TextScan) -> None:
-    rows = list[TableRow]()
+    calls = list[Call]()
     for said in seen.rows(
         rf"\s*\| *(?P<size>{DECIMAL})(?P<prefix>[KMGT]i|)B *\| *(?P<bus>{DECIMAL})GBps *"
         rf"\| *(?P<rate>{DECIMAL})GBps *\|",
@@ -21,14 +17,12 @@ def _all_reduce_bench(seen: TextScan) -> None:
         r"\s*\|[ :|-]+\|\s*$",
     ):
         size = round(float(said["size"]) * scale_of(said["prefix"]))
-        rows += _row(size, "float", float(said["rate"]), float(said["bus"]))
-    _add(seen, "all_reduce", rows)
+        calls += _calls(size, "float", float(said["rate"]), float(said["bus"]))
+    note(seen, "all_reduce", calls, ranks_by_speeds("all_reduce", calls))
     seen.log("all_reduce_bench")
 
 
 def _hccl_demo(seen: TextScan) -> None:
-    """Reads hccl_demo. Each test is three lines: what it is, then the rates on the bus and of the
-    algorithm."""
     for said in seen.rows(
         r".{0,80}?\[BENCHMARK\] hccl(?P<test>\w{4,20})\(.{0,20}?data_?[Ss]ize=(?P<size>\d{1,15}),"
         r".*?dtype=(?P<type>\w{1,10})(?P<bus>)",
@@ -38,23 +32,17 @@ def _hccl_demo(seen: TextScan) -> None:
         if (name := NAMES.get(said.get("test", "").lower())) and said["bus"]:
             bus = float(said["bus"]) * scale_of(said["of_bus"]) / 1e9
             algorithm = float(said["rate"]) * scale_of(said["unit"]) / 1e9
-            _add(seen, name, _row(int(said["size"]), said["type"], algorithm, bus))
+            calls = _calls(int(said["size"]), said["type"], algorithm, bus)
+            note(seen, name, calls, ranks_by_speeds(name, calls))
     seen.log("hccl_demo", vendor="habana")
 
 
-def _row(size: int, kind: str, algorithm: float, bus: float) -> list[TableRow]:
-    """Returns the line of a table with these rates in GB/s, if they are rates of any numbers."""
+def _calls(size: int, kind: str, algorithm: float, bus: float) -> list[Call]:
     number = number_type(kind)
     if not size or not algorithm or number is None:
         return []
-    seconds = (size / algorithm / 1e9, None)
-    return [TableRow(size, number, "sum", 0, seconds, speeds=(algorithm, bus))]
-
-
-def _add(seen: TextScan, name: CollectiveName, rows: Sequence[TableRow]) -> None:
-    count = ranks_by_speeds(name, [row.speeds for row in rows])
-    for row in rows:
-        seen.figures += called(name, row, count)
+    seconds = size / algorithm / 1e9
+    return [Call(size, number, "sum", 0, seconds, algbw=algorithm, busbw=bus)]
 
 
 READERS = {_all_reduce_bench: ("payload",), _hccl_demo: ("[BENCHMARK]",)}

@@ -1,5 +1,4 @@
-"""Reads small tools for copies: gdrcopy_copybw, clpeak, ze_bandwidth and ze_peer of Intel's
-level-zero-tests, and gdsio and fio, whose ends are a memory and storage."""
+"""Reads gdrcopy_copybw, clpeak, Intel's level-zero-tests, gdsio and fio."""
 
 from __future__ import annotations
 
@@ -11,67 +10,58 @@ from ..scan import TextScan
 from ..told import MIB, HostFigure, ToldFigure, copied
 
 
-def _figure(name: str, column: str, rate: float, size: float) -> ToldFigure:
-    """Returns the rate of copies of which nothing is known that should carry them: a CPU moves them
-    through a GPU's window, a driver as it likes, or storage is their other end."""
-    work = "null -> host:0" if "read" in name else "host:0 -> null"
-    cell = HostFigure(f"{work} by host:0.cpu")
-    return ToldFigure(name, "all", column, rate, max(int(size), 1), host=cell)
+def _rates(seen: TextScan, tool: str, name: str, column: str, *patterns: str, **usual: str) -> None:
+    """Adds rates of which nothing is known that should carry them: a CPU writes to a GPU's window,
+    a driver copies as it likes, or one end is storage."""
+    of = Counter[str]()
+    for said in seen.rows(*patterns, **{"prefix": "", **usual}):
+        own = name.format(**said).lower()
+        rate = float(said["rate"]) * scale_of(said["unit"])
+        size = max(int(int(said["size"]) * scale_of(said["prefix"])), 1)
+        work = "null -> host:0" if "read" in own else "host:0 -> null"
+        place, cell = column.format(**said, number=of[own]), HostFigure(f"{work} by host:0.cpu")
+        seen.figures.append(ToldFigure(own, "all", place, rate, size, host=cell))
+        of[own] += 1
+    seen.log(tool)
 
 
 def _gdrcopy(seen: TextScan) -> None:
     """Reads gdrcopy_copybw, whose MB are MiB."""
-    for said in seen.rows(
+    _rates(
+        seen, "gdrcopy_copybw", "gdrcopy_{way}", "gpu {device}",
         rf"(?P<way>write|read) BW: (?P<rate>{DECIMAL}) ?MB/s",
         r"GPU id:(?P<gpu>\d{1,3}); name: (?P<model>.{2,80}?); Bus id: \S{4,16}",
         r"selecting device (?P<device>\d{1,3})",
         r"(?:writing|reading) test, size=(?P<size>\d{1,14}) ",
-        device="0", size=str(MIB),
-    ):  # fmt: skip
-        name, column = f"gdrcopy_{said['way']}", f"gpu {said['device']}"
-        seen.figures.append(_figure(name, column, float(said["rate"]) * MIB, int(said["size"])))
-    seen.log("gdrcopy_copybw")
+        device="0", unit="Mi", size=str(MIB),
+    )  # fmt: skip
 
 
 def _gdsio(seen: TextScan) -> None:
-    for said in seen.rows(
+    _rates(
+        seen, "gdsio", "gdsio_{way}_{kind}", "{threads} threads",
         r"[#\s]{0,9}IoType: (?P<way>(?:RAND)?(?:READ|WRITE)) XferType: (?P<kind>\w{1,20}) "
-        r"Threads: (?P<threads>\d{1,5}) .*?IOSize: (?P<size>\d{1,12})\(KiB\) "
-        rf"Throughput: (?P<rate>{DECIMAL}) (?P<unit>[KMG]i)B/sec"
-    ):
-        name = f"gdsio_{said['way']}_{said['kind']}".lower()
-        rate = float(said["rate"]) * scale_of(said["unit"])
-        seen.figures.append(
-            _figure(name, f"{said['threads']} threads", rate, int(said["size"]) << 10)
-        )
-    seen.log("gdsio")
+        r"Threads: (?P<threads>\d{1,5}) .*?IOSize: (?P<size>\d{1,12})\((?P<prefix>Ki)B\) "
+        rf"Throughput: (?P<rate>{DECIMAL}) (?P<unit>[KMG]i)B/sec",
+    )  # fmt: skip
 
 
 def _fio(seen: TextScan) -> None:
-    for said in seen.rows(
+    _rates(
+        seen, "fio", "fio_{way}", "all",
         rf"\s*(?P<way>READ|WRITE): bw=(?P<rate>{DECIMAL})(?P<unit>[KMG]i?)B/s",
         r".*?\brw=\w+, bs=\(R\) (?P<size>\d{1,6})(?P<prefix>[KMG]i)B",
         size="1", prefix="Mi",
-    ):  # fmt: skip
-        rate, size = float(said["rate"]) * scale_of(said["unit"]), int(said["size"])
-        name = f"fio_{said['way'].lower()}"
-        seen.figures.append(_figure(name, "all", rate, size * scale_of(said["prefix"])))
-    seen.log("fio")
+    )  # fmt: skip
 
 
 def _clpeak(seen: TextScan) -> None:
-    """Reads clpeak's copies with the host, once for each device: of its largest buffer, unless the
-    device has less memory."""
-    of = Counter[str]()
-    for said in seen.rows(
+    """Of each device, the copies of the largest buffer, unless it has less memory."""
+    _rates(
+        seen, "clpeak", "clpeak_{way}", "device {number}",
         rf"\s*enqueue(?P<way>Write|Read)Buffer\s*: (?P<rate>{DECIMAL})\s*$",
-        r"\s*Device: +\S.{1,80}",
-    ):
-        name = f"clpeak_{said['way'].lower()}"
-        rate, column = float(said["rate"]) * 1e9, f"device {of[name]}"
-        seen.figures.append(_figure(name, column, rate, 1 << 29))
-        of[name] += 1
-    seen.log("clpeak")
+        r"\s*Device: +\S.{1,80}", unit="G", size=str(1 << 29),
+    )  # fmt: skip
 
 
 _ZE_PEERS = (
@@ -86,7 +76,7 @@ _ZE_OTHERS = (
 
 
 def _level_zero(seen: TextScan) -> None:
-    """Reads ze_bandwidth and ze_peer. Of a table of sizes, the best rate counts."""
+    """Of a table of sizes, the best rate counts."""
     best = dict[tuple[object, ...], ToldFigure]()
     for figure in (*_ze_copies(seen), *_ze_peers(seen)):
         key = figure.benchmark, *figure.place
@@ -107,7 +97,7 @@ def _ze_copies(seen: TextScan) -> Iterator[ToldFigure]:
 
 
 def _ze_peers(seen: TextScan) -> Iterator[ToldFigure]:
-    """Yields the rates of ze_peer's tables. Reading, the first device pulls from the second."""
+    """Reading, the first device pulls from the second."""
     row = rf"\s*(?P<size>\d{{1,14}})\s+(?P<rate>{DECIMAL})\s*$"
     for said in seen.rows(*_ZE_OTHERS, row, ways=""):
         if said["ways"]:

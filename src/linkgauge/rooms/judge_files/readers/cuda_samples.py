@@ -1,7 +1,5 @@
-"""Reads CUDA's samples bandwidthTest and p2pBandwidthLatencyTest.
-
-The figures of copies within a device count the bytes read and written; a copy moves half of
-them."""
+"""Reads CUDA's bandwidthTest and p2pBandwidthLatencyTest, whose figures within a device count the
+bytes read and written."""
 
 from __future__ import annotations
 
@@ -62,7 +60,6 @@ def _read_peers(seen: TextScan) -> None:
 def _peers(
     title: re.Match[str], grid: Grid, refused: set[tuple[int, int]], kind: str
 ) -> Iterator[ToldFigure]:
-    """Yields the figures of pairs. Pairs without peer access are copied over the host's memory."""
     both, enabled = title[1] == "Bidirectional", title[2] == "Enabled"
     reads = title[3] == "Reads"
     for (down, across), figure in grid.items():
@@ -85,8 +82,8 @@ _PAGEABLE = (
 
 
 def _read_bandwidth(seen: TextScan) -> None:
-    """Reads bandwidthTest. Copies with pageable memory are left out, because they do not show the
-    rate of a link. The last device that is listed copies, if it is the only one."""
+    """Pageable memory does not show a link's rate. The last listed device copies, if it is
+    alone."""
     usual = {"gpu": "0", "from": "", "to": "", "count": "1", "kind": "PINNED", "unit": "G"}
     for said in seen.rows(
         r"\s*Device (?P<gpu>\d{1,3}): (?P<model>.{1,100})",

@@ -1,5 +1,5 @@
-"""Reads gc-hosttraffictest, text or JSON: the rates of the host's threads and of an IPU at the same
-staging buffer, together or alone. Rates are in 10^9 bits/s."""
+"""Reads gc-hosttraffictest, text or JSON: host threads and an IPU at the same staging buffer,
+together or alone, in 10^9 bits/s."""
 
 from __future__ import annotations
 
@@ -54,7 +54,6 @@ def _read(seen: TextScan) -> None:
 
 
 def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFigure]:
-    """Returns the figures of a test, or none unless each side that takes part has a rate."""
     before, _, behind = test.partition("buffer")
     sides = {
         "tile": _DEVICES_WORK.get(behind.removesuffix("tile").strip()),

@@ -1,5 +1,4 @@
-"""Reads the output of tools on a host: lscpu and numactl -H describe its CPUs and nodes; STREAM,
-Intel's Memory Latency Checker and sysbench measure its memory and CPUs."""
+"""Reads lscpu, numactl -H, ibstat, ethtool and dmidecode, and STREAM, Intel MLC and sysbench."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ def _lscpu(seen: TextScan) -> None:
 
 
 def count_of_list(text: str) -> int | None:
-    """Returns the number of CPUs in a list such as `0-31,64-95`, or None if the text is no list."""
+    """Counts a list such as `0-31,64-95`; None if the text is none."""
     return len(parse_cpu_list(text.replace(" ", ","))) or None
 
 
@@ -78,14 +77,12 @@ def _numactl(seen: TextScan) -> None:
 
 
 def count_of_mask(mask: str) -> int | None:
-    """Returns the number of CPUs in a mask such as `0xffffffff,,0xf`, or None if the text is no
-    mask."""
     groups = (part.removeprefix("0x") or "0" for part in mask.split(","))
     return len(parse_cpu_mask(",".join(groups))) or None
 
 
 def _hypervisor(seen: TextScan) -> None:
-    """Reads a quoted line of lscpu or hostnamectl that names a hypervisor."""
+    """Reads a quoted line of lscpu or hostnamectl, or a word about virtual machines."""
     if named := [match for _, match in seen.each(_VIRTUAL)]:
         seen.facts(hypervisor=named[0][1])
     elif any(_SAID_VIRTUAL.search(line) for line in seen.lines if len(line) < 1000):
@@ -93,26 +90,18 @@ def _hypervisor(seen: TextScan) -> None:
 
 
 _CARD = re.compile(r"\s*(?:CA|Infiniband device) '(\S{1,40})'")
-_STATE = re.compile(r"\s*[Ss]tate:\s+(?:\d: )?(\w{2,12})")
-_RATE_OF_PORT = re.compile(r"\s*[Rr]ate:\s+(\d{1,4})(?: Gb/sec.*)?$")
-_IBSTAT_MORE = re.compile(
-    r"\s*(?:CA type|Number of ports|Firmware version|Hardware version|Node GUID|System image GUID"
-    r"|Port \d{1,3}|Physical state|phys state|[Bb]ase lid|LMC|[Ss][Mm] lid|Capability mask"
-    r"|Port GUID|Link layer|link_layer|default gid):"
-)
 
 
 def _ibstat(seen: TextScan) -> None:
-    """Reads the adapters of ibstat and ibstatus. Those count whose port is active, at the most
-    frequent speed: others are of other networks."""
-    speeds, name, is_up = dict[str, str](), "", True
-    for _, match in seen.each(_CARD, _STATE, _RATE_OF_PORT, _IBSTAT_MORE):
-        if match.re is _CARD:
-            name, is_up = match[1], True
-        elif match.re is _STATE:
-            is_up = match[1].lower() == "active"
-        elif match.re is _RATE_OF_PORT and is_up:
-            speeds[name] = match[1]
+    """Active ports count, at the most frequent speed: others are of other networks."""
+    speeds = dict[str, str]()
+    for _, card, fields in seen.blocks(_CARD):
+        said = {name.lower(): value for name, value in fields.items()}
+        for name, text in said.items():
+            state = said.get(name.removesuffix("rate") + "state", "active").lower()
+            rate = re.match(r"(\d{1,4})(?: Gb/sec|$)", text) if name.endswith("rate") else None
+            if rate and "active" in state.split():
+                speeds[card[1]] = rate[1]
     for speed, count in Counter(speeds.values()).most_common(1):
         seen.facts(adapters=count, settings={"adapter Gb/s": speed})
 
@@ -127,8 +116,8 @@ _ETHTOOL = re.compile(r"Settings for \S{1,40}:|Cannot get [\w -]{3,40}: |netlink
 
 
 def _adapters(seen: TextScan) -> None:
-    """Reads the speed of network adapters, as ethtool and NCCL's topology have it. The most
-    frequent speed counts, of equally frequent ones the highest: others are of other networks."""
+    """The most frequent speed counts, the highest of equally frequent ones: others are of other
+    networks."""
     found, is_own = dict[int, int](), False
     for number, line in enumerate(seen.lines):
         is_own = _ETHTOOL.match(line) is not None or (is_own and line[:1].isspace())
@@ -148,19 +137,14 @@ _HANDLE = re.compile(r"Handle 0x|# dmidecode|Getting SMBIOS|SMBIOS |Physical Mem
 
 
 def _dmidecode(seen: TextScan) -> None:
-    """Reads the slots for memory of dmidecode -t memory (or -t 17), and the modules in them."""
-    slots = list[dict[str, str]]()
-    for _, match in seen.each(_MODULE, _HANDLE, _FIELD):
-        if match.re is _MODULE:
-            slots.append({})
-        elif match.re is _FIELD and slots:
-            slots[-1].setdefault(match[1], match[2].strip())
-    if slots:
-        seen.facts(dimms=tuple(map(_slot, slots)))
+    for _ in seen.each(_HANDLE):
+        pass
+    if slots := [_slot(fields) for _, _, fields in seen.blocks(_MODULE)]:
+        seen.facts(dimms=tuple(slots))
 
 
 def _slot(fields: Mapping[str, str]) -> Dimm:
-    """Returns a module. An empty slot has no width."""
+    """An empty slot has no width."""
 
     def number(*names: str) -> int | None:
         found = (_QUANTITY.match(fields.get(name, "")) for name in names)
@@ -179,7 +163,6 @@ _DOMAIN = re.compile(r".{0,80}?iommu: Default domain type: (Translated|Passthrou
 
 
 def _kernel_log(seen: TextScan) -> None:
-    """Reads in the kernel's log how the IOMMU translates."""
     for _, match in seen.each(_DOMAIN):
         seen.facts(iommu="translating" if match[1] == "Translated" else "passthrough")
 

@@ -1,5 +1,4 @@
-"""Reads what hwloc shows of a host: the XML of lstopo, and its text on a console. Both nest the
-same objects: NUMA nodes, bridges, PCI functions, and the names that the system has for these."""
+"""Reads lstopo's XML, and its text on a console, which nest the same objects."""
 
 from __future__ import annotations
 
@@ -32,42 +31,29 @@ class _Place(NamedTuple):
 
 
 class _Card(NamedTuple):
-    """A PCI function. `kind` is its class as four hexadecimal digits, `rate` that of its link in
-    bytes/s, and `rdma` its name as an RDMA device."""
+    """A PCI function: its class as four hexadecimal digits, its name as an RDMA device, and what a
+    ToldCard has."""
 
-    address: str
     kind: str
     ids: str
-    model: str | None
-    rate: float | None
     rdma: str | None
-    at: _Place
+    about: dict[str, Any]
 
 
 def _note(seen: TextScan, cards: list[_Card], **facts: object) -> None:
-    """Notes accelerators and adapters, and what else is known."""
     gpus = [
-        one for one in sorted(cards, key=lambda card: card.address)
+        one.about for one in sorted(cards, key=lambda card: str(card.about["pci"]))
         if one.kind[:2] in _GPUS and one.ids[:4] not in _VGA_OF_BOARDS
     ]  # fmt: skip
-    seen.gpus |= {index: ToldGpu(**_told(one)) for index, one in enumerate(gpus)}
+    seen.gpus |= {index: ToldGpu(**about) for index, about in enumerate(gpus)}
     nics = {
-        one.rdma: ToldNic(**_told(one), ethernet=one.kind == "0200")
+        one.rdma: ToldNic(**one.about, ethernet=one.kind == "0200")
         for one in cards
         if one.rdma is not None and one.kind in _RDMA_CLASSES
     }
-    ports = {port for one in cards for port in one.at.above}
+    ports = {port for one in cards for port in one.about["above"]}
     bridges = {port: Bridge(is_switch=True) for port in sorted(ports)}
     seen.facts(**facts, nics=nics, adapters=len(nics) or None, bridges=bridges)
-
-
-def _told(one: _Card) -> dict[str, Any]:
-    """Returns the fields of a card, with the link of usual width that has this rate."""
-    rate, model = one.rate, model_of(one.ids[5:9]) or one.model
-    found = (speed for speed in SPEEDS if rate and abs(link_rate(speed, _USUAL) / rate - 1) < 0.01)
-    speed = next(found, None)
-    link = {"width": None if speed is None else _USUAL, "max_speed": speed}
-    return {"model": model, "pci": one.address, "node": one.at.node, "above": one.at.above} | link
 
 
 # The XML.
@@ -113,11 +99,14 @@ def _card(one: Element, address: str, at: _Place) -> _Card:
     named = (inner.get("name") for inner in one.findall("object") if inner.get("osdev_type") == "3")
     model = infos.get("PCIDevice")
     bracket = re.search(r"\[(.{2,60})\]$", model or "")
-    rate = number_of(one.get("pci_link_speed", ""))
-    return _Card(
-        address, kind, ids, bracket[1] if bracket else model, rate and rate * 1e9,
-        next(named, None), at,
-    )  # fmt: skip
+    rate = (number_of(one.get("pci_link_speed", "")) or 0.0) * 1e9
+    speed = next((s for s in SPEEDS if abs(link_rate(s, _USUAL) - rate) < 0.01 * rate), None)
+    about = {
+        "model": model_of(ids[5:9]) or (bracket[1] if bracket else model), "pci": address,
+        "node": at.node, "above": at.above, "max_speed": speed,
+        "width": None if speed is None else _USUAL,
+    }  # fmt: skip
+    return _Card(kind, ids, next(named, None), about)
 
 
 # The text on a console.
@@ -139,8 +128,7 @@ _BYTES = {"MB": 1 << 20, "GB": 1 << 30}
 
 
 def _console(seen: TextScan) -> None:
-    """Reads the text of lstopo on a console. Of bridges it has no addresses: they get their places
-    in the text as names."""
+    """Bridges have no addresses there: they get their places in the text as names."""
     nodes, cards = dict[int, ToldNode](), list[_Card]()
     stack: list[tuple[int, _Place]] = []
     for number, match in seen.each(_OBJECT, _CPUS, _MACHINE):
@@ -162,13 +150,14 @@ def _console(seen: TextScan) -> None:
         elif match[4]:
             address = address_of(match[4] if match[4].count(":") == 2 else f"0000:{match[4]}")
             kind = _CLASSES.get(match[5], "")
-            cards.append(_Card(address or "", kind, "", None, None, None, at))
+            about = {"pci": address, "node": at.node, "above": at.above}
+            cards.append(_Card(kind, "", None, about))
         elif match[6] and cards:
             cards[-1] = cards[-1]._replace(rdma=match[6])
         elif match[7] and cards and not cards[-1].kind:  # a VGA that computes
             cards[-1] = cards[-1]._replace(kind="0300")
         stack.append((depth, at))
-    _note(seen, [one for one in cards if one.address], nodes=nodes)
+    _note(seen, [one for one in cards if one.about["pci"]], nodes=nodes)
 
 
 READERS = {_lstopo: ("<topology",), _console: ("Machine (",)}

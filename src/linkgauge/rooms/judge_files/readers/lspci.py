@@ -1,7 +1,4 @@
-"""Reads lspci -vv and -vvv: links, bridges, and redirection by bridges. Reads also the tree of
-lspci -t (-tv).
-
-Accelerators are numbered in the order of their addresses, as nvidia-smi numbers them."""
+"""Reads lspci -vv, -vvv and -t (-tv). Accelerators are numbered by address, as nvidia-smi does."""
 
 from __future__ import annotations
 
@@ -53,6 +50,11 @@ class _Function(NamedTuple):
     def is_adapter(self) -> bool:
         return bool(_NIC.search(self.kind) and _RDMA.search(self.name))
 
+    @property
+    def bridge(self) -> Bridge:
+        acs, port = _ACS.search(self.body), _PORT.search(self.body)
+        return Bridge(acs and acs[1] == "+", port is not None and "Root" not in port[1])
+
 
 def _listed(seen: TextScan) -> None:
     lines = seen.lines
@@ -76,7 +78,7 @@ def _listed(seen: TextScan) -> None:
         one.address: ToldNic(**_card(one, bridges), ethernet="Ethernet" in one.kind)
         for one in real or adapters
     }
-    known = {address: _bridge(one) for address, one in bridges.items() if one.body}
+    known = {address: one.bridge for address, one in bridges.items() if one.body}
     ordered = [match[1] == "+" for one in accelerators if (match := _ORDER.search(one.body))]
     relaxed = all(ordered) if ordered else None
     seen.facts(bridges=known, relaxed=relaxed, nics=nics)
@@ -96,8 +98,8 @@ def _card(one: _Function, bridges: Mapping[str, _Function]) -> dict[str, Any]:
 
 
 def _slot(card: _Function, above: Sequence[_Function]) -> str:
-    """Returns the lines on the link of a card's slot, empty if the text does not show it. Cards of
-    AMD have a switch of their own, and its outermost port is at the slot."""
+    """Returns the lines on the link of a card's slot, if the text shows it. AMD's cards have a
+    switch of their own, whose outermost port is at the slot."""
     if not _OWN_SWITCH.search(card.name):
         return card.body
     own = [*takewhile(lambda port: _OWN_SWITCH.search(port.name), above)]
@@ -120,13 +122,6 @@ def _above(one: _Function, bridges: Mapping[str, _Function]) -> tuple[str, ...]:
     return tuple(address for _, _, address in sorted(ranges))
 
 
-def _bridge(one: _Function) -> Bridge:
-    redirects, port = _ACS.search(one.body), _PORT.search(one.body)
-    is_switch = port is not None and "Root" not in port[1]
-    acs = None if redirects is None else redirects[1] == "+"
-    return Bridge(acs, is_switch)
-
-
 # -t and -tv.
 
 _ROOT = re.compile(r"\s*[-+\\|]*[-+]-?\[([0-9a-f]{4,8}):([0-9a-f]{2})(?:-[0-9a-f]{2})?\]-")
@@ -135,7 +130,6 @@ _PIECE = re.compile(r"([0-9a-f]{2}\.[0-7])(?:-\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\]
 
 
 def _tree(seen: TextScan) -> None:
-    """Reads the tree of `lspci -t`. The indentation of a device shows the bridges above."""
     gpus, nics, is_switch = dict[str, ToldGpu](), dict[str, ToldNic](), set[str]()
     stack: list[tuple[int, str, str]] = []
     domain, bus = "0000", "00"

@@ -1,16 +1,15 @@
-"""Reads the output of NCCL, RCCL and their tests: the list of ranks, the table of sizes, and the
-lines that NCCL_DEBUG adds.
+"""Reads the output of NCCL, RCCL and their tests: ranks, the table of sizes, and NCCL_DEBUG's
+lines.
 
-The head of a table names its columns, which differ by version and options (-I, -S, -C), and their
-units. A table without a head is read as size, count, type, then the reduction and the root if the
-program and its version have them, then time, algbw, busbw and errors, out of place and in place.
-Either way, time and algbw of a line must agree on its size: a line that says otherwise is left out,
-and the reader says so."""
+The head names the columns, which differ by version and options (-I, -S, -C). A table without it is
+read in the usual form. Lines whose time and algbw contradict their size are left out and
+counted."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -69,26 +68,29 @@ _STAMP = re.compile(r"\s\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\s*$")
 _WARNS = re.compile(r"NCCL WARN (\S.{10,160})")
 
 
-class TableRow(NamedTuple):
-    """A line of a table. `seconds` are out of place and in place, and so are `wrong`, the numbers
-    of wrong elements as the tool prints them; empty without any. `speeds` are algbw and busbw of
-    the faster side. `agrees` says whether time and algbw give the size."""
+class Call(NamedTuple):
+    """One side of a line of a table. `wrong` is as the tool prints it. Bandwidths are in GB/s."""
 
     size: int
     type: NumberName
     reduction: Reduction | None
     root: int | None
-    seconds: tuple[float | None, float | None]
-    wrong: tuple[str, str] = ("", "")
-    speeds: tuple[float, float] = (0.0, 0.0)
-    agrees: bool = True
+    seconds: float
+    in_place: bool = False
+    wrong: str = ""
+    algbw: float = 0.0
+    busbw: float = 0.0
+
+    @property
+    def agrees(self) -> bool:
+        return _is_rate(self.algbw, self.size / self.seconds / 1e9)
 
 
 def _read_tables(seen: TextScan) -> None:
     lines, ranks, debug = seen.lines, dict[int, re.Match[str]](), list[re.Match[str]]()
     heads = [number for number, _ in seen.each(_HEAD)]
     if not heads:  # cut off: the table begins with its first row
-        heads = [n for n, line in enumerate(lines) if "float" in line and _row(line, None)][:1]
+        heads = [n for n, line in enumerate(lines) if "float" in line and _calls(line, None)][:1]
     for number, match in seen.each(_DEBUG, _RANK):
         if match.re is _DEBUG:
             debug.append(match)
@@ -112,7 +114,6 @@ def _read_tables(seen: TextScan) -> None:
 
 
 def _facts(seen: TextScan, ranks: Iterable[re.Match[str]], debug: Sequence[str]) -> dict[str, Any]:
-    """Notes the GPUs of the first host. Returns the settings and transports in NCCL's lines."""
     first = None
     for match in ranks:
         first = first or match[1]
@@ -140,7 +141,7 @@ def _facts(seen: TextScan, ranks: Iterable[re.Match[str]], debug: Sequence[str])
 
 
 def _address(text: str) -> str | None:
-    """Returns the address of a GPU. `0x1b` is only a bus; newer versions print `0000:1b:00`."""
+    """`0x1b` is only a bus; newer versions print `0000:1b:00`."""
     text = text.lower().removeprefix("0x")
     if re.fullmatch(r"[0-9a-f]{1,2}", text):
         return f"{int(text, 16):02x}" if int(text, 16) else None
@@ -148,61 +149,51 @@ def _address(text: str) -> str | None:
 
 
 def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
-    """Adds the figures and failures of all tables. What the foot of a table says of wrong elements
-    is of all its lines, unless the lines tell themselves which are wrong."""
+    """What the foot says of wrong elements is of all lines, unless these tell which are wrong."""
     lines = seen.lines
     for before, head, end in zip([0, *heads], heads, [*heads[1:], len(lines)], strict=False):
         columns = _columns(lines[head : head + 3])
-        rows = [(n, row) for n in range(head, end) if (row := _row(lines[n], columns))]
-        agree = [(n, row) for n, row in rows if row.agrees]
-        if len(agree) < len(rows):
-            odd = next(row for _, row in rows if not row.agrees)
+        rows = {n: calls for n in range(head, end) if (calls := _calls(lines[n], columns))}
+        odd = [n for n, calls in rows.items() if not all(call.agrees for call in calls)]
+        if odd:
             seen.remarks.append(
-                f"{count_of(len(rows) - len(agree), 'line')} left out, whose time and algbw do not "
-                f"give its size: {odd.size}"
+                f"{count_of(len(odd), 'line')} left out, whose time and algbw do not give its "
+                f"size: {rows[odd[0]][0].size}"
             )
-        if columns is None and agree:
+        rows = {n: calls for n, calls in rows.items() if n not in odd}
+        if columns is None and rows:
             seen.remarks.append("a table without its head is read in the usual form")
-        rows = agree
+        seen.used.update(rows)
         if any(map(_UNEVEN.search, lines[before : head + 1])):
-            seen.used.update(number for number, _ in rows)
-            seen.figures += (_uneven(row) for _, row in rows)
+            seen.figures += map(_uneven, rows.values())
             continue
-        name = _name(lines, head, before, [row for _, row in rows])
-        # Without ranks between the previous table and this one, those of the whole text count.
-        count = sum(before <= number < head for number in ranks) or len(ranks)
+        every = [call for calls in rows.values() for call in calls]
+        name = _name(lines, head, before, every)
         # The list of ranks may be cut or of another run; busbw by algbw tells their number.
-        count = ranks_by_speeds(name, [row.speeds for _, row in rows]) or count
+        # Without ranks between the previous table and this one, those of the whole text count.
+        count = ranks_by_speeds(name, every)
+        count = count or sum(before <= number < head for number in ranks) or len(ranks)
+        count = count or _ranks_by_command(name, every, lines[before:head])
         first = len(seen.figures)
-        for number, row in rows:
-            seen.used.add(number)
-            since = len(seen.figures)
-            seen.figures += called(name, row, count)
-            if any(row.wrong) and not any(one.failure for one in seen.figures[since:]):
-                seen.fail(wrong_elements(next(filter(None, row.wrong))), name, since)
-        is_told = any(any(row.wrong) for _, row in rows)
+        note(seen, name, every, count)
+        is_told = any(call.wrong for call in every)
         for line in lines[head:end]:
             said = (foot[1] or foot[2]) if (foot := _FOOT.match(line)) else ""
             if said and not (is_told and meaning_of(said).kind == "wrong-bytes"):
                 seen.fail(said, name, first)
 
 
-def _uneven(row: TableRow) -> ToldFigure:
-    """Returns the rate on the bus of alltoallv, where each pair exchanges another size: nothing
-    tells which, so no figure is expected."""
-    bus = row.speeds[1] * 1e9
+def _uneven(calls: Sequence[Call]) -> ToldFigure:
+    """In alltoallv each pair exchanges another size, which nothing tells: no figure is expected."""
+    call = max(calls, key=lambda one: one.algbw)
     what = HostFigure("null -> null by host:0.cpu")
-    return ToldFigure("alltoallv", row.type, "bus", bus, max(row.size, 1), host=what)
+    return ToldFigure("alltoallv", call.type, "bus", call.busbw * 1e9, max(call.size, 1), host=what)
 
 
-def wrong_elements(count: str) -> str:
-    return f"{count} wrong element{'' if count == '1' else 's'}"
-
-
-def ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]]) -> int:
-    """Returns the number of ranks from the ratio of busbw to algbw, or 0 if the ratio does not
-    determine the number."""
-    algorithm, bus = max(speeds, default=(0.0, 0.0))
+def ranks_by_speeds(name: CollectiveName, calls: Iterable[Call]) -> int:
+    """Returns 0 if the ratio of busbw to algbw does not determine the number of ranks."""
+    speeds = ((call.algbw, call.busbw) for call in calls)
+    algorithm, bus = max(speeds, key=lambda one: one[0], default=(0.0, 0.0))
     for ranks in range(2, 129) if bus and bus_factor(name, 2) != bus_factor(name, 3) else ():
         if abs(algorithm * bus_factor(name, ranks) - bus) <= 0.011:
             is_sure = algorithm * (bus_factor(name, ranks + 1) - bus_factor(name, ranks)) > 0.022
@@ -210,15 +201,34 @@ def ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]])
     return 0
 
 
-def _name(lines: Sequence[str], head: int, before: int, rows: Sequence[TableRow]) -> CollectiveName:
-    """Returns the program that printed the table: the last program named above, else the first
-    program named below. Without any name, the columns decide."""
+_PROCESSES = re.compile(r".*\s(?:-np|-n|--np|--ntasks)[ =](\d{1,5})\b")
+_EACH = re.compile(r"\s-[gt] ?(\d{1,2})\b")
+
+
+def _ranks_by_command(name: CollectiveName, calls: Sequence[Call], lines: Sequence[str]) -> int:
+    """Returns processes, times the threads and GPUs of each, or 0 if busbw by algbw contradicts
+    it."""
+    for line in reversed(lines):
+        launch, program, options = line.partition("_perf ")
+        if program and len(line) < 4000:
+            processes = _PROCESSES.match(launch)
+            own = int(processes[1]) if processes else 1
+            ranks = own * math.prod(map(int, _EACH.findall(f" {options}")))
+            best = max(calls, key=lambda one: one.algbw, default=None)
+            bus = best.algbw * bus_factor(name, ranks) if best and ranks > 1 else 0.0
+            return ranks if best and abs(bus - best.busbw) <= 0.02 + 0.002 * bus else 0
+    return 0
+
+
+def _name(lines: Sequence[str], head: int, before: int, calls: Sequence[Call]) -> CollectiveName:
+    """Returns the last program named above the table, else the first below; else by the columns."""
     for number in [*range(head, before - 1, -1), *range(head, min(head + 400, len(lines)))]:
         if match := _NAME.search(lines[number]):
             return next(name for name in COLLECTIVE_NAMES if name == match[1])
-    if any(row.reduction for row in rows):
-        return "all_reduce" if all(row.root in (None, -1) for row in rows) else "reduce"
-    return "broadcast" if any(row.root not in (None, -1) for row in rows) else "all_gather"
+    has_roots = any(call.root not in (None, -1) for call in calls)
+    if any(call.reduction for call in calls):
+        return "reduce" if has_roots else "all_reduce"
+    return "broadcast" if has_roots else "all_gather"
 
 
 _TYPES = {"fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2"}
@@ -226,27 +236,21 @@ _SIDE = ("time", "algbw", "busbw")
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
-class _Columns(NamedTuple):
-    """The columns of a table: the names of those after the type, and the unit of its times in s."""
-
-    names: tuple[str, ...]
-    unit: float = 1e-6
+_Columns = tuple[tuple[str, ...], float]
+"""The names of the columns after the type, and the unit of the table's times in s."""
 
 
 def _columns(lines: Sequence[str]) -> _Columns | None:
-    """Returns the columns that a table's head names, or None if there is no head."""
     if (head := _HEAD.match(lines[0])) is None:
         return None
-    known = {"#wrong": "wrong", "error": "wrong"}
-    names = tuple(known.get(n, n) for n in head[1].split() if "timestamp" not in n)
+    names = tuple(n.removeprefix("#") for n in head[1].split() if "timestamp" not in n)
     units = (re.search(r"#.*\((us|ms|s)\)", line) for line in lines[1:])
     unit = next((_UNITS[match[1]] for match in units if match), 1e-6)
     last = names[len(names) - names[::-1].index("time") :] if "time" in names else ()
-    return _Columns(names, unit) if last[:2] == _SIDE[1:] else None  # else it is cut
+    return (names, unit) if last[:2] == _SIDE[1:] else None  # else it is cut
 
 
 def _usual(words: Sequence[str]) -> tuple[str, ...]:
-    """Returns the columns after the type in the usual form of a line without a head."""
     names = ["redop"] if words and number_of(words[0]) is None else []
     rest = len(words) - len(names)
     # Each side is time, algbw, busbw and, unless it is left out, errors; -I adds four.
@@ -258,20 +262,20 @@ def _usual(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _usual_unit(size: int, words: Sequence[str]) -> float:
-    """Returns the unit in s of the times in a line without a known head: versions of 2019 print
-    ms."""
+    """Versions of 2019 print ms."""
     time, rate = ([number_of(word) or 0.0 for word in words if number_of(word)] + [0.0, 0.0])[:2]
     return 1e-3 if time > 0 and _is_rate(rate, size / time / 1e6) else 1e-6
 
 
-def _row(line: str, columns: _Columns | None) -> TableRow | None:
+def _calls(line: str, columns: _Columns | None) -> list[Call]:
     words = _STAMP.sub("", line).split()
     if len(words) < 6 or not words[0].isdecimal() or not words[1].isdecimal():
-        return None
+        return []
     kind, rest = number_type(words[2]), words[3:]
     if kind is None or len(words[0]) > 16:
-        return None
-    names, unit = columns or _Columns(_usual(rest), _usual_unit(int(words[0]), rest))
+        return []
+    size = int(words[0])
+    names, unit = columns or (_usual(rest), _usual_unit(size, rest))
     lead = names.index("time")
     at = max(len(rest) - (len(names) - lead), 0)  # a column before may be empty
     before, sides = rest[: min(at, lead)], list[dict[str, str]]()
@@ -279,55 +283,45 @@ def _row(line: str, columns: _Columns | None) -> TableRow | None:
         if name == "time":
             sides.append({})
         sides[-1][name] = word
-    if not any(times := [_seconds(side, unit) for side in sides[:2]]):
-        return None
-    wrong = [w if number_of(w := side.get("wrong", "")) else "" for side in sides[:2]]
-    best = max((side for side, time in zip(sides, times, strict=False) if time), key=_algbw)
-    reduction = reduction_of(before[0]) if before else None
     root = before[-1] if before else ""
-    return TableRow(
-        int(words[0]), kind, reduction,
-        int(root) if root.removeprefix("-").isdecimal() and len(root) < 6 else None,
-        (times[0], times[1] if len(times) > 1 else None),
-        (wrong[0], wrong[1] if len(wrong) > 1 else ""),
-        (_algbw(best), number_of(best["busbw"]) or 0.0),
-        all(
-            _is_rate(_algbw(side), int(words[0]) / time / 1e9)
-            for side, time in zip(sides, times, strict=False) if time
-        ),
-    )  # fmt: skip
-
-
-def _algbw(side: Mapping[str, str]) -> float:
-    return number_of(side["algbw"]) or 0.0
+    is_root = root.removeprefix("-").isdecimal() and len(root) < 6
+    about = size, kind, reduction_of(before[0]) if before else None, int(root) if is_root else None
+    found = list[Call]()
+    for number, side in enumerate(sides[:2]):
+        time, algbw, busbw = (number_of(side.get(name, "")) for name in _SIDE)
+        if time and algbw is not None and busbw is not None:
+            # Versions before 2022 print the largest error of rounding there, which is below 1.
+            wrong = side["wrong"] if (number_of(side.get("wrong", "")) or 0) >= 1 else ""
+            found.append(Call(*about, time * unit, number == 1, wrong, algbw, busbw))
+    return found
 
 
 def _is_rate(algbw: float, rate: float) -> bool:
-    """Whether algbw is the rate in GB/s of a size and a time, as far as two decimals and few digits
-    of time tell. hypercube's leaves out a rank's own share of the size, at most a half."""
+    """Whether algbw is this rate in GB/s, as far as two decimals tell. hypercube's leaves out a
+    rank's own share of the size, at most a half."""
     return 0.9 * rate / 2 - 0.011 <= algbw <= 1.1 * rate + 0.011
 
 
-def _seconds(side: Mapping[str, str], unit: float) -> float | None:
-    figures = [number_of(side.get(name, "")) for name in _SIDE]
-    return figures[0] * unit if None not in figures and figures[0] else None
-
-
-def called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigure]:
-    """Yields the figures of a line of a table: out of place and in place."""
-    reduction = row.reduction if reduces(name) else None
-    root = max(row.root or 0, 0) if has_root(name) else None
-    for in_place, seconds, wrong in zip((False, True), row.seconds, row.wrong, strict=True):
-        work = Collective(name, row.type, reduction, root, in_place)
-        if seconds and row.size and work.is_checked:
-            place = name, row_of(work), format_size(row.size)
-            said = wrong_elements(wrong) if wrong else ""
-            yield ToldFigure(*place, seconds, row.size, work, ranks, failure=said)
+def note(seen: TextScan, name: CollectiveName, calls: Iterable[Call], ranks: int) -> None:
+    """Adds the figures of calls. Wrong elements of a call without a figure fail the test."""
+    for call in calls:
+        reduction = call.reduction if reduces(name) else None
+        root = max(call.root or 0, 0) if has_root(name) else None
+        work = Collective(name, call.type, reduction, root, call.in_place)
+        wrong = (
+            f"{call.wrong} wrong element{'' if call.wrong == '1' else 's'}" if call.wrong else ""
+        )
+        if call.size and work.is_checked:
+            place = name, row_of(work), format_size(call.size)
+            seen.figures.append(
+                ToldFigure(*place, call.seconds, call.size, work, ranks, failure=wrong)
+            )
+        elif wrong:
+            seen.fail(wrong, name)
 
 
 @cache
 def number_type(word: str) -> NumberName | None:
-    """Returns the type of numbers that NCCL's tests name so, or None."""
     return next((one for one in NUMBERS if one == _TYPES.get(word, word)), None)
 
 
@@ -343,7 +337,6 @@ NAMES = {name.replace("_", ""): name for name in COLLECTIVE_NAMES}
 
 
 def _read_json(seen: TextScan) -> None:
-    """Reads the file that nccl-tests writes with -J."""
     for document in seen.documents("results"):
         config = document.get("config")
         listed = config.get("devices") if isinstance(config, dict) else None
@@ -354,25 +347,19 @@ def _read_json(seen: TextScan) -> None:
             if index is not None and str(one.get("hostname")) == hosts[0]:
                 model = str(one.get("device_info") or "").strip()[:100] or None
                 seen.gpus.setdefault(index, ToldGpu(model, _address(str(one.get("device_hex")))))
-        rows = [row for one in _dicts(document["results"]) if (row := _row_of(one))]
+        results = document["results"] if isinstance(document["results"], list) else ()
+        calls = [call for one in results if isinstance(one, dict) for call in _calls_of(one)]
         args = document.get("args")
         words = " ".join(map(str, args)) if isinstance(args, list) else ""
-        name = _name([words], 0, 0, rows)
-        count = len(devices) or ranks_by_speeds(name, [row.speeds for row in rows])
-        for row in rows:
-            seen.figures += called(name, row, count)
-        if rows:
+        name = _name([words], 0, 0, calls)
+        note(seen, name, calls, len(devices) or ranks_by_speeds(name, calls))
+        if calls:
             version = str(document.get("nccl_version"))[:40]
             seen.log("nccl-tests", f"library {version}", hosts, hostname=next(iter(hosts), None))
             return
 
 
-def _dicts(value: object) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _row_of(one: Mapping[str, Any]) -> TableRow | None:
-    """Returns a line of the table from a result in JSON."""
+def _calls_of(one: Mapping[str, Any]) -> list[Call]:
     keys = {"time": "time", "alg_bw": "algbw", "bus_bw": "busbw", "nwrong": "wrong"}
     words = [str(one.get(key)) for key in ("size", "count", "type", "redop", "root")]
     names = ["redop", "root"]
@@ -381,7 +368,8 @@ def _row_of(one: Mapping[str, Any]) -> TableRow | None:
         if isinstance(side, dict):
             words += ["".join(str(side.get(key)).split()) or "-" for key in keys]
             names += keys.values()
-    return _row(" ".join("".join(word.split()) or "-" for word in words), _Columns(tuple(names)))
+    line = " ".join("".join(word.split()) or "-" for word in words)
+    return _calls(line, (tuple(names), 1e-6))
 
 
 READERS = {_read_tables: ("count", "Pid", "CCL ", "float"), _read_json: ('"results"',)}

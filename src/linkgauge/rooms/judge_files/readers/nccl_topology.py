@@ -1,5 +1,4 @@
-"""Reads the XML of NCCL's topology: NCCL_TOPO_DUMP_FILE, or a file that a cloud ships, which names
-PCI classes alone."""
+"""Reads NCCL_TOPO_DUMP_FILE, or such a file of a cloud, which names PCI classes alone."""
 
 from __future__ import annotations
 
@@ -23,7 +22,6 @@ _DEEPEST = 32
 
 
 def _topology(seen: TextScan) -> None:
-    """Reads the XML of NCCL_TOPO_DUMP_FILE: CPUs, PCI bridges, GPUs and their links, adapters."""
     root = seen.xml("system")
     if root is None or root.get("version") is None:
         return
@@ -51,8 +49,6 @@ def _topology(seen: TextScan) -> None:
 
 
 def _below(one: Element, above: tuple[str, ...]) -> Iterator[tuple[Element, tuple[str, ...]]]:
-    """Yields the PCI functions below a CPU or a bridge, with the bridges above, the nearest
-    first."""
     for pci in one.findall("pci") if len(above) <= _DEEPEST else ():
         yield pci, above
         yield from _below(pci, ((pci.get("busid") or "").lower(), *above))
@@ -93,8 +89,7 @@ def _gpu(gpu: Element, pci: Element, node: int | None, above: tuple[str, ...]) -
 
 
 def _nic(pci: Element, node: int | None, above: tuple[str, ...]) -> dict[str, ToldNic]:
-    """Returns the adapter at a PCI function, by the name of its device. The library numbers the
-    ports of one device, and lists each."""
+    """Returns the adapter by the name of its device, whose ports the library lists each."""
     nets = pci.findall("nic/net")
     speed, width = _link(pci)
     address = address_of(pci.get("busid", ""))

@@ -1,6 +1,5 @@
-"""Reads tools that measure a network between two hosts: perftest and iperf3 (text and JSON), the
-OSU and Intel MPI benchmarks, and ucx_perftest. Their output does not say what the network should
-reach."""
+"""Reads tools between two hosts: perftest, iperf3, OSU, IMB, ucx_perftest and nixlbench. They do
+not say what the network should reach."""
 
 from __future__ import annotations
 
@@ -23,15 +22,13 @@ _RDMA, _TCP, _MESSAGES = "nic:0@0.rdma", "nic:0@0.tcp", "host:0@0.msg"
 def _figure(
     name: str, size: int, figure: float, engine: str = _RDMA, column: object = None
 ) -> ToldFigure:
-    """Returns a time in s, by the end of the name, or a rate in bytes/s, from host 0 to host 1 or
-    with the setting of a column."""
+    """Returns a time in s, if the name ends so, or a rate in bytes/s, from host 0 to host 1."""
     of = (LATENCY.symbol, Report.LATENCY) if name.endswith(("lat", "latency")) else ()
     cell = HostFigure(_BETWEEN.format(engine), *of)
     return ToldFigure(name, "0", str(column or 1), figure, max(size, 1), host=cell)
 
 
 def loopback(verb: str, size: int, gigabytes: float, adapter: str) -> ToldFigure:
-    """Returns the rate in GB/s of an adapter that exchanges with itself."""
     return _figure(f"rdma_{verb}_bw", size, gigabytes * 1e9, column=adapter)
 
 
@@ -90,14 +87,12 @@ def _perftest_json(seen: TextScan) -> None:
 
 
 def _at(document: Any, *keys: str) -> Any:
-    """Returns the value at these keys of a JSON document, or None."""
     for key in keys:
         document = document.get(key) if isinstance(document, Mapping) else None
     return document
 
 
 def _float(value: Any) -> float | None:
-    """Returns the finite number above 0 in a value, or None."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and 0 < value < 1e30 else None
 
@@ -118,8 +113,7 @@ def _iperf3(seen: TextScan) -> None:
 
 
 def _iperf3_text(seen: TextScan) -> None:
-    """Reads the last lines of iperf3's text: the sum of several streams, or a single stream. Ctrl-C
-    is no `error - `."""
+    """The sum of several streams counts, or a single stream. Ctrl-C is no `error - `."""
     rates, again = dict[str, float](), 0
     for said in seen.rows(
         r"\s*\[\s*(?P<stream>SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
@@ -174,8 +168,7 @@ def _osu(seen: TextScan) -> None:
 
 
 def _imb(seen: TextScan) -> None:
-    """Reads the tests of the Intel MPI Benchmarks that have a rate, in 10^6 bytes/s. Exchanges of
-    several messages at once count them all."""
+    """Rates are in 10^6 bytes/s, of all messages at once."""
     said = dict[str, str]()
     for said in seen.rows(
         r".*?Intel\(R\) MPI Benchmarks (?P<version>[\w.]{1,12})",
@@ -189,13 +182,14 @@ def _imb(seen: TextScan) -> None:
     seen.log("Intel MPI Benchmarks", said.get("version"))
 
 
-_UCX_TEST = re.compile(r".*?(?:\bTest:\s+|\s-t )(\w{3,40})|[| ]*(\w*(?:tag|am|put|get)\w*_bw)\b")
-_UCX_SIZE = re.compile(r".*?(?:Message size:\s+| -s )(\d{1,14})\b")
+_UCX_TEST = re.compile(
+    r".*?(?:\bTest:\s+|\s-t |^[|= ]*(?=\w*(?:tag|am|put|get)\w*_bw\b))(\w{3,40})"
+)
+_UCX_SIZE = re.compile(r".*?(?:Message size:\s+| -s [\"']?)(\d{1,14})\b")
 
 
 def _ucx(seen: TextScan) -> None:
-    """Reads ucx_perftest, whose MB are MiB. The last line of a test counts. A rate by the rate of
-    messages gives their size if no line does."""
+    """MB are MiB. The last line counts. The rate of messages gives a size that no line does."""
     rows = [*seen.rows(
         r"\s*(?:Final:|\[thread \d+\])?\s*\d{1,12}"
         rf"(?:\s+{DECIMAL}){{4}}\s+(?P<rate>{DECIMAL})\s+\d{{1,15}}\s+(?P<messages>\d{{1,15}})\s*$",
@@ -210,7 +204,7 @@ def _ucx(seen: TextScan) -> None:
 
 
 def _nixl(seen: TextScan) -> None:
-    """Reads nixlbench, by the names of its columns, which stand two spaces apart."""
+    """The names of columns stand two spaces apart."""
     for said in seen.rows(
         r"\s*(?P<columns>Block Size \(B\)\s+Batch Size\s.{10,300})",
         r"\s*(?P<cells>\d{1,13}\s+\d{1,9}(?:\s+[\d.e+-]{1,20}){2,12})\s*$",

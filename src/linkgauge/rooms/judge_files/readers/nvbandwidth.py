@@ -1,9 +1,7 @@
-"""Reads the text and the JSON of nvbandwidth 0.2 to 0.10, and of sailbandwidth, which derives from
-it.
+"""Reads the text and the JSON of nvbandwidth 0.2 to 0.10, and of sailbandwidth, its derivative.
 
-A test is `Running NAME.`, a heading, a line of column numbers, rows, and `SUM NAME VALUE`; a pasted
-text may lack the first or the last. The size of buffers is not printed; the tool's default of 512
-MiB is assumed."""
+A test is `Running NAME.`, a heading, column numbers, rows, and `SUM NAME VALUE`; a pasted text may
+lack the first or the last. Without its command, buffers have the default size."""
 
 from __future__ import annotations
 
@@ -36,15 +34,20 @@ _FAILED = re.compile(
     r"|((?:Error|ERROR|ASSERT|Invalid value|Failed|NVML_ERROR|\[CUDA_ERROR_\w{1,60}\])\b.*"
     r"|\[CUDA_ERROR.*))"
 )
+_GIVEN = re.compile(r".*?bandwidth\b.*?\s(?:-b|--bufferSize)[ =]?(\d{1,7})\b")
+"""The command, with the buffer size in MiB."""
 _PART = re.compile(r"_(?:read1|read2|write1|write2|total)$")
 _ROWS = {row.name: row for row in NVBANDWIDTH}
 
 
 def _read_text(seen: TextScan) -> None:
     tool, version, name, waiting = "", None, "", list[tuple[Grid, int | None]]()
-    for number, match in seen.each(_VERSION, _RUNNING, _SUM, _HEADING, _DEVICE, _FAILED):
+    size = SIZE
+    for number, match in seen.each(_VERSION, _RUNNING, _SUM, _HEADING, _DEVICE, _FAILED, _GIVEN):
         if match.re is _VERSION:
             tool, version = tool or match[1], version or match[2]
+        elif match.re is _GIVEN:
+            size = int(match[1]) * MIB
         elif match.re is _RUNNING:
             name, waiting = match[1], []
         elif match.re is _HEADING and (grid := seen.grid(number + 1)):
@@ -56,7 +59,7 @@ def _read_text(seen: TextScan) -> None:
             _failed(seen, name, match)
         test = _PART.sub("", match[1]) if match.re is _SUM else name
         while test and waiting:
-            seen.figures += _figures(test, *waiting.pop(0))
+            seen.figures += _figures(test, size, *waiting.pop(0))
     if seen.figures or tool:
         seen.log(tool or "nvbandwidth", version, sure=True)
 
@@ -65,8 +68,7 @@ _WAIVED = "was waived: GPUs reach no peers, or the test needs more of them"
 
 
 def _failed(seen: TextScan, name: str, failed: re.Match[str]) -> None:
-    """Notes a failure of the test that runs. After the figures of a test, only words about data are
-    still of the test."""
+    """After the figures of a test, only words about data are still of it."""
     said, test = failed[2] or _WAIVED, failed[1] or name
     seen.remarks += [] if failed[2] else [f"{test} {_WAIVED}"]
     is_over = any(one.benchmark == test for one in seen.figures)
@@ -74,13 +76,12 @@ def _failed(seen: TextScan, name: str, failed: re.Match[str]) -> None:
         seen.fail(said, test)
 
 
-def _figures(name: str, figures: Grid, part: int | None = None) -> Iterator[ToldFigure]:
-    """Yields the figures of a test's matrix, or none for an unknown test."""
+def _figures(name: str, size: int, figures: Grid, part: int | None = None) -> Iterator[ToldFigure]:
     row = _ROWS.get(name)
     if row is None:
         return
     scale = unit_of(row.unit.symbol).scale
-    size = row.size or SIZE
+    size = row.size or size
     for (down, across), figure in figures.items():
         if figure is not None:
             place = "0" if row.layout is not Layout.PAIRS else str(down), str(across)
@@ -88,8 +89,6 @@ def _figures(name: str, figures: Grid, part: int | None = None) -> Iterator[Told
 
 
 def gpu_of(text: str) -> ToldGpu:
-    """Returns the GPU in a text such as `NVIDIA H200 (00000000:1b:00)`. The address and the host
-    may be missing."""
     pci = address_of(text)
     model = text.partition(" (0")[0].strip() if pci else text.strip()
     return ToldGpu(model=model or None, pci=pci)
@@ -120,8 +119,6 @@ def _read_document(seen: TextScan, tool: str, body: Mapping[str, Any]) -> None:
 
 
 def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
-    """Yields the figures of a test. A test with parts prints the matrix of each part, then the
-    total."""
     rows = [row for row in matrix if isinstance(row, list)] if isinstance(matrix, list) else []
     row = _ROWS.get(name)
     if row is None or not rows:
@@ -135,7 +132,7 @@ def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
             for down, line in enumerate(own)
             for across, figure in enumerate(line)
         }
-        yield from _figures(name, figures, number if count > 1 and number < 2 else None)
+        yield from _figures(name, SIZE, figures, number if count > 1 and number < 2 else None)
 
 
 READERS = {

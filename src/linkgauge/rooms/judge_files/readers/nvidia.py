@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import compress
 
 from msgspec.structs import replace
 
@@ -45,8 +45,8 @@ _SCREEN = re.compile(
 
 
 def _tables(seen: TextScan) -> Iterator[tuple[int, list[str], dict[int, list[str]]]]:
-    """Yields the tables of `topo`: the line of the heads, the heads, and by the number of its line
-    the words of each row. What their legends say is known."""
+    """Yields of each table of `topo` the line of the heads, the heads, and the words of rows by
+    line."""
     start, heads, rows = 0, list[str](), dict[int, list[str]]()
     for number, line in enumerate(seen.lines):
         words = words_of(line) if len(line) < _MOST_LENGTH else []
@@ -78,39 +78,34 @@ def _topology(seen: TextScan) -> None:
 
 
 def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[str]]) -> None:
-    joins, nodes, nearest = dict[tuple[int, int], str](), dict[int, ToldNode](), dict[int, str]()
+    joins, nodes = dict[tuple[int, int], str](), dict[int, ToldNode]()
     gpus = {at: int(match[1]) for at, one in enumerate(heads) if (match := _GPU.fullmatch(one))}
     near: dict[str, dict[int, str]] = {one: {} for at, one in enumerate(heads) if at not in gpus}
     rests = {own: words[len(heads) :] for own, words in rows.items()}
-    sockets = _sockets(rests)
+    lists = {own: rest[0] for own, rest in rests.items() if rest and _CPUS.fullmatch(rest[0])}
+    sockets = _sockets(lists)
     for own, words in rows.items():
-        rest = rests[own]
-        node = _node(rest) if _node(rest) is not None else sockets.get(own)
+        node = _node(rests[own])
+        node = sockets.get(own) if node is None else node
         seen.gpus[own] = ToldGpu(node=node)
         if node is not None:
-            cpus = count_of_list(rest[0]) if _CPUS.fullmatch(rest[0]) else None
-            nodes.setdefault(node, ToldNode(cpus))
-        ways = dict(enumerate(words[: len(heads)]))
-        for at, how in ways.items():
-            if gpus.get(at, -1) > own:
-                joins[own, gpus[at]] = "SYS" if how == "SOC" else how
-        others = {heads[at]: "SYS" if how == "SOC" else how
-                  for at, how in ways.items() if at not in gpus}  # fmt: skip
-        for adapter, how in others.items():
-            near[adapter][own] = how
-        if closest := next((one for one in _NEAR if one in others.values()), None):
-            nearest[own] = closest
+            nodes.setdefault(node, ToldNode(count_of_list(lists.get(own, ""))))
+        for at, word in enumerate(words[: len(heads)]):
+            how = "SYS" if word == "SOC" else word
+            if at not in gpus:
+                near[heads[at]][own] = how
+            elif gpus[at] > own:
+                joins[own, gpus[at]] = how
+    ways = {own: {of[own] for of in near.values() if own in of} & {*_NEAR} for own in rows}
+    nearest = {own: min(some, key=_NEAR.index) for own, some in ways.items() if some}
     nics = {name: ToldNic(near=of, node=_beside(seen.gpus, of)) for name, of in near.items()}
-    lists = {own: rest[0] for own, rest in rests.items() if rest and _CPUS.fullmatch(rest[0])}
-    adapters = len(nics) or None
     seen.facts(
-        joins=joins, nodes=nodes, adapters=adapters, nearest=nearest, nics=nics, cpus=lists
+        joins=joins, nodes=nodes, adapters=len(nics) or None, nearest=nearest, nics=nics, cpus=lists
     )  # fmt: skip
 
 
 def _beside(gpus: Mapping[int, ToldGpu], near: Mapping[int, str]) -> int | None:
-    """Returns the node of an adapter: that of an accelerator that is near, or, if all are far, the
-    other one of two."""
+    """The node of a near accelerator, or, if all are far, the other one of two."""
     known = {index: _NEAR.index(how) for index, how in near.items() if how in _NEAR}
     closest = min(known, key=lambda index: known[index], default=None)
     if closest is None or near[closest] != "SYS":
@@ -119,19 +114,16 @@ def _beside(gpus: Mapping[int, ToldGpu], near: Mapping[int, str]) -> int | None:
     return {frozenset([0]): 1, frozenset([1]): 0}.get(frozenset(far))  # type: ignore[arg-type]
 
 
-def _sockets(rests: Mapping[int, Sequence[str]]) -> dict[int, int]:
-    """Returns the node of each accelerator in old tables, which give only CPUs: accelerators with
-    other CPUs are at another node. Returns nothing if all have the same CPUs."""
-    cpus = {own: rest[0] for own, rest in rests.items() if rest and _CPUS.fullmatch(rest[0])}
+def _sockets(cpus: Mapping[int, str]) -> dict[int, int]:
+    """Old tables give only CPUs: accelerators with other CPUs are at another node."""
     found = sorted(set(cpus.values()), key=lambda text: int(re.split("[-,]", text)[0]))
     apart = sum(count_of_list(text) or 0 for text in found) == count_of_list(",".join(found))
     return {own: found.index(text) for own, text in cpus.items()} if apart and found[1:] else {}
 
 
 def _peers(seen: TextScan) -> None:
-    """Reads `topo -p2p`: what the driver allows between GPUs. The command above says what was
-    asked: `n` is of NVLink and `a` of atomic operations, all others of peer access. Without it, a
-    bare `NS` tells nothing, as it stands where there is no NVLink, too."""
+    """Reads `topo -p2p`, whose command says what was asked: `n` is NVLink, `a` atomics, else peer
+    access. Without it, a bare `NS` tells nothing, as it stands where there is no NVLink, too."""
     ways, warnings = set[str](), set[str]()
     for start, _, rows in _tables(seen):
         how = {word for row in rows.values() for word in row[1:]}
@@ -155,14 +147,11 @@ _WAYS = {"n": "NVLink", "a": "peer atomics"}
 
 
 def _node(rest: Sequence[str]) -> int | None:
-    """Returns the NUMA node in the column that follows the CPU affinity. The first of several nodes
-    counts."""
     match = re.fullmatch(r"(\d{1,3})(?:[-,]\d.*)?", rest[1] if len(rest) > 1 else "")
     return int(match[1]) if match and int(match[1]) < 64 else None
 
 
 def _links(seen: TextScan) -> None:
-    """Reads `nvlink -s` and `nvlink -L`."""
     own, down = None, Counter[int]()
     for _, match in seen.each(_LISTED, _LINK, _EMPTY):
         if match.re is _LISTED:
@@ -184,8 +173,7 @@ def _links(seen: TextScan) -> None:
 
 
 def _screens(seen: TextScan) -> None:
-    """Reads the first screen, which may cut off names, and
-    `--query-gpu=index,name,pci.bus_id --format=csv`."""
+    """Reads the first screen, which may cut off names, and --query-gpu=index,name,pci.bus_id."""
     is_screen = any("NVIDIA-SMI" in line for line in seen.lines)
     for _, match in seen.each(_CSV, *((_SCREEN, _RULE) if is_screen else ())):
         if match.re is not _RULE:
@@ -196,17 +184,14 @@ def _screens(seen: TextScan) -> None:
 
 # -q: fields by indentation.
 
-_FIELD = re.compile(r"(\s*)(\S.{0,60}?)(?:\s+: (.{0,120}))?$")
 _OWN = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$")
 
 
 def _query(seen: TextScan) -> None:
-    lines, warnings, is_closed = seen.lines, set[str](), False
-    starts = [n for n, line in enumerate(lines) if _OWN.match(line)]
-    for index, (start, end) in enumerate(pairwise([*starts, len(lines)])):
-        fields, last = _fields(lines, start, end)
-        seen.used.update(range(start if index else max(start - 8, 0), last))
-        seen.gpus[index] = _described(fields, lines[start])
+    warnings, is_closed = set[str](), False
+    for index, (start, head, fields) in enumerate(seen.blocks(_OWN)):
+        seen.used.update(range(start if index else max(start - 8, 0), start))
+        seen.gpus[index] = _described(fields, head[0])
         warnings |= set(_troubles(index, fields))
         is_closed |= _is_closed(fields)
     ways = frozenset(["confidential computing"] if is_closed else [])
@@ -214,7 +199,6 @@ def _query(seen: TextScan) -> None:
 
 
 def _is_closed(fields: Mapping[str, str]) -> bool:
-    """Whether confidential computing is on, as drivers of several ages say it."""
     said = fields.get("Confidential Compute", ""), fields.get("Confidential Compute/CC State", "")
     protected = fields.get("Conf Compute Protected Memory Usage/Total", "")
     return bool({one.lower() for one in said} & {"on", "enabled"} or re.match("[1-9]", protected))
@@ -224,7 +208,6 @@ _UNHEALTHY = {"True", "Unhealthy", "Degraded"}
 
 
 def _troubles(index: int, fields: Mapping[str, str]) -> Iterator[str]:
-    """Yields what a GPU reports of its fabric, and of a slot that is slower than the GPU."""
     state = fields.get("Fabric/State", "N/A")
     if state not in ("N/A", "Completed"):
         yield f"NVLink's fabric is {state}, not Completed: does the fabric manager run?"
@@ -241,26 +224,6 @@ def _troubles(index: int, fields: Mapping[str, str]) -> Iterator[str]:
             f"GPU {index}: its slot carries {slot:g} GT/s, the GPU {card:g} GT/s: use a slot of "
             "its generation, or ask the board's vendor for one"
         )
-
-
-def _fields(lines: Sequence[str], start: int, end: int) -> tuple[dict[str, str], int]:
-    """Returns the fields of a GPU, by the last three headings above each field, and the number of
-    the line after the last field."""
-    found, path, last = dict[str, str](), list[tuple[int, str]](), start + 1
-    for number in range(start + 1, end):
-        line = lines[number]
-        match = _FIELD.match(line)
-        if not line.strip():
-            continue
-        if match is None or not line.startswith(" "):
-            break
-        last = number + 1
-        path = [(at, above) for at, above in path if at < len(match[1])]
-        if match[3] is None:
-            path.append((len(match[1]), match[2]))
-        else:
-            found["/".join([*(above for _, above in path[-3:]), match[2]])] = match[3].strip()
-    return found, last
 
 
 def _described(fields: dict[str, str], head: str) -> ToldGpu:
@@ -282,7 +245,6 @@ def _generation(text: str | None) -> float | None:
 
 
 def _count(pattern: str, text: str | None) -> int | None:
-    """Returns the number above 0 that the text begins with, or None."""
     match = re.match(pattern, text or "")
     return int(match[1]) or None if match else None
 
@@ -290,46 +252,63 @@ def _count(pattern: str, text: str | None) -> int | None:
 # DCGM.
 
 _RATE = re.compile(
-    r"GPU (\d{1,3})(?::)? (GPU to Host|Host to GPU) bandwidth:"
+    r"GPU\s+(\d{1,3})(?::)? (GPU to Host|Host to GPU) bandwidth:"
     rf"(?:\s|\\t){{0,8}}({DECIMAL}) GB/s"
 )
 _RESULT = re.compile(
-    r'"name":\s{0,8}"([^"]{1,60})"|\|\s*(\w[\w -]{0,40}?)\s*\|\s*Fail\b|"status":\s{0,8}("Fail)'
+    r'"name":\s{0,8}"([^"]{1,60})"|"status":\s{0,8}("Fail)'
+    r"|\|\s*(\w[\w -]{0,40}?)\s*\|\s*(?:Pass - GPUs?: [\d, ]{1,200})?Fail\b"
+    r"(?: - GPUs?: (\d[\d, ]{0,200}))?"
     r"|(GPU \d{1,3} (?:was )?unsuccessfully [^\"|]{1,120})"
 )
-"""The name of a test in JSON, a test that failed in the table, the status in JSON, and the words
-about peers with wrong data."""
+"""The name of a test in JSON, the status in JSON, a test that failed in the table and on which
+GPUs, and the words about peers with wrong data."""
+_GOES_ON = re.compile(r"\s*\|\s{8,40}\|(.*)\|\s*$")
 _IDS = re.compile(r'"([0-9a-f]{4})"')
 
 
 def _dcgm(seen: TextScan) -> None:
-    """Reads the diagnosis of DCGM (dcgmi diag -r 3, as text or JSON): the figures of its PCIe test,
-    and the list of GPUs."""
-    lines, test, words = seen.lines, "", dict[str, str]()
-    for number, line in enumerate(lines):
+    """Reads dcgmi diag, text or JSON: the figures of its PCIe test, failures, and GPUs."""
+    lines, test, words, failed = seen.lines, "", dict[str, str](), set[str]()
+    for numbers, line in _unwrapped(lines):
         for match in _RESULT.finditer(line):
-            test = match[1] or match[2] or test
-            if match[3] or match[2]:
+            test = match[1] or match[3] or test
+            if match[2] or match[3]:
                 words.setdefault(test.lower(), f"{test}: Fail")
-            elif match[4]:
-                words[test.lower()] = f"{test}: {match[4]}"
+                failed |= {*re.findall(r"\d+", match[4] or "")} if test.lower() == "pcie" else set()
+            elif match[5]:
+                words[test.lower()] = f"{test}: {match[5]}"
         for match in _RATE.finditer(line):
             if rate := float(match[3]):
                 own = int(match[1])
                 source, to = (None, own) if match[2] == "Host to GPU" else (own, None)
                 seen.figures.append(copied(source, to, rate, 512 * MIB))
-                seen.used.add(number)
+                seen.used |= numbers
     seen.gpus = _devices(lines)
     is_one = seen.figures or any("DCGM" in line or "Diagnostic" in line for line in lines)
     for name, said in words.items() if is_one else ():
-        # The figures are those of the PCIe test.
-        seen.fail(said, name, 0 if name == "pcie" else len(seen.figures))
+        # The figures are those of the PCIe test, which may have failed on GPUs without any.
+        is_of = [name == "pcie" and (not failed or o.column in failed) for o in seen.figures]
+        for number in compress(range(len(is_of)), is_of):
+            seen.figures[number] = seen.figures[number]._replace(failure=said)
+        if not any(is_of):
+            seen.fail(said, name, len(seen.figures))
     seen.facts()
     seen.log("DCGM")
 
 
+def _unwrapped(lines: Sequence[str]) -> Iterator[tuple[set[int], str]]:
+    found = list[tuple[set[int], str]]()
+    for number, line in enumerate(lines):
+        if found and (more := _GOES_ON.match(line)):
+            numbers, before = found[-1]
+            found[-1] = numbers | {number}, f"{before.rstrip().removesuffix('|')}{more[1]}|"
+        else:
+            found.append(({number}, line))
+    yield from found
+
+
 def _devices(lines: Sequence[str]) -> dict[int, ToldGpu]:
-    """Returns the listed accelerators, by their PCI device numbers."""
     for number, line in enumerate(lines):
         if re.search(r"(?i)gpu[ _]device[ _]ids", line):
             text = " ".join(lines[number : number + 64])

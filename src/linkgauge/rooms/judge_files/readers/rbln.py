@@ -1,5 +1,4 @@
-"""Reads rblnBandwidthLatencyTest: the devices with their switches, and the matrix of bandwidths
-from each row to each column, the host first."""
+"""Reads rblnBandwidthLatencyTest: devices with their switches, and matrices, the host first."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ def _read(seen: TextScan) -> None:
 def _figures(
     name: str, names: Sequence[str], words: Sequence[str], size: int, *, reads: bool
 ) -> Iterator[ToldFigure]:
-    """Yields the figures of a row. Reading, the column's device pulls from the row's."""
+    """Reading, the column's device pulls from the row's."""
     row, *columns = (index_of(one.removeprefix("rbln")) for one in (name, *names))
     for column, word in zip(columns, words, strict=False):
         if column != row and (rate := number_of(word)):

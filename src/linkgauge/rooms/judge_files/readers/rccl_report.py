@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..scan import TextScan
-from .nccl import NAMES, TableRow, called, number_type, reduction_of, wrong_elements
+from .nccl import NAMES, Call, note, number_type, reduction_of
 
 _NEXT = r', ?(?:"\w{1,16}":)?'
 _REPORT_ROW = re.compile(
@@ -18,9 +18,7 @@ _IN_PARTS = ("reduce_scatter", "scatter")
 
 
 def _read_report(seen: TextScan) -> None:
-    """Reads the file that rccl-tests writes with `-Z csv` or `-Z json`. A row is one side of a line
-    of its table. A row of `_IN_PARTS` has the bytes that one rank receives; a line of the table has
-    all."""
+    """A row is one side of a line of the table. That of `_IN_PARTS` has the bytes of one rank."""
     for _, match in seen.each(_REPORT_ROW, _REPORT_HEAD):
         name = NAMES.get(match[1].lower()) if match.re is _REPORT_ROW else None
         kind = number_type(match[3]) if name else None
@@ -28,14 +26,10 @@ def _read_report(seen: TextScan) -> None:
             continue
         *places, size = (int(number) for number in re.findall(r"\d+(?=[,\s]|$)", match[2]))
         ranks = places[1] if len(places) > 1 else places[0]
-        size, seconds = size * (ranks if name in _IN_PARTS else 1), float(match[6]) / 1e6
-        sides = (None, seconds) if match[5] == "1" else (seconds, None)
+        size = size * (ranks if name in _IN_PARTS else 1)
         wrong = "" if match[7] in ("0", "N/A") else match[7]
-        line = TableRow(size, kind, reduction_of(match[4]), 0, sides, (wrong, wrong))
-        since = len(seen.figures)
-        seen.figures += called(name, line, ranks)
-        if wrong and since == len(seen.figures):
-            seen.fail(wrong_elements(wrong), name, since)
+        about = size, kind, reduction_of(match[4]), 0, float(match[6]) / 1e6, match[5] == "1"
+        note(seen, name, [Call(*about, wrong)], ranks)
     seen.log("rccl-tests", vendor="amd")
 
 

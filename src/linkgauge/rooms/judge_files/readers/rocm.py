@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from itertools import permutations
 
 from msgspec.structs import replace
@@ -31,9 +31,8 @@ _DATA_PATH = "Data Path Validation"
 
 
 def _rocm_bandwidth_test(seen: TextScan) -> None:
-    """Reads matrices over CPUs and GPUs, which are numbered together, the CPUs first. A
-    bidirectional figure is the rate of both ways together. Figures within a device count the bytes
-    read and written."""
+    """CPUs and GPUs are numbered together, the CPUs first. A bidirectional figure is of both ways
+    together; within a device, bytes read and written count."""
     names, titles, wrong = dict[int, str](), dict[int, bool](), set[tuple[int, int]]()
     for number, match in seen.each(_VERSION, _TITLE, _DEVICE, _OTHER, _CHECKED):
         if match.re is _TITLE:
@@ -66,7 +65,7 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
 def _not_verified(
     seen: TextScan, wrong: Collection[tuple[int, int]], place: Mapping[int, int]
 ) -> None:
-    """Adds the pairs that -v found wrong. It prints no rates. Pairs of CPUs have no benchmark."""
+    """Adds the pairs that -v found wrong; it prints no rates. Pairs of CPUs have no benchmark."""
     said = f"{_DATA_PATH}: FAIL"
     for ends in sorted(wrong):
         source, destination = map(place.get, ends)
@@ -78,8 +77,7 @@ def _not_verified(
 
 
 def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[ToldFigure]:
-    """Yields the figures of pairs of GPUs, and the best figure of each GPU with a CPU. The matrix
-    does not say which CPU is near."""
+    """The best figure of each GPU with a CPU counts: nothing says which CPU is near."""
     best = dict[tuple[int | None, int | None], float]()
     for (down, across), figure in grid.items():
         source, destination = place.get(down), place.get(across)
@@ -100,8 +98,7 @@ _SMI_KNOWN = re.compile(r"=+|\s*GPU\d+(?:\s+GPU\d+)*\s*$|GPU\[\d+\]|={3,} ")
 
 
 def _rocm_smi(seen: TextScan) -> None:
-    """Reads rocm-smi --showtopo (and amd-smi topology, which has the same tables): kinds of links,
-    hops and NUMA nodes. Reads also the names of --showproductname."""
+    """Reads --showtopo, amd-smi topology, which has the same tables, and --showproductname."""
     joins, table = dict[tuple[int, int], str](), ""
     for _, match in seen.each(_SMI_TABLE, _SMI_NODE, _SMI_NAME, _SMI_ROW, _SMI_KNOWN):
         if match.re is _SMI_TABLE:
@@ -144,7 +141,6 @@ _KIND = {"GFX": "sm", "DMA": "ce"}
 
 
 def _transferbench(seen: TextScan) -> None:
-    """Reads the matrices of the presets p2p and a2a, and the tests of a file, line by line."""
     lines, size = seen.lines, 256 * MIB
     for number, line in enumerate(lines):
         if match := _BENCH_SIZE.search(line):
@@ -171,36 +167,29 @@ def _transferbench(seen: TextScan) -> None:
 
 
 def _matrix(seen: TextScan, start: int, kind: str, size: int, both: bool) -> Iterator[ToldFigure]:
-    """Reads a matrix of the preset p2p. Rows are `GPU 00 -> …`. Rows for both ways are also `<-`
-    and `<->`; the last one is the total."""
+    """Rows of the preset p2p are `GPU 00 -> …`; both ways, also `<-` and, the total, `<->`."""
     names = list[str]()
     for number, line in enumerate(seen.lines[start : start + 400], start):
         if "\\DST" in line:
             names = re.findall(r"[CG]PU \d{1,3}", line)
         elif match := re.match(r"\s*([CG]PU \d{1,3})\s+(->|<-|<->)\s(.*)", line):
-            if match[2] == ("<->" if both else "->"):
-                rates = [number_of(word) for word in match[3].split()]
-                yield from _of_row(match[1], names, rates, kind, size, both)
+            rates = (
+                map(number_of, match[3].split()) if match[2] == ("<->" if both else "->") else ()
+            )
+            for column, rate in zip(names, rates, strict=False):
+                source, to = (int(o[4:]) if o[0] == "G" else None for o in (match[1], column))
+                is_far = to is None and (both or int(column[4:]) > 0)
+                is_odd = source == to and (both or kind != "ce")
+                if rate is not None and source is not None and not is_far and not is_odd:
+                    yield copied(source, to, rate, size, kind, both=both)
         elif line.strip() and not re.match(r"\s*(?:[CG]PU->|Averages)", line):
             break
         seen.used.add(number)
 
 
-def _of_row(
-    row: str, names: Sequence[str], rates: Sequence[float | None], kind: str, size: int, both: bool
-) -> Iterator[ToldFigure]:
-    for column, rate in zip(names, rates, strict=False):
-        ends = [int(name[4:]) if name[0] == "G" else None for name in (row, column)]
-        source, destination = ends
-        is_far = destination is None and (both or int(column[4:]) > 0)
-        is_odd = source == destination and (both or kind != "ce")
-        if rate is not None and source is not None and not is_far and not is_odd:
-            yield copied(source, destination, rate, size, kind, both=both)
-
-
 def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[ToldFigure]:
-    """Yields the rate of each pair while all pairs copy, and the total rate by the CPU's clock.
-    Yields nothing if figures are missing, or if copies within devices ran too (no `name`)."""
+    """Yields each pair's rate while all copy, and the total by the CPU's clock; nothing if figures
+    are missing, or if copies within devices ran too (no `name`)."""
     rates, total, count = list[float](), 0.0, 0
     for number, line in enumerate(seen.lines[start : start + 199], start):
         words = words_of(line)
@@ -224,7 +213,6 @@ def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[To
 
 
 def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
-    """Returns the transfer of a test: from one memory by an executor to another memory."""
     kind, owner = {"G": "sm", "D": "ce"}.get(match[5]), int(match[6])
     source, destination = (int(match[n + 1]) if match[n] == "G" else None for n in (3, 7))
     is_known = {match[3], match[7]} <= {*"CBNG"} and owner in (source, destination)
@@ -237,8 +225,7 @@ def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
 
 
 def _rvs(seen: TextScan) -> None:
-    """Reads the action PQT of the ROCm Validation Suite. It names GPUs by identifiers of the
-    driver, which are numbered here in their order."""
+    """Reads RVS's PQT, which names GPUs by identifiers of the driver: numbered in their order."""
     found = [said.copy() for said in seen.rows(
         r".*?\bp2p-bandwidth\s+\[\d+/\d+\] (?:\[GPU:: )?(?P<from>\d{1,8})\S* +(?:\[GPU:: )?"
         rf"(?P<to>\d{{1,8}})\S*\s+bidirectional: (?P<both>true|false)\s+(?P<rate>{DECIMAL}) GBps"

@@ -1,5 +1,4 @@
-"""Reads the summary of SuperBench, results-summary.jsonl: a line of JSON for each node, whose keys
-name the benchmark, the metric and the device. Rates are in GB/s."""
+"""Reads SuperBench's results-summary.jsonl: a line of JSON for each node. Rates are in GB/s."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from linkgauge.model.operations.collective import bus_factor
 
 from ..scan import TextScan
 from ..told import MIB, copied
-from .nccl import NAMES, TableRow, called, ranks_by_speeds
+from .nccl import NAMES, Call, note, ranks_by_speeds
 from .network_tools import loopback
 
 _COPY = re.compile(r"mem-bw/(H2D|D2H|D2D)_Mem_BW:(\d{1,3})")
@@ -43,7 +42,7 @@ def _read(seen: TextScan) -> None:
 
 
 def _calls(seen: TextScan, numbers: Mapping[str, float], devices: int) -> None:
-    """Adds the collectives, over the ranks that both rates tell, else over all devices."""
+    """Both rates tell the number of ranks, else all devices take part."""
     rates = dict[tuple[str, int], dict[str, float]]()
     for key, rate in numbers.items():
         if match := _CALL.fullmatch(key):
@@ -52,10 +51,10 @@ def _calls(seen: TextScan, numbers: Mapping[str, float], devices: int) -> None:
         name, bus = NAMES.get(word.replace("_", "")), both.get("busbw", 0.0)
         if name is None or not bus or not size:
             continue
-        ranks = ranks_by_speeds(name, [(both.get("algbw", 0.0), bus)]) or devices
-        if ranks > 1:
-            seconds = (size * bus_factor(name, ranks) / bus / 1e9, None)
-            seen.figures += called(name, TableRow(size, "float", "sum", 0, seconds), ranks)
+        call = Call(size, "float", "sum", 0, 1.0, algbw=both.get("algbw", 0.0), busbw=bus)
+        if (ranks := ranks_by_speeds(name, [call]) or devices) > 1:
+            seconds = size * bus_factor(name, ranks) / bus / 1e9
+            note(seen, name, [call._replace(seconds=seconds)], ranks)
 
 
 READERS = {_read: ('"node"',)}

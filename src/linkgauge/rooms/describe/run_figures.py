@@ -46,12 +46,10 @@ class Figure(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """The bytes of the first transfer, for cells whose size is in their transfers."""
         return self.cell.transfers[0].scale
 
     @property
     def places(self) -> frozenset[str]:
-        """The memories and the engines' owners."""
         named = (memory for each in self.cell.transfers for memory in each.named)
         return frozenset(str(memory.place) for memory in named if not memory.is_null)
 
@@ -85,8 +83,7 @@ def figures_of(run: Run) -> list[Figure]:
 
 
 def simulated(tree: Tree, figures: Sequence[Figure]) -> list[float | None]:
-    """Returns what the described machine reaches, without noise, in place of these figures. Null
-    stands for what it refuses."""
+    """Returns what the described machine reaches without noise; null if it refuses."""
     quiet = {name: value for name, value in tree.items() if not name.startswith("noise")}
     simulation = Simulation("described", yaml.safe_dump(quiet | {"noise": 0}))
     settings = Settings((1,), samples=1, verify=False, simulation=simulation)
@@ -113,8 +110,8 @@ def simulated(tree: Tree, figures: Sequence[Figure]) -> list[float | None]:
 
 
 def noises_of(run: Run) -> dict[str, dict[str, str]]:
-    """Returns how the run's figures vary, by kind of path: the middle figure's standard deviations.
-    What another run varies is known from recorded runs (model/recorded.py)."""
+    """Returns the middle figure's standard deviations by kind of path. What another run varies is
+    known from recorded runs (model/recorded.py)."""
     found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for cell in (cell for result in run.results for cell in result.cells):
         logs = [math.log(one) for one in cell.samples if one > 0]

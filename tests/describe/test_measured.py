@@ -16,7 +16,8 @@ from linkgauge.backends.sim.description import parse_description
 from linkgauge.engine.kept.runs import read_run
 from linkgauge.model.errors import InputError
 from linkgauge.model.ranks import Rank
-from linkgauge.rooms.judge_files.descriptions import described_by
+from linkgauge.report.files import write_run
+from linkgauge.rooms.describe.runs import described_by
 from recorded_kit import DATA, recorded_run
 
 LEFT_OUT = "described: a figure left out"
@@ -99,7 +100,7 @@ def test_copies_at_once_share_what_they_share(mine):
 def test_a_slow_link_stays_slow(tmp_path):
     struck = measured_again("dgx-h200-8", tmp_path, "host_to_device_memcpy_ce", "--fault",
                             "slow sim:3 rate=0.5")[1]  # fmt: skip
-    real = as_real(struck)
+    real = kept(as_real(struck), tmp_path)
     kinds = yaml.safe_load(described_by(real).text)["link_kinds"]
     reads = sorted(one["efficiency"]["read"] for name, one in kinds.items() if "pcie" in name)
     assert len(reads) == 2
@@ -111,6 +112,13 @@ def as_real(struck):
     return replace(struck, settings=replace(struck.settings, simulation=None))
 
 
+def kept(run, folder):
+    """A run's file, for runs that were changed after they were kept."""
+    path = folder / "changed.json"
+    path.write_bytes(write_run(folder, run).read_bytes())
+    return path
+
+
 def test_a_run_of_a_simulation_is_refused(tmp_path):
     called("run", "device_local_copy", "--machine", "ppu-2x2", "--samples", "3", "--no-report",
            "--out", tmp_path)  # fmt: skip
@@ -119,11 +127,11 @@ def test_a_run_of_a_simulation_is_refused(tmp_path):
     assert re.search("the run is of a simulated machine", done.stderr)
 
 
-def test_a_run_of_several_processes_is_refused():
+def test_a_run_of_several_processes_is_refused(tmp_path):
     run = recorded_run("01")
-    ranks = (Rank(0, "a", ()), Rank(1, "b", ()))
+    ranks = (Rank(0, "a", 0, "cuda:0"), Rank(1, "b", 0, "cuda:0"))
     with pytest.raises(InputError, match="of several processes"):
-        described_by(replace(run, machine=replace(run.machine, ranks=ranks)))
+        described_by(kept(replace(run, machine=replace(run.machine, ranks=ranks)), tmp_path))
 
 
 def test_figures_left_out_come_as_measured_and_others_are_unknown(holds):

@@ -1,8 +1,5 @@
-"""Describes a machine by the figures of a run.
-
-The structure is that of the parts that were read (descriptions.py), and the figures give the rates
-(fitting.py). In the end the machine is simulated: it knows figures of the kinds that come out as
-they were measured, and calls others unknown."""
+"""Describes a machine by the figures of a run. `fitting.py` gives its parts their rates. A
+simulation then shows which kinds of figures come out as they were measured; others are unknown."""
 
 from __future__ import annotations
 
@@ -26,8 +23,7 @@ _MOST_OF_KIND = 0.75
 
 
 class Measured(NamedTuple):
-    """A machine that a run describes. `given` of `figures` come out of its simulation as they were
-    measured, and `unknown` are the kinds of the others."""
+    """`given` of `figures` come out of the machine's simulation as they were measured."""
 
     text: str
     figures: int
@@ -36,8 +32,7 @@ class Measured(NamedTuple):
 
 
 def measured(run: Run, structure: Tree) -> Measured:
-    """Returns the machine of a run, whose parts are described by `structure`. Raises InputError if
-    the run has no figures."""
+    """Raises InputError if the run has no figures."""
     figures = figures_of(run)
     if not figures:
         raise InputError("the run has no figures: nothing describes the machine's rates")
@@ -52,8 +47,7 @@ def measured(run: Run, structure: Tree) -> Measured:
 
 
 def fitted(structure: Tree, figures: Sequence[Figure]) -> tuple[Tree, int]:
-    """Returns the description with the rates that the figures show, and how many figures of the
-    kinds that it knows come out as measured."""
+    """Returns the description, and how many figures of known kinds come out as measured."""
     tree = fit(structure, figures)
     found = grouped(
         (one.known_by, is_near(one, other, NEAR))

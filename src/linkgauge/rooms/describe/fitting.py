@@ -1,9 +1,7 @@
 """Fits the rates of a described machine to figures of a run.
 
-A link has the rate of its kind, and the share of it that copies reached. The best figure over a
-link is the link's own: a slow part elsewhere slows the others. What several copies at once reach
-less than each alone becomes a link that they share at the node. What follows from no single part is
-corrected by what the machine gives in a simulation."""
+The best figure over a link is the link's own: a slow part elsewhere slows the others. What several
+copies at once reach less than each alone becomes a link that they share at the node."""
 
 from __future__ import annotations
 
@@ -38,8 +36,7 @@ _Copies = dict[tuple[str, Access, bool], list[float]]
 
 
 def fit(structure: Tree, figures: Sequence[Figure]) -> Tree:
-    """Returns the description with rates, times and shares that the figures show. It claims to know
-    all kinds of these figures."""
+    """Returns the description with what the figures show, known for all kinds of these."""
     tree: Tree = yaml.safe_load(yaml.safe_dump(structure))
     tree["known"] = list(dict.fromkeys(one.known_by for one in figures))
     _Links(tree, figures).fit()
@@ -53,8 +50,6 @@ def fit(structure: Tree, figures: Sequence[Figure]) -> Tree:
 
 
 class _Links:
-    """Fits the links to copies between memories."""
-
     def __init__(self, tree: Tree, figures: Sequence[Figure]) -> None:
         self._tree = tree
         self._parts = built(yaml.safe_dump(tree), ())
@@ -67,7 +62,6 @@ class _Links:
                 self._sort(one)
 
     def _sort(self, figure: Figure) -> None:
-        """Adds the rate of a copy one way to the links that it crosses."""
         engine, transfers = figure.engine.kind, figure.cell.transfers
         if engine not in _PREFIX or "pageable" in figure.known_by:
             return
@@ -121,8 +115,7 @@ class _Links:
         self._share()
 
     def _shares(self, number: int, engine: str, rate: float) -> _Shares:
-        """Returns the efficiency and the reverse traffic of a link for an engine. What was not
-        measured is as the other access, and takes nothing the other way."""
+        """What was not measured is as the other access, and takes nothing the other way."""
         one = {a: max(self._one.get((number, engine, a), (0.0,))) / rate for a in _ACCESSES}
         both = {
             ways: (max(some) if beside else _middle(some)) / rate
@@ -145,8 +138,7 @@ class _Links:
         }
 
     def _share(self) -> None:
-        """Puts a link that its devices share at each node, if copies of all at once reach less than
-        each alone."""
+        """Copies of all at once that reach less than each alone share a link at each node."""
         limits = {
             key: _middle(some)
             for key, some in self._beside.items()
@@ -177,7 +169,6 @@ def _alike(one: _Shares, other: _Shares) -> bool:
 
 
 def _latencies(tree: Tree, figures: Sequence[Figure]) -> None:
-    """Fits the memories to chases within them, and the links to others."""
     chases = [one for one in figures if one.cell.operation == "chase" and len(one.places) < 3]
     for units, space, field in (("nodes", "host", "latency"), ("devices", "sim", "memory_latency")):
         for number, unit in enumerate((tree["host"] if space == "host" else tree)[units]):
@@ -201,8 +192,7 @@ def _latencies(tree: Tree, figures: Sequence[Figure]) -> None:
 
 
 def _startups(tree: Tree, figures: Sequence[Figure]) -> None:
-    """Fits how long copy engines take to start, and the host to see the end: what copies of few
-    bytes take longer than the bytes do."""
+    """What copies of few bytes take longer than the bytes do."""
     copies = [one for one in figures if one.engine.kind == "ce"
               and one.cell.operation in ("timed-copy", "copy-ping-pong")]  # fmt: skip
     fields = "startup", "write_startup", "peer_startup"
@@ -227,7 +217,6 @@ def _startups(tree: Tree, figures: Sequence[Figure]) -> None:
 
 
 def _device(device: Tree, figures: Sequence[Figure]) -> None:
-    """Fits a device to figures within it."""
     ce, sm = device.get("ce", {}), device.get("sm", {}) | {"startup": "0 ns"}
     starts = _number(ce["startup"]) * 1e-9 if "startup" in ce else Caps().startup
     local = [one.size / max(one.size / one.value - starts, starts)
@@ -246,7 +235,6 @@ def _device(device: Tree, figures: Sequence[Figure]) -> None:
 
 
 def _host(host: Tree, figures: Sequence[Figure]) -> None:
-    """Fits the host to what its threads do, alone and all of a node."""
     arrays = [one for one in figures if one.is_of_arrays and one.engine.kind == "cpu"]
     single = [one.value for one in arrays if one.engine.count == 1]
     single = single or [one.value for one in figures if "pageable" in one.known_by]
@@ -268,8 +256,7 @@ def _host(host: Tree, figures: Sequence[Figure]) -> None:
 
 
 def _collectives(tree: Tree, figures: Sequence[Figure]) -> None:
-    """Scales the start of a call by the smallest calls of collectives, and the share of the links
-    that they reach by large ones."""
+    """The smallest calls tell how long a call starts, large ones the share of the links."""
     calls = [one for one in figures if one.unit == COLLECTIVE.symbol]
     if not calls:
         return
@@ -286,20 +273,17 @@ def _collectives(tree: Tree, figures: Sequence[Figure]) -> None:
 
 
 def _ratio(tree: Tree, figures: Sequence[Figure]) -> float:
-    """Returns the middle of the ratios of simulated figures to measured ones; 1 without any."""
     both = zip(figures, simulated(tree, figures), strict=True)
     return _middle(other / one.value for one, other in both if other)
 
 
 def _middle(values: Iterable[float]) -> float:
-    """Returns the geometric mean of the least and the greatest value, which is nearest to both; 1
-    without any."""
+    """The geometric mean of the least and the greatest value, nearest to both; 1 without any."""
     known = list(values) or [1.0]
     return math.sqrt(min(known) * max(known))
 
 
 def _state(unit: Tree, field: str) -> None:
-    """Says that a field of a unit is no longer assumed."""
     unit["assumed"] = [one for one in unit.get("assumed", ()) if one != field]
 
 

@@ -31,13 +31,13 @@ def describe_run(asked: DescribeOptions) -> int:
         linkgauge describe -o mine.yml
         linkgauge describe before -o mine.yml
     """
-    from linkgauge.engine.kept.runs import one_run, read_run
+    from linkgauge.engine.kept.runs import one_run
     from linkgauge.model.units import count_of
     from linkgauge.report.files import write_asked
 
-    from .descriptions import described_by
+    from .runs import described_by
 
-    found = described_by(read_run(one_run(asked.run, "describe")))
+    found = described_by(one_run(asked.run, "describe"))
     if asked.output is None:
         print(found.text, end="")
     else:
