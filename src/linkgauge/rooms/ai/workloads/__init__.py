@@ -2,8 +2,7 @@
 
 `site` has the device with its streams, clocks and rates, `decoder` the model, and `group` samples,
 traces and pipelines. `generation` is inference, and `streaming` its transfers over the host link.
-`training` is a training step, and `ranks` its processes. `reference` runs transformers' own
-classes."""
+`training` is a training step, and `ranks` its processes."""
 
 from __future__ import annotations
 
@@ -15,9 +14,8 @@ from linkgauge.model.operations.workload import NumberKind, Rates, Workload
 
 from .decoder import Decoder
 from .generation import Decode, Prefill, needed_bytes
-from .group import Pipeline, Work, WorkGroup
+from .group import Work, WorkGroup
 from .ranks import END, Ranks, gather
-from .reference import Reference, model_of
 from .site import Site, measure_rates
 from .streaming import CacheMove, Streamed, streamed_bytes
 from .training import Training, training_bytes
@@ -96,13 +94,11 @@ def _key(site: Site, asked: Workload) -> object:
     if asked.kind not in ("prefill", "decode"):
         return None
     longer = max(LONGEST, asked.prompt + asked.tokens)
-    return site.memory, asked.model, asked.numbers, asked.seed, asked.implementation, longer
+    return site.memory, asked.model, asked.numbers, asked.seed, longer
 
 
 def _inference(own: Workloads, site: Site, asked: Workload) -> Work:
     decoder = own.decoder(site, asked)
-    if asked.implementation == "transformers":
-        return Reference(decoder, model_of(decoder), asked)
     return Prefill(decoder, asked) if asked.kind == "prefill" else Decode(decoder, asked)
 
 
@@ -126,16 +122,8 @@ def _training(own: Workloads, site: Site, asked: Workload) -> Work:
         raise
 
 
-def _pipeline(_: Workloads, site: Site, asked: Workload) -> Work:
-    return Pipeline(site, asked)
-
-
 def _cache_bytes(asked: Workload) -> int:
     return asked.shape.cache_bytes(asked.batch, asked.prompt, asked.numbers)
-
-
-def _little(_: Workload) -> int:
-    return 1 << 20
 
 
 _Maker = tuple[Callable[[Workloads, Site, Workload], Work], Callable[[Workload], int]]
@@ -146,7 +134,6 @@ _MAKERS: dict[str, _Maker] = {
     "offload": (_moved, _cache_bytes),
     "restore": (_moved, _cache_bytes),
     "training": (_training, training_bytes),
-    "pipeline": (_pipeline, _little),
 }
 """The function that makes each kind of workload, and the function that estimates its bytes of
 device memory."""
