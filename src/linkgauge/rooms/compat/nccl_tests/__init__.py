@@ -35,7 +35,6 @@ from linkgauge.report.words.run_notes import note_lines
 
 from .json_copy import JsonCopy, created
 from .options import NcclOptions, Unable, nccl_options, usage, variable
-from .rccl_report import write_report
 from .text import (
     Body,
     Each,
@@ -135,11 +134,7 @@ class _Test:
         self._limit(context.devices)
         show(columns(self._options))
         table = _PrintedTable(self._program, self._options, context, copy)
-        with ExitStack() as held:
-            if self._options.format and self._options.report and not launched().rank:
-                write_report(self._options, ranks, ())  # first: it may not be writable
-                held.callback(write_report, self._options, ranks, table.shown)
-            self._measure_parts(context, table)
+        self._measure_parts(context, table)
         return self._conclude(table, copy)
 
     def _copy(self, library: int) -> JsonCopy:
@@ -273,7 +268,6 @@ class _PrintedTable(Quiet):
         self._bodies: dict[Line, dict[int, Body]] = {}
         self._rates: list[float] = []
         self._runs: list[Run] = []
-        self.shown: list[tuple[Line, tuple[Body, Body]]] = []
         self._said: set[object] = set()
         """Notes that were printed. A program with many types and operations prints each note
         once."""
@@ -369,5 +363,4 @@ class _PrintedTable(Quiet):
         self.wrong += sum(bool(body.wrong) for body in bodies)
         now = datetime.now().astimezone() if self._options.timestamps else None
         print(row(line, bodies, now), flush=True)
-        self.shown.append((line, bodies))
         self._copy.line(line, bodies, self._options.iterations)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -93,11 +93,7 @@ OPTIONS = (
         "-R,--local_register <0/1/2>", "register buffers: local (1) or symmetric (2)", whole,
         "registered", 0, 2,
     ),
-    ToolOption("-x,--cta_policy <0/1/2>", "not supported; with -Z a file, as in rccl-tests",
-               str, "policy"),
-    ToolOption("-Z,--rccl_output_format <csv/json>", "of rccl-tests: all lines in "
-               "the file of -x, --output_file or -X", one_of("csv", "json"), "format"),
-    ToolOption("-X,--rccl_output_file <file>", "the file of -Z", str, "report"),
+    ToolOption("-x,--cta_policy <0/1/2>", "not supported", str, "policy"),
     ToolOption("-D,--device_implementation <implementation number>", "not supported", whole),
     ToolOption("-V,--device_cta_count <number>", "of device implementations", whole, "", 1, 128),
     ToolOption("-M,--memory <0/1>", "not supported", whole),
@@ -142,8 +138,6 @@ class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
     graphs: int = 0
     timestamps: bool = False
     output: str | None = None
-    format: str | None = None
-    report: str | None = None
     average: int = 1
     registered: int = 0
     timing: int = 0
@@ -189,7 +183,6 @@ def nccl_options(arguments: Sequence[str]) -> NcclOptions:
     for name, why in _UNABLE.items():
         if given.get(name):
             raise Unable(why)
-    _find_report(given)
     every = {name: None for name in ("reduction", "number") if given.get(name) == ALL}
     options = msgspec.convert(given | every, NcclOptions)
     for problem, why in (
@@ -203,13 +196,3 @@ def nccl_options(arguments: Sequence[str]) -> NcclOptions:
         if problem:
             raise UsageError(why, REJECTED)
     return options
-
-
-def _find_report(given: dict[str, Any]) -> None:
-    """Takes the file of -Z from the option that rccl-tests has for it. nccl-tests has another
-    meaning for most of them."""
-    if "format" not in given:
-        return
-    policy = given.pop("policy", None)
-    if "report" not in given:
-        given["report"] = policy or given.pop("output", None)
