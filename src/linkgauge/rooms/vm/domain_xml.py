@@ -36,7 +36,7 @@ from .domain import (
     length,
     parse_cpu_set,
 )
-from .readers import owner_of, parser_of
+from .readers import owner_of, proxmox
 from .refusals import refused
 
 MOST_XML = 4 << 20
@@ -62,9 +62,9 @@ def read_domain(path: Path) -> Domain:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     text = content.decode(errors="replace").lstrip("\ufeff \t\r\n")
-    parse = None if text.startswith("<") else parser_of(text)
     try:
-        return parse_domain(content) if parse is None else parse(text)
+        is_xml = text.startswith("<") or not proxmox.knows(text)
+        return parse_domain(content) if is_xml else proxmox.parse(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 

@@ -122,8 +122,6 @@ def _placement(report: DomainReport, domain: Domain, judged: DomainFindings) -> 
             asked = [text for setting in report.settings for text in setting.splitlines()]
             yield Code(plain(f"To ask {domain.form} for:", "strong"), asked)
             where = f"what that comes to; {domain.form} writes it anew at each start"
-        elif domain.form != "libvirt":
-            where = f"as libvirt would have it; {domain.form} has options of its own"
         yield Code(plain(f"XML to use ({where}):", "strong"), lines)
         if judged.suited and judged.suited.device_cells and not has_expanders(domain):
             yield Prose([plain(

@@ -35,7 +35,7 @@ def check_unpinned(case: DomainEvidence) -> Iterator[Finding]:
     """Finds vCPUs without pins."""
     domain = case.domain
     free = tuple(vcpu for vcpu in range(domain.vcpus) if domain.pin_of(vcpu) is None)
-    if not free or domain.form == "QEMU":
+    if not free:
         return
     found = f"{several(len(free), 'vCPU')} not pinned: they may run on any CPU of the host"
     why = "the host's scheduler moves them away from their caches, memory and devices"
