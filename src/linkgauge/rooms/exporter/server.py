@@ -153,14 +153,12 @@ class MetricsPage:
 
 def _own(results: Results, readings: Mapping[str, TimedReading[Any]]) -> Families:
     families = Families()
-    families.gauge("exporter_info", "Always 1.", ("version",))
-    families.add("exporter_info", 1.0, linkgauge.__version__)
-    families.gauge("source_age_seconds", "Time since a source was last read.", ("source",))
-    families.gauge("source_stale", "Whether a source fails, or hangs: what is shown of it is old.",
-                   ("source",))  # fmt: skip
+    families.add("exporter_info", "Always 1.", 1, {"version": linkgauge.__version__})
+    stale = "Whether a source fails, or hangs: what is shown of it is old."
     for name, one in readings.items():
-        families.add("source_age_seconds", one.age, name)
-        families.add("source_stale", float(one.stale), name)
+        own = {"source": name}
+        families.add("source_age_seconds", "Time since a source was last read.", one.age, own)
+        families.add("source_stale", stale, one.stale, own)
     add_ages(families, results, time.time())
     return families
 
