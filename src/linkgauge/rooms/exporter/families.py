@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 
 PREFIX = "linkgauge_"
-END = b"# EOF\n"
-"""The last line of OpenMetrics."""
 
 
 Labels = Mapping[str, str]
@@ -57,16 +55,12 @@ class Families:
         for one in states:
             self.add(name, help, one == state, {**labels, key: one})
 
-    def text(self, *, is_open: bool = False) -> bytes:
-        """Returns all families in text format 0.0.4 or, if `is_open`, as OpenMetrics without its
-        last line, END."""
+    def text(self) -> bytes:
+        """Returns all families in text format 0.0.4."""
         client = needed("prometheus_client", "exporter")
         registry = client.CollectorRegistry(auto_describe=False)
         registry.register(_Fixed([*self._found.values()]))
-        if not is_open:
-            return bytes(client.generate_latest(registry))
-        openmetrics = needed("prometheus_client.openmetrics.exposition", "exporter")
-        return bytes(openmetrics.generate_latest(registry)).removesuffix(END)
+        return bytes(client.generate_latest(registry))
 
 
 class _Fixed:

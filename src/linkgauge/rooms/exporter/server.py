@@ -8,7 +8,6 @@ import ipaddress
 import re
 import resource
 import socket
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -19,122 +18,66 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import linkgauge
-from linkgauge.machine.extras import needed
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.inventory import InventoryReading
 
-from .families import END, Families, add_ages, of_machine, of_results
+from .families import Families, add_ages, of_machine, of_results
 from .machine import PATIENCE, MachineSource, PeriodicReader, Say, TimedReading
 from .results import Results, ResultSource
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-OPEN_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+Text = tuple[bytes, bytes]
+"""A text, and the same text packed by gzip. Packed texts can be joined like plain ones."""
 
 
-class PageForm(NamedTuple):
-    """The form of a page: OpenMetrics or text format 0.0.4, packed by gzip or plain."""
-
-    is_open: bool = False
-    packed: bool = False
-
-    @property
-    def content_type(self) -> str:
-        return OPEN_TYPE if self.is_open else CONTENT_TYPE
+def _text(families: Families) -> Text:
+    plain = families.text()
+    return plain, gzip.compress(plain, 6, mtime=0)
 
 
-PLAIN = PageForm()
+class _Kept:
+    """Text that is made again only after what it is made of has changed."""
 
-
-def form_for(accept: str, encoding: str) -> PageForm:
-    """The form of the page for what a client's headers accept, as prometheus-client reads them."""
-    choose = needed("prometheus_client.exposition", "exporter").choose_encoder
-    kind = choose(accept)[1]
-    is_open = kind.startswith(OPEN_TYPE.partition(";")[0])
-    return PageForm(is_open, "gzip" in encoding)
-
-
-class _Part:
-    """A part of the page, which is written once in each form that is asked for. Parts can be joined
-    in every form."""
-
-    def __init__(self, make: Callable[[], Families]) -> None:
-        self._make = make
+    def __init__(self) -> None:
         self._lock = Lock()
-        self._written: dict[PageForm, bytes] = {}
-        self.text(PLAIN)
+        self._of: object = None
+        self._text: Text = b"", b""
 
-    def text(self, form: PageForm) -> bytes:
+    def text(self, of: object, make: Callable[[], Families]) -> Text:
         with self._lock:
-            if form not in self._written:
-                plain = PageForm(form.is_open)
-                if plain not in self._written:
-                    self._written[plain] = self._make().text(is_open=form.is_open)
-                if form.packed:
-                    self._written[form] = _packed(self._written[plain])
-            return self._written[form]
-
-
-def _packed(text: bytes) -> bytes:
-    return gzip.compress(text, 6, mtime=0)
-
-
-class _Written(NamedTuple):
-    """Results, with their part of the page."""
-
-    results: Results
-    part: _Part
-
-
-_NOTHING = _Written(Results(), _Part(Families))
-
-
-class _Writer:
-    """Formats results as text, and does so again only after a change."""
-
-    def __init__(self, source: ResultSource) -> None:
-        self._source = source
-        self._last = _NOTHING
-
-    def read(self) -> _Written:
-        results = self._source.read()
-        if results is not self._last.results:
-            self._last = _Written(results, _Part(partial(of_results, results)))
-        return self._last
+            if of != self._of:
+                self._of, self._text = of, _text(make())
+            return self._text
 
 
 class MetricsPage:
     """The metrics page of a machine and a source of results."""
 
     def __init__(self, machine: MachineSource, results: ResultSource, say: Say) -> None:
-        self._machine = machine
-        self._results = PeriodicReader("results", _Writer(results).read, results.period, say)
-        self._lock = threading.Lock()
-        self._of_machine: tuple[tuple[int, ...], _Part] = (), _Part(Families)
+        self._machine, self._source = machine, results
+        self._of_results, self._of_machine = _Kept(), _Kept()
+        self._results = PeriodicReader("results", self._written, results.period, say)
 
-    def text(self, patience: float = PATIENCE, form: PageForm = PLAIN) -> bytes:
-        """Returns the current metrics in a form. Waits at most `patience` seconds in all for new
-        readings. Readings that take longer keep their last values."""
+    def _written(self) -> tuple[Results, Text]:
+        results = self._source.read()
+        return results, self._of_results.text(results, partial(of_results, results))
+
+    def text(self, patience: float = PATIENCE, *, packed: bool = False) -> bytes:
+        """Returns the current metrics, if `packed` by gzip. Waits at most `patience` seconds in all
+        for new readings. Readings that take longer keep their last values."""
         readers = self._readers(patience)
-        results = self._results.taken()
-        readings: dict[str, TimedReading[Any]] = {"results": results}
+        readings: dict[str, TimedReading[Any]] = {"results": self._results.taken()}
         readings |= {reader.name: reader.taken() for reader in readers}
+        results, written = readings["results"].value or (Results(), (b"", b""))
         seen = [readings[reader.name] for reader in readers]
-        written = results.value or _NOTHING
-        own = _own(written.results, readings).text(is_open=form.is_open)
-        own += END if form.is_open else b""
-        with self._lock:
-            kept = written.part, self._kept_machine(seen)
-        last = _packed(own) if form.packed else own
-        return b"".join([*(part.text(form) for part in kept), last])
-
-    def _kept_machine(self, readings: list[TimedReading[InventoryReading]]) -> _Part:
-        versions = tuple(one.version for one in readings)
-        if self._of_machine[0] != versions:
-            machine = self._machine
-            found = [one.value for one in readings if one.value is not None]
-            make = partial(of_machine, machine.host, machine.simulated, found)
-            self._of_machine = versions, _Part(make)
-        return self._of_machine[1]
+        found = [one.value for one in seen if one.value is not None]
+        machine = self._machine
+        live = self._of_machine.text(
+            [one.version for one in seen],
+            partial(of_machine, machine.host, machine.simulated, found),
+        )
+        own = _text(_own(results, readings))
+        return b"".join(part[packed] for part in (written, live, own))
 
     def _readers(self, patience: float) -> list[PeriodicReader[InventoryReading]]:
         """Starts all readers of the machine, waits for them, and returns them."""
@@ -253,8 +196,8 @@ class MetricsServer(ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, address: Address, page: Callable[[PageForm], bytes]) -> None:
-        """Listens at the address. `page` returns the page in a form."""
+    def __init__(self, address: Address, page: Callable[[bool], bytes]) -> None:
+        """Listens at the address. `page` returns the page, packed by gzip or not."""
         self.page = page
         self.connections = _Connections()
         try:
@@ -296,10 +239,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         if path == "/metrics":
-            accepted = (self.headers.get(name, "") for name in ("Accept", "Accept-Encoding"))
-            form = form_for(*accepted)
-            page = self.server.page(form)
-            self._answer(200, form.content_type, page, packed=form.packed)
+            packed = "gzip" in self.headers.get("Accept-Encoding", "")
+            self._answer(200, CONTENT_TYPE, self.server.page(packed), packed=packed)
         elif path == "/":
             self._answer(200, "text/html; charset=utf-8", _INDEX)
         else:
