@@ -20,7 +20,6 @@ TOOLS = {
     "reduce": ("dgx-h200-8", "reduce_perf", "-b", "64M", "-e", "64M", "-g", "4"),
     "p2pBandwidthLatencyTest": ("islands-2x4", "p2pBandwidthLatencyTest", "--p2p_read"),
     "bandwidthTest": ("ppu-2x2", "bandwidthTest"),
-    "bandwidthTest-csv": ("ppu-2x2", "bandwidthTest", "--csv"),
     "gc-hosttraffictest": ("ppu-2x2", "gc-hosttraffictest", "-d", "0", "-i", "1000"),
     "gc-hosttraffictest-json": (
         "ppu-2x2",
