@@ -117,7 +117,7 @@ def test_how_each_is_measured(perf):
         ("all_reduce", "-g2", {"NCCL_TESTS_SPLIT": "XOR 3"}, 5, "give AND, OR, MOD or DIV"),
         ("all_reduce", "-b 1024G -e 1024G -g2", {}, 0, "# Reducing maxBytes to .* due to memory"),
         ("all_reduce", "-g2 -S1", {}, 0, r"0  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n"),
-        ("all_reduce", "-z3 -I1 -K2 -p1 -b1M -e2M -i1M -c0 -t2 -g2 -N2 -m2", {}, 0, "Avg bus"),
+        ("all_reduce", "-z3 -I0 -p1 -b1M -e2M -i1M -c0 -t2 -g2 -N2 -m2", {}, 0, "Avg bus"),
         ("all_reduce", "-g2", {"NCCL_TESTS_SPLIT": "MOD 0"}, 5, "give AND, OR, MOD or DIV"),
         ("all_reduce", "-g2", {"NCCL_TESTS_SPLIT_MASK": "-1"}, 5, "give a mask in hexadecimal"),
         ("all_reduce", "-g2", {"NCCL_TESTS_MIN_BW": "1 GB/s"}, 5, "'1 GB/s' is not a number"),

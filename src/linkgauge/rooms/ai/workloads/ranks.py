@@ -187,48 +187,38 @@ def _start(site: Site, rank: int, size: int, index: int, meeting: str) -> Proces
 # training_step` does in all processes of torchrun or mpiexec but the first.
 
 
-def follow(ranks: Ranks, site: Site) -> None:
+def _follow(device: str, rank: int, size: int, meeting: str) -> None:
     """Takes part in rank 0's workloads, one after another, until rank 0 ends."""
-    while (asked := ranks.share(None)) is not None:
-        from .training import Training
+    from .training import Training
 
-        work = Training(site, asked, ranks)
-        while (told := ranks.hear()) != END:
-            if told == COMMUNICATE:
-                work.communicate()
-                continue
-            ranks.barrier()
-            for _ in range(told):
-                work.run()
-            site.synchronize()
-        work.close()
+    name = device if ":" in device else f"{device}:0"
+    site = Site(import_module("torch"), device, parse_memory(f"torch:{name}"))
+    ranks = Ranks(site, rank, size, meeting)
+    try:
+        while (asked := ranks.share(None)) is not None:
+            work = Training(site, asked, ranks)
+            while (told := ranks.hear()) != END:
+                if told == COMMUNICATE:
+                    work.communicate()
+                    continue
+                ranks.barrier()
+                for _ in range(told):
+                    work.run()
+                site.synchronize()
+            work.close()
+    except RuntimeError as error:  # rank 0 is gone, and so is the work
+        raise LinkgaugeError(str(error)) from error
+    ranks.close()
 
 
 def follow_launched(launched: TorchPlace) -> None:
     """Takes part in rank 0's workloads as a rank that torchrun or mpiexec started."""
-    torch = import_module("torch")
-    kind = "cuda" if torch.cuda.is_available() else "cpu"
-    index = launched.local_rank if kind == "cuda" else 0
-    site = Site(torch, f"{kind}:{index}", parse_memory(f"torch:{kind}:{index}"))
-    ranks = Ranks(site, launched.rank, launched.size, from_environment())
-    try:
-        follow(ranks, site)
-    finally:
-        ranks.close()
+    is_cuda = import_module("torch").cuda.is_available()
+    device = f"cuda:{launched.local_rank}" if is_cuda else "cpu"
+    _follow(device, launched.rank, launched.size, from_environment())
 
 
 def serve(channel: Channel) -> None:
     """Takes part in rank 0's workloads as a process that rank 0 started."""
-    carry_out(decoder(Join)(channel.receive()), _join, channel.send)
-
-
-def _join(asked: Join) -> None:
-    torch, device = import_module("torch"), asked.device
-    name = device if ":" in device else f"{device}:0"
-    site = Site(torch, device, parse_memory(f"torch:{name}"))
-    ranks = Ranks(site, asked.rank, asked.size, asked.meeting)
-    try:
-        follow(ranks, site)
-    except RuntimeError as error:  # rank 0 is gone, and so is the work
-        raise LinkgaugeError(str(error)) from error
-    ranks.close()
+    joining = decoder(Join)(channel.receive())
+    carry_out(joining, lambda j: _follow(j.device, j.rank, j.size, j.meeting), channel.send)

@@ -37,7 +37,6 @@ from .json_copy import JsonCopy, created
 from .options import NcclOptions, Unable, nccl_options, usage, variable
 from .text import (
     Body,
-    Each,
     Line,
     LineBlock,
     RankLine,
@@ -336,11 +335,7 @@ class _PrintedTable(Quiet):
     def _body(self, cell: CellResult, line: Line) -> Body:
         seconds = self._seconds(cell)
         wrong = cell.wrong if self._options.checks > 0 else None
-        each = None
-        if self._options.timing and cell.iterations:
-            taken = tuple(map(max, zip(*(rank.samples for rank in cell.iterations), strict=True)))
-            each = Each(taken, min(self._options.skipped, len(taken) - 1))
-        return Body(seconds, *line.rates(seconds), wrong, each)
+        return Body(seconds, *line.rates(seconds), wrong)
 
     def _seconds(self, cell: CellResult) -> float:
         """Returns the time of a cell. By default, this is the average over the ranks. Option `-a`

@@ -98,11 +98,7 @@ OPTIONS = (
     ToolOption("-V,--device_cta_count <number>", "of device implementations", whole, "", 1, 128),
     ToolOption("-M,--memory <0/1>", "not supported", whole),
     ToolOption("-u,--unalign <index of first element>", "not supported", whole),
-    ToolOption("-I,--per_iter_timing <0/1>", "times of single iterations", whole, "timing", 0, 1),
-    ToolOption(
-        "-K,--per_iter_skip <count>", "leave the first iterations out of what -I reports",
-        whole, "skipped", 0,
-    ),
+    ToolOption("-I,--per_iter_timing <0/1>", "not supported", whole),
     ToolOption("-h,--help"),
 )  # fmt: skip
 
@@ -140,8 +136,6 @@ class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
     output: str | None = None
     average: int = 1
     registered: int = 0
-    timing: int = 0
-    skipped: int = 0
     help: bool = False
     policy: str = "-1"
     memory: int = 0
@@ -169,6 +163,7 @@ class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _UNABLE = {
+    "per_iter_timing": "-I: linkgauge run keeps the time of each sample",
     "report_cputime": "-C: linkgauge does not time the CPU side of launches",
     "unalign": "-u: linkgauge does not misalign buffers",
     "device_implementation": "-D: linkgauge has no device implementations of collectives",
@@ -188,10 +183,7 @@ def nccl_options(arguments: Sequence[str]) -> NcclOptions:
     for problem, why in (
         (options.least > options.most, "-b, -e: the smallest size is above the largest"),
         (options.factor < 2 and options.step < 1, "-i, -f: sizes have no end: give a step"),
-        (options.timing and options.graphs, "-I and -G exclude each other"),
         (options.blocking == 3 and options.graphs, "-z 3 and -G exclude each other"),
-        (options.skipped and not options.timing, "-K needs -I 1"),
-        (options.skipped >= options.iterations, "-K: give less than the iterations of -n"),
     ):
         if problem:
             raise UsageError(why, REJECTED)

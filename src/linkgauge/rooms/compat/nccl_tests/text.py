@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import re
-import statistics
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import count, islice, product
@@ -206,42 +205,14 @@ class RankLine(msgspec.Struct, frozen=True):
         )
 
 
-class Each(msgspec.Struct, frozen=True):
-    """The times of single iterations in seconds. The time of an iteration is that of its slowest
-    rank. Statistics leave out the first `skipped` iterations."""
-
-    seconds: tuple[float, ...]
-    skipped: int = 0
-
-    @property
-    def figures(self) -> dict[str, float]:
-        """Returns the statistics by their names in the JSON. Percentiles are those of the nearest
-        rank. `cv_pct` is the standard deviation in percent of the mean."""
-        counted = sorted(self.seconds[self.skipped :])
-        mean, deviation = statistics.fmean(counted), statistics.pstdev(counted)
-        seconds = {
-            "min_us": counted[0],
-            "max_us": counted[-1],
-            "avg_us": mean,
-            "p50_us": counted[len(counted) // 2],
-            "p95_us": counted[-(-len(counted) * 95 // 100) - 1],
-            "p99_us": counted[-(-len(counted) * 99 // 100) - 1],
-            "stdev_us": deviation,
-        }
-        variation = 100 * deviation / mean if mean > 0 else 0.0
-        return {name: one * MEGA for name, one in seconds.items()} | {"cv_pct": variation}
-
-
 class Body(msgspec.Struct, frozen=True):
     """The figures of one side of a line. `seconds` is the time, and `algorithm` and `bus` are
-    bandwidths in GB/s. `wrong` is the number of wrong elements, or None if not checked. `each` has
-    the times of single iterations, if requested."""
+    bandwidths in GB/s. `wrong` is the number of wrong elements, or None if not checked."""
 
     seconds: float
     algorithm: float
     bus: float
     wrong: int | None
-    each: Each | None = None
 
 
 def header(program: str, options: NcclOptions, library: int) -> Iterator[str]:
@@ -258,9 +229,6 @@ def header(program: str, options: NcclOptions, library: int) -> Iterator[str]:
     )
     if options.blocking:
         yield f"# Blocking Enabled: {_BLOCKING[options.blocking]}"
-    if options.timing:
-        skips = f"; summary skips first {options.skipped} iterations" if options.skipped else ""
-        yield (f"# Per-Iteration Report: CUDA event timing; i_* uses max over process rows{skips} ")
     if options.parallel_init:
         yield "# Parallel Init Enabled: threads call into NcclInitRank concurrently "
     yield "#"
@@ -270,23 +238,16 @@ def header(program: str, options: NcclOptions, library: int) -> Iterator[str]:
 _FIRST = ("size", "count", "type", "redop", "root")
 _UNITS = ("(B)", "(elements)", "", "", "")
 _SIDE = (("time", "(us)", 7), ("algbw", "(GB/s)", 6), ("busbw", "(GB/s)", 6), ("#wrong", "", 6))
-_EACH = tuple((f"i_{name}", unit, 7) for name, unit in
-              (("min", "(us)"), ("max", "(us)"), ("p99", "(us)"), ("cv%", "(%)")))  # fmt: skip
-_SINGLES = ("min_us", "max_us", "p99_us", "cv_pct")
 
 
 def columns(options: NcclOptions) -> Iterator[str]:
     """Yields the column heads of the table."""
     yield "#"
-    more = options.timing
-    left, between, right = (" " * wide for wide in ((14, 32, 0) if more else (11, 23, 10)))
-    each = " (+ per-iteration)" if more else ""
-    yield f"{_keys(('',) * 5)}{left}out-of-place{each}{between}in-place{each}{right}"
-    side = (*_SIDE, *_EACH) if more else _SIDE
+    yield f"{_keys(('',) * 5)}{' ' * 11}out-of-place{' ' * 23}in-place{' ' * 10}"
     stamp = ("timestamp", TIME_FORMAT) if options.timestamps else ("", "")
     width = 19 if options.timestamps else 0
     for place, keys in enumerate((_FIRST, _UNITS)):
-        heads = "".join(f"  {head[place]:>{head[2]}}" for head in (*side, *side))
+        heads = "".join(f"  {head[place]:>{head[2]}}" for head in (*_SIDE, *_SIDE))
         yield f"{_keys(keys)}{heads} {stamp[place]:>{width}}"
 
 
@@ -310,10 +271,8 @@ def _side(body: Body) -> str:
     times = number(body.seconds * MEGA, 7)
     rates = f"{number(body.algorithm, 6)}  {number(body.bus, 6)}"
     wrong = "N/A" if body.wrong is None else f"{float(body.wrong):6g}"
-    figures = body.each.figures if body.each else {}
-    singles = "".join(f"  {number(figures[name], 7)}" for name in _SINGLES if figures)
     # As there, N/A stands a column too far to the left.
-    return f"  {times}  {rates}  {wrong:>5}{singles}"
+    return f"  {times}  {rates}  {wrong:>5}"
 
 
 def number(value: float, width: int) -> str:
