@@ -49,8 +49,6 @@ _DEVICE = _Scale("3b", "1b", ("bf16", "fp16", "fp32"), (1, 2, 4, 8, 16, 32, 64),
 
 
 class WorkloadRow(OnDevices, frozen=True):
-    """Benchmarks that run a workload on each of torch's devices."""
-
     only_by: ClassVar[str | None] = "torch"
 
 
@@ -148,13 +146,10 @@ def _training(fabric: DeviceSet) -> Iterator[Cell]:
 
 NO_SERVER = "needs a running server: linkgauge ai serving --url http://127.0.0.1:8000"
 AT_ONCE = (1, 2, 4, 8, 16)
-"""The numbers of concurrent requests to measure."""
 PROMPT_WORDS = 16
 
 
 class ServingRow(Sweep, frozen=True):
-    """Benchmarks that send requests from this host to a server."""
-
     only_by: ClassVar[str | None] = "host"
 
 

@@ -26,8 +26,6 @@ def _workload_names(_: Typed) -> Iterable[str]:
 
 
 class Choosing(Options):
-    """Options that choose a workload's model and sizes."""
-
     model: Literal["10m", "100m", "1b", "3b"] | None = option(
         WHAT,
         "Use a model of this size. Default: 3b and for training 1b, on a CPU 10m.",
@@ -46,8 +44,6 @@ class Choosing(Options):
 
 
 class Serving(Options):
-    """Options that choose the server for requests."""
-
     url: str | None = option(
         WHAT, "Send requests to the server at this address (serving).", "URL", is_input=True
     )
@@ -137,8 +133,7 @@ def _refusal(machine: str) -> InputError:
 
 
 def names_of(asked: Sequence[str]) -> tuple[str, ...]:
-    """Returns the benchmarks with these names, or all benchmarks if no names are given. Raises
-    InputError for an unknown name."""
+    """All benchmarks if no names are given. Raises InputError for an unknown name."""
     from linkgauge.model.names import UnknownName, hint
 
     from .benchmarks import WORKLOADS
@@ -154,8 +149,7 @@ def names_of(asked: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -> WorkloadChoice:
-    """Adds the server to the choice. Raises InputError if serving is chosen without a server, or if
-    a server is given without serving."""
+    """Serving and a server's address go together."""
     from msgspec.structs import replace
 
     from linkgauge.model.operations.workload import Server
@@ -181,7 +175,6 @@ def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -
 
 
 def choice_of(asked: Choosing) -> WorkloadChoice:
-    """Returns the user's choice of workloads. Raises InputError for invalid values."""
     from linkgauge.model.operations.workload import NUMBER_KINDS, WorkloadChoice
 
     return WorkloadChoice(
@@ -208,9 +201,6 @@ def _natural(option: str, number: int) -> int:
 
 
 def _numbers(option: str, text: str | None) -> tuple[int, ...]:
-    """Returns the numbers of a list such as `1,8,64`, each once. Raises InputError for any other
-    text."""
-
     given = [] if text is None else [part.strip() for part in text.split(",")]
     if not all(one.isascii() and one.isdecimal() and 0 < int(one) <= _MOST for one in given):
         raise InputError(f"{option} {text}: give numbers from 1 to {_MOST}, such as 1,8,64")
@@ -218,9 +208,8 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...]:
 
 
 def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[WorkloadChoice, bool]:
-    """Returns the choice with the number of ranks that torchrun or mpiexec started, and whether
-    this process measures. On a rank that does not measure, this call takes part in the training
-    steps until the measuring process ends."""
+    """Returns the choice with the launcher's number of ranks, and whether this process measures. If
+    it does not, this call takes part in the training steps until they end."""
     import os
 
     from msgspec.structs import replace

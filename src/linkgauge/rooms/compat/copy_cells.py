@@ -72,7 +72,6 @@ class Meter:
         self._codes: set[int] = set()
         self._reported: set[str] = set()
         self._count = 0
-        """The number of cells planned so far."""
 
     def measure(
         self,

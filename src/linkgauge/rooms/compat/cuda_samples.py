@@ -25,7 +25,6 @@ NOTE = (
     "Results may vary when GPU Boost is enabled."
 )
 _KINDS = {"htod": "Host to Device", "dtoh": "Device to Host", "dtod": "Device to Device"}
-"""The kinds of copies in the order of measurement, with their names."""
 
 
 def _device(written: str) -> int | None:

@@ -30,7 +30,6 @@ from .copy_cells import PARITY, CopyPath, Meter, metered
 from .cuda_samples import HELP_OPTION, NOTE, sample_arguments
 
 _ELEMENT = 4
-"""The bytes of an int."""
 _ELEMENTS = 40_000_000
 _LOOPS = 5
 _LATENCY_SIZE, _LATENCY_LOOPS = 16, 100

@@ -26,7 +26,6 @@ from linkgauge.report.csv_text import SIMULATED
 from .copy_cells import CopyPath, metered, shown
 
 MOST = 1_000_000
-"""The most iterations."""
 
 
 class NvlinkSuiteOptions(msgspec.Struct, frozen=True):

@@ -51,7 +51,6 @@ _DRIVER_GUIDE = (
 )
 _NAMES = {NVIDIA: "NVIDIA", AMD: "AMD"}
 _CLASSES = (0x03, 0x12)
-"""The PCI classes of display controllers and processing accelerators."""
 
 
 class NeededTool(msgspec.Struct, frozen=True):

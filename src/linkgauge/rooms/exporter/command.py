@@ -121,7 +121,6 @@ def _write(page: MetricsPage, path: Path) -> int:
 
 
 _ONCE = 10.0
-"""The seconds that a file waits for readings."""
 
 
 def _serve(page: MetricsPage, listen: str | None) -> int:

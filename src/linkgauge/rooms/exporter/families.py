@@ -25,8 +25,7 @@ Labels = Mapping[str, str]
 
 
 class Families:
-    """Families of metrics by name, in the order of their first samples. A sample without a value
-    (None) is left out, because a missing value is not 0."""
+    """A sample without a value (None) is left out, because a missing value is not 0."""
 
     def __init__(self) -> None:
         self._core = needed("prometheus_client.core", "exporter")
@@ -35,7 +34,7 @@ class Families:
     def add(
         self, name: str, help: str, value: float | None, labels: Labels, kind: str = "Gauge"
     ) -> None:
-        """Adds a sample. `help` and the names of the labels are those of the family."""
+        """`help` and the names of the labels are those of the family."""
         if value is None:
             return
         if name not in self._found:
@@ -44,19 +43,19 @@ class Families:
         self._found[name].add_metric([*map(printable, labels.values())], float(value))
 
     def count(self, name: str, help: str, value: float | None, labels: Labels) -> None:
-        """Adds a sample of a counter, whose name ends in `_total`."""
+        """The name of a counter's sample ends in `_total`."""
         self.add(name, help, value, labels, "Counter")
 
     def add_state(
         self, name: str, help: str, state: str, states: Iterable[str], labels: Labels, key: str
     ) -> None:
-        """Adds a sample for each possible state, which is the label `key`. The value is 1 for the
-        current state and 0 for the others."""
+        """Adds a sample for each state, which is the label `key`: 1 for the current one, 0 for the
+        others."""
         for one in states:
             self.add(name, help, one == state, {**labels, key: one})
 
     def text(self) -> bytes:
-        """Returns all families in text format 0.0.4."""
+        """In text format 0.0.4."""
         client = needed("prometheus_client", "exporter")
         registry = client.CollectorRegistry(auto_describe=False)
         registry.register(_Fixed([*self._found.values()]))
@@ -64,8 +63,6 @@ class Families:
 
 
 class _Fixed:
-    """A collector for prometheus-client that always returns the same families."""
-
     def __init__(self, families: list[Metric]) -> None:
         self._families = families
 
@@ -91,7 +88,6 @@ _LIVE_KINDS = {0x02: "network", 0x03: "accelerator", 0x06: "bridge", 0x0B: "acce
 
 
 def of_machine(host: str, simulated: bool, seen: Iterable[InventoryReading]) -> Families:
-    """Returns the metrics of a machine's current readings."""
     families = Families()
     own = {"host": host, "simulated": str(simulated).lower()}
     for one in seen:
@@ -128,8 +124,7 @@ def _add_function(
 
 
 def _both(one: float | None, other: float | None) -> float | None:
-    """Returns the lower value, which both ends of a link support. If only one value is known,
-    returns it."""
+    """The lower value, which both ends of a link support, or the one that is known."""
     return min((value for value in (one, other) if value is not None), default=None)
 
 
@@ -230,7 +225,7 @@ _HELP = {
 
 
 def of_results(results: Results) -> Families:
-    """Returns the metrics of results. Ages are not included, because they change all the time."""
+    """Without ages, because they change all the time."""
     families = Families()
     for run in results.runs:
         _add_run(families, run)
@@ -294,8 +289,7 @@ def _add_run(families: Families, run: PastRun) -> None:
 
 
 def add_ages(families: Families, results: Results, now: float) -> None:
-    """Adds the ages of the last runs: the time since each run ended. For an interrupted run, this
-    is the time since it began."""
+    """Since each run ended, or began if it was interrupted."""
     for run in results.runs:
         age, what = max(0.0, now - _ended(run)), "Time since the last run ended."
         families.add("last_run_age_seconds", what, age, _labels(run))

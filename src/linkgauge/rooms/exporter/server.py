@@ -51,8 +51,6 @@ class _Kept:
 
 
 class MetricsPage:
-    """The metrics page of a machine and a source of results."""
-
     def __init__(self, machine: MachineSource, results: ResultSource, say: Say) -> None:
         self._machine, self._source = machine, results
         self._of_results, self._of_machine = _Kept(), _Kept()
@@ -63,8 +61,8 @@ class MetricsPage:
         return results, self._of_results.text(results, partial(of_results, results))
 
     def text(self, patience: float = PATIENCE, *, packed: bool = False) -> bytes:
-        """Returns the current metrics, if `packed` by gzip. Waits at most `patience` seconds in all
-        for new readings. Readings that take longer keep their last values."""
+        """Waits at most `patience` seconds in all for new readings. Others keep their last
+        values."""
         readers = self._readers(patience)
         readings: dict[str, TimedReading[Any]] = {"results": self._results.taken()}
         readings |= {reader.name: reader.taken() for reader in readers}
@@ -80,7 +78,6 @@ class MetricsPage:
         return b"".join(part[packed] for part in (written, live, own))
 
     def _readers(self, patience: float) -> list[PeriodicReader[InventoryReading]]:
-        """Starts all readers of the machine, waits for them, and returns them."""
         until = time.monotonic() + patience
         asked: list[PeriodicReader[InventoryReading]] = []
         self._results.ask()
@@ -124,14 +121,11 @@ _INDEX = b"""<!doctype html><html lang="en"><title>linkgauge exporter</title>
 
 
 class Address(NamedTuple):
-    """An address to listen at."""
-
     host: str
     port: int
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach the address."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -142,8 +136,7 @@ class Address(NamedTuple):
 
 
 def parse_listen(text: str) -> Address:
-    """Parses `127.0.0.1:9410`, `[::1]:9410`, or a bare port (this machine only). Raises InputError
-    for any other text."""
+    """Takes `127.0.0.1:9410`, `[::1]:9410`, or a bare port, which is for this machine only."""
     match = _LISTEN.fullmatch(text.strip())
     if match is None or int(match["port"]) > 65535:
         raise InputError(f"--listen {text!r}: give ADDRESS:PORT, such as 127.0.0.1:{PORT}")
@@ -151,8 +144,7 @@ def parse_listen(text: str) -> Address:
 
 
 class _Connections:
-    """The open connections. Each has the time since which it has waited for its request or its
-    answer."""
+    """Each has the time since which it has waited for its request or its answer."""
 
     def __init__(self) -> None:
         self._since: dict[socket.socket, float] = {}
@@ -162,8 +154,8 @@ class _Connections:
         self._most = min(MOST_CONNECTIONS, max(1, files // 4)) if is_limited else MOST_CONNECTIONS
 
     def begin(self, one: socket.socket) -> None:
-        """Registers a connection that is new or that got its answer. If there are too many
-        connections, ends the slowest one."""
+        """Of a connection that is new or got its answer. If there are too many, the slowest one
+        ends."""
         with self._lock:
             self._since.pop(one, None)
             while len(self._since) >= self._most:
@@ -171,33 +163,30 @@ class _Connections:
             self._since[one] = time.monotonic()
 
     def end(self, one: socket.socket) -> None:
-        """Removes a closed connection."""
         with self._lock:
             self._since.pop(one, None)
 
     def end_slow(self) -> None:
-        """Ends connections that have taken too long."""
         with self._lock:
             before = time.monotonic() - SECONDS
             for one in [one for one, since in self._since.items() if since < before]:
                 self._end(one)
 
     def _end(self, one: socket.socket) -> None:
-        """Shuts a connection down. Then the connection's own thread closes it."""
+        """The connection's own thread closes it."""
         del self._since[one]
         with suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)
 
 
 class MetricsServer(ThreadingTCPServer):
-    """Serves the page at /metrics. Raises InputError if the server cannot listen at the address."""
+    """Raises InputError if the server cannot listen at the address."""
 
     allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 128
 
     def __init__(self, address: Address, page: Callable[[bool], bytes]) -> None:
-        """Listens at the address. `page` returns the page, packed by gzip or not."""
         self.page = page
         self.connections = _Connections()
         try:
@@ -220,7 +209,7 @@ class MetricsServer(ThreadingTCPServer):
         self.connections.end_slow()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignores errors that occur when a client disconnects."""
+        """Clients may disconnect."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -260,4 +249,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Logs nothing, since there may be a hundred requests a second."""
+        """There may be a hundred requests a second."""

@@ -25,20 +25,16 @@ PERFTEST_BYTES, PERFTEST_FLAG_BYTES = 1 << 20, 8
 PERFTEST_MEMORIES = (
     ("host", ""), ("GPU, peermem", " --use_cuda"), ("GPU, dmabuf", " --use_cuda_dmabuf"),
 )  # fmt: skip
-"""The columns of perftest's tables, and the arguments for the tool. GPUDirect works by the driver's
-module or by DMA buffers."""
 
 
 class Port(NamedTuple):
-    """An interface of a rank, and the memory whose bytes the interface moves."""
-
     nic: Memory
     memory: Memory
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
-    """A benchmark that uses the interfaces of all ranks. Engines of type `kind` copy between host
-    memories, or between GPU memories if `gpus`. A copy has `streams` streams."""
+    """Engines of type `kind` copy between host memories, or between GPU memories if `gpus`, by so
+    many `streams`."""
 
     kind: EngineKind = "tcp"
     report: Report = Report.FIRST
@@ -58,7 +54,7 @@ class OverNics(Sweep, frozen=True, kw_only=True):
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """Returns the ranks as device sets. Between GPUs, the devices of a rank are its GPUs."""
+        """Between GPUs, the devices of a rank are its GPUs."""
         chosen = fabrics[:1] or of_host
         if not self.gpus or chosen[0].backend != NETWORK:
             return chosen
@@ -82,8 +78,6 @@ class OverNics(Sweep, frozen=True, kw_only=True):
         )
 
     def _reason(self, fabric: DeviceSet) -> str | None:
-        """Returns the reason why the benchmark cannot be measured over these devices. None if it
-        can."""
         if fabric.backend != NETWORK:
             several = f"mpiexec -n 2 linkgauge run {self.name}"
             return f"needs several processes, and no other kind of benchmark beside it: {several}"
@@ -112,8 +106,8 @@ class OverNics(Sweep, frozen=True, kw_only=True):
                 yield Cell(f"{row}->{column}", memory, transfers, self.report, operation=work)
 
     def _usual(self, fabric: DeviceSet) -> Iterator[Port]:
-        """Yields one interface of each rank: the one by which the rank usually reaches other ranks.
-        Between GPUs, it is the one nearest to the rank's GPU."""
+        """By which a rank usually reaches others; between GPUs the one nearest to the rank's
+        GPU."""
         for rank, device in zip(fabric.ranks, fabric.devices, strict=True):
             able = rdma_nics(rank) if self.kind == "rdma" else able_nics(rank, fabric.ranks)
             nic = (nearest_nic if self.gpus else usual_nic)(rank, able, device.near)

@@ -21,7 +21,6 @@ from linkgauge.report.files import SAMPLES_FILE, run_files, sample_lines
 from .anonymous import anonymised, anonymised_record, shared_texts
 
 MOST_BYTES = 1 << 30
-"""The most bytes of all files of a run together."""
 
 
 class PackedRun(NamedTuple):

@@ -39,13 +39,11 @@ from .anonymous import anonymised, shared_texts
 MOST_BYTES = 1_000_000
 """The most bytes of a page. Tickets and mail accept pages of this size."""
 MOST_LETTERS = 100
-"""The most characters in a line of the card."""
 _ROOM = MOST_LETTERS - len("verdict: ")
 """The most characters of the text after `verdict: ` in a line of the card."""
 _WORDS = 4_000
 """The bytes reserved for the description of files inside the page."""
 _STAYS = ("verdict", "machine", "benchmarks", "notes", "bill")
-"""Sections that are never left out."""
 ANONYMOUS = (
     "Anonymised: names of hosts and programs, labels, files, serial numbers and addresses are "
     "replaced. What people and drivers wrote is left out."

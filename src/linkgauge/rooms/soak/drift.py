@@ -9,7 +9,6 @@ from linkgauge.model.stats.change_points import change_points, holding
 from linkgauge.model.stats.changes import ChangedTo, changed_to
 
 LEAST = 0.01
-"""The least change of level that is reported."""
 
 
 class LevelShift(NamedTuple):

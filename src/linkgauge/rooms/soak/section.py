@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 200
 FEW_ROWS, FEW_MOMENTS, FEW_FAILED = 12, 3, 5
-"""The most rows, moments and failed samples that a terminal shows."""
 MOST_CURVES = 8
 MOST_BARS = 24
 REST = "run.json has the others"

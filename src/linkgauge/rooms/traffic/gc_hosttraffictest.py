@@ -35,11 +35,9 @@ from .benchmarks import BUFFER, Combination, objection
 
 TOOL = "gc-hosttraffictest"
 TRANSFER = 4096
-"""The bytes of a tile's transfer."""
 BLOCK = 64
 MOST_TILES = 32
 _SAMPLE = 100
-"""The most loops of a sample."""
 _NO_TIMEOUT = 1e6
 _MOST = 10**9
 

@@ -263,10 +263,8 @@ class PciRoute(msgspec.Struct, frozen=True):
 
 
 Role = Literal["guest", "host", "neither"]
-"""What the machine is to a domain."""
 X86 = ("x86_64", "i686")
 TOPOEXT = "# In <cpu>: <feature policy='require' name='topoext'/>"
-"""The remedy for a guest that takes threads for cores."""
 
 
 # CPUs and nodes as libvirt lists them: `0-3,^2,8` is 0, 1, 3 and 8.

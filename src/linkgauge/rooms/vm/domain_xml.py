@@ -49,7 +49,6 @@ KEPT = ("vcpu", "cputune", "numatune", "memoryBacking", "cpu")
 _LISTS = ("cpuset", "nodeset", "cpus")
 _MOST_LISTED = 4 << 20
 _BITS = {"domain": 32, "bus": 8, "slot": 5, "function": 3}
-"""The sizes of the parts of a PCI address."""
 
 
 def read_domain(path: Path) -> Domain:

@@ -24,7 +24,6 @@ _COSTS = (
         ("link-speed", "link-width", "target-speed", "silent", "bridge"),
     ),
 )  # fmt: skip
-"""What each wish costs the host, and the checks whose findings are wishes of that kind."""
 
 
 def message(findings: Sequence[Finding], domain: Domain | None) -> tuple[str, ...]:

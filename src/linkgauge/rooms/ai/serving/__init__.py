@@ -12,9 +12,8 @@ from .openai import Client, ServingGroup
 
 
 def group_of(asked: Workload) -> ServingGroup:
-    """Returns the group of requests that measures a `serving` workload. Raises Unsupported for any
-    other workload. Raises MissingPackage without the client's package, and BackendError if the
-    server does not answer."""
+    """Raises Unsupported for any other workload, MissingPackage without the client's package, and
+    BackendError if the server does not answer."""
     server = asked.server
     if asked.kind != "serving" or server is None:
         raise Unsupported("AI workloads are carried out by backend torch: linkgauge ai")

@@ -21,12 +21,11 @@ from .streaming import CacheMove, Streamed, streamed_bytes
 from .training import Training, training_bytes
 
 LONGEST = 4096
-"""The least number of positions in a decoder's table of rotations."""
 
 
 class Workloads:
-    """The workloads of a backend. Keeps the weights of one model and the rates of each device,
-    because consecutive cells share them."""
+    """Keeps the weights of one model and the rates of each device, because consecutive cells share
+    them."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -35,8 +34,8 @@ class Workloads:
         self._ranks: Ranks | None = None
 
     def group(self, device: Any, memory: Memory, asked: Workload) -> WorkGroup:
-        """Returns a workload that is ready to be measured on this device. Raises Unsupported if the
-        workload does not fit into memory, or if this machine cannot carry it out."""
+        """Raises Unsupported if the workload does not fit, or if this machine cannot carry it
+        out."""
         site = Site(self._torch, device, memory)
         site.choose()
         rates = self._rates_of(site, asked.numbers)
@@ -55,13 +54,11 @@ class Workloads:
         return self._rates[key]
 
     def _forget_unless(self, key: object) -> None:
-        """Frees the weights of any other model."""
         if self._decoder is not None and self._decoder[0] != key:
             site, self._decoder = self._decoder[1].site, None
             site.release()
 
     def decoder(self, site: Site, asked: Workload) -> Decoder:
-        """Returns the model with its weights. Consecutive cells share the weights."""
         key = _key(site, asked)
         if self._decoder is None:
             positions = max(LONGEST, asked.prompt + asked.tokens)
@@ -70,8 +67,7 @@ class Workloads:
         return self._decoder[1]
 
     def ranks(self, site: Site, asked: Workload) -> Ranks | None:
-        """Returns the processes of a training step. The next cell with the same number of processes
-        uses them again."""
+        """The next cell with the same number of processes uses them again."""
         if self._ranks is not None and self._ranks.size != asked.ranks:
             self._ranks.close()
             self._ranks = None
@@ -89,8 +85,7 @@ class Workloads:
 
 
 def _key(site: Site, asked: Workload) -> object:
-    """Returns a key for weights that are kept on a device from one cell to the next. None for
-    workloads whose weights are not kept."""
+    """None for workloads whose weights are not kept from one cell to the next."""
     if asked.kind not in ("prefill", "decode"):
         return None
     longer = max(LONGEST, asked.prompt + asked.tokens)
@@ -135,5 +130,3 @@ _MAKERS: dict[str, _Maker] = {
     "restore": (_moved, _cache_bytes),
     "training": (_training, training_bytes),
 }
-"""The function that makes each kind of workload, and the function that estimates its bytes of
-device memory."""

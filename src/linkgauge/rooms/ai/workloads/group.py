@@ -17,38 +17,35 @@ from .site import Site
 
 
 class Work(ABC):
-    """A workload that is set up. `steps` is the number of tokens, bytes or steps in a loop.
-    `needed` is the device memory in bytes that the workload needs."""
+    """`steps` are the tokens, bytes or steps of a loop, `needed` the bytes of device memory."""
 
     steps: int
     needed: int
 
     def begin(self, loops: int) -> None:  # noqa: B027  # most have nothing to do
-        """Prepares for this number of loops before the clock starts. Other processes may take
-        part."""
+        """Prepares so many loops before the clock starts. Other processes may take part."""
 
     @abstractmethod
     def run(self) -> None:
-        """Starts a loop on the device. The device may still be at work when this returns."""
+        """The device may still be at work when this returns."""
 
     @abstractmethod
     def demands(self) -> Demands:
-        """Returns the operations and bytes of a loop."""
+        """Of one loop."""
 
     @abstractmethod
     def how(self) -> tuple[str, ...]:
-        """Returns the names of the software that carries the workload out, for people."""
+        """The software that carries the workload out, for people."""
 
     def stages(self) -> tuple[Stage, ...]:
-        """Times parts of the workload in further loops between samples."""
+        """Parts timed in further loops between samples."""
         return ()
 
     @abstractmethod
     def mismatch(self) -> str | None:
-        """Describes an error in the result of the last loop. None if the result is right."""
+        """An error in the result of the last loop."""
 
     def finish(self, done: WorkDone) -> WorkDone:
-        """Returns the results with additions that only this kind of work has."""
         return done
 
     @abstractmethod
@@ -57,8 +54,7 @@ class Work(ABC):
 
 
 class WorkGroup(Gated):
-    """Measures a workload by the host's clock. A sample lasts from the first call until the device
-    has ended all loops."""
+    """Times by the host's clock, from the first call until the device has ended all loops."""
 
     def __init__(self, site: Site, asked: Workload, work: Work, rates: Rates) -> None:
         self._site, self._asked, self._work, self._rates = site, asked, work, rates
@@ -75,8 +71,7 @@ class WorkGroup(Gated):
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def _timed(self, loops: int) -> tuple[float, float]:
-        """Runs the loops. Returns their seconds in all, and the seconds in which the host started
-        work."""
+        """Returns the seconds in all, and those in which the host started work."""
         self._work.begin(loops)
         self._site.synchronize()
         begin = time.perf_counter()
@@ -91,8 +86,7 @@ class WorkGroup(Gated):
         return self._work.mismatch()
 
     def done(self) -> WorkDone:
-        """Returns the results of all samples. The first two samples are a warm-up and do not
-        count."""
+        """The first two samples are a warm-up and do not count."""
         counted = self._each[2:] or self._each
         demands = self._work.demands()
         if not self._site.is_cpu:
@@ -117,8 +111,7 @@ class WorkGroup(Gated):
 
 
 def times_of(run: Callable[[], float], most: int = 64) -> tuple[float, ...]:
-    """Calls `run` repeatedly for about a second, and returns the values. The number of calls is
-    from 4 to `most`."""
+    """Calls `run` for about a second, from 4 to `most` times."""
     begin, found = time.monotonic(), [run()]
     while len(found) < 4 or (len(found) < most and time.monotonic() - begin < 1):
         found.append(run())

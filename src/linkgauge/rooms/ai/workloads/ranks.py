@@ -24,8 +24,7 @@ from .site import Site
 
 
 class TorchPlace(NamedTuple):
-    """The place of this process among those that torchrun or mpiexec started. `rank` is its number
-    of `size`, and `local_rank` its number on this machine."""
+    """The place of this process among those that torchrun or mpiexec started."""
 
     rank: int
     size: int
@@ -42,8 +41,7 @@ PORT = "29511"
 
 
 def joined(environment: Mapping[str, str] = os.environ) -> TorchPlace | None:
-    """Returns the place that torchrun or mpiexec gave this process. None if the process was started
-    alone."""
+    """None if this process was started alone."""
     for names in _LAUNCHERS:
         told = [environment.get(name, "") for name in names]
         if all(text.isdecimal() for text in told[:2]) and int(told[1]) > 1:
@@ -58,7 +56,6 @@ def joined(environment: Mapping[str, str] = os.environ) -> TorchPlace | None:
 _TIMEOUT = timedelta(seconds=120)
 _STDERR = 2
 _END = 10.0
-"""The seconds within which a rank must end by itself."""
 END = 0
 COMMUNICATE = -1
 """Commands in place of a number of steps: END ends the workload on other ranks, COMMUNICATE runs
@@ -66,8 +63,7 @@ only its collectives."""
 
 
 class Join(msgspec.Struct, frozen=True):
-    """A message to a process that becomes a rank. The process meets the other ranks at the address
-    `meeting`, with the device `device`."""
+    """Tells a process to become a rank, which meets the others at the address `meeting`."""
 
     rank: int
     size: int
@@ -76,8 +72,6 @@ class Join(msgspec.Struct, frozen=True):
 
 
 class Ranks:
-    """All processes of a training step, as seen by one of these ranks."""
-
     def __init__(self, site: Site, rank: int, size: int, meeting: str) -> None:
         self.rank, self.size, self._site = rank, size, site
         self._group = site.torch.distributed
@@ -101,22 +95,20 @@ class Ranks:
         return "NCCL" if self._site.is_cuda else "gloo"
 
     def reduce(self, gradients: Any, *, later: bool = False) -> Any:
-        """Adds up the gradients of all ranks. With `later`, returns a handle to wait for."""
+        """With `later`, returns a handle to wait for."""
         return self._group.all_reduce(gradients, async_op=later)
 
     def tell(self, number: int) -> None:
-        """Sends rank 0's next command to all ranks: a number of steps, END or COMMUNICATE."""
+        """A number of steps, END or COMMUNICATE."""
         self._group.broadcast(self._site.torch.tensor([number]), 0, group=self._control)
 
     def hear(self) -> int:
-        """Returns the next command of rank 0."""
         told = self._site.torch.zeros(1, dtype=self._site.torch.long)
         self._group.broadcast(told, 0, group=self._control)
         return int(told)
 
     def share(self, asked: Workload | None) -> Workload | None:
-        """Sends rank 0's workload to all ranks, and returns it on each. None tells the ranks to
-        end."""
+        """Returns rank 0's workload on each rank. None tells the ranks to end."""
         box = [msgspec.json.encode(asked).decode() if asked is not None else None]
         self._group.broadcast_object_list(box, 0, group=self._control)
         return None if box[0] is None else msgspec.json.decode(box[0], type=Workload)
@@ -145,9 +137,8 @@ class Ranks:
 
 
 def gather(site: Site, size: int) -> Ranks:
-    """Gathers all ranks; this process is the first. Either torchrun or mpiexec started them, or
-    this call starts processes for this device and those after it. Raises Unsupported if there are
-    fewer than `size` devices."""
+    """This process is the first. torchrun or mpiexec started the others, or this call does, for the
+    devices after this one. Raises Unsupported if there are fewer than `size` devices."""
     launched = joined()
     if launched is not None:
         if launched.size != size:
@@ -170,7 +161,6 @@ def gather(site: Site, size: int) -> Ranks:
 
 
 def from_environment() -> str:
-    """Returns the address at which the ranks meet, from the environment of torchrun or mpiexec."""
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", PORT)
     return "env://"
@@ -212,13 +202,11 @@ def _follow(device: str, rank: int, size: int, meeting: str) -> None:
 
 
 def follow_launched(launched: TorchPlace) -> None:
-    """Takes part in rank 0's workloads as a rank that torchrun or mpiexec started."""
     is_cuda = import_module("torch").cuda.is_available()
     device = f"cuda:{launched.local_rank}" if is_cuda else "cpu"
     _follow(device, launched.rank, launched.size, from_environment())
 
 
 def serve(channel: Channel) -> None:
-    """Takes part in rank 0's workloads as a process that rank 0 started."""
     joining = decoder(Join)(channel.receive())
     carry_out(joining, lambda j: _follow(j.device, j.rank, j.size, j.meeting), channel.send)

@@ -168,7 +168,6 @@ _UNABLE = {
     "unalign": "-u: linkgauge does not misalign buffers",
     "device_implementation": "-D: linkgauge has no device implementations of collectives",
 }
-"""The options that linkgauge supports only with the value 0, with the reasons."""
 
 
 def nccl_options(arguments: Sequence[str]) -> NcclOptions:

@@ -88,7 +88,6 @@ def _case(row: Row) -> Testcase:
 
 
 CASES = tuple(map(_case, NVBANDWIDTH))
-"""The tests for one process, in the order of their indices."""
 CASES_0_8 = tuple(map(_case, NVBANDWIDTH_0_8))
 OF_SEVERAL = tuple(map(_case, MULTINODE))
 BY_NAME = {case.name: case for case in (*CASES, *OF_SEVERAL)}

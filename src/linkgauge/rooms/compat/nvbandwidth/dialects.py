@@ -76,7 +76,6 @@ _LATEST = (
     _several("    --pair UUID1 UUID2", _PAIR),
 )  # fmt: skip
 _UNLISTED = (ToolOption("--perfFormatter"), _number("--loopCount arg"))
-"""The options that are not in the tool's help."""
 
 
 class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
@@ -199,4 +198,3 @@ VERSIONS = {
     "0.9": replace(_version("0.9", _SAMPLED), spread="cells"),
     "0.10": replace(_version("0.10.0", _LATEST), tests=CASES, spread="samples", is_brief=True),
 }
-"""The versions of nvbandwidth, the newest last."""

@@ -21,7 +21,6 @@ from linkgauge.report.matrix import Matrix
 from .cases import Testcase
 
 NAMED = 3
-"""The most reasons that are reported for a failed test."""
 
 
 Spread = Literal["cells", "samples"] | None

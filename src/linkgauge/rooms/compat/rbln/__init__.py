@@ -186,7 +186,6 @@ CASES = (
     TestCase("RBLN_PERF_BIDIR_BANDWIDTH_TEST", (_both_ways,)),
     TestCase("RBLN_PERF_PARALLEL_BANDWIDTH_TEST", (_parallel,)),
 )
-"""The cases in the order of their ids."""
 
 
 # rblnBandwidthLatencyTest: Rebellions' test of the paths between a host and its NPUs.

@@ -225,7 +225,6 @@ ALONE = (
     check_transparent_huge_pages,
     check_huge_pages,
 )
-"""The checks of a guest without its domain: what it shows by itself."""
 
 
 # Checks inside the guest: devices that are passed through, where they show and at which node.

@@ -35,7 +35,6 @@ _MEMORY_CHECKS = frozenset({"memory-node", "memory-unbound", "memory-remote", "m
 PLACEMENT = _PIN_CHECKS | _MEMORY_CHECKS | {
     "emulator", "huge-pages-none", "device-node", "cell-spans",
 }  # fmt: skip
-"""Checks whose findings a placement fixes."""
 
 
 class Suited(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,6 @@ from . import kubevirt, openstack, proxmox
 
 _OWNERS = {one.NAME: one for one in (kubevirt, openstack)}
 SETTINGS = {one.NAME: one.settings for one in (kubevirt, openstack, proxmox)}
-"""How a placement is asked for, by the form of a domain."""
 
 
 def owner_of(root: Element) -> str | None:
