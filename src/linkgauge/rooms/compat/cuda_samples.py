@@ -55,7 +55,6 @@ Options:
 
 @helpful(HELP)
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Carries out a command line of the sample: measures, and prints the sample's output."""
     given = sample_arguments(arguments, OPTIONS)
     if given.get("memory") == "pageable" and "wc" in given:
         raise UsageError("--wc needs --memory=pinned")
@@ -71,8 +70,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def sample_arguments(arguments: Sequence[str], options: Sequence[ToolOption]) -> dict[str, Any]:
-    """Reads options as the sample does: `name`, `-name`, `--NAME` and `--name=value`, with any
-    number of dashes. Raises UsageError for other options, and for a wrong value."""
+    """As the sample does: `name`, `-name`, `--NAME` and `--name=value`, with any number of dashes.
+    Raises UsageError."""
     known = {flag.lower(): flag for option in options for flag in option.flags}
     words = []
     for argument in arguments:
@@ -104,8 +103,7 @@ def _measure(given: dict[str, Any], where: Where) -> int:
 
 
 def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
-    """Returns the device with this index in a list, or all devices if `index` is None. Raises
-    UsageError if there is no such device."""
+    """All if `index` is None. Raises UsageError if there is no such device."""
     if index is None:
         print("\n!!!!!Cumulative Bandwidth to be computed from all the devices !!!!!!\n")
         return devices
@@ -117,7 +115,7 @@ def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
 
 
 def _rate(gauge: Meter, devices: Sequence[Device], kind: str, memory: str) -> float | None:
-    """Returns the sum of the rates of all devices in GB/s. None if any device has no rate."""
+    """The sum over all devices in GB/s. None if any device has no rate."""
     ends = [(None if kind == "htod" else d, None if kind == "dtoh" else d) for d in devices]
     cells = gauge.measure([[CopyPath(*pair, kind=memory).transfer()] for pair in ends])
     rates = [cell.summary.median for cell in cells if cell.summary is not None]

@@ -54,8 +54,6 @@ PairTimer = Callable[[Mapping[Pair, Transfer]], dict[Pair, float]]
 
 
 class PeerTestOptions(msgspec.Struct, frozen=True):
-    """The options of a command line, after checks."""
-
     reads: bool
     engine: EngineKind
     size: int
@@ -63,7 +61,6 @@ class PeerTestOptions(msgspec.Struct, frozen=True):
 
 @helpful(HELP)
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Carries out a command line of the sample: measures, and prints the sample's output."""
     given = sample_arguments(arguments, OPTIONS)
     elements = given.get("numElems", _ELEMENTS)
     engine: EngineKind = "sm" if "sm_copy" in given else "ce"
@@ -82,8 +79,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 @contextmanager
 def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tuple[Meter, Meter]]:
-    """Yields a meter, and a meter without peer access between devices: another one if CUDA's driver
-    carries out such copies, else the same one."""
+    """The second meter has no peer access between devices: another one if CUDA's driver carries out
+    such copies, else the same one."""
     with ExitStack() as held:
         closed = gauge = held.enter_context(metered(where, settings, tells=tells))
         if gauge.context.backend == "cuda" and len(gauge.context.devices) > 1:
@@ -94,11 +91,10 @@ def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tu
 
 
 def _bandwidths(gauge: Meter, closed: Meter, options: PeerTestOptions) -> frozenset[Pair]:
-    """Measures and prints the bandwidth matrices. Returns the pairs of devices that have peer
-    access."""
+    """Returns the pairs of devices that have peer access."""
 
     def apart_from(cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
-        """Returns the rate in GB/s of each cell's copies without peer access."""
+        """Rates in GB/s without peer access."""
         if closed is not gauge:
             copies = {at: [_copy(*pair) for pair in pairs] for at, pairs in cells.items()}
             return _rates(closed, copies)
@@ -136,8 +132,7 @@ def _bandwidths(gauge: Meter, closed: Meter, options: PeerTestOptions) -> frozen
 def _latencies(
     gauge: Meter, closed: Meter, options: PeerTestOptions, reached: frozenset[Pair]
 ) -> None:
-    """Measures and prints the latency matrices: the times of devices, and the times in which the
-    host enqueues."""
+    """The times of devices, and the times in which the host enqueues."""
     devices = gauge.context.devices
     measures = (_times, _enqueuing_times)
     among = [pair for pair in permutations(devices, 2) if pair in reached]
@@ -157,7 +152,6 @@ def _latencies(
 
 
 def _staged_times(measure: PairTimer, devices: Sequence[Device]) -> dict[Pair, float]:
-    """Returns the times of copies through the host, and of copies within one device."""
     up = measure({(one, one): CopyPath(one, None).transfer() for one in devices})
     down = measure({pair: _staged(*pair)[1] for pair in permutations(devices, 2)})
     own = measure({(one, one): _copy(one, one) for one in devices})
@@ -166,8 +160,7 @@ def _staged_times(measure: PairTimer, devices: Sequence[Device]) -> dict[Pair, f
 
 
 def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None:
-    """Prints a matrix of rates, or two matrices of times. The first has the devices' times, the
-    second the host's."""
+    """A matrix of rates, or one of the devices' times and one of the host's."""
     corners = ("D\\D",) if len(matrices) == 1 else ("GPU", "CPU")
     shown = map(partial(_matrix, devices), corners, matrices)
     print(title)
@@ -175,15 +168,13 @@ def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None
 
 
 def _copy(row: Device, column: Device, engine: EngineKind = "ce", reads: bool = False) -> Transfer:
-    """Returns a copy by the row's device. It copies to the column's device or, with `reads`, from
-    it."""
+    """By the row's device, to the column's device or, with `reads`, from it."""
     ends = (column, row) if reads else (row, column)
     return CopyPath(*ends, reads).transfer(engine)
 
 
 def _staged(source: Device, destination: Device) -> list[Transfer]:
-    """Returns both parts of a copy through host memory near its source: to the host, and from
-    there."""
+    """To host memory near the source, and from there."""
     there = parse_memory(destination.memory)
     leg = Transfer(Memory("host", source.near), there, Engine(there, "ce"))
     return [CopyPath(source, None).transfer(), leg]
@@ -196,8 +187,8 @@ def _rates(
     *,
     optional: bool = False,
 ) -> dict[Pair, float]:
-    """Returns the rate in GB/s of all copies of each cell together, multiplied by `factor`. The
-    rate is nan after an error. Pairs that cannot be measured are left out."""
+    """GB/s of all copies of a cell together, times `factor`; nan after an error. Pairs that cannot
+    be measured are left out."""
     results = gauge.measure(list(cells.values()), optional=optional)
     return {
         pair: cell.summary.median / 1e9 * factor if cell.summary is not None else math.nan
@@ -207,14 +198,13 @@ def _rates(
 
 
 def _times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Returns the microseconds of each copy. The value is nan after an error."""
+    """In microseconds; nan after an error."""
     rates = _rates(gauge, {pair: [copy] for pair, copy in copies.items()})
     return {pair: _LATENCY_SIZE / rate / 1e3 for pair, rate in rates.items()}
 
 
 def _enqueuing_times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Returns the microseconds in which the host enqueues each copy; empty if the backend does not
-    report them."""
+    """In microseconds; empty if the backend does not report them."""
     cells = [[copy] for copy in copies.values()]
     results = gauge.measure(cells, "enqueue", optional=True)
     for cell in results:

@@ -29,8 +29,7 @@ MOST = 1_000_000
 
 
 class NvlinkSuiteOptions(msgspec.Struct, frozen=True):
-    """The options of a command line, after checks: the size of a copy in bytes, the number of
-    copies, and the file for the table (None: stdout)."""
+    """`size` is in bytes. Without `out`, the table goes to stdout."""
 
     size: int
     iterations: int
@@ -38,8 +37,7 @@ class NvlinkSuiteOptions(msgspec.Struct, frozen=True):
 
 
 def options_of(size: str, copies: str) -> tuple[ToolOption, ...]:
-    """Returns the options of a tool. `size` and `copies` are help texts for the size and the number
-    of copies."""
+    """`size` and `copies` are help texts."""
     return (
         ToolOption("--size SIZE", f"Bytes of a copy, such as {size}", parse_size),
         ToolOption("--iter COUNT", copies, whole, least=1, most=MOST),
@@ -50,14 +48,13 @@ def options_of(size: str, copies: str) -> tuple[ToolOption, ...]:
 def parse(
     parser: Parser, arguments: Sequence[str], *, size: int, iterations: int
 ) -> NvlinkSuiteOptions:
-    """Reads options; `size` and `iterations` are the defaults. Raises UsageError for invalid
-    options."""
+    """`size` and `iterations` are the defaults. Raises UsageError."""
     given = {"size": size, "iter": iterations} | parser.given(arguments)
     return NvlinkSuiteOptions(given["size"], given["iter"], given.get("out"))
 
 
 def _file(written: str) -> str | None:
-    """Reads the name of a file; `-` is stdout."""
+    """`-` is stdout."""
     if not written:
         raise ValueError("give the name of a file")
     return None if written == "-" else written
@@ -71,8 +68,7 @@ def _help(tool: str, options: Sequence[ToolOption]) -> str:
 def write_table(
     stream: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> Sequence[str]:
-    """Replaces the content of the file by a table, and returns a line that says so. Without rows,
-    leaves the file as it is. Raises ResultsError if the file cannot be written."""
+    """Returns a line that says so. Without rows, leaves the file as it is. Raises ResultsError."""
     rows, in_file = list(rows), stream is not sys.stdout
     if in_file and not rows:
         return ()
@@ -88,9 +84,8 @@ def write_table(
 
 @contextmanager
 def opened_table(out: str | None) -> Iterator[TextIO]:
-    """Opens the file `out`, or stdout if it is None, before anything is measured. The old content
-    stays until a table is written. A new file is removed if no table was written. Raises InputError
-    if the file cannot be opened."""
+    """Before anything is measured. The old content stays until a table is written; a new file
+    without one is removed. Raises InputError."""
     if out is None:
         yield sys.stdout
         return
@@ -130,7 +125,6 @@ BANDWIDTH_COLUMNS = (
 
 @helpful(_help("bandwidth_test", BANDWIDTH_OPTIONS))
 def run_bandwidth_test(arguments: Sequence[str], where: Where) -> int:
-    """Carries out a command line of bandwidth_test: measures, and writes the table."""
     asked = parse(Parser(BANDWIDTH_OPTIONS), arguments, size=256 << 20, iterations=10)
     settings = Settings(sizes=(asked.size,), samples=asked.iterations, loops=1)
     # The table first: it may not be writable.
@@ -183,8 +177,6 @@ PERCENTILES = (0.50, 0.95, 0.99)
 
 @helpful(LATENCY_HELP)
 def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
-    """Carries out a command line of ping_pong: measures, writes the table and prints
-    percentiles."""
     # The page shows no exit codes of the tool's own: they are linkgauge's.
     parser = Parser(LATENCY_OPTIONS, InputError.exit_code)
     asked = parse(parser, arguments, size=64, iterations=10_000)
@@ -201,8 +193,7 @@ def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
 
 
 def between(devices: Sequence[Device]) -> CopyPath:
-    """Returns the path from the first device to the second. If there is only one device, the path
-    leads from the host to this device."""
+    """From the host if there is only one device."""
     return CopyPath(devices[0], devices[1]) if len(devices) > 1 else CopyPath(None, devices[0])
 
 
@@ -214,8 +205,7 @@ def _latency_rows(cell: CellResult, size: int, mark: str) -> Iterator[tuple[obje
 
 
 def _latency_summary(path: CopyPath, cell: CellResult, size: int, mark: str) -> Iterator[str]:
-    """Yields lines on the two ends, the size, the number of copies, and percentiles. A percentile
-    that needs more samples is shown as N/A."""
+    """A percentile that needs more samples is N/A."""
     copy = cell.transfers[0]
     ends = f"{copy.source} and {copy.destination}{'' if path.source else ' (the only device)'}"
     how = f"{format_size(size)}, {len(cell.samples)} copies there and back, one way in us"

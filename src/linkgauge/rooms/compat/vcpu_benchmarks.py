@@ -54,9 +54,8 @@ _CLASSES = (0x03, 0x12)
 
 
 class NeededTool(msgspec.Struct, frozen=True):
-    """What the benchmarks use. `state` is `ok`, `missing`, `optional` (missing, but not necessary)
-    or `none` (needs no installation). `found` describes what was found, or what is missing. To
-    install it, root runs the commands `root`, and the user runs `own`."""
+    """`state` is `optional` if missing, but not necessary, and `none` if nothing is to be
+    installed. To install it, root runs the commands `root`, and the user runs `own`."""
 
     name: str
     state: Literal["ok", "missing", "optional", "none"]
@@ -67,7 +66,6 @@ class NeededTool(msgspec.Struct, frozen=True):
 
 @helpful(SETUP_HELP)
 def run_setup(arguments: Sequence[str], where: Where) -> int:
-    """Carries out setup_vcpu_benchmarks: prints what exists and what is missing."""
     Parser().given(arguments)
     if where.simulation is not None:
         print(f"SIMULATED {where.simulation.machine}: nothing to install")
@@ -80,7 +78,7 @@ def run_setup(arguments: Sequence[str], where: Where) -> int:
 
 
 def has_nccl() -> bool:
-    """Whether NCCL is installed, as a Python package or by the system."""
+    """As a Python package or by the system."""
     with suppress(ImportError, ValueError):
         if find_spec("nvidia.nccl") is not None:
             return True
@@ -120,7 +118,7 @@ def _gpu(machine: Machine) -> NeededTool:
 
 
 def _vendors(inventory: Inventory) -> set[int]:
-    """Returns the vendors of those GPUs on the PCI bus whose drivers linkgauge knows."""
+    """Of those GPUs on the PCI bus whose drivers linkgauge knows."""
     return {
         function.vendor
         for function in inventory.pci
@@ -129,7 +127,6 @@ def _vendors(inventory: Inventory) -> set[int]:
 
 
 def lines(needs: Sequence[NeededTool]) -> Iterator[str]:
-    """Yields a line for each need, then the commands for root, and the commands for the user."""
     yield f"{SETUP}: what run_vcpu_benchmark uses (this changes nothing)"
     room = max(len(need.name) for need in needs)
     yield from (f"{need.state:<8} {need.name:<{room}}  {need.found}" for need in needs)
@@ -158,7 +155,6 @@ RESULTS = Path("results")
 
 @helpful(BENCHMARK_HELP)
 def run_benchmark(arguments: Sequence[str], where: Where) -> int:
-    """Carries out run_vcpu_benchmark: measures, shows the results, and keeps the run."""
     configuration, largest = parse_benchmark(arguments)
     settings = msgspec.structs.replace(PROFILES["vm"], simulation=where.simulation)
     request = RunRequest(
@@ -186,7 +182,7 @@ def run_benchmark(arguments: Sequence[str], where: Where) -> int:
 
 
 def parse_benchmark(arguments: Sequence[str]) -> tuple[str, int | None]:
-    """Returns the configuration's name, and the bytes of the largest message. Raises UsageError."""
+    """The configuration's name, and the bytes of the largest message. Raises UsageError."""
     parser = Parser((ToolOption("--nccl-max-msg SIZE", read=parse_size, least=LEAST),))
     parser.add_argument("config")
     given = parser.given(arguments)
@@ -208,7 +204,6 @@ Writes a report of all configurations below results_dir (default: results), grou
 
 @helpful(REPORT_HELP)
 def run_report(arguments: Sequence[str], _where: Where) -> int:
-    """Carries out generate_report: writes the report."""
     folder, output = parse_report(arguments)
     with Drawer() as drawer:
         write_page(output, page_of([folder]), drawer)
@@ -217,8 +212,8 @@ def run_report(arguments: Sequence[str], _where: Where) -> int:
 
 
 def parse_report(arguments: Sequence[str]) -> tuple[Path, Path]:
-    """Returns the folder of results and the report's file. Raises UsageError for invalid arguments,
-    such as a folder that does not exist, and InputError for a file that is not .html or .pdf."""
+    """The folder of results and the report's file. Raises UsageError, and InputError for a file
+    that is not .html or .pdf."""
     parser = Parser((ToolOption("-o, --output FILE", read=str),))
     parser.add_argument("results_dir", nargs="?", default=str(RESULTS))
     given = parser.given(arguments)

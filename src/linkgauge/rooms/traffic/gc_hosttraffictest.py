@@ -43,7 +43,7 @@ _MOST = 10**9
 
 
 class HostTrafficOptions(msgspec.Struct, frozen=True):
-    """The options of a command line, after checks. Bandwidths are in 10^9 bits a second."""
+    """Bandwidths are in 10^9 bits a second."""
 
     device: int
     tests: tuple[Combination, ...]
@@ -68,7 +68,6 @@ class HostTrafficOptions(msgspec.Struct, frozen=True):
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Carries out a command line: measures, prints the tool's output, and returns the exit code."""
     # As in the tool, these work even if other arguments are wrong.
     if {"-h", "--help"} & set(arguments):
         print(HELP)
@@ -112,8 +111,7 @@ def _run_in(context: Context, options: HostTrafficOptions) -> int:
 
 
 def _settings(options: HostTrafficOptions) -> Settings:
-    """Returns the settings. If tiles are used, the number of transfers is fixed; otherwise the
-    duration is."""
+    """With tiles, the number of transfers is fixed; otherwise the duration is."""
     streams = options.tiles
     each, passes = split(options.iterations, BUFFER // (TRANSFER * streams))
     loops, samples = split(passes, _SAMPLE)
@@ -139,8 +137,8 @@ def _settings(options: HostTrafficOptions) -> Settings:
 
 
 def split(count: int, most: int) -> tuple[int, int]:
-    """Splits `count` into two factors, and returns them. The first factor is at most `most`. If
-    there are no suitable factors, the product is slightly more than `count`."""
+    """Into two factors, the first at most `most`. Without suitable factors, the product is slightly
+    more."""
     largest = min(count, most)
     exact = (each for each in range(largest, largest // 4, -1) if count % each == 0)
     each = next(exact, None) or -(-count // -(-count // most))
@@ -221,8 +219,7 @@ Allowed options:
 
 
 def parse(arguments: Sequence[str]) -> HostTrafficOptions:
-    """Returns the options of a command line. Raises UsageError for unknown options, and for options
-    that contradict each other."""
+    """Raises UsageError for unknown options, and for options that contradict each other."""
     given = Parser(OPTIONS).given(arguments)
     if "device" not in given:
         raise UsageError("-d: give the id of the device, such as -d 0")
@@ -240,8 +237,8 @@ def parse(arguments: Sequence[str]) -> HostTrafficOptions:
 
 
 def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
-    """Returns the combinations to measure. By default there are four. Otherwise, each chosen access
-    of the host is combined with each chosen access of the tiles, or is measured alone."""
+    """By default four. Otherwise, each chosen access of the host is combined with each of the
+    tiles, or is measured alone."""
     tile, host = (_accesses(given, side) for side in ("tile", "host"))
     if tile == host == {None}:
         return traffic.TOGETHER
@@ -250,7 +247,7 @@ def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
 
 
 def _accesses(given: dict[str, Any], side: str) -> set[str | None]:
-    """Returns the chosen accesses of a side. The set is {None} if the side takes no part."""
+    """{None} if the side takes no part."""
     asked: set[str | None] = {
         access for access in ("read", "write") if {side, f"{side}_{access}"} & given.keys()
     }

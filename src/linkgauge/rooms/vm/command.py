@@ -67,7 +67,6 @@ def vm(asked: VmOptions) -> int:
 def _report(
     domain: Domain | None, role: Role | None, path: Path | None, simulated: str | None
 ) -> DomainReport:
-    """Reads the machine and returns the findings."""
     from linkgauge.cli.devices import open_root, read, survey
     from linkgauge.judge.findings import Evidence
     from linkgauge.machine.tree import ROOT, Captured

@@ -52,8 +52,7 @@ _BITS = {"domain": 32, "bus": 8, "slot": 5, "function": 3}
 
 
 def read_domain(path: Path) -> Domain:
-    """Reads the definition in a file; `-` is stdin. Raises InputError, in one line, if the file has
-    none."""
+    """`-` is stdin. Raises InputError, in one line."""
     if path == STDIN and sys.stdin.isatty():
         raise InputError("- is a terminal: pipe what `virsh dumpxml NAME` writes")
     try:
@@ -69,7 +68,7 @@ def read_domain(path: Path) -> Domain:
 
 
 def parse_domain(content: bytes) -> Domain:
-    """Reads a domain's XML. Raises InputError if the content is not a domain."""
+    """Raises InputError if the content is not a domain."""
     try:
         root = fromstring(content, forbid_dtd=True)
     except DefusedXmlException as error:
@@ -95,7 +94,7 @@ def _check_depth(root: Element) -> None:
 
 
 def _check_lists(root: Element) -> None:
-    """Refuses long lists of CPUs in many places, which would fill the memory."""
+    """Long lists of CPUs in many places would fill the memory."""
     texts = (element.get(name) or "" for element in root.iter() for name in _LISTS)
     if sum(map(length, texts)) > _MOST_LISTED:
         raise InputError(f"it lists more than {_MOST_LISTED} CPUs and nodes in all: {xml.HOW}")
@@ -164,8 +163,7 @@ def _cpu_model(element: Element | None) -> str | None:
 
 
 def _enabled(root: Element, vcpu: Element | None, most: int) -> Cpus:
-    """Returns the vCPUs that are there at the start: the ones marked as enabled, else the first
-    ones."""
+    """Those marked as enabled, else the first ones."""
     marked = xml.keyed(root.iterfind("vcpus/vcpu"), "id", lambda one: one.get("enabled") != "no")
     if marked:
         return tuple(sorted(n for n, is_on in marked.items() if is_on and n < most))
@@ -176,8 +174,7 @@ def _enabled(root: Element, vcpu: Element | None, most: int) -> Cpus:
 
 
 def _iothreads(root: Element) -> Cpus:
-    """Returns the numbers of the IO threads: the listed ones, filled up from 1 to as many as there
-    are."""
+    """The listed ones, filled up from 1 to as many as there are."""
     wanted = xml.content(root.find("iothreads"), xml.number) or 0
     listed = set(xml.keyed(root.iterfind("iothreadids/iothread"), "id", lambda _: True))
     free = (one for one in range(1, MOST) if one not in listed)
@@ -203,7 +200,7 @@ def _topology(element: Element) -> CpuTopology:
 
 
 def _cells(root: Element) -> tuple[GuestNode, ...]:
-    """Returns the cells. A cell without a number gets its place as its number."""
+    """A cell without a number gets its place as its number."""
     elements = root.findall("cpu/numa/cell")
     for place, element in enumerate(elements):
         element.attrib.setdefault("id", str(place))
@@ -243,8 +240,8 @@ def _controller(element: Element) -> Controller:
 
 
 def _host_devices(root: Element) -> Iterator[HostDevice]:
-    """Yields the PCI functions that are passed through, network adapters included. A function whose
-    address is `unassigned` does not reach the guest, so it is left out."""
+    """Network adapters included. A function whose address is `unassigned` does not reach the
+    guest."""
     seen: set[str] = set()
     for form in ("devices/hostdev[@type='pci']", "devices/interface[@type='hostdev']"):
         for element in root.iterfind(form):
@@ -263,8 +260,7 @@ def _host_devices(root: Element) -> Iterator[HostDevice]:
 
 
 def _bus_address(element: Element | None) -> BusAddress | None:
-    """Returns a PCI address; None if the address is of another kind. Missing parts are 0, as for
-    libvirt."""
+    """None if it is of another kind. Missing parts are 0, as for libvirt."""
     if element is None or element.get("type", "pci") != "pci":
         return None
     parts = xml.known(element, BusAddress.__struct_fields__, xml.register)
@@ -275,7 +271,6 @@ def _bus_address(element: Element | None) -> BusAddress | None:
 
 
 def _uuid(text: str) -> str | None:
-    """Returns the UUID in lower case, with dashes; None if the text is no UUID."""
     with suppress(ValueError):
         return str(UUID("".join(text.split())))
     return None

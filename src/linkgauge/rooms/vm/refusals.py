@@ -47,7 +47,6 @@ def _cpu(root: Element) -> Iterator[Refusal]:
 
 
 def _threads(root: Element) -> Iterator[Refusal]:
-    """Finds threads with two schedulers, and schedulers for IO threads that the domain lacks."""
     for tag, key in (("vcpusched", "vcpus"), ("iothreadsched", "iothreads")):
         elements = root.iterfind(f"cputune/{tag}")
         lists = [xml.attribute(one, key, parse_cpu_set) or () for one in elements]
@@ -84,7 +83,6 @@ def _memory(root: Element) -> Iterator[Refusal]:
 
 
 def _added(root: Element) -> Iterator[Refusal]:
-    """Finds memory devices whose addresses in the guest overlap."""
     targets = root.findall("devices/memory/target")
     starts = [xml.attribute(one.find("address"), "base", xml.register) for one in targets]
     sizes = [xml.size_of(one.find("size")) or 0 for one in targets]
@@ -109,15 +107,14 @@ def _policies(root: Element) -> Iterator[Refusal]:
 
 
 def _expanders(root: Element) -> Iterator[Refusal]:
-    """Finds a default host bridge of pseries that belongs to a cell, which is impossible."""
+    """The default host bridge of pseries cannot belong to a cell."""
     for one in root.iterfind("devices/controller[@model='pci-root']"):
         if one.get("index") == "0" and one.find("target/node") is not None:
             yield "controller", "the PCI controller of index 0 cannot belong to a cell"
 
 
 def _shared(root: Element) -> Iterator[Refusal]:
-    """Finds network interfaces whose program (passt) needs shared memory, in domains that do not
-    share their memory."""
+    """passt, the program of some network interfaces, needs shared memory."""
     users = root.iterfind("devices/interface[@type='vhostuser']/backend[@type='passt']")
     access = xml.said(root.find("memoryBacking/access"), "mode")
     kinds = {cell.get("memAccess") for cell in root.iterfind("cpu/numa/cell")}

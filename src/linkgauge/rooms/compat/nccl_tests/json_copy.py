@@ -23,8 +23,7 @@ Document = dict[str, Any]
 
 
 def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
-    """Creates the file. If the file exists, a number is added to the name. If the file cannot be
-    created, reports that and returns None."""
+    """If it exists, a number is added to the name. None if it cannot be created."""
     tried, number = asked, 0
     while True:
         try:
@@ -40,7 +39,7 @@ def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
 
 
 class JsonCopy:
-    """Collects what is printed. If there is a file, writes all of it as JSON at the end."""
+    """Collects what is printed, and writes it at the end if there is a file."""
 
     def __init__(self, file: IO[str] | None, arguments: Sequence[str], library: int) -> None:
         self._file = file
@@ -95,11 +94,9 @@ class JsonCopy:
         self._document["average_bus_bandwidth"] = {"bandwidth": _figure(mean), "okay": okay}
 
     def error(self, problem: str) -> None:
-        """Adds an error."""
         self._errors.append(problem)
 
     def close(self) -> None:
-        """Writes the document, if there is a file."""
         self._document |= {"errors": self._errors, "end_time": _now()}
         if self._file is not None:
             with self._file:

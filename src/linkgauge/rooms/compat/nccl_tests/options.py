@@ -26,13 +26,13 @@ _T = TypeVar("_T")
 
 
 class Unable(InputError):
-    """Raised for what nccl-tests supports and linkgauge does not."""
+    """What nccl-tests supports and linkgauge does not."""
 
     exit_code = NOT_IMPLEMENTED
 
 
 def _size(written: str) -> int:
-    """Reads a size: a decimal number, then K, M or G. Raises ValueError."""
+    """A decimal number, then K, M or G. Raises ValueError."""
     number, unit = match.groups() if (match := _SIZE.fullmatch(written)) else (written, None)
     size = decimal(number) * (1 << _POWERS[(unit or "").upper()])
     if not 0 <= size <= _LARGEST:
@@ -45,7 +45,7 @@ def _truth(written: str) -> bool:
 
 
 def variable(name: str, default: str, read: Callable[[str], _T]) -> _T:
-    """Returns the value of an environment variable. Raises Unable if it cannot be read."""
+    """Raises Unable if it cannot be read."""
     written = os.environ.get(name, default)
     try:
         return read(written)
@@ -104,15 +104,13 @@ OPTIONS = (
 
 
 def usage(program: str) -> str:
-    """Returns the text that -h prints."""
     lines = (f"[{one.written}{' ' if one.about else ''}{one.about}]" for one in OPTIONS)
     return " \n\t".join([f"USAGE: {program}", *lines])
 
 
 class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of a command line, after checks. If `number` or `reduction` is None, all are
-    measured. Sizes are in bytes. `policy` and `memory` have no effect. With `help`, nothing is
-    measured."""
+    """If `number` or `reduction` is None, all are measured. Sizes are in bytes. `policy` and
+    `memory` have no effect."""
 
     threads: int = 1
     gpus: int = 1
@@ -142,12 +140,11 @@ class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def devices(self) -> int:
-        """The number of devices that this process uses."""
+        """Of this process."""
         return self.threads * self.gpus
 
     @property
     def differences(self) -> Iterator[str]:
-        """Yields what linkgauge does otherwise than nccl-tests."""
         if self.policy != "-1":
             yield "-x: the library chooses its CTA policy itself"
         if self.memory:
@@ -171,8 +168,7 @@ _UNABLE = {
 
 
 def nccl_options(arguments: Sequence[str]) -> NcclOptions:
-    """Reads a command line. Raises UsageError for one that is wrong, and Unable for options that
-    nccl-tests supports and linkgauge does not."""
+    """Raises UsageError for one that is wrong, and Unable."""
     given = Parser(OPTIONS, REJECTED).given(arguments)
     for name, why in _UNABLE.items():
         if given.get(name):

@@ -41,9 +41,8 @@ _REGISTERED: tuple[Registration | None, ...] = (None, "local", "symmetric")
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line of the table. `works` are the collective out of place and the collective in place.
-    `size` is the requested size in bytes. `ranks` is the number of ranks in a group, and
-    `operation` is the name of the reduction."""
+    """`works` are the collective out of place and in place, `size` is in bytes, `ranks` are those
+    of a group, and `operation` is the name of the reduction."""
 
     works: tuple[Collective, Collective]
     size: int
@@ -52,7 +51,7 @@ class Line(msgspec.Struct, frozen=True):
 
     @property
     def bytes_shown(self) -> int:
-        """Returns the size that the line shows: the bytes of a rank's larger buffer."""
+        """Those of a rank's larger buffer."""
         counts = self.works[0].counts(self.size, self.ranks)
         return max(counts.send, counts.receive) * self.works[0].number.bytes
 
@@ -65,19 +64,19 @@ class Line(msgspec.Struct, frozen=True):
         return NO_ROOT if self.works[0].root is None else self.works[0].root
 
     def rates(self, seconds: float) -> tuple[float, float]:
-        """Returns the `algbw` and the `busbw` in GB/s."""
+        """The `algbw` and the `busbw` in GB/s."""
         algorithm = self.works[0].bytes_counted(self.size, self.ranks) / 1e9 / seconds
         return algorithm, algorithm * bus_factor(self.works[0].collective, self.ranks)
 
     def cells(self, fabric: DeviceSet) -> Iterator[Cell]:
-        """Yields the cells of the line: out of place, then in place."""
+        """Out of place, then in place."""
         for work in self.works:
             column = format_size(self.size)
             yield cell_of(work, fabric.devices, self.size, row_of(work), column)
 
 
 class LineBlock(msgspec.Struct, frozen=True):
-    """Lines that are planned together, with the benchmark that measures them."""
+    """Lines that are planned together."""
 
     lines: tuple[Line, ...]
     benchmark: Benchmark
@@ -86,8 +85,8 @@ class LineBlock(msgspec.Struct, frozen=True):
 def parts(
     name: CollectiveName, options: NcclOptions, split: str | None, fabric: DeviceSet
 ) -> Iterator[LineBlock]:
-    """Yields all blocks of lines to measure. If endless cycles are requested, the blocks never end.
-    Raises Unable if the root is not one of the ranks."""
+    """Never ends if endless cycles are requested. Raises Unable if the root is not one of the
+    ranks."""
     for works, label in _works(name, options, split, len(fabric.devices)):
         ranks = len(works[0].groups(len(fabric.devices))[0])
         # As there, 0 cycles are counted down below 0.
@@ -104,7 +103,6 @@ def _benchmark(name: str, fabric: DeviceSet, cells: tuple[Cell, ...]) -> Benchma
 
 
 def sizes(options: NcclOptions) -> Iterator[int]:
-    """Yields the sizes from the smallest to the largest, by steps or factors."""
     size = options.least
     while size <= options.most:
         yield size
@@ -150,8 +148,8 @@ _SPLIT = re.compile(rf"(AND|&|OR|\||MOD|%|DIV|/)\s*{_NUMBER}", re.IGNORECASE)
 
 
 def split_of_environment() -> str | None:
-    """Returns the groups that NCCL_TESTS_SPLIT_MASK or NCCL_TESTS_SPLIT requests, in the notation
-    of `Collective`. None if neither is set. Raises Unable if a value cannot be read."""
+    """By NCCL_TESTS_SPLIT_MASK or NCCL_TESTS_SPLIT, in the notation of `Collective`. Raises
+    Unable."""
     split = variable("NCCL_TESTS_SPLIT", "", _split)
     return variable("NCCL_TESTS_SPLIT_MASK", "", _mask) or split
 
@@ -187,8 +185,8 @@ TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 class RankLine(msgspec.Struct, frozen=True):
-    """A rank, as the header shows it. Fields have the names of the JSON. `device_hex` is the PCI
-    address of the device, or its memory if the address is unknown. `device_info` is its model."""
+    """Fields have the names of the JSON. `device_hex` is the PCI address, or the memory if that is
+    unknown."""
 
     rank: int
     group: int
@@ -206,8 +204,7 @@ class RankLine(msgspec.Struct, frozen=True):
 
 
 class Body(msgspec.Struct, frozen=True):
-    """The figures of one side of a line. `seconds` is the time, and `algorithm` and `bus` are
-    bandwidths in GB/s. `wrong` is the number of wrong elements, or None if not checked."""
+    """One side of a line: bandwidths in GB/s, and wrong elements, None if not checked."""
 
     seconds: float
     algorithm: float
@@ -216,7 +213,6 @@ class Body(msgspec.Struct, frozen=True):
 
 
 def header(program: str, options: NcclOptions, library: int) -> Iterator[str]:
-    """Yields the lines of the header up to the list of devices."""
     # The headers that it was built with are those of the library: there is none but that.
     yield f"# nccl-tests version {VERSION} nccl-headers={library} nccl-library={library}"
     yield f"# Collective test starting: {program}"
@@ -241,7 +237,6 @@ _SIDE = (("time", "(us)", 7), ("algbw", "(GB/s)", 6), ("busbw", "(GB/s)", 6), ("
 
 
 def columns(options: NcclOptions) -> Iterator[str]:
-    """Yields the column heads of the table."""
     yield "#"
     yield f"{_keys(('',) * 5)}{' ' * 11}out-of-place{' ' * 23}in-place{' ' * 10}"
     stamp = ("timestamp", TIME_FORMAT) if options.timestamps else ("", "")
@@ -257,7 +252,6 @@ def _keys(keys: Sequence[str]) -> str:
 
 
 def row(line: Line, bodies: Sequence[Body], now: datetime | None) -> str:
-    """Formats a line of figures."""
     work = line.works[0]
     keys = (
         f"{line.bytes_shown:12d}  {line.elements:12d}  {work.type:>8}  {line.operation:>6}  "
@@ -276,7 +270,7 @@ def _side(body: Body) -> str:
 
 
 def number(value: float, width: int) -> str:
-    """Formats a figure with this many characters. It has up to two decimals if there is room."""
+    """With so many characters, and up to two decimals if there is room."""
     for decimals in (2, 1, 0):
         if len(text := f"{value:{width}.{decimals}f}") <= width:
             return text
@@ -284,8 +278,8 @@ def number(value: float, width: int) -> str:
 
 
 def footer(program: str, wrong: int, mean: float, enough: bool | None) -> Iterator[str]:
-    """Yields the last lines. `wrong` is the number of sides with wrong elements. `mean` is the bus
-    bandwidth in GB/s. `enough` says whether it is as high as asked for; None if nothing was."""
+    """`wrong` counts sides, `mean` is the bus bandwidth in GB/s. `enough` is None if nothing was
+    asked for."""
     said = {None: "", True: "OK", False: "FAILED"}[enough]
     yield f"# {'Out of bounds values':<20} : {wrong} {'FAILED' if wrong else 'OK'}"
     yield f"# {'Avg bus bandwidth':<20} : {_shortest(mean)} {said}"
@@ -296,5 +290,5 @@ def footer(program: str, wrong: int, mean: float, enough: bool | None) -> Iterat
 
 
 def _shortest(value: float) -> str:
-    """Formats a number like C's %g. On the CPUs that nccl-tests runs on, 0/0 is a negative nan."""
+    """Like C's %g. On the CPUs that nccl-tests runs on, 0/0 is a negative nan."""
     return "-nan" if math.isnan(value) else f"{value:g}"

@@ -59,8 +59,8 @@ _HEADINGS = {
 
 
 class Testcase(msgspec.Struct, frozen=True):
-    """A test. `row` is its benchmark, whose title describes it in the list of tests. `heading` is
-    the line above its matrix, or above the total if it has several."""
+    """The title of `row` describes it in the list of tests. `heading` is above its matrix, or above
+    the total."""
 
     row: Row
     heading: str
@@ -71,8 +71,7 @@ class Testcase(msgspec.Struct, frozen=True):
 
     @property
     def row_with_local_copies(self) -> Row:
-        """Returns the row of the benchmark. For copies between pairs of devices in one process, the
-        row includes copies within a device."""
+        """Within a device, for copies between pairs of devices in one process."""
         pairs = self.row.layout is Layout.PAIRS and not self.row.across_ranks
         return replace(self.row, diagonal=pairs and self.row.unit is BANDWIDTH)
 
@@ -94,8 +93,7 @@ BY_NAME = {case.name: case for case in (*CASES, *OF_SEVERAL)}
 
 
 def hint(command: str, asked: str) -> str:
-    """Returns a hint on how to run a test that needs several processes, or an empty text for other
-    tests. The hint shows the command line: `command`, then the name."""
+    """How to run a test that needs several processes; empty for other tests."""
     if not any(case.name.startswith(asked) for case in OF_SEVERAL):
         return ""
     return (
@@ -105,8 +103,7 @@ def hint(command: str, asked: str) -> str:
 
 
 def find(asked: str, cases: Sequence[Testcase]) -> Testcase | str:
-    """Returns the test with this name or index. If there is no such test among `cases`, returns the
-    reason."""
+    """By name or index; the reason if it is not among `cases`."""
     if (index := digits(asked)) is not None:
         return cases[index] if index < len(cases) else f"Testcase index {asked} out of bound!"
     case = BY_NAME.get(asked)

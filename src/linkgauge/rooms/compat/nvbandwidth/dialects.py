@@ -24,7 +24,7 @@ DEFAULT_SIZE = 512
 
 
 def or_all(read: Callable[[str], int]) -> Callable[[str], int | None]:
-    """Returns a reader that reads -1, which means no choice by the user, as None."""
+    """-1 is no choice by the user: None."""
     return lambda written: None if written == "-1" else read(written)
 
 
@@ -79,8 +79,8 @@ _UNLISTED = (ToolOption("--perfFormatter"), _number("--loopCount arg"))
 
 
 class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """The options, with the tool's own names. Sizes are in MiB. The help does not list
-    `perf_formatter` and `loop_count`. Only sailbandwidth has the fields after `pair`."""
+    """Sizes are in MiB. The help does not list `perf_formatter` and `loop_count`. Only
+    sailbandwidth has the fields after `pair`."""
 
     help: bool = False
     list: bool = False
@@ -110,8 +110,7 @@ class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def parse(arguments: Sequence[str], options: Sequence[ToolOption]) -> NvbandwidthOptions:
-    """Reads a command line. Raises UsageError for unknown options and words. `--json` is accepted
-    in all versions."""
+    """Raises UsageError. `--json` is accepted in all versions."""
     listed = {option.written for option in options}
     more = (option for option in (*_UNLISTED, _JSON) if option.written not in listed)
     parser = Parser((*options, *more))
@@ -129,11 +128,9 @@ GIT_VERSION = f"linkgauge {__version__}"
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """A version of nvbandwidth, or of a tool derived from it. `header` is printed first. `options`
-    are the options in the tool's help. `misprints` are errors in the tool's headings, by test.
-    `tests` are the tests for one process. `spread` says which coefficient of variation follows a
-    sum. If `is_brief`, the output does not list the devices. If `has_bulk`, kernels copy by the
-    bulk copy unit unless the user requests normal copies."""
+    """`misprints` are errors in the tool's headings, by test. `spread` says which coefficient of
+    variation follows a sum. If `is_brief`, devices are not listed. If `has_bulk`, kernels copy by
+    the bulk copy unit unless the user requests normal copies."""
 
     name: str
     version: str
@@ -146,8 +143,7 @@ class Dialect(msgspec.Struct, frozen=True):
     has_bulk: bool = False
 
     def cases(self, *, several: bool) -> tuple[Testcase, ...]:
-        """Returns the tests for one process or for several processes, by index. As in nvbandwidth,
-        tests between processes come last and need several processes."""
+        """As in nvbandwidth, tests between processes come last and need several processes."""
         return (*self.tests, *OF_SEVERAL) if several else self.tests
 
     @property
@@ -160,7 +156,7 @@ class Dialect(msgspec.Struct, frozen=True):
         return f"{self.name} CLI:\n{help_lines(self.options, width)}\n"
 
     def settings(self, asked: NvbandwidthOptions) -> Settings:
-        """Returns the settings for measuring, with one stream and without tuning."""
+        """One stream, without tuning."""
         return Settings(
             sizes=(asked.buffer_size << 20,),
             samples=asked.test_samples,

@@ -31,8 +31,8 @@ benchmarks."""
 
 
 class CaseRequest(msgspec.Struct, frozen=True):
-    """The NPUs that a case measures, with the source first. If `reads`, destinations carry out the
-    copies. If `host`, the host takes part."""
+    """The source comes first. If `reads`, destinations carry out the copies. If `host`, it takes
+    part."""
 
     npus: tuple[Device, ...]
     reads: bool
@@ -60,8 +60,7 @@ CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[PathFigure]]]
 
 
 class TestCase(msgspec.Struct, frozen=True):
-    """A test case. `parts` are functions that measure and return lines and figures. Option
-    --get_perf adds lines on the figures. If `between`, the case needs two NPUs."""
+    """`parts` measure and return lines and figures. If `between`, the case needs two NPUs."""
 
     name: str
     parts: tuple[CaseSection, ...]
@@ -69,20 +68,18 @@ class TestCase(msgspec.Struct, frozen=True):
 
 
 def _own(path: CopyPath, cell: CellResult, place: int = 0) -> PathFigure:
-    """Returns the figure of one path of a cell."""
     of = cell.parts[place] if cell.parts else cell
     ends = f"{text.label(path.source)} -> {text.label(path.destination)}"
     return PathFigure(path.tag, ends, of.samples, of.bytes)
 
 
 def _each(gauge: Meter, paths: Sequence[CopyPath]) -> list[PathFigure]:
-    """Measures each path separately."""
     cells = gauge.measure([[path.transfer()] for path in paths])
     return [_own(path, cell) for path, cell in zip(paths, cells, strict=True)]
 
 
 def _matrix(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    """Measures each path between the host and all NPUs separately, and returns the matrix."""
+    """Each path between the host and all NPUs separately."""
     ends: tuple[Device | None, ...] = (None, *asked.ordered) if asked.host else asked.ordered
     paths = [CopyPath(*pair, asked.reads) for pair in permutations(ends, 2)]
     figures = _each(gauge, paths)
@@ -111,8 +108,7 @@ def _latency(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]
 
 
 def _steps(asked: CaseRequest) -> Iterator[list[CopyPath]]:
-    """Yields the steps of the copies: from the host to the source, from the source to each other
-    NPU, and from these NPUs to the host."""
+    """From the host to the source, from there to each other NPU, and from these to the host."""
     last = asked.others or asked.npus
     if asked.host:
         yield [CopyPath(None, asked.source)]
@@ -134,8 +130,7 @@ def _titled(
 
 
 def _both_ways(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    """Measures both directions of each pair at the same time. The pairs are measured one after the
-    other."""
+    """Both directions of a pair at the same time, one pair after the other."""
     pairs: list[tuple[Device | None, Device]] = [(asked.source, other) for other in asked.others]
     if asked.host:
         pairs = [*((None, npu) for npu in asked.npus), *pairs]
@@ -149,7 +144,6 @@ def _both_ways(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure
 
 
 def _parallel(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    """Measures several paths at the same time."""
     two_by_two = zip(asked.npus[::2], asked.npus[1::2], strict=False)
     between = tuple(CopyPath(one, other, asked.reads) for one, other in two_by_two)
     groups = [between] if between else []
@@ -167,8 +161,8 @@ def _together(
     tags: Sequence[str],
     labels: Sequence[str],
 ) -> list[PathFigure]:
-    """Measures groups of paths, one group after the other; the paths of a group run at the same
-    time. Returns the figure of each path, then the figure of the whole group."""
+    """The paths of a group run at the same time. Returns the figure of each path, then that of the
+    group."""
     cells = gauge.measure([[path.transfer() for path in group] for group in groups])
     figures: list[PathFigure] = []
     for group, cell, tag, label in zip(groups, cells, tags, labels, strict=True):
@@ -196,7 +190,7 @@ DEFAULT_SIZE = 512 << 20
 
 
 def _whole(written: str) -> int:
-    """Reads a whole number in decimal or hexadecimal (0xa5)."""
+    """Decimal or hexadecimal (0xa5)."""
     return int(written, 16) if re.fullmatch("0[xX][0-9a-fA-F]+", written) else whole(written)
 
 
@@ -250,8 +244,6 @@ Options:
 
 
 class RblnOptions(msgspec.Struct, frozen=True):
-    """The options of a command line, after checks."""
-
     test_size: int | None = None
     case: int = 0
     npus: tuple[int, ...] = ()
@@ -274,7 +266,6 @@ class RblnOptions(msgspec.Struct, frozen=True):
 
 @helpful(HELP)
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Carries out a command line of the tool: measures, and prints the tool's output."""
     options = parse(arguments)
     if options.test_list:
         show(("List of tests:", *(case.name for case in CASES)))
@@ -315,8 +306,8 @@ def _run_in(gauge: Meter, options: RblnOptions) -> int:
 
 
 def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:
-    """Returns the requested NPUs, the source first. Raises UsageError if an NPU does not exist, or
-    if a case between NPUs has only one NPU."""
+    """The source first. Raises UsageError if an NPU does not exist, or if a case between NPUs has
+    only one."""
     there = {device.index: device for device in devices}
     source = () if options.source is None else (options.source,)
     for index in (*options.npus, *source):
@@ -331,8 +322,7 @@ def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:
 
 
 def parse(arguments: Sequence[str]) -> RblnOptions:
-    """Reads a command line. Raises UsageError for unknown options, and for options that contradict
-    each other."""
+    """Raises UsageError for unknown options, and for options that contradict each other."""
     given = Parser(OPTIONS).given(arguments)
     if "test_env_info" in given and {"skip_test_env_info", "case"} & given.keys():
         raise UsageError("--test_env_info measures nothing: leave out the other options")
@@ -345,7 +335,6 @@ def parse(arguments: Sequence[str]) -> RblnOptions:
 
 
 def _repeated(value: int) -> int:
-    """Returns the 64-bit word that results from filling memory with a pattern of one, four or eight
-    bytes."""
+    """The 64-bit word of memory filled with a pattern of one, four or eight bytes."""
     width = 1 if value < 1 << 8 else 4 if value < 1 << 32 else 8
     return int.from_bytes(value.to_bytes(width, "little") * (8 // width), "little")

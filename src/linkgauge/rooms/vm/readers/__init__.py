@@ -14,8 +14,7 @@ SETTINGS = {one.NAME: one.settings for one in (kubevirt, openstack, proxmox)}
 
 
 def owner_of(root: Element) -> str | None:
-    """Returns the name of the system that writes a domain's XML, by the metadata; None for
-    libvirt."""
+    """By the metadata; None for libvirt."""
     tags = [element.tag for element in root.iterfind("metadata/*")]
     owned = (name for name, one in _OWNERS.items() if any(f"{{{one.NAMESPACE}" in t for t in tags))
     return next(owned, None)

@@ -19,8 +19,8 @@ _GIB = 1 << 30
 
 
 def settings(domain: Domain, suited: Suited) -> Iterator[str]:
-    """Yields the fields that ask for the placement. The kubelet chooses the CPUs and nodes itself.
-    KubeVirt shows the host's nodes to the guest only if huge pages back it."""
+    """The kubelet chooses the CPUs and nodes itself. KubeVirt shows the host's nodes to the guest
+    only if huge pages back it."""
     topology, is_wide = suited.topology or domain.topology, len(suited.nodes) > 1
     size = suited.page_size or next((pages.size for pages in domain.huge_pages), None)
     yield "# In the VirtualMachine, below spec.template.spec.domain:"

@@ -18,7 +18,7 @@ NAME = "OpenStack"
 
 
 def settings(domain: Domain, suited: Suited) -> Iterator[str]:
-    """Yields the commands that ask for the placement. nova chooses the CPUs and nodes itself."""
+    """nova chooses the CPUs and nodes itself."""
     asked = {"cpu_policy": "dedicated", "emulator_threads_policy": "share"}
     topology = suited.topology or domain.topology
     if topology is not None:

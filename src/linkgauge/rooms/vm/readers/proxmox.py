@@ -44,8 +44,7 @@ _MEMORY = "512"
 
 
 def _settings(text: str) -> dict[str, str]:
-    """Returns the settings before the first snapshot. Of two lines with a name, the later one
-    counts."""
+    """Those before the first snapshot. Of two lines with a name, the later one counts."""
     lines = re.split(r"^\[", text, maxsplit=1, flags=re.MULTILINE)[0].splitlines()
     matches = (_LINE.fullmatch(line.strip()) for line in lines if not line.startswith("#"))
     return {match[1]: match[2].strip() for match in matches if match}
@@ -94,8 +93,7 @@ def parse(text: str) -> Domain:
 
 
 def _cells(said: dict[str, str]) -> tuple[tuple[GuestNode, MemoryPolicy | None], ...]:
-    """Returns the cells and their policies, from lines such as `numa0:
-    cpus=0-3;8,hostnodes=0,memory=8192,policy=bind`."""
+    """From lines such as `numa0: cpus=0-3;8,hostnodes=0,memory=8192,policy=bind`."""
     found = []
     for name in sorted(said, key=lambda one: (len(one), one)):
         if re.fullmatch("numa[0-9]{1,2}", name):
@@ -109,15 +107,15 @@ def _cells(said: dict[str, str]) -> tuple[tuple[GuestNode, MemoryPolicy | None],
 
 
 def _pages(text: str | None) -> tuple[HugePages, ...]:
-    """Returns the huge pages, from `any` or a size in MiB."""
+    """From `any` or a size in MiB."""
     if text is None:
         return ()
     return (HugePages(None if text == "any" else _count(text, "hugepages") * _MIB),)
 
 
 def _devices(said: dict[str, str]) -> tuple[tuple[HostDevice, ...], tuple[str, ...], int]:
-    """Returns the devices that have an address, the names of those in the cluster's mapping, and
-    the number of vGPUs."""
+    """Those with an address, the names of those in the cluster's mapping, and the number of
+    vGPUs."""
     found, mapped, mediated = list[HostDevice](), list[str](), 0
     for name in sorted(said):
         if not re.fullmatch("hostpci[0-9]{1,2}", name):
@@ -133,8 +131,7 @@ def _devices(said: dict[str, str]) -> tuple[tuple[HostDevice, ...], tuple[str, .
 
 
 def _options(text: str, first: str) -> Iterator[tuple[str, str]]:
-    """Yields the names and values of `host,pcie=1`. `first` is the name of a first word without a
-    name."""
+    """Of `host,pcie=1`. `first` is the name of a first word without a name."""
     for place, word in enumerate(text.split(",")):
         name, sign, value = word.strip().partition("=")
         yield (name, value) if sign or place else (first, name)
@@ -147,7 +144,7 @@ def _count(text: str, what: str, least: int = 0) -> int:
 
 
 def _size(text: str, what: str) -> int:
-    """Returns the bytes of a size. A number without a unit is in MiB."""
+    """A number without a unit is in MiB."""
     match = _SIZE.fullmatch(text)
     if match is None:
         raise InputError(f"{what} is {text[:40]!r}: give a size such as 16G")
@@ -164,7 +161,7 @@ def _numbers(text: str, what: str) -> tuple[int, ...]:
 
 
 def _address(text: str, what: str) -> str:
-    """Returns a PCI address as sysfs writes it. An address without a function gets function 0."""
+    """As sysfs writes it. Without a function it gets function 0."""
     match = _ADDRESS.fullmatch(text)
     if match is None:
         raise InputError(f"{what} is {text[:40]!r}: give a PCI address such as 0000:41:00.0")
@@ -172,7 +169,7 @@ def _address(text: str, what: str) -> str:
 
 
 def _host_device(source: str) -> HostDevice:
-    """Returns a device that is passed through, with the element that libvirt would have for it."""
+    """With the element that libvirt would have for it."""
     domain, bus, rest = source.split(":")
     slot, function = rest.split(".")
     address = (
@@ -185,8 +182,7 @@ def _host_device(source: str) -> HostDevice:
 
 
 def settings(domain: Domain, suited: Suited) -> Iterator[str]:
-    """Yields the lines of the configuration that ask for the placement. `affinity` is for all
-    threads of the virtual machine: with it, vCPUs may run on any of its CPUs."""
+    """`affinity` is for all threads: with it, vCPUs may run on any of its CPUs."""
     yield f"# In /etc/pve/qemu-server/VMID.conf{f' ({domain.name})' if domain.name else ''}:"
     yield f"affinity: {ranges({*chain(*suited.pins.values())})}"
     topology = suited.topology or domain.topology
