@@ -1,7 +1,6 @@
-"""Defines the AI workloads: inference and training steps on the devices that torch supports.
-
-Models have random weights (`model/operations/workload.py`), so that nothing is downloaded. No
-profile contains these workloads, because they need torch and take minutes."""
+"""Defines the AI workloads on the devices that torch supports. Models have random weights, so
+nothing is downloaded. No profile contains these workloads, because they need torch and take
+minutes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""bandwidthTest of the CUDA samples, in quick mode: a hundred copies between host and device.
-
-Source: cuda-samples up to 12.8, Samples/1_Utilities/bandwidthTest (options, size, output). As in
-the sample, a copy within a device counts the bytes read and written, and `--device=all` adds up the
-rates of single devices. Copies are timed by the device's own clock if it has one, even with
-`--cputiming`. `--noverify` skips the comparison of the bytes."""
+"""bandwidthTest of the CUDA samples (up to 12.8, Samples/1_Utilities), in quick mode. As there, a
+copy within a device counts the bytes read and written, and `--device=all` adds up the rates of
+single devices. The device's own clock times copies if it has one, even with `--cputiming`."""
 
 from __future__ import annotations
 

@@ -1,12 +1,7 @@
-"""p2pBandwidthLatencyTest of the CUDA samples: matrices over all pairs of devices.
-
-Source: cuda-samples, Samples/5_Domain_Specific/p2pBandwidthLatencyTest (options, layout, what is
-copied). With P2P disabled, CUDA's driver carries out copies, in a process that never opens peer
-access. Other backends stage copies in host memory, on the source's node. The bandwidth of a staged
-copy is measured with both legs at the same time, its latency with one leg after the other. Pairs
-without peer access are staged in all matrices. The CPU latency is the time in which the host
-enqueues a copy (or both legs of a staged copy). It is nan if the backend does not report the
-time."""
+"""p2pBandwidthLatencyTest of the CUDA samples (Samples/5_Domain_Specific). With P2P disabled,
+CUDA's driver carries out copies, in a process that never opens peer access; other backends stage
+them in host memory, on the source's node: bandwidth with both legs at the same time, latency with
+one after the other. The CPU latency is the time in which the host enqueues; nan if not reported."""
 
 from __future__ import annotations
 

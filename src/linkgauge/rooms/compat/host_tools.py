@@ -1,7 +1,6 @@
-"""Runs STREAM 5.10 and `sysbench cpu run` of sysbench 1.0.20, which measure this machine's CPUs.
-
-Sources: stream.c of STREAM 5.10, and src/sysbench.c of sysbench. linkgauge times no single event of
-sysbench, so the least and the largest are N/A, and percentiles are off as with `--percentile=0`."""
+"""Runs STREAM 5.10 (stream.c) and `sysbench cpu run` of sysbench 1.0.20 (src/sysbench.c). No single
+event of sysbench is timed, so the least and the largest are N/A, and percentiles are off as with
+`--percentile=0`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Runs the tools of the vCPU benchmark suite. setup_vcpu_benchmarks shows what the benchmarks need,
-and what is missing.
-
-The suite's own setup script installs what is missing. linkgauge changes nothing, and prints the
-commands for root instead."""
+"""Runs the tools of the vCPU benchmark suite. Its setup script installs what is missing; linkgauge
+changes nothing, and prints the commands for root instead."""
 
 from __future__ import annotations
 

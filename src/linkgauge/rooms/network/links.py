@@ -1,9 +1,7 @@
-"""TCP connections between ranks, each between the addresses of two network interfaces.
-
-Every rank listens on its own port. The handle of a buffer has the port, a secret and the addresses
-of the interfaces, and is sent to the other ranks. The source of a copy connects to the destination
-once for each stream, and names the stream. The destination answers, so that no rank sends into an
-abandoned connection."""
+"""TCP connections between the addresses of two ranks' interfaces. Every rank listens on its own
+port, which the handle of a buffer has with a secret. The source of a copy connects to the
+destination once for each stream. The destination answers, so that no rank sends into an abandoned
+connection."""
 
 from __future__ import annotations
 

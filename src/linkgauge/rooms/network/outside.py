@@ -1,8 +1,5 @@
-"""Runs other tools that measure between two ranks. The destination runs the tool's server, the
-source its client.
-
-Each sample is one run of the tool. The server listens before the client starts. Both are killed at
-a deadline."""
+"""Runs other tools that measure between two ranks: the destination their server, the source their
+client. Each sample is one run. Both are killed at a deadline."""
 
 from __future__ import annotations
 

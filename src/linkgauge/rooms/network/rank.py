@@ -1,9 +1,6 @@
-"""Backend `net`: network interfaces move bytes between the host memories of several ranks (by TCP
-or UCX) and between their GPUs (by UCX).
-
-With TCP, the engine's rank measures the time from its first call until the last byte has arrived.
-If the source has the engine, the destination sends a message when all bytes have arrived. Each
-stream of a copy has its own connection and its own part of the buffer."""
+"""Backend `net`: interfaces move bytes between the host memories of ranks (by TCP or UCX) and
+between their GPUs (by UCX). With TCP, the engine's rank measures from its first call until the last
+byte has arrived: if the source has the engine, the destination sends a message then."""
 
 from __future__ import annotations
 

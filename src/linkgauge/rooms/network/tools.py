@@ -1,7 +1,5 @@
-"""Makes the arguments of iperf3 and of perftest's programs, and parses their answers.
-
-perftest 4.5 and later write JSON to a file (--out_json). The first of these versions did not quote
-words. The file is therefore read as YAML, which includes JSON."""
+"""Makes the arguments of iperf3 and of perftest's programs, and parses their answers. perftest 4.5
+and later write JSON, at first without quotes: it is read as YAML, which includes JSON."""
 
 from __future__ import annotations
 

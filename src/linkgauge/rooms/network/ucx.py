@@ -1,9 +1,6 @@
-"""Calls UCX's C functions: contexts, workers, memory that other ranks reach, and endpoints to other
-workers.
-
-UCX's own Python package (ucxx) needs packages of CUDA and RAPIDS. The library libucp.so.0 needs no
-other package; it is in the wheel libucx, or is installed on the system. Structures and values are
-those of ucp/api/ucp.h of UCX 1.12. Later versions only add fields at the end."""
+"""Calls UCX's C functions. UCX's Python package (ucxx) needs packages of CUDA and RAPIDS;
+libucp.so.0 needs none, and is in the wheel libucx or installed on the system. Structures are those
+of ucp/api/ucp.h of UCX 1.12, to which later versions only add fields at the end."""
 
 from __future__ import annotations
 

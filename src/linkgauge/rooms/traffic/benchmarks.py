@@ -1,9 +1,7 @@
-"""The staged traffic test: host threads and a device use one staging buffer at the same time.
-
-The host's threads either read the buffer or write it, as fast as they can. Meanwhile, the device
-copies from the buffer or to it. Both rates are over the same time. Each side is also measured
-alone. Source of the definitions: the manual page of gc-hosttraffictest, whose tiles are the
-device's streams."""
+"""The staged traffic test: the host's threads read or write one staging buffer as fast as they can,
+while the device copies from it or to it. Both rates are over the same time. Each side is also
+measured alone. Source: the manual page of gc-hosttraffictest, whose tiles are the device's
+streams."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""gc-hosttraffictest, Graphcore's test: the host and the tiles of an IPU use one staging buffer.
-
-Source: its manual page (options, text, JSON). Tiles are the streams of the device. The payload is
-the size of one access of a kernel, if selectable. `-r`, `--suppress-failure-reset` and
-`--dump-tile-overview` change nothing: every buffer is the host's, no device is reset, and there
-are no tiles to dump. `--use-secondary` is rejected."""
+"""gc-hosttraffictest, Graphcore's test, by its manual page. Tiles are the streams of the device,
+the payload is the size of a kernel's access. `-r`, `--suppress-failure-reset` and
+`--dump-tile-overview` change nothing: every buffer is the host's, no device is reset, and there are
+no tiles to dump."""
 
 from __future__ import annotations
 

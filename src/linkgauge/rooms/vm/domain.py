@@ -1,7 +1,5 @@
-"""A libvirt domain as plain values.
-
-Sizes are in bytes. vCPUs and cells have libvirt's numbers, CPUs and nodes the host's. A value is
-null if the domain leaves it to libvirt."""
+"""A libvirt domain as plain values. Sizes are in bytes. vCPUs and cells have libvirt's numbers,
+CPUs and nodes the host's. A value is null if the domain leaves it to libvirt."""
 
 from __future__ import annotations
 

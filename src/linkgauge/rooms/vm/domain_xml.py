@@ -1,7 +1,6 @@
-"""Reads libvirt's XML of a domain (`virsh dumpxml`).
-
-The file is untrusted: defusedxml refuses document types and entities, size and depth are limited,
-and a number that libvirt would not take is an error that names its element."""
+"""Reads libvirt's XML of a domain (`virsh dumpxml`), which is untrusted: defusedxml refuses
+document types and entities, size and depth are limited, and a garbled number is an error that names
+its element."""
 
 from __future__ import annotations
 

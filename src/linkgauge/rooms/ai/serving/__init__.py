@@ -1,7 +1,5 @@
 """Puts load on a running server: a fixed number of requests at any time (closed loop), or requests
-at random moments (open loop).
-
-`openai` has the loops and the client for OpenAI's protocol, `triton` the client for Triton."""
+at random moments (open loop)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""AI workloads on a torch device. The backend torch uses this package to carry out a `Workload`.
-
-`site` has the device with its streams, clocks and rates, `decoder` the model, and `group` samples,
-traces and pipelines. `generation` is inference, and `streaming` its transfers over the host link.
-`training` is a training step, and `ranks` its processes."""
+"""AI workloads on a torch device, which the backend torch carries out."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""Computes Llama's decoder on tensors: weights from a seed, a pass over prompts, a step for one
-token.
-
-The results equal those of transformers' LlamaForCausalLM; tests compare all numbers. A step of that
-class at batch 1 takes some 40 kernels a layer. Here, one product makes queries, keys and values,
-and another makes both inputs of SwiGLU. A product also adds the residual. The cache has a fixed
-place in memory, and attention reads it without a copy. A step can therefore be captured as a CUDA
-graph."""
+"""Computes Llama's decoder; tests compare all numbers with transformers' LlamaForCausalLM, of which
+a step at batch 1 takes some 40 kernels a layer. Here one product makes queries, keys and values,
+another both inputs of SwiGLU, and a product adds the residual. The cache has a fixed place in
+memory, so that a step can be captured as a CUDA graph."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""A training step: input, forward, backward, synchronisation of gradients, optimiser.
-
-The model is a decoder in mixed precision. Weights, gradients and AdamW's moments are in FP32, and
-autocast computes products in the chosen type. Every rank has a copy of the weights and its own
-batch (data parallel). The gradients of a layer are in one tensor, which the ranks add up."""
+"""A training step of a decoder in mixed precision: weights, gradients and AdamW's moments are in
+FP32, and autocast computes products in the chosen type. Every rank has a copy of the weights and
+its own batch. The gradients of a layer are in one tensor, which the ranks add up."""
 
 from __future__ import annotations
 

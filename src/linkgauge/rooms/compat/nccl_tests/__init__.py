@@ -1,8 +1,6 @@
-"""Runs the programs of nccl-tests 2.19.6, NCCL's own tests: `linkgauge as all_reduce_perf` and nine
-others.
-
-A sample is what the programs time: `-n` iterations, one after another, averaged over the ranks.
-Without GPUs, processes under mpirun measure the memories of their hosts by MPI."""
+"""Runs the programs of nccl-tests 2.19.6: `linkgauge as all_reduce_perf` and nine others. A sample
+is `-n` iterations, one after another, averaged over the ranks. Without GPUs, processes under mpirun
+measure the memories of their hosts by MPI."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Writes the JSON of nccl-tests 2.19.6 (`-J`), version 3.
-
-Source: src/util.cu of that version. As in nccl-tests, booleans are the texts `true` and `false`,
-figures have six decimals, and the environment is included."""
+"""Writes the JSON of nccl-tests 2.19.6 (`-J`), version 3 (src/util.cu). As there, booleans are the
+texts `true` and `false`, figures have six decimals, and the environment is included."""
 
 from __future__ import annotations
 

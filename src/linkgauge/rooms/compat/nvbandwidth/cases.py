@@ -1,8 +1,6 @@
-"""Defines nvbandwidth's 44 tests for one process and its 13 tests for several processes, with their
-descriptions and headings. benchmarks/copies.py and multinode.py define the measurements.
-
-Names, order and headings are the interface of nvbandwidth. The headings of the nine tests that 0.8
-does not have are linkgauge's own, because no output of theirs is public."""
+"""Defines nvbandwidth's 44 tests for one process and its 13 tests for several, whose names, order
+and headings are its interface. The headings of the nine that 0.8 does not have are linkgauge's own,
+because no output of theirs is public."""
 
 from __future__ import annotations
 

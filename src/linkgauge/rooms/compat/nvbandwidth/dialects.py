@@ -1,8 +1,7 @@
-"""Describes the versions of nvbandwidth, and of a tool derived from it: options, tests and output.
-
-As in nvbandwidth, long names may be abbreviated, `-t` and `-p` take several words, and the word
-`true` may follow a switch (scripts write `-s true`). Sources: nvbandwidth 0.8; for 0.9 and 0.10
-their release notes, help texts and published output (docs/as.md)."""
+"""Describes the versions of nvbandwidth, and of a tool derived from it. As there, long names may be
+abbreviated, `-t` and `-p` take several words, and the word `true` may follow a switch (`-s true`).
+Sources: nvbandwidth 0.8; of 0.9 and 0.10 release notes, help texts and published output
+(docs/as.md)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""Runs the seven test cases of rblnBandwidthLatencyTest. Each case measures, and returns lines with
-their figures.
-
-The tool's manual page is brief; we read it as follows. Case 5 copies both ways at once. Case 6
-copies over several paths at once: first host to NPUs, then NPU to NPU (in pairs as they are
-listed), then NPUs to host. The sync latency is the time of one access in a pointer chase through
-the other NPU's memory."""
+"""Runs the seven test cases of rblnBandwidthLatencyTest, read from its brief manual page as
+follows. Case 5 copies both ways at once; case 6 several paths at once: host to NPUs, NPU to NPU (in
+pairs as listed), NPUs to host. The sync latency is one access of a pointer chase through the other
+NPU's memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Checks of a virtual machine, and the planner of a better placement.
-
-To add a check, write a function `check_…` from a DomainEvidence to findings, in a file of this
-package, and a row in docs/vm.md."""
+"""Checks of a virtual machine, and the planner of a better placement. A check is a function
+`check_…` from a DomainEvidence to findings, in a file of this package, and a row in docs/vm.md."""
 
 from __future__ import annotations
 

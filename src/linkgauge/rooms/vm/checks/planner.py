@@ -1,9 +1,6 @@
-"""Plans a placement for a domain and its devices: the host's nodes that it takes and the CPUs of
-its vCPUs. Parts of the domain without a finding are kept.
-
-The devices' own nodes come first. The nearest nodes are added only if vCPUs or memory do not fit.
-Whole cores are given. The first core of each node is left to the emulator, the IO threads and the
-host, if there are enough cores."""
+"""Plans a placement for a domain and its devices. Parts without a finding are kept. The devices'
+own nodes come first, the nearest others only if vCPUs or memory do not fit. The first core of each
+node is left to the emulator, the IO threads and the host, if there are enough."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Definitions of virtual machines by other systems than libvirt, a file each.
-
-A system that writes libvirt's XML has a namespace in it. Each has a function that asks it for a
-placement by its own settings."""
+"""Definitions by other systems than libvirt, a file each. One that writes libvirt's XML has a
+namespace in it. Each has a function that asks the system for a placement by its own settings."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Writes a placement as fields of a KubeVirt VirtualMachine.
-
-KubeVirt writes the XML anew for each pod, so a change by virsh is lost. Source: KubeVirt's user
-guide, Dedicated CPU resources, NUMA and Hugepages support."""
+"""Writes a placement as fields of a KubeVirt VirtualMachine. KubeVirt writes the XML anew for each
+pod, so a change by virsh is lost. Source: its user guide, Dedicated CPU resources, NUMA and
+Hugepages support."""
 
 from __future__ import annotations
 

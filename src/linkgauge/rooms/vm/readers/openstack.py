@@ -1,7 +1,6 @@
-"""Writes a placement as properties of an OpenStack flavor.
-
-nova writes the XML of a server anew at each hard reboot, so a change by virsh is lost. Source:
-nova's documentation, Extra Specs and CPU topologies."""
+"""Writes a placement as properties of an OpenStack flavor. nova writes the XML of a server anew at
+each hard reboot, so a change by virsh is lost. Source: its documentation, Extra Specs and CPU
+topologies."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Reads a configuration of Proxmox VE (/etc/pve/qemu-server/VMID.conf).
-
-Source: pve-docs, qm.conf(5): lines `name: value`; sections in brackets are snapshots. Memory is in
-MiB; lists are separated by semicolons; `affinity` is for all threads of the virtual machine.
-"""
+"""Reads a configuration of Proxmox VE (/etc/pve/qemu-server/VMID.conf). Source: pve-docs,
+qm.conf(5): lines `name: value`, lists with semicolons; sections in brackets are snapshots."""
 
 from __future__ import annotations
 
