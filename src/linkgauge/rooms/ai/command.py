@@ -177,6 +177,8 @@ def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -
 def choice_of(asked: Choosing) -> WorkloadChoice:
     from linkgauge.model.operations.workload import NUMBER_KINDS, WorkloadChoice
 
+    if not 0 <= asked.seed < 1 << 32:
+        raise InputError(f"--seed {asked.seed}: give 0 to 4294967295")
     return WorkloadChoice(
         asked.model,
         _numbers("--batch", asked.batch),
@@ -189,15 +191,8 @@ def choice_of(asked: Choosing) -> WorkloadChoice:
         ),
         asked.tokens,
         asked.ranks,
-        _natural("--seed", asked.seed),
+        asked.seed,
     )
-
-
-def _natural(option: str, number: int) -> int:
-
-    if not 0 <= number < 1 << 32:
-        raise InputError(f"{option} {number}: give 0 to 4294967295")
-    return number
 
 
 def _numbers(option: str, text: str | None) -> tuple[int, ...]:

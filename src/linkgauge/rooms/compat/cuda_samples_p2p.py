@@ -48,25 +48,19 @@ PairTimer = Callable[[Mapping[Pair, Transfer]], dict[Pair, float]]
 """A function that measures the microseconds of each copy."""
 
 
-class PeerTestOptions(msgspec.Struct, frozen=True):
-    reads: bool
-    engine: EngineKind
-    size: int
-
-
 @helpful(HELP)
 def run(arguments: Sequence[str], where: Where) -> int:
     given = sample_arguments(arguments, OPTIONS)
-    elements = given.get("numElems", _ELEMENTS)
+    reads = "p2p_read" in given
     engine: EngineKind = "sm" if "sm_copy" in given else "ce"
-    options = PeerTestOptions("p2p_read" in given, engine, elements * _ELEMENT)
-    settings = Settings(sizes=(options.size,), samples=1, loops=_LOOPS, engines=PARITY)
+    size = given.get("numElems", _ELEMENTS) * _ELEMENT
+    settings = Settings(sizes=(size,), samples=1, loops=_LOOPS, engines=PARITY)
     with _opened(where, settings) as meters:
-        reached = _bandwidths(*meters, options)
+        reached = _bandwidths(*meters, engine, reads)
         codes = [meter.exit_code for meter in meters]
     fewer = msgspec.structs.replace(settings, sizes=(_LATENCY_SIZE,), loops=_LATENCY_LOOPS)
     with _opened(where, fewer, False) as meters:
-        _latencies(*meters, options, reached)
+        _latencies(*meters, engine, reads, reached)
         codes += [meter.exit_code for meter in meters]
     print(NOTE)
     return next((code for code in codes if code), 0)
@@ -85,7 +79,7 @@ def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tu
         yield gauge, closed
 
 
-def _bandwidths(gauge: Meter, closed: Meter, options: PeerTestOptions) -> frozenset[Pair]:
+def _bandwidths(gauge: Meter, closed: Meter, engine: EngineKind, reads: bool) -> frozenset[Pair]:
     """Returns the pairs of devices that have peer access."""
 
     def apart_from(cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
@@ -101,7 +95,6 @@ def _bandwidths(gauge: Meter, closed: Meter, options: PeerTestOptions) -> frozen
     devices = gauge.context.devices
     own = [(one, one) for one in devices]
     apart = list(permutations(devices, 2))
-    engine = options.engine
     # Measured first: it shows which pairs reach each other.
     writes = _rates(gauge, {pair: [_copy(*pair, engine)] for pair in apart}, optional=True)
     reached = frozenset(writes)
@@ -113,9 +106,9 @@ def _bandwidths(gauge: Meter, closed: Meter, options: PeerTestOptions) -> frozen
     _show("Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)", devices, staged)
     enabled = "Unidirectional P2P=Enabled Bandwidth (P2P {}) Matrix (GB/s)"
     _show(enabled.format("Writes"), devices, staged | writes)
-    if options.reads:
-        reads = _rates(gauge, {pair: [_copy(*pair, engine, True)] for pair in among})
-        _show(enabled.format("Reads"), devices, staged | reads)
+    if reads:
+        pulled = _rates(gauge, {pair: [_copy(*pair, engine, True)] for pair in among})
+        _show(enabled.format("Reads"), devices, staged | pulled)
     local = _rates(gauge, {pair: [_copy(*pair)] * 2 for pair in own}, 2)
     staged = local | apart_from({(a, b): [(a, b), (b, a)] for a, b in apart})
     _show("Bidirectional P2P=Disabled Bandwidth Matrix (GB/s)", devices, staged)
@@ -125,7 +118,7 @@ def _bandwidths(gauge: Meter, closed: Meter, options: PeerTestOptions) -> frozen
 
 
 def _latencies(
-    gauge: Meter, closed: Meter, options: PeerTestOptions, reached: frozenset[Pair]
+    gauge: Meter, closed: Meter, engine: EngineKind, reads: bool, reached: frozenset[Pair]
 ) -> None:
     """The times of devices, and the times in which the host enqueues."""
     devices = gauge.context.devices
@@ -138,8 +131,8 @@ def _latencies(
     else:
         staged = [_staged_times(partial(measure, gauge), devices) for measure in measures]
     _show("P2P=Disabled Latency Matrix (us)", devices, *staged)
-    for name, reads in (("Writes", False), ("Reads", True))[: 2 if options.reads else 1]:
-        copies = {pair: _copy(*pair, options.engine, reads) for pair in among}
+    for name, pulls in (("Writes", False), ("Reads", True))[: 2 if reads else 1]:
+        copies = {pair: _copy(*pair, engine, pulls) for pair in among}
         times = [
             own | measure(gauge, copies) for own, measure in zip(staged, measures, strict=True)
         ]

@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path as File
 from typing import TextIO
 
-import msgspec
-
 from linkgauge.cli.tool import Where, helpful, show
 from linkgauge.cli.tool_options import Parser, ToolOption, help_lines, whole
 from linkgauge.model.documents.result import CellResult
@@ -25,32 +23,22 @@ from linkgauge.report.csv_text import SIMULATED
 
 from .copy_cells import CopyPath, metered, shown
 
-MOST = 1_000_000
-
-
-class NvlinkSuiteOptions(msgspec.Struct, frozen=True):
-    """`size` is in bytes. Without `out`, the table goes to stdout."""
-
-    size: int
-    iterations: int
-    out: str | None
-
 
 def options_of(size: str, copies: str) -> tuple[ToolOption, ...]:
     """`size` and `copies` are help texts."""
     return (
         ToolOption("--size SIZE", f"Bytes of a copy, such as {size}", parse_size),
-        ToolOption("--iter COUNT", copies, whole, least=1, most=MOST),
+        ToolOption("--iter COUNT", copies, whole, least=1, most=1_000_000),
         ToolOption("--out FILE.csv", "Where the table goes; without it, or as -, to stdout", _file),
     )
 
 
-def parse(
-    parser: Parser, arguments: Sequence[str], *, size: int, iterations: int
-) -> NvlinkSuiteOptions:
-    """`size` and `iterations` are the defaults. Raises UsageError."""
-    given = {"size": size, "iter": iterations} | parser.given(arguments)
-    return NvlinkSuiteOptions(given["size"], given["iter"], given.get("out"))
+def _given(
+    parser: Parser, arguments: Sequence[str], size: int, iterations: int
+) -> tuple[int, int, str | None]:
+    """Returns the bytes of a copy, the number of copies, and the file (None: stdout)."""
+    given = {"size": size, "iter": iterations, "out": None} | parser.given(arguments)
+    return given["size"], given["iter"], given["out"]
 
 
 def _file(written: str) -> str | None:
@@ -125,16 +113,16 @@ BANDWIDTH_COLUMNS = (
 
 @helpful(_help("bandwidth_test", BANDWIDTH_OPTIONS))
 def run_bandwidth_test(arguments: Sequence[str], where: Where) -> int:
-    asked = parse(Parser(BANDWIDTH_OPTIONS), arguments, size=256 << 20, iterations=10)
-    settings = Settings(sizes=(asked.size,), samples=asked.iterations, loops=1)
+    size, iterations, out = _given(Parser(BANDWIDTH_OPTIONS), arguments, 256 << 20, 10)
+    settings = Settings(sizes=(size,), samples=iterations, loops=1)
     # The table first: it may not be writable.
-    with opened_table(asked.out) as table, metered(where, settings) as gauge:
+    with opened_table(out) as table, metered(where, settings) as gauge:
         paths = tuple(_paths(gauge.context.devices))
         cells = gauge.measure([[path.transfer()] for path in paths])
-        rows = _bandwidth_rows(paths, cells, asked.size)
+        rows = _bandwidth_rows(paths, cells, size)
         written = write_table(table, BANDWIDTH_COLUMNS, rows)
-        if asked.out is not None:
-            show(_bandwidth_summary(cells, asked.size, asked.iterations), written)
+        if out is not None:
+            show(_bandwidth_summary(cells, size, iterations), written)
     return gauge.exit_code
 
 
@@ -179,16 +167,16 @@ PERCENTILES = (0.50, 0.95, 0.99)
 def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
     # The page shows no exit codes of the tool's own: they are linkgauge's.
     parser = Parser(LATENCY_OPTIONS, InputError.exit_code)
-    asked = parse(parser, arguments, size=64, iterations=10_000)
-    settings = Settings(sizes=(asked.size,), samples=asked.iterations)
+    size, iterations, out = _given(parser, arguments, 64, 10_000)
+    settings = Settings(sizes=(size,), samples=iterations)
     # The table first: it may not be writable.
-    with opened_table(asked.out) as table, metered(where, settings) as gauge:
+    with opened_table(out) as table, metered(where, settings) as gauge:
         path = between(gauge.context.devices)
         (cell,) = gauge.measure([[path.transfer()]], "copy-ping-pong")
         mark = SIMULATED if where.simulation else ""
-        written = write_table(table, LATENCY_COLUMNS, _latency_rows(cell, asked.size, mark))
-        said = sys.stderr if asked.out is None else sys.stdout
-        print(*_latency_summary(path, cell, asked.size, mark), *written, sep="\n", file=said)
+        written = write_table(table, LATENCY_COLUMNS, _latency_rows(cell, size, mark))
+        said = sys.stderr if out is None else sys.stdout
+        print(*_latency_summary(path, cell, size, mark), *written, sep="\n", file=said)
     return gauge.exit_code
 
 

@@ -152,14 +152,19 @@ RESULTS = Path("results")
 
 @helpful(BENCHMARK_HELP)
 def run_benchmark(arguments: Sequence[str], where: Where) -> int:
-    configuration, largest = parse_benchmark(arguments)
+    parser = Parser((ToolOption("--nccl-max-msg SIZE", read=parse_size, least=LEAST),))
+    parser.add_argument("config")
+    given = parser.given(arguments)
+    configuration = given["config"]
+    if not configuration.strip():
+        raise UsageError("CONFIG: give the configuration a name")
     settings = msgspec.structs.replace(PROFILES["vm"], simulation=where.simulation)
     request = RunRequest(
         what=Selection(),
         settings=settings,
         backends=() if where.backend is None else ("host", where.backend),
         profile="vm",
-        collectives=CollectiveChoice(largest=largest),
+        collectives=CollectiveChoice(largest=given.get("nccl_max_msg")),
         wait=where.wait,
         out=str(RESULTS),
         label=checked_label(configuration),
@@ -178,16 +183,6 @@ def run_benchmark(arguments: Sequence[str], where: Where) -> int:
     return exit_code(measured)
 
 
-def parse_benchmark(arguments: Sequence[str]) -> tuple[str, int | None]:
-    """The configuration's name, and the bytes of the largest message. Raises UsageError."""
-    parser = Parser((ToolOption("--nccl-max-msg SIZE", read=parse_size, least=LEAST),))
-    parser.add_argument("config")
-    given = parser.given(arguments)
-    if not given["config"].strip():
-        raise UsageError("CONFIG: give the configuration a name")
-    return given["config"], given.get("nccl_max_msg")
-
-
 # generate_report of the vCPU benchmark suite: a report of all configurations below a folder.
 
 
@@ -201,16 +196,6 @@ Writes a report of all configurations below results_dir (default: results), grou
 
 @helpful(REPORT_HELP)
 def run_report(arguments: Sequence[str], _where: Where) -> int:
-    folder, output = parse_report(arguments)
-    with Drawer() as drawer:
-        write_page(output, page_of([folder]), drawer)
-    print(f"report: {output}")
-    return 0
-
-
-def parse_report(arguments: Sequence[str]) -> tuple[Path, Path]:
-    """The folder of results and the report's file. Raises UsageError, and InputError for a file
-    that is not .html or .pdf."""
     parser = Parser((ToolOption("-o, --output FILE", read=str),))
     parser.add_argument("results_dir", nargs="?", default=str(RESULTS))
     given = parser.given(arguments)
@@ -219,4 +204,7 @@ def parse_report(arguments: Sequence[str]) -> tuple[Path, Path]:
         raise UsageError(f"{folder} is no folder of results")
     output = Path(given.get("output") or folder / REPORT_FILE)
     check_name(output)
-    return folder, output
+    with Drawer() as drawer:
+        write_page(output, page_of([folder]), drawer)
+    print(f"report: {output}")
+    return 0

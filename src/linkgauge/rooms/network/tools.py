@@ -4,6 +4,7 @@ and later write JSON, at first without quotes: it is read as YAML, which include
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import inf
 
 import msgspec
@@ -16,7 +17,6 @@ from linkgauge.model.operations.operation import OutsideOperation
 
 from .outside import Tool, ToolCall
 
-LEAST_LOOPS = 5
 IPERF_SECONDS = 1
 """The seconds of a run of iperf3. A run of a few bytes would end before the server counts any."""
 _BY_TIME = Pace(seconds=0.0, loops=1, most=4)
@@ -56,13 +56,8 @@ def tool_of(operation: OutsideOperation) -> Tool:
     if program == "iperf3":
         return Tool(program, "iperf3", iperf_command, iperf_seconds, pace=_BY_TIME)
 
-    def command(call: ToolCall) -> Sequence[str]:
-        return perftest_command(program, memory, call)
-
-    def seconds(call: ToolCall, _: bytes) -> float:
-        return perftest_seconds(program, call)
-
-    return Tool(program, "perftest", command, seconds, memory or None)
+    command = partial(perftest_command, program, memory)
+    return Tool(program, "perftest", command, partial(perftest_seconds, program), memory or None)
 
 
 def iperf_command(call: ToolCall) -> Sequence[str]:
@@ -88,7 +83,7 @@ def iperf_seconds(call: ToolCall, said: bytes) -> float:
 
 def perftest_command(program: str, memory: str, call: ToolCall) -> Sequence[str]:
     words = ["--port", str(call.port), "--size", str(call.size), "--CPU-freq"]
-    words += ["--iters", str(max(call.loops, LEAST_LOOPS))]
+    words += ["--iters", str(max(call.loops, 5))]  # fewer are refused
     if call.device is not None:
         words += ["--ib-dev", call.device]
     if program.endswith("_bw"):
@@ -101,7 +96,7 @@ def perftest_command(program: str, memory: str, call: ToolCall) -> Sequence[str]
     return [*words, call.host] if call.host is not None else words
 
 
-def perftest_seconds(program: str, call: ToolCall) -> float:
+def perftest_seconds(program: str, call: ToolCall, _: bytes = b"") -> float:
     """By the figure in the client's file. Raises BackendError without one."""
     try:
         text = read_given(call.file, MOST_YAML)

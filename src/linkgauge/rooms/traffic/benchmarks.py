@@ -17,7 +17,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Device, Machine, Node
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Pieces
-from linkgauge.model.transfer import Access, Benchmark, Cell, Report, Transfer
+from linkgauge.model.transfer import Access, Benchmark, Cell, Report
 from linkgauge.model.units import format_size
 
 PARTS = ("device", "host")
@@ -197,11 +197,8 @@ def volume_of(cell: CellResult) -> Volume | None:
     moved = float(cell.bytes * cell.loops * len(cell.samples))
     total = sum(cell.bytes * cell.loops / rate for rate in cell.samples)
     (transfer,) = cell.transfers
-    return Volume(total, None, moved) if is_hosts(transfer) else Volume(total, moved, None)
-
-
-def is_hosts(transfer: Transfer) -> bool:
-    return len(transfer.memories) == 1
+    is_hosts = len(transfer.memories) == 1
+    return Volume(total, None, moved) if is_hosts else Volume(total, moved, None)
 
 
 def gigabits(rate: float) -> str:

@@ -136,23 +136,13 @@ class HostDevice(msgspec.Struct, frozen=True):
 
 
 class Domain(msgspec.Struct, frozen=True, kw_only=True):
-    """A virtual machine as its definition has it.
-
-    form: The kind of definition, or the system that writes it.
-    kind: The type of hypervisor: kvm, qemu.
-    running: Whether the definition is of the domain as it runs.
-    vcpus: The most vCPUs that it can have; `enabled` are there at the start.
-    automatic: Whether numad chooses CPUs and nodes at each start.
-    cpuset: Where vCPUs and the emulator run that have no pin of their own.
-    memory: All memory in bytes, with memory devices; `current_memory` is what a balloon leaves.
-    cpu: The CPU's model, or the mode that takes the host's; null: QEMU's default.
-    features: The policies of the CPU's features.
-    iommu: The model of the guest's own IOMMU; `iommu_caches`: its driver's caching_mode is on.
-    added_memory: The bytes of memory devices (DIMM, virtio-mem) by their cell.
-    mediated: How many mediated devices (vGPUs) are passed through.
-    mapped: The names of whole devices whose addresses the cluster's mapping has (Proxmox VE).
-    elements: The texts of those elements that a better placement changes, by name.
-    refused: What libvirt refuses of other elements, and why."""
+    """A virtual machine as its definition has it. `vcpus` are the most; `enabled` are there at the
+    start. If `automatic`, numad chooses CPUs and nodes at each start. vCPUs and emulator without a
+    pin run in `cpuset`. `memory` includes memory devices (`added_memory`, by their cell);
+    `current_memory` is what a balloon leaves. `cpu` is the model, or the mode that takes the
+    host's; null: QEMU's default. `iommu` is the guest's own. `mediated` are vGPUs, `mapped` whole
+    devices by a mapping of the cluster (Proxmox VE), `elements` the texts that a better placement
+    changes, and `refused` what libvirt refuses of others, with the reasons."""
 
     name: str
     form: str = "libvirt"

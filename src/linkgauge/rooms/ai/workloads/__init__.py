@@ -35,12 +35,32 @@ class Workloads:
         site = Site(self._torch, device, memory)
         site.choose()
         rates = self._rates_of(site, asked.numbers)
-        make, needed = _MAKERS[asked.kind]
+        needed = _NEEDED.get(asked.kind, needed_bytes)(asked)
         self._forget_unless(_key(site, asked))
         resident = self._decoder is not None
         held = asked.shape.weight_bytes(asked.numbers) if resident else 0
-        with site.room(asked.batch, needed(asked), held=held):
-            return WorkGroup(site, asked, make(self, site, asked), rates)
+        with site.room(asked.batch, needed, held=held):
+            return WorkGroup(site, asked, self._work(site, asked), rates)
+
+    def _work(self, site: Site, asked: Workload) -> Work:
+        match asked.kind:
+            case "prefill":
+                return Prefill(self.decoder(site, asked), asked)
+            case "decode":
+                return Decode(self.decoder(site, asked), asked)
+            case "streamed":
+                positions = max(LONGEST, asked.prompt)
+                size = asked.shape, asked.numbers, asked.seed, positions
+                return Streamed(Decoder(site, *size, resident=False), asked)
+            case "training":
+                ranks = self.ranks(site, asked)
+                try:
+                    return Training(site, asked, ranks)
+                except BaseException:
+                    if ranks is not None:  # the others wait for what to do
+                        ranks.tell(END)
+                    raise
+        return CacheMove(site, asked)
 
     def _rates_of(self, site: Site, numbers: NumberKind) -> Rates:
         key = site.memory, numbers
@@ -88,41 +108,13 @@ def _key(site: Site, asked: Workload) -> object:
     return site.memory, asked.model, asked.numbers, asked.seed, longer
 
 
-def _inference(own: Workloads, site: Site, asked: Workload) -> Work:
-    decoder = own.decoder(site, asked)
-    return Prefill(decoder, asked) if asked.kind == "prefill" else Decode(decoder, asked)
-
-
-def _streamed(_: Workloads, site: Site, asked: Workload) -> Work:
-    positions = max(LONGEST, asked.prompt)
-    bare = Decoder(site, asked.shape, asked.numbers, asked.seed, positions, resident=False)
-    return Streamed(bare, asked)
-
-
-def _moved(_: Workloads, site: Site, asked: Workload) -> Work:
-    return CacheMove(site, asked)
-
-
-def _training(own: Workloads, site: Site, asked: Workload) -> Work:
-    ranks = own.ranks(site, asked)
-    try:
-        return Training(site, asked, ranks)
-    except BaseException:
-        if ranks is not None:  # the others wait for what to do
-            ranks.tell(END)
-        raise
-
-
 def _cache_bytes(asked: Workload) -> int:
     return asked.shape.cache_bytes(asked.batch, asked.prompt, asked.numbers)
 
 
-_Maker = tuple[Callable[[Workloads, Site, Workload], Work], Callable[[Workload], int]]
-_MAKERS: dict[str, _Maker] = {
-    "prefill": (_inference, needed_bytes),
-    "decode": (_inference, needed_bytes),
-    "streamed": (_streamed, streamed_bytes),
-    "offload": (_moved, _cache_bytes),
-    "restore": (_moved, _cache_bytes),
-    "training": (_training, training_bytes),
+_NEEDED: dict[str, Callable[[Workload], int]] = {
+    "streamed": streamed_bytes,
+    "offload": _cache_bytes,
+    "restore": _cache_bytes,
+    "training": training_bytes,
 }

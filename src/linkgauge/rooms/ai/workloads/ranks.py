@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
@@ -72,8 +72,12 @@ class Join(msgspec.Struct, frozen=True):
 
 
 class Ranks:
-    def __init__(self, site: Site, rank: int, size: int, meeting: str) -> None:
+    def __init__(
+        self, site: Site, rank: int, size: int, meeting: str, started: Sequence[Process] = (),
+        folder: tempfile.TemporaryDirectory[str] | None = None,
+    ) -> None:  # fmt: skip
         self.rank, self.size, self._site = rank, size, site
+        self._started, self._folder = started, folder
         self._group = site.torch.distributed
         if site.is_cuda:
             site.torch.cuda.set_device(site.device)
@@ -87,8 +91,6 @@ class Ranks:
             backend, init_method=meeting, rank=rank, world_size=size, timeout=_TIMEOUT
         )
         self._control = self._group.new_group(backend="gloo", timeout=_TIMEOUT)
-        self._started: list[Process] = []
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     @property
     def library(self) -> str:
@@ -131,10 +133,6 @@ class Ranks:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _keep(self, started: list[Process], folder: tempfile.TemporaryDirectory[str]) -> Ranks:
-        self._started, self._folder = started, folder
-        return self
-
 
 def gather(site: Site, size: int) -> Ranks:
     """This process is the first. torchrun or mpiexec started the others, or this call does, for the
@@ -152,7 +150,7 @@ def gather(site: Site, size: int) -> Ranks:
     meeting = f"file://{folder.name}/meeting"
     started = [_start(site, rank, size, own + rank, meeting) for rank in range(1, size)]
     try:
-        return Ranks(site, 0, size, meeting)._keep(started, folder)  # noqa: SLF001  # its own
+        return Ranks(site, 0, size, meeting, started, folder)
     except BaseException:
         for process in started:
             process.kill()

@@ -182,7 +182,6 @@ CASES = (
 # rblnBandwidthLatencyTest: Rebellions' test of the paths between a host and its NPUs.
 
 
-_MOST_ITERATIONS = 1_000_000
 DEFAULT_SIZE = 512 << 20
 
 
@@ -202,7 +201,7 @@ OPTIONS = (
     ToolOption("-t, --timeout <int>", "Timeout of a test in seconds", _whole, least=1),
     ToolOption(
         "-i, --iteration_cnt <int>", "Number of iterations (default: 1)", _whole, "iterations",
-        1, _MOST_ITERATIONS,
+        1, 1_000_000,
     ),
     ToolOption("--warmup", "Warm up before measuring (always done)"),
     ToolOption("--test_size <str>", "Data size, such as 4K, 128M, 1G (default: 512M)", parse_size),
