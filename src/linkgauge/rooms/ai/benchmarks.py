@@ -1,12 +1,10 @@
-"""Defines the AI workloads: inference, training steps and pipelines on the devices that torch
-supports.
-
-Models have random weights (`model/operations/workload.py`), so that nothing is downloaded. No
-profile contains these workloads, because they need torch and take minutes."""
+"""Defines the AI workloads on the devices that torch supports. Models have random weights, so
+nothing is downloaded. No profile contains these workloads, because they need torch and take
+minutes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from typing import ClassVar, NamedTuple
 
@@ -20,18 +18,13 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.workload import (
     ModelName,
     NumberKind,
-    Server,
     Workload,
     WorkloadChoice,
 )
 from linkgauge.model.transfer import Cell, Engine, Report, Transfer
-from linkgauge.model.units import BANDWIDTH, REQUESTS, STEP, TOKENS, Unit
+from linkgauge.model.units import BANDWIDTH, REQUESTS, STEP, TOKENS
 
 NO_TORCH = f"needs torch: {pip_install('linkgauge[ai]')}"
-PIECES = 16
-"""The number of pieces that a pipeline's input has."""
-BALANCES = (50, 100, 200)
-"""The times of computing to measure, in percent of the time of copying."""
 
 
 class _Scale(NamedTuple):
@@ -54,239 +47,156 @@ _DEVICE = _Scale("3b", "1b", ("bf16", "fp16", "fp32"), (1, 2, 4, 8, 16, 32, 64),
 
 
 class WorkloadRow(OnDevices, frozen=True):
-    """Benchmarks that run a workload on each of torch's devices."""
-
     only_by: ClassVar[str | None] = "torch"
 
 
-def _scale(device: Device) -> _Scale:
-    return _CPU if device.is_cpu else _DEVICE
+class _Asked(NamedTuple):
+    """What is asked of a device. Rows begin with its `name`, which is empty if there is one."""
+
+    device: Device
+    name: str
+    choice: WorkloadChoice
+    scale: _Scale
+
+    @property
+    def numbers(self) -> tuple[NumberKind, ...]:
+        return self.choice.numbers or self.scale.numbers
+
+    @property
+    def prompts(self) -> tuple[int, ...]:
+        return self.choice.prompts or self.scale.prompts
+
+    def cell(self, row: str, column: object, report: Report = Report.RATE, **own: object) -> Cell:
+        """Returns a cell with the choices that apply to every kind of workload. `own` are the
+        values of its kind."""
+        choice = self.choice
+        common = {
+            "model": choice.model or self.scale.model, "numbers": self.numbers[0],
+            "tokens": choice.tokens, "seed": choice.seed,
+        }  # fmt: skip
+        work = Workload(**(common | own))  # type: ignore[arg-type]  # by name
+        transfer = Transfer(NULL, NULL, Engine(parse_memory(self.device.memory), "sm"))
+        return Cell(row, str(column), (transfer,), report, operation="workload", workload=work)
 
 
-def _numbers(choice: WorkloadChoice, scale: _Scale) -> tuple[NumberKind, ...]:
-    return choice.numbers or scale.numbers
-
-
-def _asked(choice: WorkloadChoice, scale: _Scale, **own: object) -> Workload:
-    """Returns a workload with the choices that apply to every kind of workload. `own` are the
-    values of its kind."""
-    common = {
-        "model": choice.model or scale.model,
-        "tokens": choice.tokens,
-        "seed": choice.seed,
-        "trace": choice.trace,
-    }
-    return Workload(**(common | own))  # type: ignore[arg-type]  # by name
-
-
-def _cell(device: Device, row: str, column: str, report: Report, work: Workload) -> Cell:
-    memory = parse_memory(device.memory)
-    transfer = Transfer(NULL, NULL, Engine(memory, "sm"))
-    return Cell(row, column, (transfer,), report, operation="workload", workload=work)
-
-
-def _rows(fabric: DeviceSet) -> Iterator[tuple[Device, str]]:
-    """Yields each device with the first part of the labels of its rows: its name, or an empty text
-    if there is only one device."""
-    for device in _chosen(fabric):
-        several = len(_chosen(fabric)) > 1
-        yield device, f"{parse_memory(device.memory).label} " if several else ""
-
-
-def _chosen(fabric: DeviceSet) -> tuple[Device, ...]:
-    """Returns the devices to measure. The CPU is included only if there is no other device."""
-    return tuple(one for one in fabric.devices if not one.is_cpu) or fabric.devices
-
-
-def _sweep(
-    choice: WorkloadChoice, scale: _Scale
-) -> Iterator[tuple[NumberKind, int, tuple[int, ...]]]:
-    """Yields each number type with a prompt and its batches. The first type has all prompts and
-    batches, and the other types have few. The user's choice replaces the defaults."""
-    prompts = choice.prompts or scale.prompts
-    for numbers in _numbers(choice, scale):
-        first = numbers == _numbers(choice, scale)[0]
-        batches = choice.batches or (scale.batches if first else scale.few)
-        for prompt in prompts if first or choice.prompts else prompts[:1]:
-            yield numbers, prompt, batches
+def _on_each(fabric: DeviceSet) -> tuple[_Asked, ...]:
+    """Returns what is asked of each device. The CPU is included only if there is no other."""
+    chosen = tuple(one for one in fabric.devices if not one.is_cpu) or fabric.devices
+    return tuple(
+        _Asked(
+            device,
+            f"{parse_memory(device.memory).label} " if len(chosen) > 1 else "",
+            fabric.workloads,
+            _CPU if device.is_cpu else _DEVICE,
+        )
+        for device in chosen
+    )
 
 
 def _inference(fabric: DeviceSet) -> Iterator[Cell]:
-    choice = fabric.workloads
-    for device, name in _rows(fabric):
-        scale = _scale(device)
-        for (numbers, prompt, batches), kind in product(
-            _sweep(choice, scale), ("prefill", "decode")
-        ):
-            for batch in batches:
-                work = _asked(
-                    choice, scale, kind=kind, numbers=numbers, prompt=prompt, batch=batch,
-                    implementation=choice.implementation,
-                )  # fmt: skip
-                row = f"{name}{kind} {numbers} prompt {prompt}"
-                yield _cell(device, row, str(batch), Report.RATE, work)
+    """The first number type has all prompts and batches, and the other types have few. The user's
+    choice replaces the defaults."""
+    for asked in _on_each(fabric):
+        choice, scale = asked.choice, asked.scale
+        for numbers in asked.numbers:
+            is_first = numbers == asked.numbers[0]
+            batches = choice.batches or (scale.batches if is_first else scale.few)
+            prompts = asked.prompts if is_first or choice.prompts else asked.prompts[:1]
+            for prompt, kind, batch in product(prompts, ("prefill", "decode"), batches):
+                row = f"{asked.name}{kind} {numbers} prompt {prompt}"
+                yield asked.cell(row, batch, kind=kind, numbers=numbers, prompt=prompt, batch=batch)
 
 
 def _streamed(fabric: DeviceSet) -> Iterator[Cell]:
-    choice = fabric.workloads
-    for device, name in _rows(fabric):
-        scale = _scale(device)
-        batches = choice.batches or scale.few
-        prompt = (choice.prompts or scale.prompts)[0]
-        numbers = _numbers(choice, scale)[0]
-        for overlap, batch in product((True, False), batches):
-            work = _asked(
-                choice, scale, kind="streamed", numbers=numbers, prompt=prompt, batch=batch,
-                overlap=overlap,
-            )  # fmt: skip
-            row = f"{name}{numbers} prompt {prompt}{'' if overlap else ', no overlap'}"
-            yield _cell(device, row, str(batch), Report.RATE, work)
+    for asked in _on_each(fabric):
+        prompt = asked.prompts[0]
+        for overlap, batch in product((True, False), asked.choice.batches or asked.scale.few):
+            row = f"{asked.name}{asked.numbers[0]} prompt {prompt}"
+            row += "" if overlap else ", no overlap"
+            yield asked.cell(
+                row, batch, kind="streamed", prompt=prompt, batch=batch, overlap=overlap
+            )
 
 
 def _offload(fabric: DeviceSet) -> Iterator[Cell]:
-    choice = fabric.workloads
-    for device, name in _rows(fabric):
-        scale = _scale(device)
-        prompt, numbers = (choice.prompts or scale.prompts)[-1], _numbers(choice, scale)[0]
+    for asked in _on_each(fabric):
         for kind, way in (("offload", "to host"), ("restore", "to device")):
-            for batch in choice.batches or scale.few:
-                work = _asked(choice, scale, kind=kind, numbers=numbers, prompt=prompt, batch=batch)
-                yield _cell(device, f"{name}{way}", str(batch), Report.RATE, work)
-
-
-def rank_counts(devices: int, asked: int | None) -> tuple[int, ...]:
-    """Returns the numbers of ranks to measure: 1, 2, 4 … and all devices, or only the chosen
-    number."""
-    return counts_up_to(devices) if asked is None else (asked,)
+            for batch in asked.choice.batches or asked.scale.few:
+                row = f"{asked.name}{way}"
+                yield asked.cell(row, batch, kind=kind, prompt=asked.prompts[-1], batch=batch)
 
 
 def _training(fabric: DeviceSet) -> Iterator[Cell]:
-    choice, devices = fabric.workloads, _chosen(fabric)
-    for device in devices[:1]:
-        scale = _scale(device)
-        numbers, prompt = _numbers(choice, scale)[0], (choice.prompts or scale.prompts)[-1]
+    every = _on_each(fabric)
+    for asked in every[:1]:
+        choice, numbers = asked.choice, asked.numbers[0]
         numbers = "bf16" if numbers == "fp32" and not choice.numbers else numbers
-        batches = choice.batches or (scale.batch,)
-        for overlap, batch in product((False, True), batches):
-            for ranks in rank_counts(len(devices), choice.ranks):
-                work = _asked(
-                    choice, scale, kind="training", model=choice.model or scale.trained,
-                    numbers=numbers, prompt=prompt, batch=batch, overlap=overlap, ranks=ranks,
-                )  # fmt: skip
-                said = "overlap" if overlap else "no overlap"
-                row = f"{numbers} batch {batch}, {said}"
-                yield _cell(device, row, str(ranks), Report.LATENCY, work)
-
-
-def _pipeline(fabric: DeviceSet) -> Iterator[Cell]:
-    choice = fabric.workloads
-    for device in _chosen(fabric):
-        scale = _scale(device)
-        for balance, overlap in product(BALANCES, (False, True)):
-            work = _asked(
-                choice, scale, kind="pipeline", numbers=_numbers(choice, scale)[0], tokens=PIECES,
-                balance=balance, overlap=overlap,
+        counts = counts_up_to(len(every)) if choice.ranks is None else (choice.ranks,)
+        batches = choice.batches or (asked.scale.batch,)
+        for overlap, batch, ranks in product((False, True), batches, counts):
+            row = f"{numbers} batch {batch}, {'overlap' if overlap else 'no overlap'}"
+            yield asked.cell(
+                row, ranks, Report.LATENCY, kind="training", prompt=asked.prompts[-1],
+                model=choice.model or asked.scale.trained, numbers=numbers, batch=batch,
+                overlap=overlap, ranks=ranks,
             )  # fmt: skip
-            row = f"computing {balance}%, {'overlap' if overlap else 'no overlap'}"
-            yield _cell(device, row, parse_memory(device.memory).label, Report.RATE, work)
 
 
 NO_SERVER = "needs a running server: linkgauge ai serving --url http://127.0.0.1:8000"
 AT_ONCE = (1, 2, 4, 8, 16)
-"""The numbers of concurrent requests to measure."""
 PROMPT_WORDS = 16
 
 
 class ServingRow(Sweep, frozen=True):
-    """Benchmarks that send requests from this host to a server."""
-
     only_by: ClassVar[str | None] = "host"
 
 
-def _request(fabric: DeviceSet, row: str, column: str, batch: int, server: Server) -> Cell:
-    choice, node = fabric.workloads, fabric.nodes[0].index
+def _request(
+    fabric: DeviceSet, column: str, *, batch: int = 1, rate: float | None = None
+) -> Iterator[Cell]:
+    choice, server = fabric.workloads, fabric.workloads.server
+    if server is None:
+        return
     work = Workload(
         "serving", batch=batch, prompt=(choice.prompts or (PROMPT_WORDS,))[0],
-        tokens=choice.tokens, seed=choice.seed, server=server,
+        tokens=choice.tokens, seed=choice.seed, server=replace(server, rate=rate),
     )  # fmt: skip
-    transfer = Transfer(NULL, NULL, Engine(host(node), "cpu"))
-    return Cell(row, column, (transfer,), Report.RATE, operation="workload", workload=work)
+    transfer = Transfer(NULL, NULL, Engine(host(fabric.nodes[0].index), "cpu"))
+    yield Cell(server.kind, column, (transfer,), Report.RATE, operation="workload", workload=work)
 
 
 def _closed(fabric: DeviceSet) -> Iterator[Cell]:
-    server = fabric.workloads.server
-    if server is None:
-        return
     for batch in fabric.workloads.batches or AT_ONCE:
-        yield _request(fabric, server.kind, str(batch), batch, server)
+        yield from _request(fabric, str(batch), batch=batch)
 
 
 def _open(fabric: DeviceSet) -> Iterator[Cell]:
-    server = fabric.workloads.server
-    if server is None:
-        return
     for rate in fabric.workloads.rates:
-        asked = replace(server, rate=rate)
-        yield _request(fabric, server.kind, f"{rate:g}/s", 1, asked)
+        yield from _request(fabric, f"{rate:g}/s", rate=rate)
 
 
-def _row(
-    name: str, title: str, cells: Callable[[DeviceSet], Iterator[Cell]], unit: Unit
-) -> WorkloadRow:
-    return WorkloadRow(name, title, cells, unit, 0, NO_TORCH, profiles=())
-
-
-WORKLOADS: tuple[WorkloadRow, ...] = (
-    _row(
-        "ai_inference",
-        "language model, prefill and decode, type and prompt(row) by batch(column)",
-        _inference,
-        TOKENS,
-    ),
-    _row(
-        "ai_inference_streamed",
-        "weights streamed from host memory for each pass, prompt(row) by batch(column)",
-        _streamed,
-        BANDWIDTH,
-    ),
-    _row(
-        "ai_kv_offload",
-        "keys and values of a batch moved, way(row) by batch(column)",
-        _offload,
-        BANDWIDTH,
-    ),
-    _row(
-        "ai_training_step",
-        "training step of transformer blocks, type and batch(row) by devices(column)",
-        _training,
-        STEP,
-    ),
-    _row(
-        "ai_pipeline",
-        "input and results copied while pieces compute, time of computing by that of "
-        "copying(row) on device(column)",
-        _pipeline,
-        BANDWIDTH,
-    ),
-)
-
-SERVING: tuple[ServingRow, ...] = (
-    ServingRow(
-        "ai_serving",
-        "requests to a server, by how many are under way at once(column)",
-        _closed,
-        REQUESTS,
-        0,
-        NO_SERVER,
-        profiles=(),
-    ),
-    ServingRow(
-        "ai_serving_open",
-        "requests to a server at random moments, by how many a second(column)",
-        _open,
-        REQUESTS,
-        0,
-        f"{NO_SERVER} --rate 1,4",
-        profiles=(),
-    ),
-)
+WORKLOADS = tuple(
+    WorkloadRow(name, title, cells, unit, 0, NO_TORCH, profiles=())
+    for name, title, cells, unit in (
+        ("ai_inference",
+         "language model, prefill and decode, type and prompt(row) by batch(column)",
+         _inference, TOKENS),
+        ("ai_inference_streamed",
+         "weights streamed from host memory for each pass, prompt(row) by batch(column)",
+         _streamed, BANDWIDTH),
+        ("ai_kv_offload", "keys and values of a batch moved, way(row) by batch(column)",
+         _offload, BANDWIDTH),
+        ("ai_training_step",
+         "training step of transformer blocks, type and batch(row) by devices(column)",
+         _training, STEP),
+    )
+)  # fmt: skip
+SERVING = tuple(
+    ServingRow(name, title, cells, REQUESTS, 0, reason, profiles=())
+    for name, title, cells, reason in (
+        ("ai_serving", "requests to a server, by how many are under way at once(column)",
+         _closed, NO_SERVER),
+        ("ai_serving_open", "requests to a server at random moments, by how many a second(column)",
+         _open, f"{NO_SERVER} --rate 1,4"),
+    )
+)  # fmt: skip

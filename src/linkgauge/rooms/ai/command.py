@@ -1,4 +1,4 @@
-"""The command `linkgauge ai`: measures inference, training steps and pipelines, and finds the part
+"""The command `linkgauge ai`: measures inference and training steps, and finds the part
 of the machine that limits each."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from linkgauge.cli import common
-from linkgauge.cli.help_text import OUTPUT, WHAT, Typed
+from linkgauge.cli.help_text import WHAT, Typed
 from linkgauge.cli.options import Count, Options, Time, argument, one_of, option
 from linkgauge.model.errors import InputError
 
@@ -26,8 +26,6 @@ def _workload_names(_: Typed) -> Iterable[str]:
 
 
 class Choosing(Options):
-    """Options that choose a workload's model and sizes."""
-
     model: Literal["10m", "100m", "1b", "3b"] | None = option(
         WHAT,
         "Use a model of this size. Default: 3b and for training 1b, on a CPU 10m.",
@@ -42,18 +40,10 @@ class Choosing(Options):
     ranks: Count | None = option(
         WHAT, "Train on this many devices. Default: 1, 2, 4 … and all.", "N"
     )
-    implementation: Literal["own", "transformers"] = option(
-        WHAT,
-        "Run linkgauge's decoder, or transformers' own classes.",
-        "own|transformers",
-        default="own",
-    )
     seed: int = option(WHAT, "Draw weights and prompts with this seed.", "S", default=1)
 
 
 class Serving(Options):
-    """Options that choose the server for requests."""
-
     url: str | None = option(
         WHAT, "Send requests to the server at this address (serving).", "URL", is_input=True
     )
@@ -74,7 +64,7 @@ class Serving(Options):
 class AiOptions(Options):
     workloads: tuple[str, ...] = argument(
         "WORKLOAD...",
-        "Measure these: inference, inference_streamed, kv_offload, training_step, pipeline, "
+        "Measure these: inference, inference_streamed, kv_offload, training_step, "
         "serving. Default: all but serving.",
         offer=_workload_names,
     )
@@ -88,9 +78,6 @@ class AiOptions(Options):
     timeout: Time | None = common.TIMEOUT
     no_verify: bool = common.NO_VERIFY
     label: str = common.label("ai")
-    trace: Path | None = option(
-        OUTPUT, "Trace a loop of each cell into this folder, for Perfetto.", "DIR"
-    )
     out: Path = common.RUNS_BELOW
     no_report: bool = common.NO_REPORT
     wait: bool = common.WAIT
@@ -116,7 +103,7 @@ def ai(asked: AiOptions) -> int:
     if asked.machine is not None:
         raise _refusal(asked.machine)
     names = names_of(asked.workloads)
-    choice = choice_of(asked.choosing, asked.trace)
+    choice = choice_of(asked.choosing)
     choice = _with_server(names, choice, asked.serving)
     if SERVING in names and choice.rates:
         names = (*names, f"{SERVING}_open")
@@ -146,8 +133,7 @@ def _refusal(machine: str) -> InputError:
 
 
 def names_of(asked: Sequence[str]) -> tuple[str, ...]:
-    """Returns the benchmarks with these names, or all benchmarks if no names are given. Raises
-    InputError for an unknown name."""
+    """All benchmarks if no names are given. Raises InputError for an unknown name."""
     from linkgauge.model.names import UnknownName, hint
 
     from .benchmarks import WORKLOADS
@@ -163,8 +149,7 @@ def names_of(asked: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -> WorkloadChoice:
-    """Adds the server to the choice. Raises InputError if serving is chosen without a server, or if
-    a server is given without serving."""
+    """Serving and a server's address go together."""
     from msgspec.structs import replace
 
     from linkgauge.model.operations.workload import Server
@@ -189,10 +174,11 @@ def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -
     return replace(choice, server=server, rates=found)
 
 
-def choice_of(asked: Choosing, trace: Path | None) -> WorkloadChoice:
-    """Returns the user's choice of workloads. Raises InputError for invalid values."""
+def choice_of(asked: Choosing) -> WorkloadChoice:
     from linkgauge.model.operations.workload import NUMBER_KINDS, WorkloadChoice
 
+    if not 0 <= asked.seed < 1 << 32:
+        raise InputError(f"--seed {asked.seed}: give 0 to 4294967295")
     return WorkloadChoice(
         asked.model,
         _numbers("--batch", asked.batch),
@@ -205,23 +191,11 @@ def choice_of(asked: Choosing, trace: Path | None) -> WorkloadChoice:
         ),
         asked.tokens,
         asked.ranks,
-        asked.implementation,
-        _natural("--seed", asked.seed),
-        None if trace is None else str(trace.absolute()),
+        asked.seed,
     )
 
 
-def _natural(option: str, number: int) -> int:
-
-    if not 0 <= number < 1 << 32:
-        raise InputError(f"{option} {number}: give 0 to 4294967295")
-    return number
-
-
 def _numbers(option: str, text: str | None) -> tuple[int, ...]:
-    """Returns the numbers of a list such as `1,8,64`, each once. Raises InputError for any other
-    text."""
-
     given = [] if text is None else [part.strip() for part in text.split(",")]
     if not all(one.isascii() and one.isdecimal() and 0 < int(one) <= _MOST for one in given):
         raise InputError(f"{option} {text}: give numbers from 1 to {_MOST}, such as 1,8,64")
@@ -229,9 +203,8 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...]:
 
 
 def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[WorkloadChoice, bool]:
-    """Returns the choice with the number of ranks that torchrun or mpiexec started, and whether
-    this process measures. On a rank that does not measure, this call takes part in the training
-    steps until the measuring process ends."""
+    """Returns the choice with the launcher's number of ranks, and whether this process measures. If
+    it does not, this call takes part in the training steps until they end."""
     import os
 
     from msgspec.structs import replace

@@ -26,8 +26,7 @@ _ADVICE: Mapping[BoundKind, str] = {
 
 
 def advice_on(bound: Bottleneck, work: Workload) -> str | None:
-    """Returns a sentence of advice on how to relieve the bottleneck. None if no part of the machine
-    explains the time."""
+    """None if no part of the machine explains the time."""
     if bound.kind is None:
         return None
     if bound.kind == "compute" and work.numbers == "fp32":
@@ -56,8 +55,6 @@ _NO_PART = "no part alone"
 
 
 class _AskedCell(NamedTuple):
-    """A measured workload, with its results and its bottleneck."""
-
     cell: CellResult
     asked: Workload
     done: WorkDone
@@ -71,8 +68,8 @@ def _known(result: Result) -> Iterator[_AskedCell]:
 
 
 def workload_lines(result: Result, detailed: bool = True) -> Iterator[Line]:
-    """Yields lines on the bottleneck of each row, with advice. If `detailed`, also yields lines on
-    each cell and on the software that was used."""
+    """The bottleneck of each row, with advice. If `detailed`, each cell, too, and the software
+    used."""
     known = list(_known(result))
     for row, own in groupby(known, lambda one: one.cell.row):
         yield from _bounds_of(row, list(own))
@@ -84,8 +81,6 @@ def workload_lines(result: Result, detailed: bool = True) -> Iterator[Line]:
 
 
 def _said(one: _AskedCell) -> Iterator[Iterable[str]]:
-    """Yields remarks on a cell. They are about the parts of a training step, the load on link and
-    device, the tokens of a server, or a traced loop."""
     done = one.done
     if one.asked.kind == "training" and done.stages:
         yield _parts(done)
@@ -116,8 +111,6 @@ def _took(what: str, seconds: float, done: WorkDone) -> str:
 
 
 def _bounds_of(row: str, cells: Sequence[_AskedCell]) -> Iterator[Line]:
-    """Yields lines on the bottlenecks of a row's cells. Consecutive cells with the same bottleneck
-    share a line."""
     said = []
     for kind, own in groupby(cells, lambda one: one.bound and (one.bound.kind or _NO_PART)):
         alike = list(own)
@@ -132,7 +125,6 @@ def _bounds_of(row: str, cells: Sequence[_AskedCell]) -> Iterator[Line]:
 
 
 def _advice(known: Sequence[_AskedCell]) -> Iterator[Line]:
-    """Yields the advice on all cells. Each sentence occurs once."""
     found: dict[str, str] = {}
     for one in known:
         if one.bound is not None and (advice := advice_on(one.bound, one.asked)) is not None:
@@ -142,7 +134,6 @@ def _advice(known: Sequence[_AskedCell]) -> Iterator[Line]:
 
 
 def _how_lines(known: Sequence[_AskedCell]) -> Iterator[Line]:
-    """Yields a line for each combination of software that the cells used."""
     found: dict[tuple[str, ...], list[_AskedCell]] = {}
     for one in known:
         found.setdefault(one.done.how, []).append(one)

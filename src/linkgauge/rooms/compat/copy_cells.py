@@ -27,14 +27,12 @@ NONE = "N/A"
 
 
 def shown(figure: float | None, form: str) -> str:
-    """Returns a figure in this format, or N/A if there is no figure."""
     return NONE if figure is None else format(figure, form)
 
 
 class CopyPath(msgspec.Struct, frozen=True):
-    """A path of a copy from one memory to another. None stands for host memory of the kind `kind`,
-    on the node near the device. A copy between two devices is carried out by the source, or with
-    `reads` by the destination."""
+    """None stands for host memory of the kind `kind`, near the device. The source carries out a
+    copy between two devices, or with `reads` the destination."""
 
     source: Device | None
     destination: Device | None
@@ -43,11 +41,10 @@ class CopyPath(msgspec.Struct, frozen=True):
 
     @property
     def tag(self) -> str:
-        """The direction of the path: H2D, D2H or D2D."""
+        """H2D, D2H or D2D."""
         return "2".join("H" if end is None else "D" for end in (self.source, self.destination))
 
     def transfer(self, engine: EngineKind = "ce") -> Transfer:
-        """Returns one copy over this path by the device's `engine`."""
         ends = (self.source, self.destination)
         owner = next(end for end in (ends[::-1] if self.reads else ends) if end is not None)
         near = Memory("host", owner.near, self.kind)
@@ -56,7 +53,7 @@ class CopyPath(msgspec.Struct, frozen=True):
 
 
 def chase(reader: Device, memory: Device) -> Transfer:
-    """Returns a pointer chase by `reader` through the memory of another device."""
+    """Through the memory of another device."""
     return Transfer(parse_memory(memory.memory), NULL, Engine(parse_memory(reader.memory), "sm"))
 
 
@@ -64,7 +61,7 @@ INTERRUPTED = "interrupted"
 
 
 class Meter:
-    """Measures cells, one benchmark after the other. Remembers the worst exit code."""
+    """Measures one benchmark after the other, and remembers the worst exit code."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -72,7 +69,6 @@ class Meter:
         self._codes: set[int] = set()
         self._reported: set[str] = set()
         self._count = 0
-        """The number of cells planned so far."""
 
     def measure(
         self,
@@ -83,10 +79,9 @@ class Meter:
         optional: bool = False,
         figure: tuple[Unit, Report] | None = None,
     ) -> tuple[CellResult, ...]:
-        """Measures cells, and prints errors and notes on stderr. Returns the results in the order
-        of the cells. `size` is in bytes; the default is the size in the settings. If all cells are
-        skipped, this is a failure, unless `optional`. `figure` is what the cells report; by
-        default, the rate of copies, or a latency. After Ctrl-C, all further cells are skipped."""
+        """Prints errors and notes on stderr. `size` in bytes replaces that of the settings. It is a
+        failure if all cells are skipped, unless `optional`. `figure` is what cells report; by
+        default, a rate or a latency. After Ctrl-C, all further cells are skipped."""
         if not cells:
             return ()
         rate, latency = (BANDWIDTH, Report.SPAN), (LATENCY, Report.LATENCY)
@@ -110,7 +105,7 @@ class Meter:
     def _measure(
         self, benchmark: Benchmark, size: int | None, optional: bool
     ) -> dict[str, CellResult]:
-        """Measures a benchmark, and returns its cells by their columns."""
+        """Returns cells by their columns."""
         if 130 in self._codes:
             return {}
         sizes = None if size is None else (size,)
@@ -130,21 +125,20 @@ class Meter:
         return {cell.column: cell for cell in cells}
 
     def report(self, line: str) -> None:
-        """Prints each distinct line once on stderr."""
+        """Each distinct line once, on stderr."""
         if line not in self._reported:
             self._reported.add(line)
             print(f"{self._tool}: {line}", file=sys.stderr)
 
     @property
     def exit_code(self) -> int:
-        """The worst exit code of all measurements. Not 0 if nothing was measured."""
+        """The worst of all measurements. Not 0 if nothing was measured."""
         return 4 if (worst := worst_code(self._codes)) is None else worst
 
 
 @contextmanager
 def metered(where: Where, settings: Settings, *, tells: bool = True) -> Iterator[Meter]:
-    """Opens a machine for copies to and from devices, and yields a meter for it. Raises InputError
-    if there are no devices."""
+    """Raises InputError if there are no devices."""
     with opened(where, settings, tells=tells) as context:
         if not context.devices:
             raise InputError(f"backend {context.backend} has no devices")
@@ -152,7 +146,6 @@ def metered(where: Where, settings: Settings, *, tells: bool = True) -> Iterator
 
 
 def _trouble(cell: CellResult) -> str:
-    """Returns the status of a cell, its transfers and the reason."""
     transfers, reason = str(cell), cell.reason or ""
     named = reason if reason.startswith(transfers) else f"{transfers}: {reason}"
     return f"{cell.status}: {named}"

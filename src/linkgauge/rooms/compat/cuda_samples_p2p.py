@@ -1,12 +1,7 @@
-"""p2pBandwidthLatencyTest of the CUDA samples: matrices over all pairs of devices.
-
-Source: cuda-samples, Samples/5_Domain_Specific/p2pBandwidthLatencyTest (options, layout, what is
-copied). With P2P disabled, CUDA's driver carries out copies, in a process that never opens peer
-access. Other backends stage copies in host memory, on the source's node. The bandwidth of a staged
-copy is measured with both legs at the same time, its latency with one leg after the other. Pairs
-without peer access are staged in all matrices. The CPU latency is the time in which the host
-enqueues a copy (or both legs of a staged copy). It is nan if the backend does not report the
-time."""
+"""p2pBandwidthLatencyTest of the CUDA samples (Samples/5_Domain_Specific). With P2P disabled,
+CUDA's driver carries out copies, in a process that never opens peer access; other backends stage
+them in host memory, on the source's node: bandwidth with both legs at the same time, latency with
+one after the other. The CPU latency is the time in which the host enqueues; nan if not reported."""
 
 from __future__ import annotations
 
@@ -30,7 +25,6 @@ from .copy_cells import PARITY, CopyPath, Meter, metered
 from .cuda_samples import HELP_OPTION, NOTE, sample_arguments
 
 _ELEMENT = 4
-"""The bytes of an int."""
 _ELEMENTS = 40_000_000
 _LOOPS = 5
 _LATENCY_SIZE, _LATENCY_LOOPS = 16, 100
@@ -54,28 +48,19 @@ PairTimer = Callable[[Mapping[Pair, Transfer]], dict[Pair, float]]
 """A function that measures the microseconds of each copy."""
 
 
-class PeerTestOptions(msgspec.Struct, frozen=True):
-    """The options of a command line, after checks."""
-
-    reads: bool
-    engine: EngineKind
-    size: int
-
-
 @helpful(HELP)
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Carries out a command line of the sample: measures, and prints the sample's output."""
     given = sample_arguments(arguments, OPTIONS)
-    elements = given.get("numElems", _ELEMENTS)
+    reads = "p2p_read" in given
     engine: EngineKind = "sm" if "sm_copy" in given else "ce"
-    options = PeerTestOptions("p2p_read" in given, engine, elements * _ELEMENT)
-    settings = Settings(sizes=(options.size,), samples=1, loops=_LOOPS, engines=PARITY)
+    size = given.get("numElems", _ELEMENTS) * _ELEMENT
+    settings = Settings(sizes=(size,), samples=1, loops=_LOOPS, engines=PARITY)
     with _opened(where, settings) as meters:
-        reached = _bandwidths(*meters, options)
+        reached = _bandwidths(*meters, engine, reads)
         codes = [meter.exit_code for meter in meters]
     fewer = msgspec.structs.replace(settings, sizes=(_LATENCY_SIZE,), loops=_LATENCY_LOOPS)
     with _opened(where, fewer, False) as meters:
-        _latencies(*meters, options, reached)
+        _latencies(*meters, engine, reads, reached)
         codes += [meter.exit_code for meter in meters]
     print(NOTE)
     return next((code for code in codes if code), 0)
@@ -83,8 +68,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 @contextmanager
 def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tuple[Meter, Meter]]:
-    """Yields a meter, and a meter without peer access between devices: another one if CUDA's driver
-    carries out such copies, else the same one."""
+    """The second meter has no peer access between devices: another one if CUDA's driver carries out
+    such copies, else the same one."""
     with ExitStack() as held:
         closed = gauge = held.enter_context(metered(where, settings, tells=tells))
         if gauge.context.backend == "cuda" and len(gauge.context.devices) > 1:
@@ -94,12 +79,11 @@ def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tu
         yield gauge, closed
 
 
-def _bandwidths(gauge: Meter, closed: Meter, options: PeerTestOptions) -> frozenset[Pair]:
-    """Measures and prints the bandwidth matrices. Returns the pairs of devices that have peer
-    access."""
+def _bandwidths(gauge: Meter, closed: Meter, engine: EngineKind, reads: bool) -> frozenset[Pair]:
+    """Returns the pairs of devices that have peer access."""
 
     def apart_from(cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
-        """Returns the rate in GB/s of each cell's copies without peer access."""
+        """Rates in GB/s without peer access."""
         if closed is not gauge:
             copies = {at: [_copy(*pair) for pair in pairs] for at, pairs in cells.items()}
             return _rates(closed, copies)
@@ -111,7 +95,6 @@ def _bandwidths(gauge: Meter, closed: Meter, options: PeerTestOptions) -> frozen
     devices = gauge.context.devices
     own = [(one, one) for one in devices]
     apart = list(permutations(devices, 2))
-    engine = options.engine
     # Measured first: it shows which pairs reach each other.
     writes = _rates(gauge, {pair: [_copy(*pair, engine)] for pair in apart}, optional=True)
     reached = frozenset(writes)
@@ -123,9 +106,9 @@ def _bandwidths(gauge: Meter, closed: Meter, options: PeerTestOptions) -> frozen
     _show("Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)", devices, staged)
     enabled = "Unidirectional P2P=Enabled Bandwidth (P2P {}) Matrix (GB/s)"
     _show(enabled.format("Writes"), devices, staged | writes)
-    if options.reads:
-        reads = _rates(gauge, {pair: [_copy(*pair, engine, True)] for pair in among})
-        _show(enabled.format("Reads"), devices, staged | reads)
+    if reads:
+        pulled = _rates(gauge, {pair: [_copy(*pair, engine, True)] for pair in among})
+        _show(enabled.format("Reads"), devices, staged | pulled)
     local = _rates(gauge, {pair: [_copy(*pair)] * 2 for pair in own}, 2)
     staged = local | apart_from({(a, b): [(a, b), (b, a)] for a, b in apart})
     _show("Bidirectional P2P=Disabled Bandwidth Matrix (GB/s)", devices, staged)
@@ -135,10 +118,9 @@ def _bandwidths(gauge: Meter, closed: Meter, options: PeerTestOptions) -> frozen
 
 
 def _latencies(
-    gauge: Meter, closed: Meter, options: PeerTestOptions, reached: frozenset[Pair]
+    gauge: Meter, closed: Meter, engine: EngineKind, reads: bool, reached: frozenset[Pair]
 ) -> None:
-    """Measures and prints the latency matrices: the times of devices, and the times in which the
-    host enqueues."""
+    """The times of devices, and the times in which the host enqueues."""
     devices = gauge.context.devices
     measures = (_times, _enqueuing_times)
     among = [pair for pair in permutations(devices, 2) if pair in reached]
@@ -149,8 +131,8 @@ def _latencies(
     else:
         staged = [_staged_times(partial(measure, gauge), devices) for measure in measures]
     _show("P2P=Disabled Latency Matrix (us)", devices, *staged)
-    for name, reads in (("Writes", False), ("Reads", True))[: 2 if options.reads else 1]:
-        copies = {pair: _copy(*pair, options.engine, reads) for pair in among}
+    for name, pulls in (("Writes", False), ("Reads", True))[: 2 if reads else 1]:
+        copies = {pair: _copy(*pair, engine, pulls) for pair in among}
         times = [
             own | measure(gauge, copies) for own, measure in zip(staged, measures, strict=True)
         ]
@@ -158,7 +140,6 @@ def _latencies(
 
 
 def _staged_times(measure: PairTimer, devices: Sequence[Device]) -> dict[Pair, float]:
-    """Returns the times of copies through the host, and of copies within one device."""
     up = measure({(one, one): CopyPath(one, None).transfer() for one in devices})
     down = measure({pair: _staged(*pair)[1] for pair in permutations(devices, 2)})
     own = measure({(one, one): _copy(one, one) for one in devices})
@@ -167,8 +148,7 @@ def _staged_times(measure: PairTimer, devices: Sequence[Device]) -> dict[Pair, f
 
 
 def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None:
-    """Prints a matrix of rates, or two matrices of times. The first has the devices' times, the
-    second the host's."""
+    """A matrix of rates, or one of the devices' times and one of the host's."""
     corners = ("D\\D",) if len(matrices) == 1 else ("GPU", "CPU")
     shown = map(partial(_matrix, devices), corners, matrices)
     print(title)
@@ -176,15 +156,13 @@ def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None
 
 
 def _copy(row: Device, column: Device, engine: EngineKind = "ce", reads: bool = False) -> Transfer:
-    """Returns a copy by the row's device. It copies to the column's device or, with `reads`, from
-    it."""
+    """By the row's device, to the column's device or, with `reads`, from it."""
     ends = (column, row) if reads else (row, column)
     return CopyPath(*ends, reads).transfer(engine)
 
 
 def _staged(source: Device, destination: Device) -> list[Transfer]:
-    """Returns both parts of a copy through host memory near its source: to the host, and from
-    there."""
+    """To host memory near the source, and from there."""
     there = parse_memory(destination.memory)
     leg = Transfer(Memory("host", source.near), there, Engine(there, "ce"))
     return [CopyPath(source, None).transfer(), leg]
@@ -197,8 +175,8 @@ def _rates(
     *,
     optional: bool = False,
 ) -> dict[Pair, float]:
-    """Returns the rate in GB/s of all copies of each cell together, multiplied by `factor`. The
-    rate is nan after an error. Pairs that cannot be measured are left out."""
+    """GB/s of all copies of a cell together, times `factor`; nan after an error. Pairs that cannot
+    be measured are left out."""
     results = gauge.measure(list(cells.values()), optional=optional)
     return {
         pair: cell.summary.median / 1e9 * factor if cell.summary is not None else math.nan
@@ -208,14 +186,13 @@ def _rates(
 
 
 def _times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Returns the microseconds of each copy. The value is nan after an error."""
+    """In microseconds; nan after an error."""
     rates = _rates(gauge, {pair: [copy] for pair, copy in copies.items()})
     return {pair: _LATENCY_SIZE / rate / 1e3 for pair, rate in rates.items()}
 
 
 def _enqueuing_times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Returns the microseconds in which the host enqueues each copy; empty if the backend does not
-    report them."""
+    """In microseconds; empty if the backend does not report them."""
     cells = [[copy] for copy in copies.values()]
     results = gauge.measure(cells, "enqueue", optional=True)
     for cell in results:

@@ -1,7 +1,6 @@
-"""Runs STREAM 5.10 and `sysbench cpu run` of sysbench 1.0.20, which measure this machine's CPUs.
-
-Sources: stream.c of STREAM 5.10, and src/sysbench.c of sysbench. linkgauge times no single event of
-sysbench, so the least and the largest are N/A, and percentiles are off as with `--percentile=0`."""
+"""Runs STREAM 5.10 (stream.c) and `sysbench cpu run` of sysbench 1.0.20 (src/sysbench.c). No single
+event of sysbench is timed, so the least and the largest are N/A, and percentiles are off as with
+`--percentile=0`."""
 
 from __future__ import annotations
 
@@ -34,8 +33,8 @@ Work = Callable[[Node, int], Transfer]
 def _measured(
     where: Where, settings: Settings, count: int | None, works: Mapping[Any, Work]
 ) -> tuple[list[CellResult], int, int]:
-    """Measures operations by so many threads, or by all CPUs. Returns the results, the number of
-    threads, and the exit code. Raises UsageError if there are too few CPUs."""
+    """Returns the results, the number of threads, and the exit code. Raises UsageError if there are
+    too few CPUs."""
     with opened(replace(where, backend="host"), settings) as context:
         nodes = [node for node in context.machine.host.nodes if node.cpus]
         most = sum(len(node.cpus) for node in nodes)
@@ -106,7 +105,6 @@ Function    Best Rate MB/s  Avg time     Min time     Max time"""
 
 @helpful(STREAM_HELP)
 def run_stream(arguments: Sequence[str], where: Where) -> int:
-    """Carries out STREAM: measures its four kernels, and prints its output."""
     given = {"elements": 10_000_000, "times": 10} | Parser(_STREAM_OPTIONS).given(arguments)
     elements, times, size = given["elements"], given["times"], 8 * given["elements"]
     works = {name: _array_work(name) for name in _KERNELS}
@@ -135,7 +133,7 @@ def _stream_line(cell: CellResult, seconds: Sequence[float]) -> str:
 
 
 def _validation(cells: Sequence[CellResult]) -> Iterator[str]:
-    """Yields whether the arrays are right. Nothing is known of kernels that were not measured."""
+    """Nothing is known of kernels that were not measured."""
     for cell in cells:
         if cell.status == "fail":
             array = _ARRAYS[ARRAYS[cell.does.name].kind]
@@ -187,7 +185,6 @@ Threads fairness:
 
 @helpful(SYSBENCH_HELP)
 def run_sysbench(arguments: Sequence[str], where: Where) -> int:
-    """Carries out `sysbench cpu run`: measures, and prints its output."""
     words = [word for word in arguments if not word.startswith("-")]
     options = [word for word in arguments if word.startswith("-")]
     given = Parser(_SYSBENCH_OPTIONS).given(options)

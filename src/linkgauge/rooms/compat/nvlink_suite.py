@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path as File
 from typing import TextIO
 
-import msgspec
-
 from linkgauge.cli.tool import Where, helpful, show
 from linkgauge.cli.tool_options import Parser, ToolOption, help_lines, whole
 from linkgauge.model.documents.result import CellResult
@@ -25,40 +23,26 @@ from linkgauge.report.csv_text import SIMULATED
 
 from .copy_cells import CopyPath, metered, shown
 
-MOST = 1_000_000
-"""The most iterations."""
-
-
-class NvlinkSuiteOptions(msgspec.Struct, frozen=True):
-    """The options of a command line, after checks: the size of a copy in bytes, the number of
-    copies, and the file for the table (None: stdout)."""
-
-    size: int
-    iterations: int
-    out: str | None
-
 
 def options_of(size: str, copies: str) -> tuple[ToolOption, ...]:
-    """Returns the options of a tool. `size` and `copies` are help texts for the size and the number
-    of copies."""
+    """`size` and `copies` are help texts."""
     return (
         ToolOption("--size SIZE", f"Bytes of a copy, such as {size}", parse_size),
-        ToolOption("--iter COUNT", copies, whole, least=1, most=MOST),
+        ToolOption("--iter COUNT", copies, whole, least=1, most=1_000_000),
         ToolOption("--out FILE.csv", "Where the table goes; without it, or as -, to stdout", _file),
     )
 
 
-def parse(
-    parser: Parser, arguments: Sequence[str], *, size: int, iterations: int
-) -> NvlinkSuiteOptions:
-    """Reads options; `size` and `iterations` are the defaults. Raises UsageError for invalid
-    options."""
-    given = {"size": size, "iter": iterations} | parser.given(arguments)
-    return NvlinkSuiteOptions(given["size"], given["iter"], given.get("out"))
+def _given(
+    parser: Parser, arguments: Sequence[str], size: int, iterations: int
+) -> tuple[int, int, str | None]:
+    """Returns the bytes of a copy, the number of copies, and the file (None: stdout)."""
+    given = {"size": size, "iter": iterations, "out": None} | parser.given(arguments)
+    return given["size"], given["iter"], given["out"]
 
 
 def _file(written: str) -> str | None:
-    """Reads the name of a file; `-` is stdout."""
+    """`-` is stdout."""
     if not written:
         raise ValueError("give the name of a file")
     return None if written == "-" else written
@@ -72,8 +56,7 @@ def _help(tool: str, options: Sequence[ToolOption]) -> str:
 def write_table(
     stream: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> Sequence[str]:
-    """Replaces the content of the file by a table, and returns a line that says so. Without rows,
-    leaves the file as it is. Raises ResultsError if the file cannot be written."""
+    """Returns a line that says so. Without rows, leaves the file as it is. Raises ResultsError."""
     rows, in_file = list(rows), stream is not sys.stdout
     if in_file and not rows:
         return ()
@@ -89,9 +72,8 @@ def write_table(
 
 @contextmanager
 def opened_table(out: str | None) -> Iterator[TextIO]:
-    """Opens the file `out`, or stdout if it is None, before anything is measured. The old content
-    stays until a table is written. A new file is removed if no table was written. Raises InputError
-    if the file cannot be opened."""
+    """Before anything is measured. The old content stays until a table is written; a new file
+    without one is removed. Raises InputError."""
     if out is None:
         yield sys.stdout
         return
@@ -131,17 +113,16 @@ BANDWIDTH_COLUMNS = (
 
 @helpful(_help("bandwidth_test", BANDWIDTH_OPTIONS))
 def run_bandwidth_test(arguments: Sequence[str], where: Where) -> int:
-    """Carries out a command line of bandwidth_test: measures, and writes the table."""
-    asked = parse(Parser(BANDWIDTH_OPTIONS), arguments, size=256 << 20, iterations=10)
-    settings = Settings(sizes=(asked.size,), samples=asked.iterations, loops=1)
+    size, iterations, out = _given(Parser(BANDWIDTH_OPTIONS), arguments, 256 << 20, 10)
+    settings = Settings(sizes=(size,), samples=iterations, loops=1)
     # The table first: it may not be writable.
-    with opened_table(asked.out) as table, metered(where, settings) as gauge:
+    with opened_table(out) as table, metered(where, settings) as gauge:
         paths = tuple(_paths(gauge.context.devices))
         cells = gauge.measure([[path.transfer()] for path in paths])
-        rows = _bandwidth_rows(paths, cells, asked.size)
+        rows = _bandwidth_rows(paths, cells, size)
         written = write_table(table, BANDWIDTH_COLUMNS, rows)
-        if asked.out is not None:
-            show(_bandwidth_summary(cells, asked.size, asked.iterations), written)
+        if out is not None:
+            show(_bandwidth_summary(cells, size, iterations), written)
     return gauge.exit_code
 
 
@@ -184,26 +165,23 @@ PERCENTILES = (0.50, 0.95, 0.99)
 
 @helpful(LATENCY_HELP)
 def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
-    """Carries out a command line of ping_pong: measures, writes the table and prints
-    percentiles."""
     # The page shows no exit codes of the tool's own: they are linkgauge's.
     parser = Parser(LATENCY_OPTIONS, InputError.exit_code)
-    asked = parse(parser, arguments, size=64, iterations=10_000)
-    settings = Settings(sizes=(asked.size,), samples=asked.iterations)
+    size, iterations, out = _given(parser, arguments, 64, 10_000)
+    settings = Settings(sizes=(size,), samples=iterations)
     # The table first: it may not be writable.
-    with opened_table(asked.out) as table, metered(where, settings) as gauge:
+    with opened_table(out) as table, metered(where, settings) as gauge:
         path = between(gauge.context.devices)
         (cell,) = gauge.measure([[path.transfer()]], "copy-ping-pong")
         mark = SIMULATED if where.simulation else ""
-        written = write_table(table, LATENCY_COLUMNS, _latency_rows(cell, asked.size, mark))
-        said = sys.stderr if asked.out is None else sys.stdout
-        print(*_latency_summary(path, cell, asked.size, mark), *written, sep="\n", file=said)
+        written = write_table(table, LATENCY_COLUMNS, _latency_rows(cell, size, mark))
+        said = sys.stderr if out is None else sys.stdout
+        print(*_latency_summary(path, cell, size, mark), *written, sep="\n", file=said)
     return gauge.exit_code
 
 
 def between(devices: Sequence[Device]) -> CopyPath:
-    """Returns the path from the first device to the second. If there is only one device, the path
-    leads from the host to this device."""
+    """From the host if there is only one device."""
     return CopyPath(devices[0], devices[1]) if len(devices) > 1 else CopyPath(None, devices[0])
 
 
@@ -215,8 +193,7 @@ def _latency_rows(cell: CellResult, size: int, mark: str) -> Iterator[tuple[obje
 
 
 def _latency_summary(path: CopyPath, cell: CellResult, size: int, mark: str) -> Iterator[str]:
-    """Yields lines on the two ends, the size, the number of copies, and percentiles. A percentile
-    that needs more samples is shown as N/A."""
+    """A percentile that needs more samples is N/A."""
     copy = cell.transfers[0]
     ends = f"{copy.source} and {copy.destination}{'' if path.source else ' (the only device)'}"
     how = f"{format_size(size)}, {len(cell.samples)} copies there and back, one way in us"

@@ -1,12 +1,8 @@
-"""Runs the tools of the vCPU benchmark suite. setup_vcpu_benchmarks shows what the benchmarks need,
-and what is missing.
-
-The suite's own setup script installs what is missing. linkgauge changes nothing, and prints the
-commands for root instead."""
+"""Runs the tools of the vCPU benchmark suite. Its setup script installs what is missing; linkgauge
+changes nothing, and prints the commands for root instead."""
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -26,7 +22,7 @@ from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import opened, survey
 from linkgauge.judge.vendor import AMD, NVIDIA
-from linkgauge.machine.packages import Manager, package_manager
+from linkgauge.machine.packages import driver_commands
 from linkgauge.model.documents.result import exit_code
 from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.hardware.machine import Machine
@@ -47,65 +43,43 @@ Usage: setup_vcpu_benchmarks
 
 Shows what run_vcpu_benchmark uses, what is missing, and the commands that install it. Changes
 nothing. Exits with 1 if there is a GPU that cannot be measured, else with 0."""
-_DRIVER_GUIDE = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
+_DRIVER_GUIDE = (
+    "# NVIDIA's driver: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
+)
 _NAMES = {NVIDIA: "NVIDIA", AMD: "AMD"}
 _CLASSES = (0x03, 0x12)
-"""The PCI classes of display controllers and processing accelerators."""
-
-
-State = Literal["ok", "missing", "optional", "none"]
 
 
 class NeededTool(msgspec.Struct, frozen=True):
-    """A tool or library that the benchmarks use. `state` is `ok`, `missing`, `optional` (missing,
-    but not necessary) or `none` (needs no installation). `found` describes what was found, or what
-    is missing. To install the tool, root installs `packages` and runs `commands`, and the user runs
-    `own`."""
+    """`state` is `optional` if missing, but not necessary, and `none` if nothing is to be
+    installed. To install it, root runs the commands `root`, and the user runs `own`."""
 
     name: str
-    state: State
+    state: Literal["ok", "missing", "optional", "none"]
     found: str
-    packages: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
+    root: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
 
 
 @helpful(SETUP_HELP)
 def run_setup(arguments: Sequence[str], where: Where) -> int:
-    """Carries out setup_vcpu_benchmarks: prints what exists and what is missing."""
     Parser().given(arguments)
     if where.simulation is not None:
         print(f"SIMULATED {where.simulation.machine}: nothing to install")
         return 0
     machine = survey(RunRequest(settings=Settings(sizes=())))
-    manager = package_manager()
-    needs = tuple(needs_of(machine, manager))
-    show(lines(needs, manager))
+    host = NeededTool("host", "ok", "primes, STREAM and latency need nothing else")
+    needs = (host, _gpu(machine), _all_reduce(machine))
+    show(lines(needs))
     return 1 if any(need.state == "missing" for need in needs) else 0
 
 
 def has_nccl() -> bool:
-    """Whether NCCL is installed, as a Python package or by the system."""
+    """As a Python package or by the system."""
     with suppress(ImportError, ValueError):
         if find_spec("nvidia.nccl") is not None:
             return True
     return find_library("nccl") is not None
-
-
-def needs_of(machine: Machine, manager: Manager | None) -> Iterator[NeededTool]:
-    """Yields what the benchmarks use, in the order of use."""
-    for name, package, file in (
-        ("numactl", "numactl", "numa_topology.txt"),
-        ("lscpu", "util-linux", "cpu_topology.txt"),
-    ):
-        if (place := shutil.which(name)) is not None:
-            yield NeededTool(name, "ok", place)
-        else:
-            why = f"not installed: linkgauge writes {file} itself"
-            yield NeededTool(name, "optional", why, (package,))
-    yield NeededTool("host", "ok", "primes, STREAM and latency need nothing else")
-    yield _gpu(machine, manager)
-    yield _all_reduce(machine)
 
 
 def _all_reduce(machine: Machine) -> NeededTool:
@@ -118,7 +92,7 @@ def _all_reduce(machine: Machine) -> NeededTool:
     return NeededTool("AllReduce", "optional", "no NCCL: skipped", own=(own,))
 
 
-def _gpu(machine: Machine, manager: Manager | None) -> NeededTool:
+def _gpu(machine: Machine) -> NeededTool:
     found = (one for devices in machine.devices.values() for one in devices if not one.is_cpu)
     if models := Counter(one.model for one in found):
         every = (f"{count} × {model}" for model, count in models.items())
@@ -130,11 +104,18 @@ def _gpu(machine: Machine, manager: Manager | None) -> NeededTool:
     backend = "cuda" if NVIDIA in vendors else "opencl"
     names = " and ".join(_NAMES[vendor] for vendor in vendors)
     why = machine.unavailable.get(backend, "the CPU is the only OpenCL device")
-    return _unusable(f"{names} on the PCI bus, but {why}", why, backend, manager)
+    own: tuple[str, ...] = ("make run  # in linkgauge's folder: installs what calls the driver",)
+    root: tuple[str, ...] = ()
+    if "not installed" not in why and backend == "opencl":
+        own, root = (), ("# ROCm with its OpenCL runtime: https://rocm.docs.amd.com/",)
+    elif "not installed" not in why:
+        known = driver_commands()
+        root = (*known, "modprobe nvidia  # or reboot") if known else (_DRIVER_GUIDE,)
+    return NeededTool("GPU", "missing", f"{names} on the PCI bus, but {why}", root, own)
 
 
 def _vendors(inventory: Inventory) -> set[int]:
-    """Returns the vendors of those GPUs on the PCI bus whose drivers linkgauge knows."""
+    """Of those GPUs on the PCI bus whose drivers linkgauge knows."""
     return {
         function.vendor
         for function in inventory.pci
@@ -142,40 +123,15 @@ def _vendors(inventory: Inventory) -> set[int]:
     }
 
 
-def _unusable(found: str, why: str, backend: str, manager: Manager | None) -> NeededTool:
-    """Describes a GPU that cannot be used, because its driver or the driver's Python packages are
-    missing."""
-    again = "make run  # in linkgauge's folder: installs what calls the driver"
-    if "not installed" in why:
-        return NeededTool("GPU", "missing", found, own=(again,))
-    if backend == "opencl":
-        guide = "# ROCm with its OpenCL runtime: https://rocm.docs.amd.com/"
-        return NeededTool("GPU", "missing", found, commands=(guide,))
-    known = manager.driver if manager else ()
-    guide = f"# NVIDIA's driver: {_DRIVER_GUIDE}"
-    commands = (*known, "modprobe nvidia  # or reboot") if known else (guide,)
-    return NeededTool("GPU", "missing", found, commands=commands, own=(again,))
-
-
-def lines(needs: Sequence[NeededTool], manager: Manager | None) -> Iterator[str]:
-    """Yields a line for each need, then the commands for root, and the commands for the user."""
+def lines(needs: Sequence[NeededTool]) -> Iterator[str]:
     yield f"{SETUP}: what run_vcpu_benchmark uses (this changes nothing)"
     room = max(len(need.name) for need in needs)
     yield from (f"{need.state:<8} {need.name:<{room}}  {need.found}" for need in needs)
-    packages = [package for need in needs for package in need.packages]
-    if packages and manager is None:
-        root = [f"# install {' '.join(packages)} as this system does"]
-    else:
-        root = list(manager.commands(packages)) if manager else []
-    root += [command for need in needs for command in need.commands]
-    own = [command for need in needs for command in need.own]
-    for heading, commands in (("as root:", root), ("as yourself:", own)):
+    for heading, field in (("as root:", "root"), ("as yourself:", "own")):
+        commands = [command for need in needs for command in getattr(need, field)]
         if commands:
-            yield ""
-            yield heading
-            yield from (f"    {command}" for command in commands)
-    yield ""
-    yield "then: linkgauge as run_vcpu_benchmark CONFIG"
+            yield from ("", heading, *(f"    {command}" for command in commands))
+    yield from ("", "then: linkgauge as run_vcpu_benchmark CONFIG")
 
 
 # run_vcpu_benchmark of the vCPU benchmark suite: profile `vm` under the name of a configuration.
@@ -196,15 +152,19 @@ RESULTS = Path("results")
 
 @helpful(BENCHMARK_HELP)
 def run_benchmark(arguments: Sequence[str], where: Where) -> int:
-    """Carries out run_vcpu_benchmark: measures, shows the results, and keeps the run."""
-    configuration, largest = parse_benchmark(arguments)
+    parser = Parser((ToolOption("--nccl-max-msg SIZE", read=parse_size, least=LEAST),))
+    parser.add_argument("config")
+    given = parser.given(arguments)
+    configuration = given["config"]
+    if not configuration.strip():
+        raise UsageError("CONFIG: give the configuration a name")
     settings = msgspec.structs.replace(PROFILES["vm"], simulation=where.simulation)
     request = RunRequest(
         what=Selection(),
         settings=settings,
         backends=() if where.backend is None else ("host", where.backend),
         profile="vm",
-        collectives=CollectiveChoice(largest=largest),
+        collectives=CollectiveChoice(largest=given.get("nccl_max_msg")),
         wait=where.wait,
         out=str(RESULTS),
         label=checked_label(configuration),
@@ -223,16 +183,6 @@ def run_benchmark(arguments: Sequence[str], where: Where) -> int:
     return exit_code(measured)
 
 
-def parse_benchmark(arguments: Sequence[str]) -> tuple[str, int | None]:
-    """Returns the configuration's name, and the bytes of the largest message. Raises UsageError."""
-    parser = Parser((ToolOption("--nccl-max-msg SIZE", read=parse_size, least=LEAST),))
-    parser.add_argument("config")
-    given = parser.given(arguments)
-    if not given["config"].strip():
-        raise UsageError("CONFIG: give the configuration a name")
-    return given["config"], given.get("nccl_max_msg")
-
-
 # generate_report of the vCPU benchmark suite: a report of all configurations below a folder.
 
 
@@ -246,17 +196,6 @@ Writes a report of all configurations below results_dir (default: results), grou
 
 @helpful(REPORT_HELP)
 def run_report(arguments: Sequence[str], _where: Where) -> int:
-    """Carries out generate_report: writes the report."""
-    folder, output = parse_report(arguments)
-    with Drawer() as drawer:
-        write_page(output, page_of([folder]), drawer)
-    print(f"report: {output}")
-    return 0
-
-
-def parse_report(arguments: Sequence[str]) -> tuple[Path, Path]:
-    """Returns the folder of results and the report's file. Raises UsageError for invalid arguments,
-    such as a folder that does not exist, and InputError for a file that is not .html or .pdf."""
     parser = Parser((ToolOption("-o, --output FILE", read=str),))
     parser.add_argument("results_dir", nargs="?", default=str(RESULTS))
     given = parser.given(arguments)
@@ -265,4 +204,7 @@ def parse_report(arguments: Sequence[str]) -> tuple[Path, Path]:
         raise UsageError(f"{folder} is no folder of results")
     output = Path(given.get("output") or folder / REPORT_FILE)
     check_name(output)
-    return folder, output
+    with Drawer() as drawer:
+        write_page(output, page_of([folder]), drawer)
+    print(f"report: {output}")
+    return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from .machine import MachineSource
     from .results import ResultSource
     from .server import MetricsPage
+
+
+_ONCE = 10.0
+"""The seconds that a file waits for readings."""
 
 
 class ExporterOptions(Options):
@@ -60,6 +65,7 @@ def exporter(asked: ExporterOptions) -> int:
         linkgauge exporter --textfile linkgauge.prom
     """
     from linkgauge.machine.extras import needed
+    from linkgauge.report.files import write_asked
 
     needed("prometheus_client", "exporter")
     if asked.refresh >= 86400:
@@ -68,24 +74,20 @@ def exporter(asked: ExporterOptions) -> int:
         raise InputError("--textfile writes once and serves nothing: leave out --listen")
     if asked.history is not None and asked.results is not None:
         raise InputError("--history and --results: choose one")
-    live = _machine(asked.simulated, asked.refresh)
-    found = _results(live, asked)
+    from .machine import SimulatedMachine, ThisMachine
     from .server import MetricsPage
 
-    page = MetricsPage(live, found, _say)
-    if asked.textfile is not None:
-        return _write(page, asked.textfile)
-    return _serve(page, asked.listen)
-
-
-def _machine(simulated: common.Simulated, refresh: float) -> MachineSource:
-
-    from .machine import SimulatedMachine, ThisMachine
-
-    simulation = simulated.simulation()
-    if simulation is None:
-        return ThisMachine(refresh, _say)
-    return SimulatedMachine(simulation, refresh, _say)
+    simulation = asked.simulated.simulation()
+    machine = ThisMachine if simulation is None else partial(SimulatedMachine, simulation)
+    live: MachineSource = machine(asked.refresh, _say)
+    page = MetricsPage(live, _results(live, asked), _say)
+    path = asked.textfile
+    if path is None:
+        return _serve(page, asked.listen)
+    if path.suffix != ".prom":
+        raise InputError(f"--textfile {path}: node_exporter reads files that end in .prom alone")
+    write_asked(path, page.text(_ONCE))
+    return 0
 
 
 def _results(live: MachineSource, asked: ExporterOptions) -> ResultSource:
@@ -111,24 +113,11 @@ def _results(live: MachineSource, asked: ExporterOptions) -> ResultSource:
     return source
 
 
-def _write(page: MetricsPage, path: Path) -> int:
-    from linkgauge.report.files import write_asked
-
-    if path.suffix != ".prom":
-        raise InputError(f"--textfile {path}: node_exporter reads files that end in .prom alone")
-    write_asked(path, page.text(_ONCE))
-    return 0
-
-
-_ONCE = 10.0
-"""The seconds that a file waits for readings."""
-
-
 def _serve(page: MetricsPage, listen: str | None) -> int:
     from .server import LOOPBACK, PORT, Address, MetricsServer, parse_listen
 
     address = Address(LOOPBACK, PORT) if listen is None else parse_listen(listen)
-    with MetricsServer(address, lambda form: page.text(form=form)) as server:
+    with MetricsServer(address, lambda packed: page.text(packed=packed)) as server:
         _say(f"metrics at http://{server.at}/metrics")
         if not server.at.is_local:
             _say("warning: other machines can read them: nothing asks who they are")

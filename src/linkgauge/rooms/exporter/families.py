@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from linkgauge.history.records import microseconds
 from linkgauge.machine.extras import needed
-from linkgauge.model.documents.history import PastRun
+from linkgauge.model.documents.history import Figure, PastRun
 from linkgauge.model.documents.result import RunVerdict, Status
-from linkgauge.model.hardware.inventory import FabricLink, InventoryReading, LiveDevice, PciFunction
+from linkgauge.model.hardware.inventory import InventoryReading, LiveDevice, PciFunction
 from linkgauge.model.printable import printable
 
 from .results import SECOND, Results
@@ -19,56 +19,50 @@ if TYPE_CHECKING:
 
 
 PREFIX = "linkgauge_"
-END = b"# EOF\n"
-"""The last line of OpenMetrics."""
+
+
+Labels = Mapping[str, str]
 
 
 class Families:
-    """Families of metrics by name, in the order of their declaration. A sample without a value
-    (None) is left out, because a missing value is not 0."""
+    """A sample without a value (None) is left out, because a missing value is not 0."""
 
     def __init__(self) -> None:
         self._core = needed("prometheus_client.core", "exporter")
-        self._found: dict[str, tuple[Any, tuple[str, ...]]] = {}
+        self._found: dict[str, Any] = {}
 
-    def gauge(self, name: str, help: str, labels: Sequence[str]) -> None:
-        """Declares a family of gauges. If no sample is added, the family is not shown."""
-        self._declare("GaugeMetricFamily", name, help, labels)
+    def add(
+        self, name: str, help: str, value: float | None, labels: Labels, kind: str = "Gauge"
+    ) -> None:
+        """`help` and the names of the labels are those of the family."""
+        if value is None:
+            return
+        if name not in self._found:
+            make = getattr(self._core, f"{kind}MetricFamily")
+            self._found[name] = make(PREFIX + name, help, labels=tuple(labels))
+        self._found[name].add_metric([*map(printable, labels.values())], float(value))
 
-    def counter(self, name: str, help: str, labels: Sequence[str]) -> None:
-        """Declares a family of counters, whose samples end in `_total`."""
-        self._declare("CounterMetricFamily", name, help, labels)
+    def count(self, name: str, help: str, value: float | None, labels: Labels) -> None:
+        """The name of a counter's sample ends in `_total`."""
+        self.add(name, help, value, labels, "Counter")
 
-    def _declare(self, kind: str, name: str, help: str, labels: Sequence[str]) -> None:
-        make = getattr(self._core, kind)
-        self._found[name] = make(PREFIX + name, help, labels=labels), tuple(labels)
-
-    def add(self, name: str, value: float | None, *labels: str) -> None:
-        """Adds a sample to a declared family, with a text for each of its labels."""
-        if value is not None:
-            self._found[name][0].add_metric([printable(one) for one in labels], value)
-
-    def add_state(self, name: str, state: str, states: Iterable[str], *labels: str) -> None:
-        """Adds a sample for each possible state. The value is 1 for the current `state` and 0 for
-        the others. The name of the state is the last label."""
+    def add_state(
+        self, name: str, help: str, state: str, states: Iterable[str], labels: Labels, key: str
+    ) -> None:
+        """Adds a sample for each state, which is the label `key`: 1 for the current one, 0 for the
+        others."""
         for one in states:
-            self.add(name, float(one == state), *labels, one)
+            self.add(name, help, one == state, {**labels, key: one})
 
-    def text(self, *, is_open: bool = False) -> bytes:
-        """Returns all families in text format 0.0.4 or, if `is_open`, as OpenMetrics without its
-        last line, END."""
+    def text(self) -> bytes:
+        """In text format 0.0.4."""
         client = needed("prometheus_client", "exporter")
         registry = client.CollectorRegistry(auto_describe=False)
-        registry.register(_Fixed([family for family, _ in self._found.values() if family.samples]))
-        if not is_open:
-            return bytes(client.generate_latest(registry))
-        openmetrics = needed("prometheus_client.openmetrics.exposition", "exporter")
-        return bytes(openmetrics.generate_latest(registry)).removesuffix(END)
+        registry.register(_Fixed([*self._found.values()]))
+        return bytes(client.generate_latest(registry))
 
 
 class _Fixed:
-    """A collector for prometheus-client that always returns the same families."""
-
     def __init__(self, families: list[Metric]) -> None:
         self._families = families
 
@@ -82,10 +76,6 @@ class _Fixed:
 # What devices report now, as metrics.
 
 
-HOST = ("host", "simulated")
-PCI = (*HOST, "pci", "kind")
-DEVICE = (*HOST, "device", "pci")
-LINK = (*DEVICE, "kind", "link")
 GT = 1e9
 REASONS = (
     "clocks set by the user", "power cap", "hardware slowdown", "sync boost",
@@ -98,12 +88,8 @@ _LIVE_KINDS = {0x02: "network", 0x03: "accelerator", 0x06: "bridge", 0x0B: "acce
 
 
 def of_machine(host: str, simulated: bool, seen: Iterable[InventoryReading]) -> Families:
-    """Returns the metrics of a machine's current readings."""
     families = Families()
-    _declare_pci(families)
-    _declare_devices(families)
-    _declare_links(families)
-    own = host, str(simulated).lower()
+    own = {"host": host, "simulated": str(simulated).lower()}
     for one in seen:
         above = {function.address: function for function in one.functions}
         for function in one.functions:
@@ -113,38 +99,32 @@ def of_machine(host: str, simulated: bool, seen: Iterable[InventoryReading]) -> 
     return families
 
 
-def _declare_pci(families: Families) -> None:
-    for name, what in (
-        ("pcie_link_speed_transfers_per_second", "Transfers a second of each lane, now."),
-        ("pcie_link_speed_max_transfers_per_second", "The most that both ends of the link can."),
-        ("pcie_link_width_lanes", "Lanes in use."),
-        ("pcie_link_width_max_lanes", "Lanes that both ends of the link have."),
-    ):
-        families.gauge(name, what, PCI)
-    families.counter("pcie_errors", "Errors that the kernel counted (AER).", (*PCI, "severity"))
-
-
 def _add_function(
-    families: Families, own: tuple[str, str], function: PciFunction, above: PciFunction | None
+    families: Families, own: Labels, function: PciFunction, above: PciFunction | None
 ) -> None:
     kind = _LIVE_KINDS.get((function.class_code or 0) >> 16, "other")
-    labels = *own, function.address, kind
+    labels = {**own, "pci": function.address, "kind": kind}
+    if function.port not in ("root port", "downstream port"):
+        # The link below a port is that of the function there.
+        link, upper = function.link, function.link if above is None else above.link
+        speed = _both(link.max_speed, upper.max_speed)
+        for name, what, value in (
+            ("speed_transfers_per_second", "Transfers a second of each lane, now.",
+             _scaled(link.speed)),
+            ("speed_max_transfers_per_second", "The most that both ends of the link can.",
+             _scaled(speed)),
+            ("width_lanes", "Lanes in use.", link.width),
+            ("width_max_lanes", "Lanes that both ends of the link have.",
+             _both(link.max_width, upper.max_width)),
+        ):  # fmt: skip
+            families.add(f"pcie_link_{name}", what, value, labels)
     for severity, count in (function.errors or {}).items():
-        families.add("pcie_errors", float(count), *labels, severity)
-    link = function.link
-    if function.port in ("root port", "downstream port"):
-        return  # the link below a port is that of the function there
-    families.add("pcie_link_speed_transfers_per_second", _scaled(link.speed), *labels)
-    families.add("pcie_link_width_lanes", link.width, *labels)
-    upper = above.link if above is not None else link
-    speed, width = _both(link.max_speed, upper.max_speed), _both(link.max_width, upper.max_width)
-    families.add("pcie_link_speed_max_transfers_per_second", _scaled(speed), *labels)
-    families.add("pcie_link_width_max_lanes", width, *labels)
+        what = "Errors that the kernel counted (AER)."
+        families.count("pcie_errors", what, count, {**labels, "severity": severity})
 
 
 def _both(one: float | None, other: float | None) -> float | None:
-    """Returns the lower value, which both ends of a link support. If only one value is known,
-    returns it."""
+    """The lower value, which both ends of a link support, or the one that is known."""
     return min((value for value in (one, other) if value is not None), default=None)
 
 
@@ -152,85 +132,58 @@ def _scaled(speed: float | None) -> float | None:
     return None if speed is None else speed * GT
 
 
-def _declare_devices(families: Families) -> None:
-    families.gauge("gpu_info", "Always 1.", (*DEVICE, "model", "uuid", "driver"))
-    families.gauge("gpu_throttled", "Whether this holds the clock down.", (*DEVICE, "reason"))
-    families.gauge("gpu_clock_hertz", "The clock now.", (*DEVICE, "clock"))
-    families.gauge("gpu_clock_max_hertz", "The highest clock.", (*DEVICE, "clock"))
-    families.gauge(
-        "gpu_pcie_throughput_bytes_per_second", "What the device moves over PCIe now.",
-        (*DEVICE, "direction"),
-    )  # fmt: skip
-    families.counter("gpu_ecc_errors", "ECC errors since the driver was loaded.", (*DEVICE, "kind"))
-    families.counter("gpu_pcie_replays", "Packets that PCIe sent again.", DEVICE)
-    for name, what in (
-        ("gpu_up", "Whether the device answers (0: it has fallen off the bus)."),
-        ("gpu_temperature_celsius", "Temperature of the processor."),
-        ("gpu_power_watts", "Power drawn now."),
-        ("gpu_power_limit_watts", "The limit of power in force."),
-        ("gpu_ecc_enabled", "Whether ECC is on."),
-        ("gpu_row_remap_pending", "Whether rows of memory wait for a reset to be replaced."),
-    ):
-        families.gauge(name, what, DEVICE)
-
-
-def _add_device(families: Families, own: tuple[str, str], device: LiveDevice) -> None:
+def _add_device(families: Families, own: Labels, device: LiveDevice) -> None:
     of = device.accelerator
-    labels = *own, str(device.number), of.pci or ""
-    families.add("gpu_up", float(device.up), *labels)
+    labels = {**own, "device": str(device.number), "pci": of.pci or ""}
+    up = "Whether the device answers (0: it has fallen off the bus)."
+    families.add("gpu_up", up, device.up, labels)
     if not device.up:
         return
-    families.add("gpu_info", 1.0, *labels, of.model, of.uuid or "", of.driver or "")
-    families.add("gpu_temperature_celsius", of.temperature, *labels)
-    families.add("gpu_power_watts", of.power, *labels)
-    families.add("gpu_power_limit_watts", of.power_limit, *labels)
-    families.add("gpu_ecc_enabled", _number(of.ecc), *labels)
-    families.add("gpu_row_remap_pending", _number(of.remap_pending), *labels)
-    families.add("gpu_clock_hertz", of.clock, *labels, "sm")
-    families.add("gpu_clock_hertz", device.clock_memory, *labels, "memory")
-    families.add("gpu_clock_max_hertz", of.max_clock, *labels, "sm")
-    families.add("gpu_clock_max_hertz", of.memory_clock, *labels, "memory")
-    families.add("gpu_pcie_replays", of.pcie_replays, *labels)
-    families.add("gpu_ecc_errors", device.ecc_corrected, *labels, "corrected")
-    families.add("gpu_ecc_errors", of.ecc_errors, *labels, "uncorrected")
-    families.add("gpu_pcie_throughput_bytes_per_second", device.pcie_sent, *labels, "sent")
-    families.add("gpu_pcie_throughput_bytes_per_second", device.pcie_received, *labels, "received")
+    names = {"model": of.model, "uuid": of.uuid or "", "driver": of.driver or ""}
+    families.add("gpu_info", "Always 1.", 1, labels | names)
     if of.clock is not None:
         for reason in dict.fromkeys((*REASONS, *of.throttled)):
-            families.add("gpu_throttled", float(reason in of.throttled), *labels, reason)
+            what = "Whether this holds the clock down."
+            families.add("gpu_throttled", what, reason in of.throttled, labels | {"reason": reason})
+    moved = ("pcie_throughput_bytes_per_second", "What the device moves over PCIe now.")
+    for name, what, value, more in (
+        ("clock_hertz", "The clock now.", of.clock, {"clock": "sm"}),
+        ("clock_hertz", "The clock now.", device.clock_memory, {"clock": "memory"}),
+        ("clock_max_hertz", "The highest clock.", of.max_clock, {"clock": "sm"}),
+        ("clock_max_hertz", "The highest clock.", of.memory_clock, {"clock": "memory"}),
+        (*moved, device.pcie_sent, {"direction": "sent"}),
+        (*moved, device.pcie_received, {"direction": "received"}),
+        ("temperature_celsius", "Temperature of the processor.", of.temperature, {}),
+        ("power_watts", "Power drawn now.", of.power, {}),
+        ("power_limit_watts", "The limit of power in force.", of.power_limit, {}),
+        ("ecc_enabled", "Whether ECC is on.", of.ecc, {}),
+        ("row_remap_pending", "Whether rows of memory wait for a reset to be replaced.",
+         of.remap_pending, {}),
+    ):  # fmt: skip
+        families.add(f"gpu_{name}", what, value, labels | more)
+    errors = ("gpu_ecc_errors", "ECC errors since the driver was loaded.")
+    families.count(*errors, device.ecc_corrected, labels | {"kind": "corrected"})
+    families.count(*errors, of.ecc_errors, labels | {"kind": "uncorrected"})
+    replays = "Packets that PCIe sent again."
+    families.count("gpu_pcie_replays", replays, of.pcie_replays, labels)
     _add_links(families, labels, device)
 
 
-def _number(value: bool | None) -> float | None:
-    return None if value is None else float(value)
-
-
-def _declare_links(families: Families) -> None:
-    families.gauge("fabric_link_info", "Where a link leads, always 1.",
-                   (*LINK, "remote", "version"))  # fmt: skip
-    families.gauge("fabric_link_up", "Whether a link is active.", LINK)
-    families.gauge(
-        "fabric_link_rate_bytes_per_second", "Signalling rate of one direction of a link.", LINK
-    )
-    families.counter("fabric_link_errors", "Errors that a link counted.", LINK)
-    families.counter("fabric_link_bytes", "Payload that a link carried.", (*LINK, "direction"))
-
-
-def _add_links(families: Families, device: tuple[str, ...], of: LiveDevice) -> None:
+def _add_links(families: Families, device: Labels, of: LiveDevice) -> None:
     for link in of.accelerator.links:
-        own = *device, link.kind, str(link.index)
-        families.add("fabric_link_info", 1.0, *own, link.remote or "", link.version or "")
-        families.add("fabric_link_up", _number(link.active), *own)
-        families.add("fabric_link_rate_bytes_per_second", _rate(link), *own)
-        families.add("fabric_link_errors", link.errors, *own)
+        own = {**device, "kind": link.kind, "link": str(link.index)}
+        ends = {"remote": link.remote or "", "version": link.version or ""}
+        families.add("fabric_link_info", "Where a link leads, always 1.", 1, own | ends)
+        families.add("fabric_link_up", "Whether a link is active.", link.active, own)
+        rate = "Signalling rate of one direction of a link."
+        bytes_ = link.rate if link.active else None
+        families.add("fabric_link_rate_bytes_per_second", rate, bytes_, own)
+        families.count("fabric_link_errors", "Errors that a link counted.", link.errors, own)
     for traffic in of.traffic:
-        own = *device, traffic.kind, str(traffic.index)
-        families.add("fabric_link_bytes", traffic.sent, *own, "sent")
-        families.add("fabric_link_bytes", traffic.received, *own, "received")
-
-
-def _rate(link: FabricLink) -> float | None:
-    return link.rate if link.active else None
+        own = {**device, "kind": traffic.kind, "link": str(traffic.index)}
+        for way, moved in (("sent", traffic.sent), ("received", traffic.received)):
+            what = "Payload that a link carried."
+            families.count("fabric_link_bytes", what, moved, own | {"direction": way})
 
 
 # The last results as metrics.
@@ -251,8 +204,6 @@ FIGURES = {
 """The end of a metric's name and the meaning of its values, by the unit of a result."""
 STATUSES: tuple[Status, ...] = get_args(Status)
 VERDICTS = {"degraded": -2.0, "low": -1.0, "perhaps low": -0.5, "ok": 0.0, "high": 1.0}
-RUN = ("host", "simulated", "label")
-CELL = (*RUN, "benchmark", "backend", "size", "row", "column", "repeat")
 _KINDS = {
     "figure": ("", "The last figure of a cell"),
     "expected": ("expected_", "What the hardware should achieve in a cell"),
@@ -263,26 +214,43 @@ _KINDS = {
 """The prefix of a metric's name and its meaning, by the field of a figure."""
 
 
+_HELP = {
+    "status": f"Status of a cell: {', '.join(f'{n} {one}' for n, one in enumerate(STATUSES))}.",
+    "verdict": "-2 what links below their best allow, -1 lower than the hardware allows, -0.5 "
+    "perhaps lower, 0 as it should be, 1 higher than is possible; absent where that is not known.",
+    "share_ratio": "The figure as a share of what the hardware should reach when nothing is "
+    "degraded; absent where that is not known.",
+    "measured_timestamp_seconds": "When the run that measured the cell ended.",
+}
+
+
 def of_results(results: Results) -> Families:
-    """Returns the metrics of results. Ages are not included, because they change all the time."""
+    """Without ages, because they change all the time."""
     families = Families()
-    _add_runs(families, results)
-    _declare_cells(families)
-    labels = {
-        id(run): _labels(run) for run in {id(run): run for run, _ in results.figures}.values()
-    }
+    for run in results.runs:
+        _add_run(families, run)
     for run, figure in results.figures:
-        of = *figure.sheet, *figure.place, figure.repeat or ""
-        own = *labels[id(run)], *map(str, of)
-        families.add("cell_status", float(STATUSES.index(figure.status)), *own)
-        families.add("cell_verdict", VERDICTS.get(figure.verdict), *own)
-        families.add("cell_share_ratio", figure.share, *own)
-        families.add("cell_measured_timestamp_seconds", _ended(run), *own)
-        if figure.unit in FIGURES:
-            for name, (kind, _) in _KINDS.items():
-                value = getattr(figure, name)
-                families.add(f"cell_{kind}{FIGURES[figure.unit][0]}", value, *own)
+        _add_figure(families, run, figure)
     return families
+
+
+def _add_figure(families: Families, run: PastRun, figure: Figure) -> None:
+    of = (*figure.sheet, *figure.place, figure.repeat or "")
+    names = ("benchmark", "backend", "size", "row", "column", "repeat")
+    own = {**_labels(run), **dict(zip(names, map(str, of), strict=True))}
+    values = {
+        "status": STATUSES.index(figure.status),
+        "verdict": VERDICTS.get(figure.verdict),
+        "share_ratio": figure.share,
+        "measured_timestamp_seconds": _ended(run),
+    }
+    for name, value in values.items():
+        families.add(f"cell_{name}", _HELP[name], value, own)
+    if figure.unit in FIGURES:
+        end, counted = FIGURES[figure.unit]
+        for name, (kind, what) in _KINDS.items():
+            value = getattr(figure, name)
+            families.add(f"cell_{kind}{end}", f"{what}: {counted}.", value, own)
 
 
 def _ended(run: PastRun) -> float:
@@ -294,64 +262,34 @@ def _seconds(moment: str | None) -> float | None:
     return None if (found := microseconds(moment)) is None else found * SECOND
 
 
-def _labels(run: PastRun) -> tuple[str, str, str]:
-    return run.host, str(run.simulated).lower(), run.label
+def _labels(run: PastRun) -> dict[str, str]:
+    return {"host": run.host, "simulated": str(run.simulated).lower(), "label": run.label}
 
 
-def _add_runs(families: Families, results: Results) -> None:
-    families.gauge(
-        "last_run_info", "The last run of a label on a host, always 1.",
-        (*RUN, "run", "profile", "accelerators"),
-    )  # fmt: skip
-    families.gauge("last_run_status", "1 for the status of the last run.", (*RUN, "status"))
-    families.gauge("last_run_verdict", "1 for the verdict on the last run.", (*RUN, "verdict"))
-    for name, what in (
-        ("last_run_started_timestamp_seconds", "When the last run began."),
-        ("last_run_finished_timestamp_seconds", "When it ended; absent if it was interrupted."),
-        ("last_run_finished", "Whether the last run came to its end (1) or was interrupted (0)."),
-        ("last_run_cells", "Cells of the last run."),
-        ("last_run_cells_passed", "Cells of the last run that passed."),
-        ("last_run_cells_low", "Cells of the last run that are lower than the hardware allows."),
-    ):
-        families.gauge(name, what, RUN)
-    for run in results.runs:
-        own = _labels(run)
-        families.add("last_run_info", 1.0, *own, run.id, run.profile, run.accelerators)
-        families.add_state("last_run_status", run.status, STATUSES, *own)
-        if run.verdict is not None:
-            families.add_state("last_run_verdict", run.verdict, get_args(RunVerdict), *own)
-        families.add("last_run_started_timestamp_seconds", _seconds(run.started), *own)
-        families.add("last_run_finished_timestamp_seconds", _seconds(run.finished), *own)
-        families.add("last_run_finished", float(run.finished is not None), *own)
-        families.add("last_run_cells", float(run.cells), *own)
-        families.add("last_run_cells_passed", float(run.passed), *own)
-        families.add("last_run_cells_low", float(run.low), *own)
-
-
-def _declare_cells(families: Families) -> None:
-    numbered = ", ".join(f"{number} {status}" for number, status in enumerate(STATUSES))
-    families.gauge("cell_status", f"Status of a cell: {numbered}.", CELL)
-    families.gauge(
-        "cell_verdict", "-2 what links below their best allow, -1 lower than the hardware allows, "
-        "-0.5 perhaps lower, 0 as it should be, 1 higher than is possible; absent where that is "
-        "not known.", CELL,
-    )  # fmt: skip
-    families.gauge(
-        "cell_share_ratio", "The figure as a share of what the hardware should reach when nothing "
-        "is degraded; absent where that is not known.", CELL,
-    )  # fmt: skip
-    families.gauge(
-        "cell_measured_timestamp_seconds", "When the run that measured the cell ended.", CELL
-    )
-    for name, counted in FIGURES.values():
-        for kind, what in _KINDS.values():
-            families.gauge(f"cell_{kind}{name}", f"{what}: {counted}.", CELL)
+def _add_run(families: Families, run: PastRun) -> None:
+    own = _labels(run)
+    names = {"run": run.id, "profile": run.profile, "accelerators": run.accelerators}
+    families.add("last_run_info", "The last run of a label on a host, always 1.", 1, own | names)
+    what = "1 for the status of the last run."
+    families.add_state("last_run_status", what, run.status, STATUSES, own, "status")
+    if run.verdict is not None:
+        what, states = "1 for the verdict on the last run.", get_args(RunVerdict)
+        families.add_state("last_run_verdict", what, run.verdict, states, own, "verdict")
+    for name, what, value in (
+        ("started_timestamp_seconds", "When the last run began.", _seconds(run.started)),
+        ("finished_timestamp_seconds", "When it ended; absent if it was interrupted.",
+         _seconds(run.finished)),
+        ("finished", "Whether the last run came to its end (1) or was interrupted (0).",
+         run.finished is not None),
+        ("cells", "Cells of the last run.", run.cells),
+        ("cells_passed", "Cells of the last run that passed.", run.passed),
+        ("cells_low", "Cells of the last run that are lower than the hardware allows.", run.low),
+    ):  # fmt: skip
+        families.add(f"last_run_{name}", what, value, own)
 
 
 def add_ages(families: Families, results: Results, now: float) -> None:
-    """Adds the ages of the last runs: the time since each run ended. For an interrupted run, this
-    is the time since it began."""
-    families.gauge("last_run_age_seconds", "Time since the last run ended.", RUN)
+    """Since each run ended, or began if it was interrupted."""
     for run in results.runs:
-        age = max(0.0, now - _ended(run))
-        families.add("last_run_age_seconds", age, *_labels(run))
+        age, what = max(0.0, now - _ended(run)), "Time since the last run ended."
+        families.add("last_run_age_seconds", what, age, _labels(run))

@@ -28,8 +28,7 @@ FORGET = 300.0
 
 
 class TimedReading(NamedTuple, Generic[T]):
-    """The last reading. `value` is None if there is no reading yet, or if it is too old. `age` is
-    how many seconds ago it was taken; None if there is none yet. `stale` means that a later reading
+    """The last reading: `value` is None if too old, `age` in seconds, `stale` if a later reading
     failed or hangs. `version` changes with the value."""
 
     value: T | None
@@ -43,9 +42,8 @@ IDLE = 10.0
 
 
 class PeriodicReader(Generic[T]):
-    """Calls `read` when it is requested, but at most once in `period` seconds. All calls are made
-    in one separate thread, so that a call that hangs blocks only this thread. `say` receives each
-    new failure."""
+    """Calls `read` at most once in `period` seconds, in a thread of its own, which alone hangs if a
+    call does. `say` receives each new failure."""
 
     def __init__(
         self,
@@ -67,7 +65,6 @@ class PeriodicReader(Generic[T]):
         self._version = 0
 
     def ask(self) -> None:
-        """Starts a reading if one is due."""
         with self._lock:
             now = time.monotonic()
             is_due = self._began is None or now >= self._began + self._period
@@ -82,8 +79,8 @@ class PeriodicReader(Generic[T]):
                 self._runs = True
 
     def wait(self, until: float, patience: float) -> None:
-        """Waits for a reading in progress, until the moment `until` of the monotonic clock. Does
-        not wait for a reading that has already taken more than `patience` seconds."""
+        """Waits until that moment of the monotonic clock, unless the reading took more than
+        `patience` already."""
         began, now = self._began, time.monotonic()
         if self._under_way and began is not None and now <= began + patience:
             self._over.wait(max(0.0, until - now))
@@ -136,8 +133,7 @@ Say = Callable[[str], object]
 
 
 class MachineSource(Protocol):
-    """A machine to monitor. `host` is its name. Each of its readers reads one part of the machine;
-    more may be added later."""
+    """Each reader reads one part of the machine; more may be added later."""
 
     host: str
     simulated: bool
@@ -146,8 +142,6 @@ class MachineSource(Protocol):
 
 
 class Gpus(Protocol):
-    """Reads the state of the devices that a management library reports (`LiveGpus`)."""
-
     @property
     def count(self) -> int: ...
 
@@ -155,8 +149,7 @@ class Gpus(Protocol):
 
 
 class ThisMachine:
-    """Monitors this machine: PCI functions by sysfs, and NVIDIA GPUs. Each GPU has its own reader,
-    so that a GPU that hangs does not block the others."""
+    """Each GPU has its own reader, so that a GPU that hangs does not block the others."""
 
     simulated = False
 
@@ -184,7 +177,7 @@ class ThisMachine:
 
 
 def open_gpus() -> Gpus:
-    """Returns the GPUs of this machine. Raises Unsupported if there is no management library."""
+    """Raises Unsupported if there is no management library."""
     from linkgauge.backends.cuda.nvml.cards import LiveGpus
 
     return LiveGpus()
@@ -199,8 +192,6 @@ def _device(gpus: Gpus, number: int) -> InventoryReading:
 
 
 class SimulatedMachine:
-    """Monitors a simulated machine. Its faults exist from the start."""
-
     simulated = True
 
     def __init__(self, simulation: Simulation, period: float, say: Say) -> None:

@@ -22,7 +22,6 @@ from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 
 SECOND = 1e-6
-"""The seconds in a microsecond."""
 DAYS = 30
 """The most days between the last run of a label and an earlier run. Cells that only the earlier run
 measured are still shown."""
@@ -43,8 +42,8 @@ class Results(NamedTuple):
 
 
 class Which(NamedTuple):
-    """A filter for runs. `host`, `simulated` and `label` must match, and the run must have measured
-    the `benchmarks`. None matches everything."""
+    """`host`, `simulated` and `label` must match (None: any), and the run must have all
+    `benchmarks`."""
 
     host: str | None = None
     simulated: bool | None = None
@@ -52,7 +51,6 @@ class Which(NamedTuple):
     benchmarks: tuple[str, ...] = ()
 
     def takes(self, run: PastRun) -> bool:
-        """Whether the run's host, kind of machine (real or simulated) and label match."""
         return (
             self.host in (None, run.host)
             and self.simulated in (None, run.simulated)
@@ -61,7 +59,7 @@ class Which(NamedTuple):
 
 
 class ResultSource(Protocol):
-    """A source of results. `read` returns the same object as before until something changes."""
+    """`read` returns the same object as before until something changes."""
 
     period: float
 
@@ -69,7 +67,6 @@ class ResultSource(Protocol):
 
 
 _Group = tuple[str, bool, str]
-"""A host, whether it is simulated, and a label."""
 
 
 def _group(run: PastRun) -> _Group:
@@ -77,8 +74,7 @@ def _group(run: PastRun) -> _Group:
 
 
 class FromHistory:
-    """Reads results from the history at an address. The history is read again only after it has
-    changed, and then only for new runs."""
+    """The history is read again only after it has changed, and then only for new runs."""
 
     def __init__(self, url: URL, which: Which) -> None:
         self._url, self._which = url, which
@@ -104,8 +100,7 @@ class FromHistory:
         return self._results
 
     def _file_state(self) -> tuple[object, ...]:
-        """Returns the state of the file and of its write-ahead log, to detect changes. Returns ()
-        if there is no file."""
+        """Of the file and of its write-ahead log; () if there is no file."""
         path = Path(str(self._url.database))
         found: list[object] = []
         for file in (path, path.with_name(path.name + "-wal")):
@@ -147,14 +142,13 @@ class FromHistory:
 
 
 def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
-    """Returns a sort key for the figures of a cell; the last figure is shown. A skipped cell has no
-    figure, and so comes first."""
+    """The last figure is shown. A skipped cell has none, and so comes first."""
     return figure.status != "skip", run.started, run.number
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """Returns the runs whose cells are shown. These are the latest run of each label, and earlier
-    runs after `since`, up to a limit of cells. `found` has the latest run first."""
+    """The latest run of each label, and earlier ones after `since`, up to a limit of cells. `found`
+    has the latest first."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:
@@ -176,8 +170,7 @@ def _server_state(store: Store) -> tuple[object, ...]:
 
 
 class FromFolder:
-    """Reads the latest run of each label below a folder. The folder is read again when a run is
-    added or changes."""
+    """The folder is read again when a run is added or changes."""
 
     period = 5.0
 

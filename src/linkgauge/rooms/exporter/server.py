@@ -8,7 +8,6 @@ import ipaddress
 import re
 import resource
 import socket
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -19,125 +18,66 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import linkgauge
-from linkgauge.machine.extras import needed
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.inventory import InventoryReading
 
-from .families import END, Families, add_ages, of_machine, of_results
+from .families import Families, add_ages, of_machine, of_results
 from .machine import PATIENCE, MachineSource, PeriodicReader, Say, TimedReading
 from .results import Results, ResultSource
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-OPEN_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+Text = tuple[bytes, bytes]
+"""A text, and the same text packed by gzip. Packed texts can be joined like plain ones."""
 
 
-class PageForm(NamedTuple):
-    """The form of a page: OpenMetrics or text format 0.0.4, packed by gzip or plain."""
-
-    is_open: bool = False
-    packed: bool = False
-
-    @property
-    def content_type(self) -> str:
-        return OPEN_TYPE if self.is_open else CONTENT_TYPE
+def _text(families: Families) -> Text:
+    plain = families.text()
+    return plain, gzip.compress(plain, 6, mtime=0)
 
 
-PLAIN = PageForm()
+class _Kept:
+    """Text that is made again only after what it is made of has changed."""
 
-
-def form_for(accept: str, encoding: str) -> PageForm:
-    """The form of the page for what a client's headers accept, as prometheus-client reads them."""
-    choose = needed("prometheus_client.exposition", "exporter").choose_encoder
-    kind = choose(accept)[1]
-    is_open = kind.startswith(OPEN_TYPE.partition(";")[0])
-    return PageForm(is_open, "gzip" in encoding)
-
-
-class _Part:
-    """A part of the page, which is written once in each form that is asked for. Parts can be joined
-    in every form."""
-
-    def __init__(self, make: Callable[[], Families]) -> None:
-        self._make = make
+    def __init__(self) -> None:
         self._lock = Lock()
-        self._written: dict[PageForm, bytes] = {}
-        self.text(PLAIN)
+        self._of: object = None
+        self._text: Text = b"", b""
 
-    def text(self, form: PageForm) -> bytes:
+    def text(self, of: object, make: Callable[[], Families]) -> Text:
         with self._lock:
-            if form not in self._written:
-                plain = PageForm(form.is_open)
-                if plain not in self._written:
-                    self._written[plain] = self._make().text(is_open=form.is_open)
-                if form.packed:
-                    self._written[form] = _packed(self._written[plain])
-            return self._written[form]
-
-
-def _packed(text: bytes) -> bytes:
-    return gzip.compress(text, 6, mtime=0)
-
-
-class _Written(NamedTuple):
-    """Results, with their part of the page."""
-
-    results: Results
-    part: _Part
-
-
-_NOTHING = _Written(Results(), _Part(Families))
-
-
-class _Writer:
-    """Formats results as text, and does so again only after a change."""
-
-    def __init__(self, source: ResultSource) -> None:
-        self._source = source
-        self._last = _NOTHING
-
-    def read(self) -> _Written:
-        results = self._source.read()
-        if results is not self._last.results:
-            self._last = _Written(results, _Part(partial(of_results, results)))
-        return self._last
+            if of != self._of:
+                self._of, self._text = of, _text(make())
+            return self._text
 
 
 class MetricsPage:
-    """The metrics page of a machine and a source of results."""
-
     def __init__(self, machine: MachineSource, results: ResultSource, say: Say) -> None:
-        self._machine = machine
-        self._results = PeriodicReader("results", _Writer(results).read, results.period, say)
-        self._lock = threading.Lock()
-        self._of_machine: tuple[tuple[int, ...], _Part] = (), _Part(Families)
+        self._machine, self._source = machine, results
+        self._of_results, self._of_machine = _Kept(), _Kept()
+        self._results = PeriodicReader("results", self._written, results.period, say)
 
-    def text(self, patience: float = PATIENCE, form: PageForm = PLAIN) -> bytes:
-        """Returns the current metrics in a form. Waits at most `patience` seconds in all for new
-        readings. Readings that take longer keep their last values."""
+    def _written(self) -> tuple[Results, Text]:
+        results = self._source.read()
+        return results, self._of_results.text(results, partial(of_results, results))
+
+    def text(self, patience: float = PATIENCE, *, packed: bool = False) -> bytes:
+        """Waits at most `patience` seconds in all for new readings. Others keep their last
+        values."""
         readers = self._readers(patience)
-        results = self._results.taken()
-        readings: dict[str, TimedReading[Any]] = {"results": results}
+        readings: dict[str, TimedReading[Any]] = {"results": self._results.taken()}
         readings |= {reader.name: reader.taken() for reader in readers}
+        results, written = readings["results"].value or (Results(), (b"", b""))
         seen = [readings[reader.name] for reader in readers]
-        written = results.value or _NOTHING
-        own = _own(written.results, readings).text(is_open=form.is_open)
-        own += END if form.is_open else b""
-        with self._lock:
-            kept = written.part, self._kept_machine(seen)
-        last = _packed(own) if form.packed else own
-        return b"".join([*(part.text(form) for part in kept), last])
-
-    def _kept_machine(self, readings: list[TimedReading[InventoryReading]]) -> _Part:
-        versions = tuple(one.version for one in readings)
-        if self._of_machine[0] != versions:
-            machine = self._machine
-            found = [one.value for one in readings if one.value is not None]
-            make = partial(of_machine, machine.host, machine.simulated, found)
-            self._of_machine = versions, _Part(make)
-        return self._of_machine[1]
+        found = [one.value for one in seen if one.value is not None]
+        machine = self._machine
+        live = self._of_machine.text(
+            [one.version for one in seen],
+            partial(of_machine, machine.host, machine.simulated, found),
+        )
+        own = _text(_own(results, readings))
+        return b"".join(part[packed] for part in (written, live, own))
 
     def _readers(self, patience: float) -> list[PeriodicReader[InventoryReading]]:
-        """Starts all readers of the machine, waits for them, and returns them."""
         until = time.monotonic() + patience
         asked: list[PeriodicReader[InventoryReading]] = []
         self._results.ask()
@@ -153,14 +93,12 @@ class MetricsPage:
 
 def _own(results: Results, readings: Mapping[str, TimedReading[Any]]) -> Families:
     families = Families()
-    families.gauge("exporter_info", "Always 1.", ("version",))
-    families.add("exporter_info", 1.0, linkgauge.__version__)
-    families.gauge("source_age_seconds", "Time since a source was last read.", ("source",))
-    families.gauge("source_stale", "Whether a source fails, or hangs: what is shown of it is old.",
-                   ("source",))  # fmt: skip
+    families.add("exporter_info", "Always 1.", 1, {"version": linkgauge.__version__})
+    stale = "Whether a source fails, or hangs: what is shown of it is old."
     for name, one in readings.items():
-        families.add("source_age_seconds", one.age, name)
-        families.add("source_stale", float(one.stale), name)
+        own = {"source": name}
+        families.add("source_age_seconds", "Time since a source was last read.", one.age, own)
+        families.add("source_stale", stale, one.stale, own)
     add_ages(families, results, time.time())
     return families
 
@@ -183,14 +121,11 @@ _INDEX = b"""<!doctype html><html lang="en"><title>linkgauge exporter</title>
 
 
 class Address(NamedTuple):
-    """An address to listen at."""
-
     host: str
     port: int
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach the address."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -201,8 +136,7 @@ class Address(NamedTuple):
 
 
 def parse_listen(text: str) -> Address:
-    """Parses `127.0.0.1:9410`, `[::1]:9410`, or a bare port (this machine only). Raises InputError
-    for any other text."""
+    """Takes `127.0.0.1:9410`, `[::1]:9410`, or a bare port, which is for this machine only."""
     match = _LISTEN.fullmatch(text.strip())
     if match is None or int(match["port"]) > 65535:
         raise InputError(f"--listen {text!r}: give ADDRESS:PORT, such as 127.0.0.1:{PORT}")
@@ -210,8 +144,7 @@ def parse_listen(text: str) -> Address:
 
 
 class _Connections:
-    """The open connections. Each has the time since which it has waited for its request or its
-    answer."""
+    """Each has the time since which it has waited for its request or its answer."""
 
     def __init__(self) -> None:
         self._since: dict[socket.socket, float] = {}
@@ -221,8 +154,8 @@ class _Connections:
         self._most = min(MOST_CONNECTIONS, max(1, files // 4)) if is_limited else MOST_CONNECTIONS
 
     def begin(self, one: socket.socket) -> None:
-        """Registers a connection that is new or that got its answer. If there are too many
-        connections, ends the slowest one."""
+        """Of a connection that is new or got its answer. If there are too many, the slowest one
+        ends."""
         with self._lock:
             self._since.pop(one, None)
             while len(self._since) >= self._most:
@@ -230,33 +163,30 @@ class _Connections:
             self._since[one] = time.monotonic()
 
     def end(self, one: socket.socket) -> None:
-        """Removes a closed connection."""
         with self._lock:
             self._since.pop(one, None)
 
     def end_slow(self) -> None:
-        """Ends connections that have taken too long."""
         with self._lock:
             before = time.monotonic() - SECONDS
             for one in [one for one, since in self._since.items() if since < before]:
                 self._end(one)
 
     def _end(self, one: socket.socket) -> None:
-        """Shuts a connection down. Then the connection's own thread closes it."""
+        """The connection's own thread closes it."""
         del self._since[one]
         with suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)
 
 
 class MetricsServer(ThreadingTCPServer):
-    """Serves the page at /metrics. Raises InputError if the server cannot listen at the address."""
+    """Raises InputError if the server cannot listen at the address."""
 
     allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, address: Address, page: Callable[[PageForm], bytes]) -> None:
-        """Listens at the address. `page` returns the page in a form."""
+    def __init__(self, address: Address, page: Callable[[bool], bytes]) -> None:
         self.page = page
         self.connections = _Connections()
         try:
@@ -279,7 +209,7 @@ class MetricsServer(ThreadingTCPServer):
         self.connections.end_slow()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignores errors that occur when a client disconnects."""
+        """Clients may disconnect."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -298,10 +228,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         if path == "/metrics":
-            accepted = (self.headers.get(name, "") for name in ("Accept", "Accept-Encoding"))
-            form = form_for(*accepted)
-            page = self.server.page(form)
-            self._answer(200, form.content_type, page, packed=form.packed)
+            packed = "gzip" in self.headers.get("Accept-Encoding", "")
+            self._answer(200, CONTENT_TYPE, self.server.page(packed), packed=packed)
         elif path == "/":
             self._answer(200, "text/html; charset=utf-8", _INDEX)
         else:
@@ -321,4 +249,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Logs nothing, since there may be a hundred requests a second."""
+        """There may be a hundred requests a second."""

@@ -18,9 +18,8 @@ PACE = Pace(seconds=0.02, loops=2)
 
 
 class NetGroup(Gated):
-    """The part of a rank in a group of copies, by TCP streams and UCX. All copies begin at the same
-    time, and fail after `silent` seconds without progress. `enter` prepares the calling thread for
-    UCX. The connections end when `made` is closed."""
+    """Copies begin at the same time, and fail after `silent` seconds without progress. `enter`
+    prepares the calling thread for UCX; the connections end when `made` is closed."""
 
     pace = PACE
 
@@ -41,8 +40,7 @@ class NetGroup(Gated):
         self.open_at(None)
 
     def open_at(self, at: float | None) -> float:
-        """Gives the start signal: each thread starts at the time `at` of the monotonic clock.
-        Returns the start time."""
+        """Each thread starts at the time `at` of the monotonic clock. Returns the start time."""
         super().open()
         self._at, self._began = at, max(time.monotonic(), at or 0.0)
         return self._began
@@ -62,8 +60,8 @@ class NetGroup(Gated):
         )
 
     def _move(self, loops: int) -> tuple[float, dict[int, float]]:
-        """Moves the bytes. Returns when the first copy began, and when each copy that this rank
-        times ended. Copies are identified by their number in the group."""
+        """Returns when the first copy began, and when each copy that this rank times ended, by
+        number."""
         if not self._parts:
             return carry_out(self._streams, loops, self._at)
         self._enter()

@@ -1,9 +1,7 @@
-"""TCP connections between ranks, each between the addresses of two network interfaces.
-
-Every rank listens on its own port. The handle of a buffer has the port, a secret and the addresses
-of the interfaces, and is sent to the other ranks. The source of a copy connects to the destination
-once for each stream, and names the stream. The destination answers, so that no rank sends into an
-abandoned connection."""
+"""TCP connections between the addresses of two ranks' interfaces. Every rank listens on its own
+port, which the handle of a buffer has with a secret. The source of a copy connects to the
+destination once for each stream. The destination answers, so that no rank sends into an abandoned
+connection."""
 
 from __future__ import annotations
 
@@ -44,10 +42,8 @@ number of the stream."""
 
 
 class RankAddress(msgspec.Struct, frozen=True):
-    """The address at which other ranks reach a buffer of a rank. `port` and `addresses` (by
-    interface) are where the rank listens, and `token` is its secret. `mapped` is memory that UCX
-    reaches, if any. `outside` is the port for another tool. `number` is the number of the buffer,
-    unique in the run."""
+    """How other ranks reach a buffer: where its rank listens, the rank's secret, memory that UCX
+    reaches, the port for another tool, and the buffer's number in the run."""
 
     port: int
     token: bytes
@@ -62,13 +58,11 @@ _decode = msgspec.msgpack.Decoder(RankAddress).decode
 
 
 def reached(buffer: Buffer | None) -> RankAddress:
-    """Returns the address at which the rank of this buffer is reached."""
     return _decode(spanned(buffer).handle)
 
 
 class Way(NamedTuple):
-    """The two ends of a connection. `own` and `far` are addresses of the same family. `device` is
-    the name of the own interface. `words` describes both ends."""
+    """`own` and `far` are addresses of the same family. `words` describes both ends."""
 
     own: str
     far: str
@@ -77,8 +71,8 @@ class Way(NamedTuple):
 
 
 class Door:
-    """The listening socket of a rank, and its connections to other ranks. A connection without
-    bytes for `silent` seconds counts as dead."""
+    """The listening socket of a rank. A connection without bytes for `silent` seconds counts as
+    dead."""
 
     def __init__(self, nics: Sequence[Interface], silent: float = SILENT_SECONDS) -> None:
         self._nics = nics
@@ -94,15 +88,13 @@ class Door:
         self._own = {address for nic in nics for address in nic.addresses}
 
     def handle(self, number: int = 0, mapped: Mapped | None = None) -> bytes:
-        """Returns the handle by which other ranks reach this rank's buffer with this number."""
         addresses = tuple(nic.addresses for nic in self._nics)
         port = self._listening.getsockname()[1]
         return _encode(RankAddress(port, self._token, addresses, mapped, self.outside, number))
 
     def connected(self, copies: Sequence[Copy], rank: int) -> dict[Key, socket.socket]:
-        """Makes the connections that this rank needs for these copies. All ranks connect before
-        they accept, so that no two ranks wait for each other. Raises BackendError if a connection
-        fails."""
+        """All ranks connect before they accept, so that no two wait for each other. Raises
+        BackendError."""
         made: dict[Key, socket.socket] = {}
         try:
             ours = [
@@ -145,10 +137,8 @@ class Door:
         return connection
 
     def outside_of(self, copy: Copy) -> tuple[str, int]:
-        """Returns the address and port at which another tool listens for a copy's destination. The
-        address is that of the interface. If the interface has none (InfiniBand without IP), it is
-        another address of the rank. For perftest, an IPv4 address is preferred. Raises BackendError
-        if there is no address."""
+        """Where another tool listens for a copy's destination: an address of the interface, else of
+        the rank (InfiniBand without IP). For perftest, IPv4 is preferred. Raises BackendError."""
         there = reached(copy.destination)
         far = nic_ends(copy.transfer)[1]
         own = there.addresses[far.nic] if far.nic < len(there.addresses) else ()
@@ -175,7 +165,6 @@ class Door:
         raise BackendError("connect", f"{words}: they have no addresses of one kind (IPv4, IPv6)")
 
     def _accept(self, expected: Mapping[Key, Copy], made: dict[Key, socket.socket]) -> None:
-        """Accepts the connections that other ranks make, and adds them to `made`."""
         deadline = time.monotonic() + self._patience
         missing = dict(expected)
         while missing:
@@ -194,8 +183,7 @@ class Door:
                 connection.sendall(_WORD)
 
     def _key_of(self, connection: socket.socket) -> Key | None:
-        """Returns which stream a new connection belongs to. None if the connection does not send
-        the secret."""
+        """None if the connection does not send the secret."""
         try:
             said = connection.recv(_HELLO.size, socket.MSG_WAITALL)
         except OSError:
@@ -206,8 +194,7 @@ class Door:
         return (number, place, stream) if hmac.compare_digest(token, self._token) else None
 
     def turn_away(self) -> None:
-        """Closes connections that other ranks made for a cell that failed. Does nothing if this
-        socket is closed."""
+        """Closes connections that other ranks made for a cell that failed."""
         while self._listening.fileno() >= 0 and select.select([self._listening], [], [], 0)[0]:
             self._listening.accept()[0].close()
 
@@ -216,8 +203,7 @@ class Door:
 
 
 def _free_port(family: socket.AddressFamily) -> int:
-    """Returns a port that is free at the moment. It is meant for tools that cannot take over an
-    open socket."""
+    """For tools that cannot take over an open socket."""
     with socket.socket(family) as asked:
         asked.bind(("", 0))
         return int(asked.getsockname()[1])
@@ -260,7 +246,7 @@ def _hear(connection: socket.socket, copy: Copy) -> None:
 
 
 def _set_silence(connection: socket.socket, silent: float) -> None:
-    """Sets a connection so that its calls block, and fail after `silent` seconds without a byte."""
+    """Calls block, and fail after `silent` seconds without a byte."""
     connection.settimeout(None)
     seconds = _TIMEVAL.pack(int(silent), int(silent % 1 * 1e6))
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)

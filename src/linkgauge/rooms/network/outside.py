@@ -1,8 +1,5 @@
-"""Runs other tools that measure between two ranks. The destination runs the tool's server, the
-source its client.
-
-Each sample is one run of the tool. The server listens before the client starts. Both are killed at
-a deadline."""
+"""Runs other tools that measure between two ranks: the destination their server, the source their
+client. Each sample is one run. Both are killed at a deadline."""
 
 from __future__ import annotations
 
@@ -34,9 +31,8 @@ _LISTENS = "0A"
 
 
 class ToolCall(NamedTuple):
-    """The arguments of one run of a tool. It moves `size` bytes `loops` times, over `streams`
-    streams. `device` is an RDMA device. The server listens at `port`; the client finds it at
-    `host`, which is None on the server. The tool writes `file`."""
+    """It moves `size` bytes `loops` times. The client finds the server at `host`, which is None on
+    the server."""
 
     size: int
     loops: int
@@ -48,9 +44,8 @@ class ToolCall(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """An external program, and its Debian package. `command` returns the program's arguments.
-    `seconds` returns the seconds of all loops, read from the client's output or file. `needs` is a
-    text that must occur in the program's help."""
+    """`seconds` reads those of all loops from the client's output or file. `needs` must occur in
+    the program's help."""
 
     program: str
     package: str
@@ -61,8 +56,7 @@ class Tool(NamedTuple):
 
 
 def find(tool: Tool) -> str:
-    """Returns the path of the program. Raises Unsupported if the program is missing, or if its help
-    lacks the needed text."""
+    """Raises Unsupported if the program is missing, or if its help lacks the needed text."""
     path = shutil.which(tool.program)
     if path is None:
         raise Unsupported(f"{tool.program} is missing: apt install {tool.package}")
@@ -79,8 +73,7 @@ def find(tool: Tool) -> str:
 
 
 class Outside(Gated):
-    """The part of a rank in a measurement by another tool: it runs the server or the client. Only
-    the client has the time. The rank is the server if the call has no `host`."""
+    """Runs the server, or the client, which alone has the time."""
 
     def __init__(self, tool: Tool, transfer: Transfer, call: ToolCall, silent: float) -> None:
         self._tool, self._path = tool, find(tool)
@@ -95,7 +88,7 @@ class Outside(Gated):
         return self._call.host is not None
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Starts the server, and returns when the server listens. Does nothing for a client."""
+        """Returns when the server listens. Does nothing for a client."""
         super().arm(loops, laps)
         self._call = self._call._replace(loops=loops * laps)
         if self.is_client:
@@ -112,7 +105,7 @@ class Outside(Gated):
             time.sleep(_POLL)
 
     def wait(self) -> Timing:
-        """Takes one sample. Raises BackendError or TookTooLong, with the name of the tool."""
+        """Raises BackendError or TookTooLong, with the name of the tool."""
         self.pass_gate()
         running = self._start() if self.is_client else self._server
         if running is None:
@@ -164,8 +157,7 @@ class Outside(Gated):
 
 
 def is_heard(port: int) -> bool:
-    """Whether any process in this network namespace listens at a TCP port. The kernel reports this.
-    A test connection would not do, because the tool would take it for its client."""
+    """As the kernel reports it: the tool would take a test connection for its client."""
     for name in ("tcp", "tcp6"):
         try:
             lines = Path("/proc/net", name).read_text().splitlines()[1:]

@@ -1,9 +1,6 @@
-"""Backend `net`: network interfaces move bytes between the host memories of several ranks (by TCP
-or UCX) and between their GPUs (by UCX).
-
-With TCP, the engine's rank measures the time from its first call until the last byte has arrived.
-If the source has the engine, the destination sends a message when all bytes have arrived. Each
-stream of a copy has its own connection and its own part of the buffer."""
+"""Backend `net`: interfaces move bytes between the host memories of ranks (by TCP or UCX) and
+between their GPUs (by UCX). With TCP, the engine's rank measures from its first call until the last
+byte has arrived: if the source has the engine, the destination sends a message then."""
 
 from __future__ import annotations
 
@@ -43,8 +40,8 @@ from .ucx_copies import BY_UCX, UcxPart, UcxWorkers
 
 
 class NetBuffer:
-    """Memory of this rank's host or GPU that interfaces can use. The last fields are for UCX.
-    `handle` is the worker's name for the memory, and other ranks reach the memory by `mapped`."""
+    """The last fields are for UCX: `handle` is the worker's name for the memory, which other ranks
+    reach by `mapped`."""
 
     worker: Worker | None = None
     handle: int = 0
@@ -70,9 +67,8 @@ class NetBuffer:
 
 
 class NetRank(RankBackend):
-    """This process as a rank. It has its host's memory, its GPU if GPUs take part, and the
-    interfaces `nics` of its network namespace. A rank without a sign of life for `silent` seconds
-    counts as lost."""
+    """Has its host's memory, its GPU if GPUs take part, and the interfaces of its network
+    namespace. A rank without a sign of life for `silent` seconds counts as lost."""
 
     name = NETWORK
 
@@ -102,8 +98,7 @@ class NetRank(RankBackend):
         return Inventory() if self._gpu is None else self._gpu.look()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Returns the reason why no interface can carry out this transfer, or None. None does not
-        mean that they can: rank 0 decides this, because it knows both ends."""
+        """None does not mean that they can: rank 0 decides this, because it knows both ends."""
         return refused(self._rules(transfer))
 
     def _rules(self, transfer: Transfer) -> Iterator[tuple[object, Reason]]:
@@ -127,19 +122,16 @@ class NetRank(RankBackend):
         return (f"by {version()}: {'ucp_put_nbx' if pushes else 'ucp_get_nbx'}",)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key that is equal for engines that can share a buffer. UCX maps memory for
-        particular interfaces, so each engine of UCX has its own key."""
+        """UCX maps memory for particular interfaces, so each of its engines has its own key."""
         return memory, str(engine) if engine.kind in BY_UCX else None
 
     def _enter(self) -> None:
-        """Makes the GPU's context current for the calling thread, because UCX uses the current
-        context."""
+        """UCX uses the current context of the calling thread."""
         if self._gpu is not None:
             self._gpu.home.enter()
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> NetBuffer:
-        """Allocates memory. Raises AllocationError, or Unsupported if the memory cannot be placed
-        as requested."""
+        """Raises AllocationError, or Unsupported if the memory cannot be placed as requested."""
         by: HostRank | GpuOfRank | None = self._host if memory.is_host else self._gpu
         if by is None or (by is self._gpu and by.local(memory) != by.place):
             raise BackendError("allocate", f"{memory} is not here")
@@ -179,8 +171,7 @@ class NetRank(RankBackend):
         return own.by.checksum(own.inner, size)
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
-        """Prepares a group of copies, and connects it to the other ranks. Raises BackendError if
-        the group cannot be prepared."""
+        """Connects the group to the other ranks. Raises BackendError."""
         does = named(operation)
         if does.outside is not None:
             check_alone(copies)
@@ -212,8 +203,7 @@ class NetRank(RankBackend):
             return NetGroup(streams, parts, self._silent, self._enter, made.pop_all())
 
     def _outside(self, copy: Copy, tool: Tool) -> Outside:
-        """Returns this rank's part of a copy that another tool carries out. The tool has its own
-        buffers."""
+        """The tool has its own buffers."""
         near, far = nic_ends(copy.transfer)
         is_client = near.rank == self.rank
         own = self.nics[near.nic if is_client else far.nic]
@@ -226,7 +216,6 @@ class NetRank(RankBackend):
         return Outside(tool, copy.transfer, call, self._silent)
 
     def _part(self, place: int, copy: Copy) -> UcxPart:
-        """Returns this rank's part of a copy by UCX."""
         transfer, sends = copy.transfer, copy.transfer.source.rank == self.rank
         ends = copy.source, copy.destination
         own, other = ends if sends else ends[::-1]
@@ -241,8 +230,7 @@ class NetRank(RankBackend):
     def _streams_of(
         self, place: int, copy: Copy, connections: Mapping[Key, socket]
     ) -> list[TcpConnection]:
-        """Returns this rank's connections for the streams of a copy. Each stream moves a part of
-        the bytes."""
+        """Each stream moves a part of the bytes."""
         transfer, sends = copy.transfer, copy.transfer.source.rank == self.rank
         address = _own(held(copy.source if sends else copy.destination)).address
         keys = list(keys_of(place, copy))
@@ -280,8 +268,7 @@ def _is_joined(memory: Memory, by_ucx: bool) -> bool:
 
 
 def create(launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool) -> NetRank:
-    """Returns the network backend of this rank. A timeout in the settings also limits how long a
-    connection may be silent."""
+    """A timeout in the settings also limits how long a connection may be silent."""
     silent = min(settings.timeout or SILENT_SECONDS, SILENT_SECONDS)
     gpu, lacks = None, None
     if with_gpu:

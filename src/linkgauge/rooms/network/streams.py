@@ -25,9 +25,8 @@ _WORD = 1
 
 
 class TcpConnection(NamedTuple):
-    """A connection for one stream of a copy. `place` is the number of the copy in its group.
-    `address` and `size` are the part of this rank's buffer. `sends` means that this rank sends, and
-    `times` that it times the copy."""
+    """For one stream of a copy and its part of this rank's buffer. `place` is the copy's number in
+    its group. The rank that `times` has the engine."""
 
     place: int
     transfer: Transfer
@@ -41,9 +40,8 @@ class TcpConnection(NamedTuple):
 def carry_out(
     streams: Sequence[TcpConnection], loops: int, at: float | None
 ) -> tuple[float, dict[int, float]]:
-    """Carries out all streams at the same time, beginning at the time `at` of the monotonic clock.
-    Returns when the first stream began, and when each copy that this rank times ended, by number of
-    the copy. When all streams have ended, raises the first error."""
+    """Begins at the time `at` of the monotonic clock. Returns when the first stream began, and when
+    each copy that this rank times ended. When all have ended, raises the first error."""
     if not streams:
         return await_time(at), {}
 
@@ -69,9 +67,8 @@ def carry_out(
 
 
 def _run(stream: TcpConnection, loops: int, at: float | None) -> tuple[float, float]:
-    """Carries out one stream. Returns when it began and ended. If the source has the engine, the
-    destination's message ends the stream. If the destination has the engine, its message starts the
-    stream."""
+    """Returns when it began and ended. The destination's message ends the stream if the source has
+    the engine, and starts it if the destination has."""
     word = ctypes.create_string_buffer(_WORD)
     number = stream.connection.fileno()
     move = (number, stream.address, stream.size)
@@ -95,7 +92,6 @@ def _make(stream: TcpConnection, calls: Sequence[Call], count: int, last: Sequen
 
 
 def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeError:
-    """Returns the exception for a status of the native code. Its text names the interfaces."""
     ends = (f"nic:{end.nic} of rank {end.rank}" for end in nic_ends(transfer))
     way = " to ".join(ends)
     call = "send" if sends else "recv"
@@ -106,9 +102,8 @@ def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeEr
 
 
 def bounce(stream: TcpConnection, made: ExitStack) -> OwnCopies:
-    """Returns a group that sends a flag back and forth over one connection. The side that begins
-    times each round trip. The connection ends when `made` is closed. The group raises TookTooLong
-    if the other side is silent."""
+    """The side that begins times each round trip. The connection ends when `made` is closed. Raises
+    TookTooLong if the other side is silent."""
     data = (stream.connection.fileno(), stream.address, stream.size)
     send: Call = (_native.SEND_ALL, data)
     receive: Call = (_native.RECEIVE_ALL, data)

@@ -1,11 +1,10 @@
-"""Makes the arguments of iperf3 and of perftest's programs, and parses their answers.
-
-perftest 4.5 and later write JSON to a file (--out_json). The first of these versions did not quote
-words. The file is therefore read as YAML, which includes JSON."""
+"""Makes the arguments of iperf3 and of perftest's programs, and parses their answers. perftest 4.5
+and later write JSON, at first without quotes: it is read as YAML, which includes JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import inf
 
 import msgspec
@@ -18,8 +17,6 @@ from linkgauge.model.operations.operation import OutsideOperation
 
 from .outside import Tool, ToolCall
 
-LEAST_LOOPS = 5
-"""The fewest loops that perftest accepts."""
 IPERF_SECONDS = 1
 """The seconds of a run of iperf3. A run of a few bytes would end before the server counts any."""
 _BY_TIME = Pace(seconds=0.0, loops=1, most=4)
@@ -36,7 +33,7 @@ class _End(msgspec.Struct, frozen=True):
 
 
 class IperfReport(msgspec.Struct, frozen=True):
-    """The part of iperf3's JSON that is needed: the sum on the server's side, or the error."""
+    """The sum on the server's side, or the error."""
 
     end: _End = _End()
     error: str | None = None
@@ -51,8 +48,6 @@ class _Results(msgspec.Struct, frozen=True):
 
 
 class PerftestReport(msgspec.Struct, frozen=True):
-    """The part of perftest's JSON that is needed."""
-
     results: _Results
 
 
@@ -61,18 +56,11 @@ def tool_of(operation: OutsideOperation) -> Tool:
     if program == "iperf3":
         return Tool(program, "iperf3", iperf_command, iperf_seconds, pace=_BY_TIME)
 
-    def command(call: ToolCall) -> Sequence[str]:
-        return perftest_command(program, memory, call)
-
-    def seconds(call: ToolCall, _: bytes) -> float:
-        return perftest_seconds(program, call)
-
-    return Tool(program, "perftest", command, seconds, memory or None)
+    command = partial(perftest_command, program, memory)
+    return Tool(program, "perftest", command, partial(perftest_seconds, program), memory or None)
 
 
 def iperf_command(call: ToolCall) -> Sequence[str]:
-    """Returns the arguments of a server for one client, or of a client that sends for
-    IPERF_SECONDS."""
     port = ("--port", str(call.port))
     if call.host is None:
         return "--server", "--one-off", *port
@@ -81,8 +69,8 @@ def iperf_command(call: ToolCall) -> Sequence[str]:
 
 
 def iperf_seconds(call: ToolCall, said: bytes) -> float:
-    """Returns the seconds of all loops, computed from the rate at which the server received. Raises
-    BackendError if iperf3 reports an error; its exit code is 0 nevertheless."""
+    """By the rate at which the server received. Raises BackendError if iperf3 reports an error; its
+    exit code is 0 nevertheless."""
     try:
         report = msgspec.json.decode(said, type=IperfReport)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -94,10 +82,8 @@ def iperf_seconds(call: ToolCall, said: bytes) -> float:
 
 
 def perftest_command(program: str, memory: str, call: ToolCall) -> Sequence[str]:
-    """Returns the arguments for either end: device, size, number of loops, and memory (`--use_cuda`
-    or `--use_cuda_dmabuf`, on GPU 0). The client also gets the server's address."""
     words = ["--port", str(call.port), "--size", str(call.size), "--CPU-freq"]
-    words += ["--iters", str(max(call.loops, LEAST_LOOPS))]
+    words += ["--iters", str(max(call.loops, 5))]  # fewer are refused
     if call.device is not None:
         words += ["--ib-dev", call.device]
     if program.endswith("_bw"):
@@ -110,9 +96,8 @@ def perftest_command(program: str, memory: str, call: ToolCall) -> Sequence[str]
     return [*words, call.host] if call.host is not None else words
 
 
-def perftest_seconds(program: str, call: ToolCall) -> float:
-    """Returns the seconds of all loops, computed from the rate or latency in the client's file.
-    Raises BackendError if the file cannot be read or has no such figure."""
+def perftest_seconds(program: str, call: ToolCall, _: bytes = b"") -> float:
+    """By the figure in the client's file. Raises BackendError without one."""
     try:
         text = read_given(call.file, MOST_YAML)
         report = msgspec.convert(yaml.safe_load(text), PerftestReport)
@@ -125,8 +110,7 @@ def perftest_seconds(program: str, call: ToolCall) -> float:
 
 
 def _figure(program: str, name: str, value: float | str | None) -> float:
-    """Returns a figure of a report. Raises BackendError if it is missing or 0. It is 0 if perftest
-    could not measure the CPU's clock rate."""
+    """It is 0 if perftest could not measure the CPU's clock rate."""
     if isinstance(value, float) and 0 < value < inf:
         return value
     why = "" if value is None else ": it did not find out the rate of the clock, as on a busy CPU"

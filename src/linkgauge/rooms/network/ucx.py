@@ -1,9 +1,6 @@
-"""Calls UCX's C functions: contexts, workers, memory that other ranks reach, and endpoints to other
-workers.
-
-UCX's own Python package (ucxx) needs packages of CUDA and RAPIDS. The library libucp.so.0 needs no
-other package; it is in the wheel libucx, or is installed on the system. Structures and values are
-those of ucp/api/ucp.h of UCX 1.12. Later versions only add fields at the end."""
+"""Calls UCX's C functions. UCX's Python package (ucxx) needs packages of CUDA and RAPIDS;
+libucp.so.0 needs none, and is in the wheel libucx or installed on the system. Structures are those
+of ucp/api/ucp.h of UCX 1.12, to which later versions only add fields at the end."""
 
 from __future__ import annotations
 
@@ -40,14 +37,13 @@ unless destinations are not compared."""
 
 
 class _Params(ctypes.Structure):
-    """The first fields of ucp_params_t. `rest` stands for all other fields, which UCX does not read
-    here."""
+    """The first fields of ucp_params_t; UCX does not read the `rest` here."""
 
     _fields_ = (("mask", c_uint64), ("features", c_uint64), ("rest", c_uint64 * 14))
 
 
 class _WorkerParams(ctypes.Structure):
-    """The structure ucp_worker_params_t. Without values, only one thread may use a worker."""
+    """Without values, only one thread may use a worker."""
 
     _fields_ = (("mask", c_uint64), ("rest", c_uint64 * 31))
 
@@ -85,13 +81,11 @@ _TIMED = (
     "ucp_put_nbx", "ucp_get_nbx", "ucp_ep_flush_nbx", "ucp_tag_send_nbx", "ucp_tag_recv_nbx",
     "ucp_worker_progress", "ucp_request_check_status", "ucp_request_cancel", "ucp_request_free",
 )  # fmt: skip
-"""The functions that the native core calls."""
 
 
 @cache
 def library() -> ctypes.CDLL:
-    """Loads UCX's library and declares the types of its functions. Raises Unsupported if there is
-    no library."""
+    """Declares the types of its functions. Raises Unsupported if there is no library."""
     os.environ.setdefault("UCX_LOG_FILE", "stderr")  # stdout is for results
     spec = importlib.util.find_spec("libucx")
     of_system = os.environ.get(_OF_SYSTEM, "false").lower() != "false"
@@ -118,15 +112,13 @@ def _numbers(lib: ctypes.CDLL) -> tuple[int, ...]:
 
 
 def lacks_rdma() -> bool:
-    """Whether the library comes from a wheel that lacks the module for RDMA."""
     path = Path(library()._name)  # noqa: SLF001  # ctypes has no other name for it
     return path.is_absolute() and not any(path.parent.glob("ucx/libuct_ib*"))
 
 
 @cache
 def _words() -> Callable[[int], bytes]:
-    """Returns the function that describes a status in words. The function is in another library of
-    UCX, in the same folder."""
+    """The function is in another library of UCX, in the same folder."""
     name = Path(library()._name)  # noqa: SLF001  # ctypes has no other name for it
     function: Any = ctypes.CDLL(str(name.with_name("libucs.so.0"))).ucs_status_string
     function.argtypes, function.restype = (c_int,), c_char_p
@@ -139,20 +131,18 @@ def version() -> str:
 
 @cache
 def timed() -> Mapping[str, int]:
-    """Returns the addresses of the functions that the native core calls."""
     return {name: address_of(library(), name) for name in _TIMED}
 
 
 def check(call: str, status: int, about: str = "") -> None:
-    """Raises BackendError if the status is an error. `about` describes the purpose of the call."""
+    """Raises BackendError if the status is an error."""
     if status < 0:
         words = _words()(status).decode()
         raise BackendError(call, f"{about}: {words}" if about else words)
 
 
 class Mapped(msgspec.Struct, frozen=True):
-    """Memory that other ranks can reach: the address of its worker, its key, and its first
-    address."""
+    """What other ranks need: the address of the memory's worker, its key, and its first address."""
 
     worker: bytes
     key: bytes
@@ -160,8 +150,6 @@ class Mapped(msgspec.Struct, frozen=True):
 
 
 class UcxEndpoint:
-    """An endpoint: a connection to another rank's worker."""
-
     def __init__(self, worker: int, address: bytes) -> None:
         self._keys: dict[bytes, c_void_p] = {}
         self._address = ctypes.create_string_buffer(address, len(address))
@@ -170,7 +158,7 @@ class UcxEndpoint:
         self.handle = made.value or 0
 
     def key(self, packed: bytes) -> int:
-        """Returns the key for another rank's memory. `packed` is the key as that rank sent it."""
+        """`packed` is the key as the memory's rank sent it."""
         if packed not in self._keys:
             key = c_void_p()
             status = library().ucp_ep_rkey_unpack(self.handle, packed, byref(key))
@@ -179,14 +167,14 @@ class UcxEndpoint:
         return self._keys[packed].value or 0
 
     def close(self) -> None:
-        """Frees the keys. The worker closes the endpoint itself."""
+        """The worker closes the endpoint itself."""
         for key in self._keys.values():
             library().ucp_rkey_destroy(key)
 
 
 class Worker:
-    """A UCX context with one worker. The settings (such as `NET_DEVICES`, `TLS`) are added to those
-    of the environment. Only the thread that opened the worker may use it."""
+    """The settings (such as `NET_DEVICES`, `TLS`) are added to those of the environment. Only the
+    thread that opened the worker may use it."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         lib = library()
@@ -216,8 +204,7 @@ class Worker:
         return self._worker.value or 0
 
     def map(self, address: int, size: int, space: str = "host") -> tuple[c_void_p, Mapped]:
-        """Maps memory. Returns its handle, and what other ranks need to reach it. `space` must be
-        given, because UCX may not recognise GPU memory."""
+        """`space` must be given, because UCX may not recognise GPU memory."""
         handle, lib = c_void_p(), library()
         asked = _MapParams(
             mask=_ADDRESS | _LENGTH | _MEMORY_TYPE,
@@ -238,7 +225,7 @@ class Worker:
         return self._ends[address]
 
     def close(self) -> None:
-        """Closes the endpoints. The other ranks get no message, because they may have ended."""
+        """The other ranks get no message, because they may have ended."""
         for end in self._ends.values():
             end.close()
         library().ucp_worker_destroy(self._worker)

@@ -14,7 +14,6 @@ from linkgauge.model.transfer import Engine, Transfer
 from .ucx import Mapped, Worker, check, timed
 
 BY_UCX = ("ucx", "rdma")
-"""The kinds of engines that UCX carries out."""
 WINDOW = 128
 """The copies of one buffer that are under way at the same time. With this many, the sender rarely
 waits for a copy to end."""
@@ -24,8 +23,8 @@ bypass the network."""
 
 
 class UcxWorkers:
-    """UCX workers, one for each choice of devices. A worker is opened when it is first needed, by
-    the thread that uses it."""
+    """One for each choice of devices, opened when it is first needed, by the thread that uses
+    it."""
 
     def __init__(self, nics: Sequence[Interface], *, with_gpu: bool = False) -> None:
         self._nics = nics
@@ -33,7 +32,6 @@ class UcxWorkers:
         self._opened: dict[int | None, Worker] = {}
 
     def of_engine(self, engine: Engine, rank: int) -> Worker:
-        """Returns the worker by which this rank gives the engine access to its memory."""
         if not engine.owner.is_nic:
             return self._at(None, engine)
         own = engine.owner.rank == rank or engine.far is None
@@ -46,8 +44,7 @@ class UcxWorkers:
         return self._opened[key]
 
     def _settings(self, number: int | None, engine: Engine) -> dict[str, str]:
-        """Returns the settings that limit UCX to one interface. Without settings, UCX chooses the
-        interfaces."""
+        """Limits UCX to one interface. Without settings, UCX chooses the interfaces."""
         if number is None:
             return {}
         nic = self._nics[number]
@@ -61,9 +58,8 @@ class UcxWorkers:
 
 
 class UcxPart(NamedTuple):
-    """A rank's part of a copy. `place` is the number of the copy in its group. `address`, `size`
-    and `handle` are of this rank's memory, and `there` is the other rank's memory. `moves` is true
-    on the rank with the engine."""
+    """A rank's part of a copy: its own memory, and that of the other rank. `moves` is true on the
+    rank with the engine."""
 
     place: int
     transfer: Transfer
@@ -78,8 +74,8 @@ class UcxPart(NamedTuple):
 
 
 class Copies:
-    """All copies of this rank in a group. They begin at the same time, and each is repeated `loops`
-    times. They fail after `silent` seconds without progress."""
+    """They begin at the same time, each repeated `loops` times, and fail after `silent` seconds
+    without progress."""
 
     def __init__(self, parts: Sequence[UcxPart], loops: int, silent: float) -> None:
         self._parts = parts
@@ -88,8 +84,8 @@ class Copies:
         self._native = _native.UcxCopies(timed(), fields, loops, WINDOW)
 
     def run(self) -> dict[int, float]:
-        """Carries out the copies. Returns when each copy that this rank moves ended, by number of
-        the copy. Raises BackendError, or TookTooLong if nothing moves for too long."""
+        """Returns when each copy that this rank moves ended, by number. Raises BackendError, or
+        TookTooLong if nothing moves for too long."""
         self._native.run(self._silent)
         if self._native.silent:
             transfer = self._parts[0].transfer
@@ -102,7 +98,6 @@ class Copies:
 
 
 def _fields(part: UcxPart) -> tuple[int, int, int, int, int, int, int, int, bool, bool]:
-    """Returns the fields of a part for the native core."""
     end = key = 0
     if part.moves:
         way = part.worker.end(part.there.worker)

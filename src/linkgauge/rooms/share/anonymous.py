@@ -48,7 +48,7 @@ _NOTATION = "linkgauge by ce sm cpu nic null host huge thp mapped pageable stagi
 
 
 def shared_texts() -> SharedTexts:
-    """Returns the texts of one run's documents. linkgauge's own words are kept."""
+    """linkgauge's own words are kept."""
     names = {*KNOWN, *CATALOG, *shipped(), *PROFILES, *COMMANDS}
     options = _words((*names, _NOTATION))
     titles = _words((STAGED.text, *(row.title for row in CATALOG.values())))
@@ -60,7 +60,7 @@ def _words(texts: Iterable[str]) -> frozenset[str]:
 
 
 def anonymised(run: Run, who: SharedTexts) -> Run:
-    """Returns the run with a pseudonym for everything that identifies its machine or owner."""
+    """With a pseudonym for everything that identifies its machine or owner."""
     # Hosts are named first, because a label may be the name of a host.
     who.shared(run.machine, Machine)
     who.shared(() if run.tool is UNSET else (run.tool,), tuple[ToolRun, ...])
@@ -72,7 +72,6 @@ def anonymised(run: Run, who: SharedTexts) -> Run:
 
 
 def anonymised_record(who: SharedTexts, record: Record) -> Record:
-    """Returns a record of the run's journal without names."""
     found: Record = who.shared(record, Record)
     if isinstance(found, MeasuredVisit):
         return replace(found, cell=_cell(found.cell))
@@ -93,7 +92,7 @@ def _cell(cell: CellResult) -> CellResult:
 
 
 def _reason(kind: OutcomeKind | None, calls: str) -> str:
-    """Returns the sentence of an outcome, with the calls that are left of the stored reason."""
+    """With the calls that are left of the stored reason."""
     said = _NOT_SHARED if kind is None else _REASONS[kind]
     return said if calls == REMOVED else f"{said}: {calls}"
 

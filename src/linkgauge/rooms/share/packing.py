@@ -21,12 +21,10 @@ from linkgauge.report.files import SAMPLES_FILE, run_files, sample_lines
 from .anonymous import anonymised, anonymised_record, shared_texts
 
 MOST_BYTES = 1 << 30
-"""The most bytes of all files of a run together."""
 
 
 class PackedRun(NamedTuple):
-    """A packed archive. `id` is the run's id, and the name of the folder in the archive. `names`
-    are the files in the archive. `left_out` are files that cannot be anonymised."""
+    """`id` is also the folder in the archive. `left_out` are files that cannot be anonymised."""
 
     content: bytes
     id: str
@@ -35,10 +33,9 @@ class PackedRun(NamedTuple):
 
 
 def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
-    """Packs a run's folder; equal folders become equal archives. If run.json, samples.bin or
-    samples.csv are missing because the run broke off, they are made from the journal.
-
-    Raises InputError if the path is no run's folder, MissingPackage without Zstandard."""
+    """Equal folders become equal archives. What is missing because the run broke off is made from
+    the journal. Raises InputError if the path is no run's folder, MissingPackage without
+    Zstandard."""
     if not folder.is_dir() or not is_run(folder):
         raise InputError(f"{folder} is not a run's folder: give the folder that --out names")
     run = read_run(folder)
@@ -57,7 +54,7 @@ def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """Returns the run's own files, without links, folders and unfinished files."""
+    """Without links, folders and unfinished files."""
     files: dict[str, bytes] = {}
     left = MOST_BYTES
     try:
@@ -71,8 +68,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """Returns the files of the run without names, and the names of the files that are left out,
-    because nothing declares what they hold."""
+    """And the names of files that are left out, because nothing declares what they hold."""
     who = shared_texts()
     kept = run_files(anonymised(run, who))
     if JOURNAL_FILE in files:
@@ -84,8 +80,8 @@ def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tu
 
 
 def _time(run: Run) -> int:
-    """Returns the time at which the run ended, in seconds since 1970. For an interrupted run, this
-    is the time at which it began. All files in the archive get this time."""
+    """When the run ended, or began if it was interrupted, in seconds since 1970: that of all
+    files."""
     try:
         return max(0, int(datetime.fromisoformat(run.finished or run.started).timestamp()))
     except (ValueError, OverflowError):

@@ -39,13 +39,11 @@ from .anonymous import anonymised, shared_texts
 MOST_BYTES = 1_000_000
 """The most bytes of a page. Tickets and mail accept pages of this size."""
 MOST_LETTERS = 100
-"""The most characters in a line of the card."""
 _ROOM = MOST_LETTERS - len("verdict: ")
 """The most characters of the text after `verdict: ` in a line of the card."""
 _WORDS = 4_000
 """The bytes reserved for the description of files inside the page."""
 _STAYS = ("verdict", "machine", "benchmarks", "notes", "bill")
-"""Sections that are never left out."""
 ANONYMOUS = (
     "Anonymised: names of hosts and programs, labels, files, serial numbers and addresses are "
     "replaced. What people and drivers wrote is left out."
@@ -63,14 +61,13 @@ _GRAVE: tuple[Tone, ...] = ("bad", "warn", "simulated", "good")
 
 
 def shared(run: Run) -> OneRun:
-    """Returns the run without names and with new verdicts, for a small page."""
+    """With new verdicts."""
     one = judged(anonymised(run, shared_texts()))
     return OneRun(one.run, one.outcome, is_small=True)
 
 
 def small_page(one: OneRun) -> bytes:
-    """Returns an HTML page of limited size. Sections come first; files are attached as far as there
-    is room."""
+    """Sections come first; files are attached as far as there is room."""
     page = page_of_run(one)
     page = page._replace(under=(*page.under, plain(ANONYMOUS, "dim")))
     with Drawer() as drawer:
@@ -103,7 +100,7 @@ def _html(page: Page, drawer: Drawer) -> bytes:
 
 
 def card(one: OneRun, file: str, size: int) -> list[str]:
-    """Returns six lines of text. The last line names the page's `file` and its size in bytes."""
+    """Six lines of text. The last one names the page's `file` and its size in bytes."""
     run = one.run
     found = list(verdict(run, one.outcome, Closing()))
     problem = next((each for each in found if isinstance(each, Problem)), Problem("", "", "", ()))
@@ -128,8 +125,7 @@ def _machine(run: Run) -> str:
 
 
 def _verdict(word: str, tiles: list[Tile]) -> str:
-    """Returns the verdict in a word, with the number of cells of each kind. Bad cells come
-    first."""
+    """With the number of cells of each kind. Bad cells come first."""
     first, *rest = (one for one in tiles if not one.name.startswith(("not judged", "skipped")))
     rest.sort(key=lambda tile: _GRAVE.index(tile.tone) if tile.tone in _GRAVE else len(_GRAVE))
     while len(text := f"{word}; {text_of(Tiles((first, *rest)).as_line)}") > _ROOM and rest:
@@ -138,7 +134,7 @@ def _verdict(word: str, tiles: list[Tile]) -> str:
 
 
 def _figures(run: Run) -> str:
-    """Returns the lowest and the highest figure of each kind, as far as there is room."""
+    """The lowest and the highest of each kind, as far as there is room."""
     shown = []
     for name, result in _kinds(run):
         figures = [cell.headline for cell in result.cells if cell.headline is not None]
@@ -155,8 +151,7 @@ def _by_unit(shown: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _kinds(run: Run) -> Iterator[tuple[str, Result]]:
-    """Yields each kind of figure with its result at the largest size. If the run has no known kind,
-    yields its benchmarks."""
+    """With its result at the largest size. If the run has no known kind, its benchmarks."""
     results = sorted(filter(has_figures, run.results), key=lambda result: result.size)
     found = {one.benchmark: one for one in results}
     known = {
@@ -168,8 +163,8 @@ def _kinds(run: Run) -> Iterator[tuple[str, Result]]:
 
 
 def _finding(problem: Problem) -> str:
-    """Returns the finding, its cause, and the first step. If there is too little room, less
-    important parts are left out. Then the longest part is cut."""
+    """With its cause and first step. If there is too little room, less important parts are left
+    out, then the longest is cut."""
     if not (problem.severity or problem.tone == "bad"):
         return "none"
     check, _, subject = problem.subject.partition("  ")
@@ -191,7 +186,6 @@ def _finding(problem: Problem) -> str:
 
 
 def _not_judged(one: OneRun, tiles: list[Tile]) -> str:
-    """Returns how many figures were not judged, and how many were skipped, each with a reason."""
     if not one.outcome.verdict:
         return "all figures"
     counts = {tile.name.partition(" (")[0]: tile for tile in tiles}

@@ -9,12 +9,11 @@ from linkgauge.model.stats.change_points import change_points, holding
 from linkgauge.model.stats.changes import ChangedTo, changed_to
 
 LEAST = 0.01
-"""The least change of level that is reported."""
 
 
 class LevelShift(NamedTuple):
-    """A cell whose level changed. `ratio` is its last level divided by its first, and `at` is the
-    time of the first change in seconds."""
+    """`ratio` is the last level by the first, and `at` is the time of the first change in
+    seconds."""
 
     cell: CellCourse
     ratio: float
@@ -23,9 +22,7 @@ class LevelShift(NamedTuple):
 
 
 def drifts(soak: Soak) -> tuple[LevelShift, ...]:
-    """Returns the cells whose level changed by at least `LEAST`, the worst first. The changes are
-    found by model/stats/change_points.py. Testing many cells does not make false changes more
-    likely."""
+    """The worst first. Testing many cells does not make false changes more likely."""
     found = []
     for cell in soak.cells:
         places = [at for at, mean in enumerate(cell.means) if mean is not None]

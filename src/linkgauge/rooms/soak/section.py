@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 200
 FEW_ROWS, FEW_MOMENTS, FEW_FAILED = 12, 3, 5
-"""The most rows, moments and failed samples that a terminal shows."""
 MOST_CURVES = 8
 MOST_BARS = 24
 REST = "run.json has the others"
@@ -83,8 +82,6 @@ def _tiles(soak: Soak) -> Iterator[Tile]:
 
 
 def _over_time(soak: Soak) -> Iterator[Block]:
-    """Yields charts over time: the figures of each benchmark in percent of their medians,
-    temperature, and power."""
     found: defaultdict[str, list[CellCourse]] = defaultdict(list)
     for cell in soak.cells:
         if cell.median:
@@ -120,7 +117,7 @@ def _shares(soak: Soak, cells: Sequence[CellCourse]) -> Iterator[tuple[float, fl
 
 
 def _minutes(soak: Soak, number: int) -> float:
-    """Returns the middle of a slice of time, in minutes since the start."""
+    """The middle of a slice of time, since the start."""
     return (number + 0.5) * soak.slice / 60
 
 
@@ -133,8 +130,7 @@ _HEADS = (
 
 
 def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
-    """Returns a table of cells. If there are many, the cells that drifted come first. Then come
-    cells whose slowest samples are furthest from the median."""
+    """If there are many, those that drifted come first, then those with the slowest samples."""
     changes = {drift.cell.cell: drift for drift in found}
     cells = [one for one in soak.cells if one.median is not None]
     if len(cells) > FEW_ROWS:
@@ -162,7 +158,7 @@ def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
 
 
 def _steadiness(one: CellCourse) -> float:
-    """Returns how fast the slowest 1 % of samples are, relative to the median."""
+    """How fast the slowest 1 % of samples are, relative to the median."""
     slow = one.slow_p99 or one.worst
     if not slow or not one.median:
         return 1.0
@@ -184,8 +180,7 @@ def _drift_lines(found: Sequence[LevelShift]) -> Iterator[Line]:
 
 
 def _device_line(device: DeviceCourse) -> Line | None:
-    """Returns a line on a device: temperature, power, throttling and PCIe replays. None if its
-    library reported none of them."""
+    """None if its library reported nothing."""
     parts = []
     known = [one for one in device.temperature if one is not None]
     if known:

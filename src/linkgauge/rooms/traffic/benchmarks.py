@@ -1,9 +1,7 @@
-"""The staged traffic test: host threads and a device use one staging buffer at the same time.
-
-The host's threads either read the buffer or write it, as fast as they can. Meanwhile, the device
-copies from the buffer or to it. Both rates are over the same time. Each side is also measured
-alone. Source of the definitions: the manual page of gc-hosttraffictest, whose tiles are the
-device's streams."""
+"""The staged traffic test: the host's threads read or write one staging buffer as fast as they can,
+while the device copies from it or to it. Both rates are over the same time. Each side is also
+measured alone. Source: the manual page of gc-hosttraffictest, whose tiles are the device's
+streams."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Device, Machine, Node
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Pieces
-from linkgauge.model.transfer import Access, Benchmark, Cell, Report, Transfer
+from linkgauge.model.transfer import Access, Benchmark, Cell, Report
 from linkgauge.model.units import format_size
 
 PARTS = ("device", "host")
@@ -50,11 +48,11 @@ class Combination(msgspec.Struct, frozen=True):
     device: Access | None
 
     def name(self, device: str = "device") -> str:
-        """Returns the name of a benchmark: `host_to_buffer_from_device`, `buffer_to_device`."""
+        """`host_to_buffer_from_device`, `buffer_to_device`."""
         return f"{_HOST_NAME[self.host]}buffer{_DEVICE_NAME[self.device]}".format(device)
 
     def title(self, device: str = "device") -> str:
-        """Returns the title of a benchmark: `host -> buffer <- device`, `buffer -> device`."""
+        """`host -> buffer <- device`, `buffer -> device`."""
         return f"{_HOST_ARROW[self.host]}buffer{_DEVICE_ARROW[self.device]}".format(device)
 
 
@@ -70,9 +68,8 @@ EVERYTHING = (*TOGETHER, *DEVICE_ALONE, *HOST_ALONE)
 
 
 class BufferUsers(msgspec.Struct, frozen=True):
-    """The device and the host threads that use the buffer. `memory` and `engine` belong to the
-    device (`cuda:0`, `cuda:0.sm`). `node` is the NUMA node of the buffer. `threads` is the host's
-    engine (`host:0.cpu*7`)."""
+    """`memory` and `engine` are the device's (`cuda:0`, `cuda:0.sm`), `node` is the buffer's, and
+    `threads` is the host's engine (`host:0.cpu*7`)."""
 
     label: str
     memory: str
@@ -81,7 +78,7 @@ class BufferUsers(msgspec.Struct, frozen=True):
     threads: str
 
     def transfers(self, combination: Combination) -> str:
-        """Returns the transfers of a cell of the test, as text in linkgauge's notation."""
+        """In linkgauge's notation."""
         terms = (_DEVICE.get(combination.device), _HOST.get(combination.host))
         staging = f"host:{self.node}/staging"
         joined = " & ".join(term for term in terms if term)
@@ -91,9 +88,8 @@ class BufferUsers(msgspec.Struct, frozen=True):
 def sides_of(
     fabric: DeviceSet, kind: str, streams: int, threads: int | None = None
 ) -> tuple[BufferUsers, ...]:
-    """Returns the users of the buffer, for each device of the set: its engine of type `kind`, and
-    the host's threads. For backend `host`, threads replace the device. Raises InputError if there
-    is no device, or if the engine is unknown."""
+    """For each device and its engine of type `kind`; for backend `host`, threads replace the
+    device. Raises InputError."""
     if fabric.backend == "host":
         return (_of_host(fabric.nodes, streams, threads),)
     if kind not in ("sm", "ce"):
@@ -104,8 +100,7 @@ def sides_of(
 
 
 def make_pieces(size: int, payload: int, streams: int) -> Pieces:
-    """Returns the pieces (parts) into which transfers are divided. `size` and `payload` are in
-    bytes. Raises InputError for sizes or numbers of streams that no device supports."""
+    """`size` and `payload` are in bytes. Raises InputError for what no device supports."""
     if payload not in PAYLOADS:
         raise InputError(f"payload of {payload} bytes: a kernel accesses 128, 256 or 512 bytes")
     if size % payload or size > LARGEST_PIECE:
@@ -119,8 +114,7 @@ def make_pieces(size: int, payload: int, streams: int) -> Pieces:
 def _of_device(
     device: Device, nodes: Sequence[Node], kind: str, threads: int | None
 ) -> BufferUsers:
-    """Returns the users of the buffer for a device. By default, the host uses all CPUs of the node
-    except one, which starts the device's work."""
+    """By default, all CPUs of the node except one, which starts the device's work."""
     node = _threads_node(nodes, device.near)
     count = threads or max(1, len(node.cpus) - 1)
     engine = f"{device.memory}.{kind}"
@@ -129,8 +123,7 @@ def _of_device(
 
 
 def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> BufferUsers:
-    """Returns the users of the buffer for backend `host`. Threads replace the device, one for each
-    stream, on at most half of the CPUs."""
+    """Threads replace the device, one for each stream, on at most half of the CPUs."""
     node = nodes[0]
     half = max(1, len(node.cpus) // 2)
     place = f"host:{node.index}"
@@ -139,8 +132,7 @@ def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> Buffer
 
 
 def _threads_node(nodes: Sequence[Node], near: int) -> Node:
-    """Returns the node for the host's threads: the node near the device. If that node has far fewer
-    CPUs than the largest node, returns the largest node."""
+    """The node near the device, or the largest if that has far more CPUs."""
     largest = max(nodes, key=lambda node: len(node.cpus))
     own = next((node for node in nodes if node.index == near), largest)
     return largest if _SMALL * len(own.cpus) < len(largest.cpus) else own
@@ -149,8 +141,8 @@ def _threads_node(nodes: Sequence[Node], near: int) -> Node:
 def lay_out(
     combinations: Sequence[Combination], sides: Sequence[BufferUsers], backend: str
 ) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks: both sides together, the device alone, and the host alone. Benchmarks
-    without combinations are left out. Rows are combinations, and columns are devices."""
+    """Both sides together, the device alone, and the host alone. Rows are combinations, and columns
+    are devices."""
     together = [c for c in combinations if c.host and c.device]
     of_device = [c for c in combinations if not c.host]
     of_host = [c for c in combinations if not c.device]
@@ -174,9 +166,8 @@ def _cell(combination: Combination, sides: BufferUsers) -> Cell:
 
 
 class Volume(msgspec.Struct, frozen=True):
-    """The bytes that each side moved in all samples of a cell. They are None for a side that did
-    not take part. `seconds` is the time of the device, or that of the host if the host was alone.
-    `host_bytes` counts the bytes in this time."""
+    """The bytes that each side moved in all samples, None if it took no part. `seconds` are the
+    device's, or the host's if it was alone; `host_bytes` counts the bytes in this time."""
 
     seconds: float
     device_bytes: float | None
@@ -184,17 +175,17 @@ class Volume(msgspec.Struct, frozen=True):
 
     @property
     def device_rate(self) -> float | None:
-        """The device's rate in bytes/s."""
+        """In bytes/s."""
         return None if self.device_bytes is None else self.device_bytes / self.seconds
 
     @property
     def host_rate(self) -> float | None:
-        """The host's rate in bytes/s."""
+        """In bytes/s."""
         return None if self.host_bytes is None else self.host_bytes / self.seconds
 
 
 def volume_of(cell: CellResult) -> Volume | None:
-    """Returns the bytes and seconds of a cell of this test. None if the cell has no figures."""
+    """None if the cell has no figures."""
     if not cell.samples or cell.bytes is None or cell.loops is None:
         return None
     if cell.parts:
@@ -206,24 +197,19 @@ def volume_of(cell: CellResult) -> Volume | None:
     moved = float(cell.bytes * cell.loops * len(cell.samples))
     total = sum(cell.bytes * cell.loops / rate for rate in cell.samples)
     (transfer,) = cell.transfers
-    return Volume(total, None, moved) if is_hosts(transfer) else Volume(total, moved, None)
-
-
-def is_hosts(transfer: Transfer) -> bool:
-    """Whether the transfer is the host's side of the test."""
-    return len(transfer.memories) == 1
+    is_hosts = len(transfer.memories) == 1
+    return Volume(total, None, moved) if is_hosts else Volume(total, moved, None)
 
 
 def gigabits(rate: float) -> str:
-    """Formats a rate in bytes/s as 10^9 bits a second, for people."""
+    """Of bytes/s as 10^9 bits a second, for people."""
     return f"{rate * 8e-9:.2f}"
 
 
 def objection(
     cell: CellResult, least_device: float, least_host: float, *, device: str = "device"
 ) -> str | None:
-    """Returns a line on why a cell is not good enough: a side was slower than its minimum. The
-    minimums are in bytes/s; 0 means no minimum. None if the cell is good enough."""
+    """A side was slower than its minimum, in bytes/s (0: none)."""
     volume = volume_of(cell)
     if volume is None:
         return None
@@ -235,9 +221,8 @@ def objection(
 
 
 class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
-    """The staged traffic test on the first backend that has devices. `by` is the type of the
-    device's engine. `streams` is the number of the device's streams, and `threads` the number of
-    host threads."""
+    """`by` is the type of the device's engine, `streams` are the device's, and `threads` the
+    host's."""
 
     by: str = "sm"
     streams: int = 32

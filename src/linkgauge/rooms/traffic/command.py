@@ -110,7 +110,6 @@ def _sampling(asked: TrafficOptions) -> common.Sampling:
 
 
 def _check_duration(duration: float | None, sampling: common.Sampling) -> None:
-    """Raises InputError if a duration is combined with another option that limits a cell."""
     if duration is None:
         return
     for name in ("samples", "precision", "max_time"):

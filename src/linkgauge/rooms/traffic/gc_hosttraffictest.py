@@ -1,9 +1,7 @@
-"""gc-hosttraffictest, Graphcore's test: the host and the tiles of an IPU use one staging buffer.
-
-Source: its manual page (options, text, JSON). Tiles are the streams of the device. The payload is
-the size of one access of a kernel, if selectable. `-r`, `--suppress-failure-reset` and
-`--dump-tile-overview` change nothing: every buffer is the host's, no device is reset, and there
-are no tiles to dump. `--use-secondary` is rejected."""
+"""gc-hosttraffictest, Graphcore's test, by its manual page. Tiles are the streams of the device,
+the payload is the size of a kernel's access. `-r`, `--suppress-failure-reset` and
+`--dump-tile-overview` change nothing: every buffer is the host's, no device is reset, and there are
+no tiles to dump."""
 
 from __future__ import annotations
 
@@ -35,17 +33,15 @@ from .benchmarks import BUFFER, Combination, objection
 
 TOOL = "gc-hosttraffictest"
 TRANSFER = 4096
-"""The bytes of a tile's transfer."""
 BLOCK = 64
 MOST_TILES = 32
 _SAMPLE = 100
-"""The most loops of a sample."""
 _NO_TIMEOUT = 1e6
 _MOST = 10**9
 
 
 class HostTrafficOptions(msgspec.Struct, frozen=True):
-    """The options of a command line, after checks. Bandwidths are in 10^9 bits a second."""
+    """Bandwidths are in 10^9 bits a second."""
 
     device: int
     tests: tuple[Combination, ...]
@@ -70,7 +66,6 @@ class HostTrafficOptions(msgspec.Struct, frozen=True):
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Carries out a command line: measures, prints the tool's output, and returns the exit code."""
     # As in the tool, these work even if other arguments are wrong.
     if {"-h", "--help"} & set(arguments):
         print(HELP)
@@ -114,8 +109,7 @@ def _run_in(context: Context, options: HostTrafficOptions) -> int:
 
 
 def _settings(options: HostTrafficOptions) -> Settings:
-    """Returns the settings. If tiles are used, the number of transfers is fixed; otherwise the
-    duration is."""
+    """With tiles, the number of transfers is fixed; otherwise the duration is."""
     streams = options.tiles
     each, passes = split(options.iterations, BUFFER // (TRANSFER * streams))
     loops, samples = split(passes, _SAMPLE)
@@ -141,8 +135,8 @@ def _settings(options: HostTrafficOptions) -> Settings:
 
 
 def split(count: int, most: int) -> tuple[int, int]:
-    """Splits `count` into two factors, and returns them. The first factor is at most `most`. If
-    there are no suitable factors, the product is slightly more than `count`."""
+    """Into two factors, the first at most `most`. Without suitable factors, the product is slightly
+    more."""
     largest = min(count, most)
     exact = (each for each in range(largest, largest // 4, -1) if count % each == 0)
     each = next(exact, None) or -(-count // -(-count // most))
@@ -223,8 +217,7 @@ Allowed options:
 
 
 def parse(arguments: Sequence[str]) -> HostTrafficOptions:
-    """Returns the options of a command line. Raises UsageError for unknown options, and for options
-    that contradict each other."""
+    """Raises UsageError for unknown options, and for options that contradict each other."""
     given = Parser(OPTIONS).given(arguments)
     if "device" not in given:
         raise UsageError("-d: give the id of the device, such as -d 0")
@@ -242,8 +235,8 @@ def parse(arguments: Sequence[str]) -> HostTrafficOptions:
 
 
 def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
-    """Returns the combinations to measure. By default there are four. Otherwise, each chosen access
-    of the host is combined with each chosen access of the tiles, or is measured alone."""
+    """By default four. Otherwise, each chosen access of the host is combined with each of the
+    tiles, or is measured alone."""
     tile, host = (_accesses(given, side) for side in ("tile", "host"))
     if tile == host == {None}:
         return traffic.TOGETHER
@@ -252,7 +245,7 @@ def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
 
 
 def _accesses(given: dict[str, Any], side: str) -> set[str | None]:
-    """Returns the chosen accesses of a side. The set is {None} if the side takes no part."""
+    """{None} if the side takes no part."""
     asked: set[str | None] = {
         access for access in ("read", "write") if {side, f"{side}_{access}"} & given.keys()
     }

@@ -21,8 +21,8 @@ _BAR = 40
 
 
 class ProgressPrinter(Quiet):
-    """Prints each test when it is measured: its line on stdout, and errors on stderr. If `verbose`,
-    also prints a progress bar on stderr."""
+    """Each test has a line on stdout and errors on stderr; if `verbose`, a progress bar on stderr,
+    too."""
 
     def __init__(self, tests: int, objection: Objection, *, lines: bool, verbose: bool) -> None:
         self._tests = tests
@@ -46,14 +46,14 @@ class ProgressPrinter(Quiet):
 
 
 def bar(done: int, count: int) -> str:
-    """Returns a progress bar for a sequence of tests: `[====    ]  50%`."""
+    """`[====    ]  50%`."""
     full = _BAR * done // count
     return f"[{'=' * full}{' ' * (_BAR - full)}] {100 * done // count:3}%"
 
 
 def line(title: str, volume: Volume) -> str:
-    """Formats the line of a test: `host -> buffer <- tile:  21.75 Gbps RDMA host write, 24.63 Gbps
-    tile write, for 4.26 seconds.`"""
+    """`host -> buffer <- tile:  21.75 Gbps RDMA host write, 24.63 Gbps tile write, for 4.26
+    seconds.`"""
     before, _, behind = title.partition("buffer")
     names = {
         "host": "RDMA host write" if "->" in before else "RDMA host read",
@@ -64,7 +64,7 @@ def line(title: str, volume: Volume) -> str:
 
 
 def _sides(volume: Volume) -> Iterator[tuple[str, float, float]]:
-    """Yields the name, the bytes and the bytes/s of each side that took part."""
+    """The name, the bytes and the bytes/s of each side that took part."""
     if volume.host_bytes is not None:
         yield "host", volume.host_bytes, volume.host_bytes / volume.seconds
     if volume.device_bytes is not None:
@@ -72,7 +72,7 @@ def _sides(volume: Volume) -> Iterator[tuple[str, float, float]]:
 
 
 def details(cell: CellResult, volume: Volume) -> Iterator[str]:
-    """Yields the lines that `-v` adds to a test: bytes, samples, and notes."""
+    """What `-v` adds to a test."""
     for side, moved, _ in _sides(volume):
         yield f"  {side.title()} data transferred: {round(moved)} bytes"
     samples = count_of(len(cell.samples), "sample")
@@ -81,7 +81,7 @@ def details(cell: CellResult, volume: Volume) -> Iterator[str]:
 
 
 def heading(device: Device | None, tests: Sequence[Combination], tiles: int) -> str:
-    """Returns the first line of `-v`."""
+    """The first line of `-v`."""
     what = "Host threads in a device's stead" if device is None else f"{device.model}"
     sizes = f"{count_of(tiles, 'tile')}, {count_of(len(tests), 'test')}"
     return f"Device: {what}; {sizes}"
@@ -90,7 +90,7 @@ def heading(device: Device | None, tests: Sequence[Combination], tiles: int) -> 
 def document(
     configuration: Mapping[str, str], tests: Sequence[Combination], runs: Sequence[Run]
 ) -> str:
-    """Returns the JSON document. All values are strings; fractions have 17 significant digits."""
+    """All values are strings; fractions have 17 significant digits."""
     root: dict[str, Mapping[str, object]] = {"configuration": configuration}
     for number, run in enumerate(runs):
         cells = [cell for result in run.results for cell in result.cells]

@@ -23,7 +23,7 @@ DOMAIN = Document("a domain", f"{_HERE}:domain_blocks", {"json": f"{_HERE}:domai
 
 class VmOptions(Options):
     domain: Path | None = argument(
-        "DOMAIN.xml", "Read this definition: XML, or of Proxmox VE or QEMU; - is stdin."
+        "DOMAIN.xml", "Read this definition: XML, or of Proxmox VE; - is stdin."
     )
     role: Literal["guest", "host"] | None = option(
         OTHER,
@@ -67,7 +67,6 @@ def vm(asked: VmOptions) -> int:
 def _report(
     domain: Domain | None, role: Role | None, path: Path | None, simulated: str | None
 ) -> DomainReport:
-    """Reads the machine and returns the findings."""
     from linkgauge.cli.devices import open_root, read, survey
     from linkgauge.judge.findings import Evidence
     from linkgauge.machine.tree import ROOT, Captured

@@ -1,7 +1,5 @@
-"""A libvirt domain as plain values.
-
-Sizes are in bytes. vCPUs and cells have libvirt's numbers, CPUs and nodes the host's. A value is
-null if the domain leaves it to libvirt."""
+"""A libvirt domain as plain values. Sizes are in bytes. vCPUs and cells have libvirt's numbers,
+CPUs and nodes the host's. A value is null if the domain leaves it to libvirt."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ from linkgauge.model.hardware.virtual import Cpus
 
 
 class CpuTopology(msgspec.Struct, frozen=True):
-    """The guest's CPU topology: sockets, dies of a socket, clusters of a die, cores of a cluster
-    and threads of a core. QEMU numbers vCPUs in this order; the threads of a core follow each
-    other."""
+    """QEMU numbers vCPUs in the order of sockets, dies, clusters, cores and threads."""
 
     sockets: int = 1
     dies: int = 1
@@ -33,12 +29,11 @@ class CpuTopology(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> dict[str, int]:
-        """The counts by name, without dies and clusters if there is only one of each."""
+        """Without dies and clusters if there is only one of each."""
         counts = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: n for name, n in counts.items() if n > 1 or name not in ("dies", "clusters")}
 
     def __str__(self) -> str:
-        """The topology as an element of a domain."""
         return f"<topology {' '.join(f'{name}={str(n)!r}' for name, n in self.shown.items())}/>"
 
     @property
@@ -46,15 +41,14 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return self.dies * self.clusters * self.cores
 
     def of(self, vcpus: Iterable[int]) -> tuple[int, int, int]:
-        """Returns what a guest shows of the topology if only these vCPUs exist: sockets, cores, and
-        the most threads of a core."""
+        """What a guest shows if only these vCPUs exist: sockets, cores, and the most threads of a
+        core."""
         cores = Counter(vcpu // self.threads for vcpu in vcpus)
         sockets = {core // self.cores_of_socket for core in cores}
         return len(sockets), len(cores), max(cores.values(), default=0)
 
     def across(self, cells: Sequence[GuestNode]) -> tuple[str, range] | None:
-        """Returns the smallest part of the topology whose vCPUs are in several cells: its kind and
-        its vCPUs. None if there is no such part."""
+        """The kind and the vCPUs of the smallest part whose vCPUs are in several cells."""
         home = {vcpu: cell.index for cell in cells for vcpu in cell.vcpus}
         cluster = self.threads * self.cores
         sizes = {cluster: "cluster", cluster * self.clusters: "die"}
@@ -72,10 +66,9 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return self.across(cells) is None and not self.vcpus == self.sockets > homes
 
     def fitted(self, cells: Sequence[GuestNode]) -> CpuTopology | None:
-        """Returns a topology with as many cores in all, as many threads of a core, and as few
-        sockets as possible, none of them in two cells. If only a socket for each vCPU is in no two
-        cells, as with cells of 3 and 5, all vCPUs are one socket. None if the threads of a core are
-        in two cells."""
+        """With as many cores and threads, and as few sockets as possible, none of them in two
+        cells. If only sockets of one vCPU are, as with cells of 3 and 5, there is one. None if the
+        threads of a core are in two cells."""
         cores, least = self.vcpus // self.threads, sum(bool(cell.vcpus) for cell in cells) or 1
         counts = (count for count in range(least, cores + 1) if cores % count == 0)
         made = (CpuTopology(sockets=n, cores=cores // n, threads=self.threads) for n in counts)
@@ -87,7 +80,7 @@ class CpuTopology(msgspec.Struct, frozen=True):
 
 
 class GuestNode(msgspec.Struct, frozen=True):
-    """A NUMA node of the guest (cell). `distances` are by the number of the other cell."""
+    """A cell. `distances` are by the number of the other cell."""
 
     index: int
     vcpus: Cpus = ()
@@ -96,22 +89,21 @@ class GuestNode(msgspec.Struct, frozen=True):
 
 
 class MemoryPolicy(msgspec.Struct, frozen=True):
-    """The host's nodes from which memory comes. `nodes` is null if numad chooses them."""
+    """The host's nodes from which memory comes; null if numad chooses them."""
 
     mode: str
     nodes: Cpus | None = None
 
 
 class HugePages(msgspec.Struct, frozen=True):
-    """Huge pages of this size that back these cells. `size` is null for the host's default size,
-    `cells` for all other cells."""
+    """`size` is null for the host's default size, `cells` for all other cells."""
 
     size: int | None = None
     cells: Cpus | None = None
 
 
 class BusAddress(msgspec.Struct, frozen=True):
-    """An address on the domain's PCI buses. A bus has the index of its controller."""
+    """A bus has the index of its controller."""
 
     bus: int = 0
     slot: int = 0
@@ -120,8 +112,7 @@ class BusAddress(msgspec.Struct, frozen=True):
 
 
 class Controller(msgspec.Struct, frozen=True):
-    """A PCI controller. An expander has a root bus of its own: `bus_number` is its number, and
-    `cell` the cell that it belongs to."""
+    """An expander has a root bus of its own, with a number, and belongs to a cell."""
 
     index: int
     model: str
@@ -135,9 +126,8 @@ class Controller(msgspec.Struct, frozen=True):
 
 
 class HostDevice(msgspec.Struct, frozen=True):
-    """A PCI function of the host that is passed through. `source` is its address on the host, as
-    sysfs writes it; `guest` is its address in the guest, null if the domain leaves it open;
-    `element` is its XML."""
+    """A PCI function: its address on the host, as sysfs writes it, in the guest (null if left
+    open), and its XML."""
 
     source: str
     guest: BusAddress | None = None
@@ -146,23 +136,13 @@ class HostDevice(msgspec.Struct, frozen=True):
 
 
 class Domain(msgspec.Struct, frozen=True, kw_only=True):
-    """A virtual machine as its definition has it.
-
-    form: The kind of definition, or the system that writes it.
-    kind: The type of hypervisor: kvm, qemu.
-    running: Whether the definition is of the domain as it runs.
-    vcpus: The most vCPUs that it can have; `enabled` are there at the start.
-    automatic: Whether numad chooses CPUs and nodes at each start.
-    cpuset: Where vCPUs and the emulator run that have no pin of their own.
-    memory: All memory in bytes, with memory devices; `current_memory` is what a balloon leaves.
-    cpu: The CPU's model, or the mode that takes the host's; null: QEMU's default.
-    features: The policies of the CPU's features.
-    iommu: The model of the guest's own IOMMU; `iommu_caches`: its driver's caching_mode is on.
-    added_memory: The bytes of memory devices (DIMM, virtio-mem) by their cell.
-    mediated: How many mediated devices (vGPUs) are passed through.
-    mapped: The names of whole devices whose addresses the cluster's mapping has (Proxmox VE).
-    elements: The texts of those elements that a better placement changes, by name.
-    refused: What libvirt refuses of other elements, and why."""
+    """A virtual machine as its definition has it. `vcpus` are the most; `enabled` are there at the
+    start. If `automatic`, numad chooses CPUs and nodes at each start. vCPUs and emulator without a
+    pin run in `cpuset`. `memory` includes memory devices (`added_memory`, by their cell);
+    `current_memory` is what a balloon leaves. `cpu` is the model, or the mode that takes the
+    host's; null: QEMU's default. `iommu` is the guest's own. `mediated` are vGPUs, `mapped` whole
+    devices by a mapping of the cluster (Proxmox VE), `elements` the texts that a better placement
+    changes, and `refused` what libvirt refuses of others, with the reasons."""
 
     name: str
     form: str = "libvirt"
@@ -200,27 +180,25 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bytes(self) -> int | None:
-        """All memory: the sum of the cells and of memory devices. Without cells, it is `memory`."""
+        """The sum of the cells and of memory devices; without cells, `memory`."""
         if not self.cells:
             return self.memory
         return sum(cell.memory for cell in self.cells) + sum(self.added_memory.values())
 
     def pin_of(self, vcpu: int) -> Cpus | None:
-        """Returns the host's CPUs that a vCPU may use; null for all of them, or if numad chooses
-        them."""
+        """Null for all of the host's CPUs, or if numad chooses them."""
         return self.vcpu_pins.get(vcpu, None if self.automatic else self.cpuset)
 
     @property
     def other_pins(self) -> dict[str, Cpus | None]:
-        """The pins of the emulator and of each IO thread, by their names; null for a thread without
-        a pin."""
+        """Of the emulator and of each IO thread; null for a thread without a pin."""
         threads = {f"IO thread {n}": self.iothread_pins.get(n) for n in self.iothreads}
         return {"emulator": self.emulator_pin, **threads}
 
     def hides_threads(self, vendor: str | None) -> bool:
-        """Whether a guest takes the threads of a core for cores, as the CPU lacks AMD's `topoext`.
-        The models EPYC have it and host-model takes the host's; host-passthrough and QEMU's older
-        models lack it. `vendor` is of the host's CPU, which an emulated CPU does not have."""
+        """Whether a guest takes threads for cores, as its CPU lacks AMD's `topoext`: EPYC models
+        have it, host-model takes the host's; host-passthrough and QEMU's older models lack it.
+        `vendor` is of the host's CPU, which an emulated CPU does not have."""
         by_model = "require" if (self.cpu or "").startswith(("EPYC", "host-model")) else "disable"
         is_off = self.features.get("topoext", by_model) in ("disable", "forbid")
         is_x86 = self.kind != "qemu" and self.arch in (None, *X86)
@@ -230,12 +208,12 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
         return self.cell_policies.get(cell, self.policy)
 
     def cell_of(self, device: HostDevice) -> int | None:
-        """Returns the cell of the expander above a device; null if there is none."""
+        """That of the expander above the device."""
         route = self.route_to(device)
         return None if route is None else route.cell
 
     def route_to(self, device: HostDevice) -> PciRoute | None:
-        """Returns the way from a root bus to a device; null if the domain does not say it."""
+        """From a root bus; null if the domain does not say it."""
         steps: list[tuple[int, int]] = []
         controllers = {controller.index: controller for controller in self.controllers}
         address = device.guest
@@ -253,9 +231,8 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PciRoute(msgspec.Struct, frozen=True):
-    """The way to a PCI function: the guest's root bus, then slot and function at each bridge and of
-    the function itself. `root_bus` is null for an expander whose number the domain leaves open. The
-    firmware chooses the numbers of the buses between."""
+    """The guest's root bus (null for an expander without a number), then slot and function at each
+    bridge and of the function itself. The firmware numbers the buses between."""
 
     root_bus: int | None
     steps: tuple[tuple[int, int], ...]
@@ -263,10 +240,8 @@ class PciRoute(msgspec.Struct, frozen=True):
 
 
 Role = Literal["guest", "host", "neither"]
-"""What the machine is to a domain."""
 X86 = ("x86_64", "i686")
 TOPOEXT = "# In <cpu>: <feature policy='require' name='topoext'/>"
-"""The remedy for a guest that takes threads for cores."""
 
 
 # CPUs and nodes as libvirt lists them: `0-3,^2,8` is 0, 1, 3 and 8.
@@ -279,8 +254,7 @@ _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})", re.ASCII)
 
 
 def parse_cpu_set(text: str) -> tuple[int, ...]:
-    """Returns the numbers of a list, ascending. Raises ValueError for what libvirt refuses: a piece
-    that is no number or range, a range that falls, a number that is too large, an empty list."""
+    """Ascending. Raises ValueError for what libvirt refuses."""
     found: set[int] = set()
     for piece in text.split(","):
         match = _PIECE.fullmatch(piece.strip())
@@ -299,7 +273,7 @@ def parse_cpu_set(text: str) -> tuple[int, ...]:
 
 
 def length(text: str) -> int:
-    """Returns about how many numbers a list has, without building the list."""
+    """About, without building the list."""
     ends = ((int(low), min(int(high), MOST)) for low, high in _RANGE.findall(text))
     return text.count(",") + 1 + sum(max(0, high - low) for low, high in ends)
 
@@ -308,7 +282,7 @@ def length(text: str) -> int:
 
 
 def scale(unit: str) -> int:
-    """Returns the bytes of a unit (`KiB`, `MB`, `b`). Raises InputError if the unit is unknown."""
+    """The bytes of `KiB`, `MB`, `b`. Raises InputError for others."""
     match = re.fullmatch(r"([kmgtpe]?)(i?b)|([kmgtpe])|bytes", unit, re.IGNORECASE)
     if match is None:
         raise InputError(f"the unit {unit[:40]!r} is unknown: give KiB, MiB or GiB")

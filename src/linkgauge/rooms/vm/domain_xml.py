@@ -1,7 +1,6 @@
-"""Reads libvirt's XML of a domain (`virsh dumpxml`).
-
-The file is untrusted: defusedxml refuses document types and entities, size and depth are limited,
-and a number that libvirt would not take is an error that names its element."""
+"""Reads libvirt's XML of a domain (`virsh dumpxml`), which is untrusted: defusedxml refuses
+document types and entities, size and depth are limited, and a garbled number is an error that names
+its element."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ from .domain import (
     length,
     parse_cpu_set,
 )
-from .readers import owner_of, parser_of
+from .readers import owner_of, proxmox
 from .refusals import refused
 
 MOST_XML = 4 << 20
@@ -49,12 +48,10 @@ KEPT = ("vcpu", "cputune", "numatune", "memoryBacking", "cpu")
 _LISTS = ("cpuset", "nodeset", "cpus")
 _MOST_LISTED = 4 << 20
 _BITS = {"domain": 32, "bus": 8, "slot": 5, "function": 3}
-"""The sizes of the parts of a PCI address."""
 
 
 def read_domain(path: Path) -> Domain:
-    """Reads the definition in a file; `-` is stdin. Raises InputError, in one line, if the file has
-    none."""
+    """`-` is stdin. Raises InputError, in one line."""
     if path == STDIN and sys.stdin.isatty():
         raise InputError("- is a terminal: pipe what `virsh dumpxml NAME` writes")
     try:
@@ -62,15 +59,15 @@ def read_domain(path: Path) -> Domain:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     text = content.decode(errors="replace").lstrip("\ufeff \t\r\n")
-    parse = None if text.startswith("<") else parser_of(text)
     try:
-        return parse_domain(content) if parse is None else parse(text)
+        is_xml = text.startswith("<") or not proxmox.knows(text)
+        return parse_domain(content) if is_xml else proxmox.parse(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 
 
 def parse_domain(content: bytes) -> Domain:
-    """Reads a domain's XML. Raises InputError if the content is not a domain."""
+    """Raises InputError if the content is not a domain."""
     try:
         root = fromstring(content, forbid_dtd=True)
     except DefusedXmlException as error:
@@ -96,7 +93,7 @@ def _check_depth(root: Element) -> None:
 
 
 def _check_lists(root: Element) -> None:
-    """Refuses long lists of CPUs in many places, which would fill the memory."""
+    """Long lists of CPUs in many places would fill the memory."""
     texts = (element.get(name) or "" for element in root.iter() for name in _LISTS)
     if sum(map(length, texts)) > _MOST_LISTED:
         raise InputError(f"it lists more than {_MOST_LISTED} CPUs and nodes in all: {xml.HOW}")
@@ -165,8 +162,7 @@ def _cpu_model(element: Element | None) -> str | None:
 
 
 def _enabled(root: Element, vcpu: Element | None, most: int) -> Cpus:
-    """Returns the vCPUs that are there at the start: the ones marked as enabled, else the first
-    ones."""
+    """Those marked as enabled, else the first ones."""
     marked = xml.keyed(root.iterfind("vcpus/vcpu"), "id", lambda one: one.get("enabled") != "no")
     if marked:
         return tuple(sorted(n for n, is_on in marked.items() if is_on and n < most))
@@ -177,8 +173,7 @@ def _enabled(root: Element, vcpu: Element | None, most: int) -> Cpus:
 
 
 def _iothreads(root: Element) -> Cpus:
-    """Returns the numbers of the IO threads: the listed ones, filled up from 1 to as many as there
-    are."""
+    """The listed ones, filled up from 1 to as many as there are."""
     wanted = xml.content(root.find("iothreads"), xml.number) or 0
     listed = set(xml.keyed(root.iterfind("iothreadids/iothread"), "id", lambda _: True))
     free = (one for one in range(1, MOST) if one not in listed)
@@ -204,7 +199,7 @@ def _topology(element: Element) -> CpuTopology:
 
 
 def _cells(root: Element) -> tuple[GuestNode, ...]:
-    """Returns the cells. A cell without a number gets its place as its number."""
+    """A cell without a number gets its place as its number."""
     elements = root.findall("cpu/numa/cell")
     for place, element in enumerate(elements):
         element.attrib.setdefault("id", str(place))
@@ -244,8 +239,8 @@ def _controller(element: Element) -> Controller:
 
 
 def _host_devices(root: Element) -> Iterator[HostDevice]:
-    """Yields the PCI functions that are passed through, network adapters included. A function whose
-    address is `unassigned` does not reach the guest, so it is left out."""
+    """Network adapters included. A function whose address is `unassigned` does not reach the
+    guest."""
     seen: set[str] = set()
     for form in ("devices/hostdev[@type='pci']", "devices/interface[@type='hostdev']"):
         for element in root.iterfind(form):
@@ -264,8 +259,7 @@ def _host_devices(root: Element) -> Iterator[HostDevice]:
 
 
 def _bus_address(element: Element | None) -> BusAddress | None:
-    """Returns a PCI address; None if the address is of another kind. Missing parts are 0, as for
-    libvirt."""
+    """None if it is of another kind. Missing parts are 0, as for libvirt."""
     if element is None or element.get("type", "pci") != "pci":
         return None
     parts = xml.known(element, BusAddress.__struct_fields__, xml.register)
@@ -276,7 +270,6 @@ def _bus_address(element: Element | None) -> BusAddress | None:
 
 
 def _uuid(text: str) -> str | None:
-    """Returns the UUID in lower case, with dashes; None if the text is no UUID."""
     with suppress(ValueError):
         return str(UUID("".join(text.split())))
     return None

@@ -24,12 +24,10 @@ _COSTS = (
         ("link-speed", "link-width", "target-speed", "silent", "bridge"),
     ),
 )  # fmt: skip
-"""What each wish costs the host, and the checks whose findings are wishes of that kind."""
 
 
 def message(findings: Sequence[Finding], domain: Domain | None) -> tuple[str, ...]:
-    """Returns the lines of the message. There are none if the host can mend nothing, or if the
-    domain belongs to another guest."""
+    """None if the host can mend nothing, or if the domain belongs to another guest."""
     if any(one.check == "domain-uuid" for one in findings):
         return ()
     lines = list[str]()

@@ -1,8 +1,6 @@
-"""Rules of libvirt about elements that no other check covers. Each rule is a function from the XML
-to the name of an element and the reason why libvirt refuses it.
-
-Source: libvirt's src/conf/numa_conf.c, domain_validate.c, domain_postparse.c and
-src/qemu/qemu_validate.c, and its tests in tests/qemuxmlconfdata/*.err."""
+"""Rules of libvirt about elements that no other check covers, each from the XML to an element's
+name and why it is refused. Source: libvirt's src/conf/numa_conf.c, domain_validate.c,
+domain_postparse.c, src/qemu/qemu_validate.c, and its tests in tests/qemuxmlconfdata/*.err."""
 
 from __future__ import annotations
 
@@ -47,7 +45,6 @@ def _cpu(root: Element) -> Iterator[Refusal]:
 
 
 def _threads(root: Element) -> Iterator[Refusal]:
-    """Finds threads with two schedulers, and schedulers for IO threads that the domain lacks."""
     for tag, key in (("vcpusched", "vcpus"), ("iothreadsched", "iothreads")):
         elements = root.iterfind(f"cputune/{tag}")
         lists = [xml.attribute(one, key, parse_cpu_set) or () for one in elements]
@@ -84,7 +81,6 @@ def _memory(root: Element) -> Iterator[Refusal]:
 
 
 def _added(root: Element) -> Iterator[Refusal]:
-    """Finds memory devices whose addresses in the guest overlap."""
     targets = root.findall("devices/memory/target")
     starts = [xml.attribute(one.find("address"), "base", xml.register) for one in targets]
     sizes = [xml.size_of(one.find("size")) or 0 for one in targets]
@@ -109,15 +105,14 @@ def _policies(root: Element) -> Iterator[Refusal]:
 
 
 def _expanders(root: Element) -> Iterator[Refusal]:
-    """Finds a default host bridge of pseries that belongs to a cell, which is impossible."""
+    """The default host bridge of pseries cannot belong to a cell."""
     for one in root.iterfind("devices/controller[@model='pci-root']"):
         if one.get("index") == "0" and one.find("target/node") is not None:
             yield "controller", "the PCI controller of index 0 cannot belong to a cell"
 
 
 def _shared(root: Element) -> Iterator[Refusal]:
-    """Finds network interfaces whose program (passt) needs shared memory, in domains that do not
-    share their memory."""
+    """passt, the program of some network interfaces, needs shared memory."""
     users = root.iterfind("devices/interface[@type='vhostuser']/backend[@type='passt']")
     access = xml.said(root.find("memoryBacking/access"), "mode")
     kinds = {cell.get("memAccess") for cell in root.iterfind("cpu/numa/cell")}

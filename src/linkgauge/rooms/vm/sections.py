@@ -37,9 +37,8 @@ _HOW_TO_GET_ONE = (
 
 
 class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `linkgauge vm` found. `domain` is null if a guest is checked by itself, and on a host
-    without one. There, `running` and `defined` are the names of the domains that the host has.
-    `vendor` is of the machine's CPU."""
+    """`domain` is null for a guest by itself, and on a host without one, whose domains are then
+    `running` and `defined`. `vendor` is of the machine's CPU."""
 
     decision: Decision
     domain: Domain | None = None
@@ -56,8 +55,7 @@ class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The settings that ask the system that writes the XML for the placement; empty if that is
-        libvirt itself."""
+        """Those that ask the system that writes the XML; empty for libvirt itself."""
         domain, suited = self.domain, self.judged.suited
         ask = SETTINGS.get(domain.form) if domain else None
         return tuple(ask(domain, suited)) if ask and domain and suited else ()
@@ -96,7 +94,6 @@ def _heading(report: DomainReport) -> Line:
 
 
 def shown_name(name: str) -> str:
-    """Returns a name, cut if it is long; `without a name` if it is empty."""
     return cut(name, _LONGEST) or "without a name"
 
 
@@ -122,8 +119,6 @@ def _placement(report: DomainReport, domain: Domain, judged: DomainFindings) -> 
             asked = [text for setting in report.settings for text in setting.splitlines()]
             yield Code(plain(f"To ask {domain.form} for:", "strong"), asked)
             where = f"what that comes to; {domain.form} writes it anew at each start"
-        elif domain.form != "libvirt":
-            where = f"as libvirt would have it; {domain.form} has options of its own"
         yield Code(plain(f"XML to use ({where}):", "strong"), lines)
         if judged.suited and judged.suited.device_cells and not has_expanders(domain):
             yield Prose([plain(
@@ -162,7 +157,7 @@ _BUSES = 256
 
 
 def elements_of(domain: Domain, suited: Suited, vendor: str | None = None) -> tuple[str, ...]:
-    """Returns the XML of the elements that a placement changes. `vendor` is of the host's CPU."""
+    """`vendor` is of the host's CPU."""
     made = (
         _vcpu(domain),
         _cputune(domain, suited),
@@ -176,8 +171,7 @@ def elements_of(domain: Domain, suited: Suited, vendor: str | None = None) -> tu
 
 
 def text_of(element: Element) -> str:
-    """Returns the indented text of an element. Characters other than printable ASCII are
-    escaped."""
+    """Characters other than printable ASCII are escaped."""
     indent(element)
     element.tail = None
     text = tostring(element, encoding="us-ascii").decode()
@@ -186,7 +180,6 @@ def text_of(element: Element) -> str:
 
 
 def _own(domain: Domain, tag: str) -> Element:
-    """Returns a copy of the domain's element; an empty element if the domain has none."""
     return _parsed(domain.elements.get(tag, f"<{tag}/>"))
 
 
@@ -208,7 +201,7 @@ def _without(element: Element, *tags: str) -> Element:
 
 
 def _vcpu(domain: Domain) -> Element | None:
-    """Returns <vcpu> without numad's placement; None if numad is not used."""
+    """Without numad's placement; None if numad is not used."""
     if not domain.automatic:
         return None
     element = _own(domain, "vcpu")
@@ -236,8 +229,7 @@ def _cputune(domain: Domain, suited: Suited) -> Element:
 
 
 def _numatune(suited: Suited) -> Element | None:
-    """Returns <numatune>, which binds the memory to the nodes and that of each cell to its own
-    nodes. None if the memory stays as it is."""
+    """Binds the memory of each cell to its own nodes. None if it stays as it is."""
     if not suited.nodes:
         return None
     nodes = {*chain(*suited.nodes.values())}
@@ -285,8 +277,8 @@ def _cell(cell: GuestNode) -> Element:
 
 
 def _devices(domain: Domain, suited: Suited) -> Iterator[Element]:
-    """Yields an expander for each cell, a root port for each card and the card's functions, for
-    cards that are at no cell or at a wrong one. Yields nothing if the machine has no expanders."""
+    """An expander for each cell, a root port for each card that is at no cell or at a wrong one,
+    and its functions."""
     known = [one for one in domain.devices if one.source in suited.device_cells]
     home = {_slot(one): suited.device_cells[one.source] for one in known}
     misplaced = {_slot(one) for one in known if home[_slot(one)] != domain.cell_of(one)}
@@ -310,12 +302,12 @@ def _devices(domain: Domain, suited: Suited) -> Iterator[Element]:
 
 
 def _slot(device: HostDevice) -> str:
-    """Returns the address of a card, which its functions share."""
+    """The address of a card, which its functions share."""
     return device.source.rpartition(".")[0]
 
 
 def has_expanders(domain: Domain) -> bool:
-    """Whether the machine takes pxb-pcie: QEMU's q35 and Arm's virt."""
+    """QEMU's q35 and Arm's virt take pxb-pcie."""
     machine = domain.machine or ""
     return "q35" in machine or machine.startswith("virt")
 
@@ -333,7 +325,7 @@ def _controller(index: int, model: str, inside: Element) -> Element:
 
 
 def _moved(device: HostDevice, bus: int, card: Sequence[HostDevice]) -> Element:
-    """Returns the device behind the root port. It keeps the function that it has on the host."""
+    """It keeps the function that it has on the host."""
     functions = {one.source: int(one.source[-1], 16) for one in card}
     function = functions[device.source] - min(functions.values())
     address = _address(bus, 0, function)

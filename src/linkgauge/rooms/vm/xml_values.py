@@ -18,13 +18,11 @@ Value = TypeVar("Value")
 
 
 def said(element: Element | None, name: str) -> str | None:
-    """Returns the text of an attribute; None if the element or the attribute is missing."""
     return None if element is None else element.get(name)
 
 
 def attribute(element: Element | None, name: str, read: Callable[[str], Value]) -> Value | None:
-    """Returns the value of an attribute; None if the element or the attribute is missing. Raises
-    InputError if the value is garbled."""
+    """None if it is missing. Raises InputError if it is garbled."""
     text = said(element, name)
     if element is None or text is None:
         return None
@@ -32,7 +30,7 @@ def attribute(element: Element | None, name: str, read: Callable[[str], Value]) 
 
 
 def required(element: Element, name: str, read: Callable[[str], Value]) -> Value:
-    """Returns the value of an attribute. Raises InputError if the value is garbled or missing."""
+    """Raises InputError if it is garbled or missing."""
     value = attribute(element, name, read)
     if value is None:
         raise InputError(f"<{element.tag}> has no {name}: {HOW}")
@@ -40,13 +38,12 @@ def required(element: Element, name: str, read: Callable[[str], Value]) -> Value
 
 
 def known(element: Element, names: Iterable[str], read: Callable[[str], Value]) -> dict[str, Value]:
-    """Returns the values of those of these attributes that the element has, by name."""
+    """Of those of these attributes that the element has."""
     return {name: required(element, name, read) for name in names if name in element.attrib}
 
 
 def content(element: Element | None, read: Callable[[str], Value]) -> Value | None:
-    """Returns the value of an element's text; None if the element is missing. Raises InputError if
-    the value is garbled."""
+    """None if the element is missing. Raises InputError if its text is garbled."""
     if element is None:
         return None
     text = element.text or ""
@@ -56,8 +53,8 @@ def content(element: Element | None, read: Callable[[str], Value]) -> Value | No
 def keyed(
     elements: Iterable[Element], key: str, read: Callable[[Element], Value]
 ) -> dict[int, Value]:
-    """Returns the values of elements by the number in their attribute `key`. Raises InputError if
-    an element has no such number, or if two have the same."""
+    """By the number in their attribute `key`. Raises InputError if one has none, or if two have the
+    same."""
     found: dict[int, Value] = {}
     for element in elements:
         index = required(element, key, number)
@@ -68,15 +65,13 @@ def keyed(
 
 
 def size_of(element: Element | None) -> int | None:
-    """Returns the bytes that an element's text gives, rounded up to a kibibyte, as libvirt does.
-    None if the element is missing."""
+    """In bytes, rounded up to a kibibyte, as libvirt does."""
     size = content(element, sized_in(said(element, "unit")))
     return None if size is None else -(-size // 1024) * 1024
 
 
 def sized_in(unit: str | None) -> Callable[[str], int]:
-    """Returns a function that reads a size in this unit and returns bytes. None stands for
-    `KiB`."""
+    """The reader returns bytes. None stands for `KiB`."""
     bytes_ = scale(unit or "KiB")
     return lambda text: number(text, digits=20) * bytes_
 
@@ -88,14 +83,14 @@ def number(text: str, digits: int = 9) -> int:
 
 
 def count(text: str) -> int:
-    """Reads a number of vCPUs, or of parts of the topology."""
+    """Of vCPUs, or of parts of the topology."""
     if not 1 <= (found := number(text)) <= MOST:
         raise ValueError(f"give a number from 1 to {MOST}")
     return found
 
 
 def register(text: str) -> int:
-    """Reads a number as addresses have it: 0x1b, 27."""
+    """As addresses have it: 0x1b, 27."""
     if not re.fullmatch(r"\s*(?:0[xX][0-9a-fA-F]{1,16}|[0-9]{1,18})\s*", text, re.ASCII):
         raise ValueError("give a number such as 0x1b or 27")
     return int(text, 16 if "x" in text.lower() else 10)

@@ -1,7 +1,5 @@
 """Puts load on a running server: a fixed number of requests at any time (closed loop), or requests
-at random moments (open loop).
-
-`openai` has the loops and the client for OpenAI's protocol, `triton` the client for Triton."""
+at random moments (open loop)."""
 
 from __future__ import annotations
 
@@ -12,9 +10,8 @@ from .openai import Client, ServingGroup
 
 
 def group_of(asked: Workload) -> ServingGroup:
-    """Returns the group of requests that measures a `serving` workload. Raises Unsupported for any
-    other workload. Raises MissingPackage without the client's package, and BackendError if the
-    server does not answer."""
+    """Raises Unsupported for any other workload, MissingPackage without the client's package, and
+    BackendError if the server does not answer."""
     server = asked.server
     if asked.kind != "serving" or server is None:
         raise Unsupported("AI workloads are carried out by backend torch: linkgauge ai")

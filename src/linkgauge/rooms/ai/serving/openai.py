@@ -34,8 +34,8 @@ MOST_THREADS = 256
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The times of an answer, in seconds of the monotonic clock. `came` is the time of each token,
-    and `ended` the end of the answer. An answer that is not streamed has no times of tokens."""
+    """Seconds of the monotonic clock: `came` of each token (none if not streamed), `ended` of the
+    answer."""
 
     ended: float
     came: tuple[float, ...] = ()
@@ -44,28 +44,24 @@ class Answer(msgspec.Struct, frozen=True):
 
 class Client(Protocol):
     def request(self, number: int) -> Answer:
-        """Sends a request and reads the whole answer. Several threads may call this at once. Raises
-        BackendError for an invalid answer."""
+        """Reads the whole answer. Several threads may call this at once. Raises BackendError."""
         ...
 
     def close(self) -> None: ...
 
 
 class SentRequest(msgspec.Struct, frozen=True):
-    """A request that was sent: the time at which it was due, and its answer."""
-
     due: float
     answer: Answer
 
     @property
     def latency(self) -> float:
-        """Returns the seconds from the due time of the request to the end of its answer. Time spent
-        waiting for a free thread is included."""
+        """From the due time to the end of the answer: waiting for a free thread is included."""
         return self.answer.ended - self.due
 
 
 def arrivals(rate: float, count: int, seed: int) -> list[float]:
-    """Returns random times of arrival (a Poisson process), in seconds from 0."""
+    """A Poisson process, in seconds from 0."""
     drawn, at, moments = random.Random(seed), 0.0, []  # noqa: S311  # no secret
     for _ in range(count):
         moments.append(at)
@@ -74,8 +70,8 @@ def arrivals(rate: float, count: int, seed: int) -> list[float]:
 
 
 class ServingGroup(Gated):
-    """Measures requests to a server. A sample lasts from the due time of its first request until
-    all of its requests are answered."""
+    """A sample lasts from the due time of its first request until all of its requests are
+    answered."""
 
     def __init__(self, asked: Workload, client: Client) -> None:
         self._asked, self._client = asked, client
@@ -118,7 +114,7 @@ class ServingGroup(Gated):
         return SentRequest(due, self._client.request(number))
 
     def done(self) -> WorkDone:
-        """Returns the results of all samples, without the samples of the warm-up."""
+        """The warm-up's samples do not count."""
         counted = self._samples[2:] or self._samples
         sent = [one for _, some in counted for one in some]
         tokens = sum(one.answer.tokens for one in sent)
@@ -179,8 +175,6 @@ class _Delta(msgspec.Struct, frozen=True):
 
 
 class _Choice(msgspec.Struct, frozen=True):
-    """A choice in an answer of OpenAI's API. `text` and `delta` belong to different endpoints."""
-
     text: str | None = None
     delta: _Delta | None = None
 
@@ -199,8 +193,8 @@ class _StreamEvent(msgspec.Struct, frozen=True):
 
 
 class OpenAiClient:
-    """A client with one connection for each thread. Answers are streamed, so that the time of each
-    token is known. If the environment variable OPENAI_API_KEY is set, its key is sent."""
+    """Has one connection for each thread. Answers are streamed, so that the time of each token is
+    known."""
 
     def __init__(self, server: Server, asked: Workload) -> None:
         self._server, self._asked = server, asked
@@ -252,8 +246,8 @@ class OpenAiClient:
     def _answer(
         self, method: str, path: str, body: Mapping[str, Any] | None = None
     ) -> Iterator[_BoundedAnswer]:
-        """Sends a request, and yields the answer for reading inside this block. Raises BackendError
-        with the server's address if the answer is invalid, too long or not understood."""
+        """Raises BackendError with the server's address if the answer is invalid, too long or not
+        understood."""
         headers = {"Content-Type": "application/json"}
         if key := os.environ.get(_KEY):
             headers["Authorization"] = f"Bearer {key}"
@@ -271,7 +265,6 @@ class OpenAiClient:
             raise BackendError(f"{method} {self._server.url}{path}", why) from error
 
     def _connection(self) -> HTTPConnection:
-        """Returns the connection of this thread."""
         found: HTTPConnection | None = getattr(self._own, "connection", None)
         if found is None:
             kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
@@ -295,8 +288,6 @@ class _Wrong(ValueError):
 
 
 class _BoundedAnswer:
-    """An answer that is read only up to a limit."""
-
     def __init__(self, response: HTTPResponse) -> None:
         self._response = response
         self.status = response.status
@@ -316,8 +307,7 @@ class _BoundedAnswer:
         self._end()
 
     def _end(self) -> None:
-        """Checks that nothing follows the answer. Only then can the connection take another
-        request."""
+        """Nothing may follow the answer. Only then can the connection take another request."""
         self._response.read(1)
         if self._response.length:
             raise _Wrong("its answer ends too soon")
@@ -328,7 +318,6 @@ class _BoundedAnswer:
 
 
 def _event(line: bytes) -> _StreamEvent:
-    """Decodes the event in a line of a stream. Returns an empty event unless the line is data."""
     name, _, text = line.strip().partition(b":")
     if name != b"data" or text.strip() == b"[DONE]":
         return _StreamEvent()
@@ -336,7 +325,6 @@ def _event(line: bytes) -> _StreamEvent:
 
 
 def check_address(url: str) -> None:
-    """Raises InputError unless the text is the address of an OpenAI-compatible server."""
     if not _is_address(url):
         raise InputError(f"--url {url}: give http://HOST:PORT")
 

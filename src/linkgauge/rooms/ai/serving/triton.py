@@ -18,8 +18,7 @@ _MOST_NUMBERS = 1 << 24
 
 
 class TritonClient:
-    """A client for Triton with one connection for each thread. If the model leaves the size of a
-    dimension open, the size is 1."""
+    """Has one connection for each thread. Open dimensions of the model are 1."""
 
     def __init__(self, server: Server, asked: Workload) -> None:
         kind = server.kind.removeprefix("triton-")
@@ -50,8 +49,7 @@ class TritonClient:
         return str(known[0])
 
     def _drawn(self, name: str, shape: list[int], kind: str, seed: int) -> Any:
-        """Returns an input with random content. The content is small whole numbers, which any type
-        can hold."""
+        """The content is small whole numbers, which any type can hold."""
         if prod(shape) > _MOST_NUMBERS:
             raise ValueError(f"input {name} has more than {_MOST_NUMBERS} numbers: {shape}")
         tensor = self._module.InferInput(name, shape, kind)
@@ -60,7 +58,6 @@ class TritonClient:
         return tensor
 
     def _client(self) -> Any:
-        """Returns the client of this thread."""
         if not hasattr(self._own, "client"):
             self._own.client = self._module.InferenceServerClient(self._address)
             self._opened.append(self._own.client)
@@ -80,8 +77,7 @@ class TritonClient:
 
 
 def _described(told: Any, seed: int) -> tuple[str, list[int], str, int]:
-    """Returns the name, shape and type of an input, and the seed of its content. gRPC describes
-    inputs by messages, HTTP by mappings."""
+    """gRPC describes inputs by messages, HTTP by mappings."""
 
     def get(name: str) -> Any:
         return told[name] if isinstance(told, dict) else getattr(told, name)

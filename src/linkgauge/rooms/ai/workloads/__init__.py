@@ -1,9 +1,4 @@
-"""AI workloads on a torch device. The backend torch uses this package to carry out a `Workload`.
-
-`site` has the device with its streams, clocks and rates, `decoder` the model, and `group` samples,
-traces and pipelines. `generation` is inference, and `streaming` its transfers over the host link.
-`training` is a training step, and `ranks` its processes. `reference` runs transformers' own
-classes."""
+"""AI workloads on a torch device, which the backend torch carries out."""
 
 from __future__ import annotations
 
@@ -15,20 +10,18 @@ from linkgauge.model.operations.workload import NumberKind, Rates, Workload
 
 from .decoder import Decoder
 from .generation import Decode, Prefill, needed_bytes
-from .group import Pipeline, Work, WorkGroup
+from .group import Work, WorkGroup
 from .ranks import END, Ranks, gather
-from .reference import Reference, model_of
 from .site import Site, measure_rates
 from .streaming import CacheMove, Streamed, streamed_bytes
 from .training import Training, training_bytes
 
 LONGEST = 4096
-"""The least number of positions in a decoder's table of rotations."""
 
 
 class Workloads:
-    """The workloads of a backend. Keeps the weights of one model and the rates of each device,
-    because consecutive cells share them."""
+    """Keeps the weights of one model and the rates of each device, because consecutive cells share
+    them."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -37,17 +30,37 @@ class Workloads:
         self._ranks: Ranks | None = None
 
     def group(self, device: Any, memory: Memory, asked: Workload) -> WorkGroup:
-        """Returns a workload that is ready to be measured on this device. Raises Unsupported if the
-        workload does not fit into memory, or if this machine cannot carry it out."""
+        """Raises Unsupported if the workload does not fit, or if this machine cannot carry it
+        out."""
         site = Site(self._torch, device, memory)
         site.choose()
         rates = self._rates_of(site, asked.numbers)
-        make, needed = _MAKERS[asked.kind]
+        needed = _NEEDED.get(asked.kind, needed_bytes)(asked)
         self._forget_unless(_key(site, asked))
         resident = self._decoder is not None
         held = asked.shape.weight_bytes(asked.numbers) if resident else 0
-        with site.room(asked.batch, needed(asked), held=held):
-            return WorkGroup(site, asked, make(self, site, asked), rates)
+        with site.room(asked.batch, needed, held=held):
+            return WorkGroup(site, asked, self._work(site, asked), rates)
+
+    def _work(self, site: Site, asked: Workload) -> Work:
+        match asked.kind:
+            case "prefill":
+                return Prefill(self.decoder(site, asked), asked)
+            case "decode":
+                return Decode(self.decoder(site, asked), asked)
+            case "streamed":
+                positions = max(LONGEST, asked.prompt)
+                size = asked.shape, asked.numbers, asked.seed, positions
+                return Streamed(Decoder(site, *size, resident=False), asked)
+            case "training":
+                ranks = self.ranks(site, asked)
+                try:
+                    return Training(site, asked, ranks)
+                except BaseException:
+                    if ranks is not None:  # the others wait for what to do
+                        ranks.tell(END)
+                    raise
+        return CacheMove(site, asked)
 
     def _rates_of(self, site: Site, numbers: NumberKind) -> Rates:
         key = site.memory, numbers
@@ -57,13 +70,11 @@ class Workloads:
         return self._rates[key]
 
     def _forget_unless(self, key: object) -> None:
-        """Frees the weights of any other model."""
         if self._decoder is not None and self._decoder[0] != key:
             site, self._decoder = self._decoder[1].site, None
             site.release()
 
     def decoder(self, site: Site, asked: Workload) -> Decoder:
-        """Returns the model with its weights. Consecutive cells share the weights."""
         key = _key(site, asked)
         if self._decoder is None:
             positions = max(LONGEST, asked.prompt + asked.tokens)
@@ -72,8 +83,7 @@ class Workloads:
         return self._decoder[1]
 
     def ranks(self, site: Site, asked: Workload) -> Ranks | None:
-        """Returns the processes of a training step. The next cell with the same number of processes
-        uses them again."""
+        """The next cell with the same number of processes uses them again."""
         if self._ranks is not None and self._ranks.size != asked.ranks:
             self._ranks.close()
             self._ranks = None
@@ -91,62 +101,20 @@ class Workloads:
 
 
 def _key(site: Site, asked: Workload) -> object:
-    """Returns a key for weights that are kept on a device from one cell to the next. None for
-    workloads whose weights are not kept."""
+    """None for workloads whose weights are not kept from one cell to the next."""
     if asked.kind not in ("prefill", "decode"):
         return None
     longer = max(LONGEST, asked.prompt + asked.tokens)
-    return site.memory, asked.model, asked.numbers, asked.seed, asked.implementation, longer
-
-
-def _inference(own: Workloads, site: Site, asked: Workload) -> Work:
-    decoder = own.decoder(site, asked)
-    if asked.implementation == "transformers":
-        return Reference(decoder, model_of(decoder), asked)
-    return Prefill(decoder, asked) if asked.kind == "prefill" else Decode(decoder, asked)
-
-
-def _streamed(_: Workloads, site: Site, asked: Workload) -> Work:
-    positions = max(LONGEST, asked.prompt)
-    bare = Decoder(site, asked.shape, asked.numbers, asked.seed, positions, resident=False)
-    return Streamed(bare, asked)
-
-
-def _moved(_: Workloads, site: Site, asked: Workload) -> Work:
-    return CacheMove(site, asked)
-
-
-def _training(own: Workloads, site: Site, asked: Workload) -> Work:
-    ranks = own.ranks(site, asked)
-    try:
-        return Training(site, asked, ranks)
-    except BaseException:
-        if ranks is not None:  # the others wait for what to do
-            ranks.tell(END)
-        raise
-
-
-def _pipeline(_: Workloads, site: Site, asked: Workload) -> Work:
-    return Pipeline(site, asked)
+    return site.memory, asked.model, asked.numbers, asked.seed, longer
 
 
 def _cache_bytes(asked: Workload) -> int:
     return asked.shape.cache_bytes(asked.batch, asked.prompt, asked.numbers)
 
 
-def _little(_: Workload) -> int:
-    return 1 << 20
-
-
-_Maker = tuple[Callable[[Workloads, Site, Workload], Work], Callable[[Workload], int]]
-_MAKERS: dict[str, _Maker] = {
-    "prefill": (_inference, needed_bytes),
-    "decode": (_inference, needed_bytes),
-    "streamed": (_streamed, streamed_bytes),
-    "offload": (_moved, _cache_bytes),
-    "restore": (_moved, _cache_bytes),
-    "training": (_training, training_bytes),
-    "pipeline": (_pipeline, _little),
+_NEEDED: dict[str, Callable[[Workload], int]] = {
+    "streamed": streamed_bytes,
+    "offload": _cache_bytes,
+    "restore": _cache_bytes,
+    "training": training_bytes,
 }
-"""The function that makes each kind of workload, and the function that estimates its bytes of
-device memory."""

@@ -1,11 +1,7 @@
-"""Computes Llama's decoder on tensors: weights from a seed, a pass over prompts, a step for one
-token.
-
-The results equal those of transformers' LlamaForCausalLM; tests compare all numbers. A step of that
-class at batch 1 takes some 40 kernels a layer. Here, one product makes queries, keys and values,
-and another makes both inputs of SwiGLU. A product also adds the residual. The cache has a fixed
-place in memory, and attention reads it without a copy. A step can therefore be captured as a CUDA
-graph."""
+"""Computes Llama's decoder; tests compare all numbers with transformers' LlamaForCausalLM, of which
+a step at batch 1 takes some 40 kernels a layer. Here one product makes queries, keys and values,
+another both inputs of SwiGLU, and a product adds the residual. The cache has a fixed place in
+memory, so that a step can be captured as a CUDA graph."""
 
 from __future__ import annotations
 
@@ -21,12 +17,11 @@ EPSILON = 1e-5
 _DEVIATION = 0.02
 """The standard deviation of the weights, as in transformers."""
 _BASE = 10000.0
-"""The base of the frequencies of rotary positions."""
 
 
 class Layer(NamedTuple):
-    """The weights of a layer, arranged as in torch.nn.Linear. `inputs` is the matrix that makes
-    queries, keys and values. `gate_up` is the matrix that makes both inputs of SwiGLU."""
+    """Weights arranged as in torch.nn.Linear. `inputs` makes queries, keys and values, `gate_up`
+    both inputs of SwiGLU."""
 
     first_norm: Any
     inputs: Any
@@ -50,7 +45,6 @@ size of a head)."""
 
 
 def layer_shapes(shape: ModelShape) -> Layer:
-    """Returns the shape of each weight of a layer."""
     heads = shape.heads + 2 * shape.kv_heads
     return Layer(
         (shape.hidden,),
@@ -63,7 +57,6 @@ def layer_shapes(shape: ModelShape) -> Layer:
 
 
 def views(flat: Any, shape: ModelShape) -> Layer:
-    """Returns a layer whose weights are views into a flat tensor, in order."""
     parts, at = [], 0
     for size in layer_shapes(shape):
         count = math.prod(size)
@@ -73,7 +66,7 @@ def views(flat: Any, shape: ModelShape) -> Layer:
 
 
 def draw_layer(flat: Any, shape: ModelShape, generator: Any) -> Layer:
-    """Draws the weights of a layer: N(0, 0.02²), and 1 for norms."""
+    """N(0, 0.02²), and 1 for norms."""
     flat.normal_(0.0, _DEVIATION, generator=generator)
     layer = views(flat, shape)
     layer.first_norm.fill_(1.0)
@@ -82,8 +75,7 @@ def draw_layer(flat: Any, shape: ModelShape, generator: Any) -> Layer:
 
 
 def rotary(site: Site, shape: ModelShape, positions: int, kind: Any) -> Rotary:
-    """Returns the rotations of positions from 0 on (Su et al., RoFormer, 2021). The halves are
-    arranged as in transformers."""
+    """Su et al., RoFormer, 2021. The halves are arranged as in transformers."""
     torch, half = site.torch, shape.head // 2
     exponents = torch.arange(half, device=site.device, dtype=torch.float32) / half
     place = torch.arange(positions, device=site.device, dtype=torch.float32)
@@ -98,9 +90,8 @@ Parts = tuple[Callable[..., tuple[Any, Any, Any]], Callable[..., Any]]
 
 
 def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Parts:
-    """Returns two functions: the arithmetic of a layer before and after attention. They use only
-    tensors, so that torch can compile them. If `to_compile`, sums and products are separate
-    operations, because a compiler merges them itself."""
+    """The arithmetic of a layer before and after attention, on tensors alone, so that torch can
+    compile it. If `to_compile`, sums and products are separate: a compiler merges them itself."""
     functional, addcmul, addmm = torch.nn.functional, torch.addcmul, torch.addmm
     head, heads, kv_heads = shape.head, shape.heads, shape.kv_heads
 
@@ -109,7 +100,6 @@ def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Part
         return functional.rms_norm(x, (x.shape[-1],), weight.to(x.dtype), EPSILON)
 
     def added(x: Any, inputs: Any, weights: Any) -> Any:
-        """Returns x plus a product, in one kernel if the library can."""
         if to_compile:
             return x + functional.linear(inputs, weights)
         rows = inputs.reshape(-1, inputs.shape[-1])
@@ -134,9 +124,8 @@ def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Part
 
 
 def compiled(torch: Any, shape: ModelShape) -> Arithmetic:
-    """Returns the arithmetic of a layer, in which the parts before and after attention are compiled
-    for fixed shapes. The compiler turns a product with a single row into a kernel that is tuned on
-    the device."""
+    """Compiled for fixed shapes: a product with a single row becomes a kernel tuned on the
+    device."""
     options = {"coordinate_descent_tuning": True}
     before, after = (
         torch.compile(part, fullgraph=True, dynamic=False, options=options)
@@ -146,14 +135,12 @@ def compiled(torch: Any, shape: ModelShape) -> Arithmetic:
 
 
 class Arithmetic:
-    """The arithmetic of a layer in three parts: before attention, attention, and after it."""
-
     def __init__(self, torch: Any, parts: Parts) -> None:
         self._torch = torch
         self.before, self.after = parts
 
     def layer(self, x: Any, layer: Layer, turn: Rotary, attend: Attend) -> Any:
-        """Computes a layer; x is (batch, tokens, hidden)."""
+        """x is (batch, tokens, hidden)."""
         queries, keys, values = self.before(x, layer.first_norm, layer.inputs, *turn)
         mixed = attend(queries, keys, values).reshape(x.shape)
         return self.after(x, mixed, layer.output, layer.second_norm, layer.gate_up, layer.down)
@@ -163,9 +150,6 @@ class Arithmetic:
 
 
 def causal(torch: Any, shape: ModelShape) -> Attend:
-    """Returns a function that computes the attention of whole prompts. It uses a fused kernel if
-    torch has one."""
-
     def attend(queries: Any, keys: Any, values: Any) -> Any:
         return attention(torch, shape, queries, keys, values, is_causal=queries.shape[1] > 1)
 
@@ -189,8 +173,7 @@ def attention(
 
 
 class KeyValueCache:
-    """The keys and values of a batch. Each layer has two tensors (batch, positions, heads, size of
-    a head)."""
+    """Each layer has two tensors (batch, positions, heads, size of a head)."""
 
     def __init__(
         self, site: Site, shape: ModelShape, batch: int, positions: int, kind: Any
@@ -200,8 +183,8 @@ class KeyValueCache:
         self._torch, self._shape = site.torch, shape
 
     def attend(self, layer: int, start: int) -> Attend:
-        """Returns a function that stores the keys and values of tokens from position `start` on,
-        and then attends to all stored tokens."""
+        """Stores the keys and values of tokens from position `start` on, then attends to all stored
+        tokens."""
         keys_of, values_of = self.all[layer]
 
         def attend(queries: Any, keys: Any, values: Any) -> Any:
@@ -217,8 +200,7 @@ class KeyValueCache:
 
 
 class Decoder:
-    """A decoder with its weights on the device. If not `resident`, the weights of its layers are
-    not on the device."""
+    """If not `resident`, the weights of its layers are not on the device."""
 
     def __init__(
         self,
@@ -248,7 +230,6 @@ class Decoder:
         return draw_layer(flat, self.shape, generator)
 
     def turn(self, start: int, tokens: int) -> Rotary:
-        """Returns the rotations of `tokens` tokens from position `start` on."""
         return Rotary(*(table[start : start + tokens] for table in self.rotary))
 
     def run(
@@ -259,8 +240,8 @@ class Decoder:
         layers: Iterator[Layer] | None = None,
         arithmetic: Arithmetic | None = None,
     ) -> Any:
-        """Returns the scores (batch, vocabulary) of the next token. `tokens` has the shape (batch,
-        tokens) and begins at position `start`. `layers` replace the decoder's own layers."""
+        """Returns the scores (batch, vocabulary) of the token after `tokens` (batch, tokens), which
+        begin at position `start`."""
         arithmetic, torch = arithmetic or self.arithmetic, self.site.torch
         x = torch.nn.functional.embedding(tokens, self.embedding)
         turn = self.turn(start, tokens.shape[1])
@@ -271,7 +252,7 @@ class Decoder:
         return torch.nn.functional.linear(last, self.embedding)
 
     def prompts(self, batch: int, tokens: int, seed: int) -> Any:
-        """Returns random tokens (batch, tokens). Equal seeds give equal tokens on any device."""
+        """Equal seeds give equal tokens (batch, tokens) on any device."""
         torch = self.site.torch
         generator = torch.Generator().manual_seed(seed)
         drawn = torch.randint(self.shape.vocabulary, (batch, tokens), generator=generator)

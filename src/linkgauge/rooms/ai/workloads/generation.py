@@ -32,14 +32,11 @@ _TRIALS = 3
 
 
 def activation_bytes(shape: ModelShape, tokens: int, numbers: NumberKind) -> int:
-    """Returns the approximate peak bytes of a layer without its weights: input, output, both inputs
-    of SwiGLU and their product."""
+    """About the peak bytes of a layer: input, output, both inputs of SwiGLU and their product."""
     return tokens * (4 * shape.hidden + 4 * shape.intermediate) * NUMBER_BYTES[numbers]
 
 
 class Inference(Work):
-    """Prefill or decoding after a batch of prompts."""
-
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         self._decoder, self._asked = decoder, asked
         self._decodes = asked.kind == "decode"
@@ -48,7 +45,6 @@ class Inference(Work):
         self._prompts = decoder.prompts(asked.batch, asked.prompt, asked.seed)
 
     def demands(self) -> Demands:
-        """Returns the operations and bytes of all steps."""
         shape, asked = self._decoder.shape, self._asked
         if not self._decodes:
             cached = shape.cache_bytes(asked.batch, asked.prompt, asked.numbers)
@@ -66,8 +62,6 @@ class Inference(Work):
 
 
 class Prefill(Inference):
-    """A pass over a batch of prompts. It fills the cache and makes the first new token."""
-
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         super().__init__(decoder, asked)
         self._cache = self._new_cache(asked.prompt)
@@ -81,8 +75,6 @@ class Prefill(Inference):
         return (attention_kind(self._decoder, self._asked.prompt), "kernels launched one by one")
 
     def stages(self) -> tuple[Stage, ...]:
-        """Times how long the host waits for the first token."""
-
         def first_token() -> float:
             def seen() -> None:
                 self.run()
@@ -93,8 +85,7 @@ class Prefill(Inference):
         return (Stage("first token", times_of(first_token)),)
 
     def mismatch(self) -> str | None:
-        """Compares the scores of the first sequences with those of a pass without a cache. Returns
-        None if they agree."""
+        """Compares the first sequences with a pass without a cache."""
         with self._decoder.site.torch.no_grad():
             expected = self._decoder.run(self._prompts[:_CHECKED])
         return unlike(self._scores[:_CHECKED], expected, self._asked.numbers)
@@ -104,8 +95,8 @@ class Prefill(Inference):
 
 
 class Decode(Inference):
-    """Makes further tokens after the prompts, one after another. On CUDA, each step is captured
-    beforehand as a graph. At batch 1, kernels are compiled if that is faster here."""
+    """Makes further tokens one after another. On CUDA each step is a graph, at batch 1 of compiled
+    kernels if these are faster here."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         super().__init__(decoder, asked)
@@ -124,12 +115,11 @@ class Decode(Inference):
         self._forget()
 
     def _forget(self) -> None:
-        """Clears the results, so that a step that computes nothing cannot pass the check."""
+        """A step that computes nothing must not pass the check."""
         self._made[:, 1:] = 0
         self._scores.fill_(float("nan"))
 
     def _step(self, number: int, arithmetic: Arithmetic) -> None:
-        """Makes one token of each sequence from the previous token."""
         torch = self._decoder.site.torch
         with torch.no_grad():
             token = self._made[:, number : number + 1]
@@ -145,7 +135,6 @@ class Decode(Inference):
         return [step(number) for number in range(self._asked.tokens)]
 
     def _choose(self) -> None:
-        """Chooses the fastest way to carry out a step here."""
         plain = self._decoder.arithmetic
         if not self._decoder.site.is_cuda:
             self._steps, self._how = self._plain(plain), ("kernels launched one by one",)
@@ -171,9 +160,8 @@ class Decode(Inference):
             self._how = ("CUDA graphs", figures)
 
     def _captured(self, arithmetic: Arithmetic) -> list[Callable[[], object]]:
-        """Captures a graph for each step. All graphs share one pool of memory, since they are
-        replayed in order. The stream belongs to this device, because torch's own stream may belong
-        to another."""
+        """Graphs share one pool of memory, since they are replayed in order. The stream is this
+        device's: torch's own may be of another."""
         cuda = self._decoder.site.torch.cuda
         plain = self._plain(arithmetic)
         aside = cuda.Stream(self._decoder.site.device)
@@ -192,8 +180,6 @@ class Decode(Inference):
         return replays
 
     def _trial(self, steps: list[Callable[[], object]]) -> float:
-        """Returns the seconds per token, the best of a few tries."""
-
         def all_steps() -> None:
             for step in steps:
                 step()
@@ -210,7 +196,6 @@ class Decode(Inference):
         return (attention_kind(self._decoder, 1), *self._how)
 
     def stages(self) -> tuple[Stage, ...]:
-        """Times how long the host waits from one token to the next."""
         found: list[float] = []
 
         def tokens() -> float:
@@ -228,8 +213,7 @@ class Decode(Inference):
         return (Stage("between tokens", tuple(found)),)
 
     def mismatch(self) -> str | None:
-        """Compares the scores of the last step with those of a pass without a cache over the same
-        tokens. Returns None if they agree."""
+        """Compares the last step with a pass without a cache over the same tokens."""
         torch = self._decoder.site.torch
         whole = torch.cat((self._prompts, self._made[:, :-1]), 1)[:_CHECKED]
         with torch.no_grad():
@@ -241,8 +225,7 @@ class Decode(Inference):
 
 
 def needed_bytes(asked: Workload) -> int:
-    """Returns the approximate bytes of device memory for inference: weights, cache, and the
-    activations of a layer."""
+    """About the bytes of weights, cache, and the activations of a layer."""
     shape = asked.shape
     positions = asked.prompt + (asked.tokens if asked.kind == "decode" else 0)
     return (
@@ -253,8 +236,7 @@ def needed_bytes(asked: Workload) -> int:
 
 
 def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
-    """Describes how far scores are from the expected scores. Returns None if rounding explains the
-    difference."""
+    """None if rounding explains the difference of the scores."""
     distance = (found.float() - expected.float()).norm() / expected.float().norm()
     error = float(distance)
     if error <= TOLERANCE[numbers]:  # not a number is no such error
@@ -263,14 +245,12 @@ def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
 
 
 def compiled_arithmetic(decoder: Decoder) -> Arithmetic:
-    """Returns arithmetic that is compiled in this process. The compiler's own processes would
-    outlive a worker."""
+    """Compiled in this process: the compiler's own processes would outlive a worker."""
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     return compiled(decoder.site.torch, decoder.shape)
 
 
 def no_compiler() -> str | None:
-    """Returns the reason why torch.compile cannot make kernels for a GPU here. None if it can."""
     if find_spec("triton") is None:
         return "triton is not installed"
     if not any(map(shutil.which, ("cc", "gcc", "clang"))):
@@ -284,7 +264,6 @@ _ATTENTION = {0: "attention not fused", 1: "flash attention", 2: "memory-efficie
 
 
 def attention_kind(decoder: Decoder, tokens: int) -> str:
-    """Returns the name of the kernel that torch uses for scaled_dot_product_attention here."""
     torch, shape, site = decoder.site.torch, decoder.shape, decoder.site
     sizes = (1, shape.heads, tokens, shape.head), (1, shape.kv_heads, tokens, shape.head)
     queries, keys = (torch.empty(size, dtype=decoder.kind, device=site.device) for size in sizes)

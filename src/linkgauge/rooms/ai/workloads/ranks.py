@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
@@ -24,8 +24,7 @@ from .site import Site
 
 
 class TorchPlace(NamedTuple):
-    """The place of this process among those that torchrun or mpiexec started. `rank` is its number
-    of `size`, and `local_rank` its number on this machine."""
+    """The place of this process among those that torchrun or mpiexec started."""
 
     rank: int
     size: int
@@ -42,8 +41,7 @@ PORT = "29511"
 
 
 def joined(environment: Mapping[str, str] = os.environ) -> TorchPlace | None:
-    """Returns the place that torchrun or mpiexec gave this process. None if the process was started
-    alone."""
+    """None if this process was started alone."""
     for names in _LAUNCHERS:
         told = [environment.get(name, "") for name in names]
         if all(text.isdecimal() for text in told[:2]) and int(told[1]) > 1:
@@ -58,7 +56,6 @@ def joined(environment: Mapping[str, str] = os.environ) -> TorchPlace | None:
 _TIMEOUT = timedelta(seconds=120)
 _STDERR = 2
 _END = 10.0
-"""The seconds within which a rank must end by itself."""
 END = 0
 COMMUNICATE = -1
 """Commands in place of a number of steps: END ends the workload on other ranks, COMMUNICATE runs
@@ -66,8 +63,7 @@ only its collectives."""
 
 
 class Join(msgspec.Struct, frozen=True):
-    """A message to a process that becomes a rank. The process meets the other ranks at the address
-    `meeting`, with the device `device`."""
+    """Tells a process to become a rank, which meets the others at the address `meeting`."""
 
     rank: int
     size: int
@@ -76,10 +72,12 @@ class Join(msgspec.Struct, frozen=True):
 
 
 class Ranks:
-    """All processes of a training step, as seen by one of these ranks."""
-
-    def __init__(self, site: Site, rank: int, size: int, meeting: str) -> None:
+    def __init__(
+        self, site: Site, rank: int, size: int, meeting: str, started: Sequence[Process] = (),
+        folder: tempfile.TemporaryDirectory[str] | None = None,
+    ) -> None:  # fmt: skip
         self.rank, self.size, self._site = rank, size, site
+        self._started, self._folder = started, folder
         self._group = site.torch.distributed
         if site.is_cuda:
             site.torch.cuda.set_device(site.device)
@@ -93,30 +91,26 @@ class Ranks:
             backend, init_method=meeting, rank=rank, world_size=size, timeout=_TIMEOUT
         )
         self._control = self._group.new_group(backend="gloo", timeout=_TIMEOUT)
-        self._started: list[Process] = []
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     @property
     def library(self) -> str:
         return "NCCL" if self._site.is_cuda else "gloo"
 
     def reduce(self, gradients: Any, *, later: bool = False) -> Any:
-        """Adds up the gradients of all ranks. With `later`, returns a handle to wait for."""
+        """With `later`, returns a handle to wait for."""
         return self._group.all_reduce(gradients, async_op=later)
 
     def tell(self, number: int) -> None:
-        """Sends rank 0's next command to all ranks: a number of steps, END or COMMUNICATE."""
+        """A number of steps, END or COMMUNICATE."""
         self._group.broadcast(self._site.torch.tensor([number]), 0, group=self._control)
 
     def hear(self) -> int:
-        """Returns the next command of rank 0."""
         told = self._site.torch.zeros(1, dtype=self._site.torch.long)
         self._group.broadcast(told, 0, group=self._control)
         return int(told)
 
     def share(self, asked: Workload | None) -> Workload | None:
-        """Sends rank 0's workload to all ranks, and returns it on each. None tells the ranks to
-        end."""
+        """Returns rank 0's workload on each rank. None tells the ranks to end."""
         box = [msgspec.json.encode(asked).decode() if asked is not None else None]
         self._group.broadcast_object_list(box, 0, group=self._control)
         return None if box[0] is None else msgspec.json.decode(box[0], type=Workload)
@@ -139,15 +133,10 @@ class Ranks:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _keep(self, started: list[Process], folder: tempfile.TemporaryDirectory[str]) -> Ranks:
-        self._started, self._folder = started, folder
-        return self
-
 
 def gather(site: Site, size: int) -> Ranks:
-    """Gathers all ranks; this process is the first. Either torchrun or mpiexec started them, or
-    this call starts processes for this device and those after it. Raises Unsupported if there are
-    fewer than `size` devices."""
+    """This process is the first. torchrun or mpiexec started the others, or this call does, for the
+    devices after this one. Raises Unsupported if there are fewer than `size` devices."""
     launched = joined()
     if launched is not None:
         if launched.size != size:
@@ -161,7 +150,7 @@ def gather(site: Site, size: int) -> Ranks:
     meeting = f"file://{folder.name}/meeting"
     started = [_start(site, rank, size, own + rank, meeting) for rank in range(1, size)]
     try:
-        return Ranks(site, 0, size, meeting)._keep(started, folder)  # noqa: SLF001  # its own
+        return Ranks(site, 0, size, meeting, started, folder)
     except BaseException:
         for process in started:
             process.kill()
@@ -170,7 +159,6 @@ def gather(site: Site, size: int) -> Ranks:
 
 
 def from_environment() -> str:
-    """Returns the address at which the ranks meet, from the environment of torchrun or mpiexec."""
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", PORT)
     return "env://"
@@ -187,48 +175,36 @@ def _start(site: Site, rank: int, size: int, index: int, meeting: str) -> Proces
 # training_step` does in all processes of torchrun or mpiexec but the first.
 
 
-def follow(ranks: Ranks, site: Site) -> None:
+def _follow(device: str, rank: int, size: int, meeting: str) -> None:
     """Takes part in rank 0's workloads, one after another, until rank 0 ends."""
-    while (asked := ranks.share(None)) is not None:
-        from .training import Training
+    from .training import Training
 
-        work = Training(site, asked, ranks)
-        while (told := ranks.hear()) != END:
-            if told == COMMUNICATE:
-                work.communicate()
-                continue
-            ranks.barrier()
-            for _ in range(told):
-                work.run()
-            site.synchronize()
-        work.close()
-
-
-def follow_launched(launched: TorchPlace) -> None:
-    """Takes part in rank 0's workloads as a rank that torchrun or mpiexec started."""
-    torch = import_module("torch")
-    kind = "cuda" if torch.cuda.is_available() else "cpu"
-    index = launched.local_rank if kind == "cuda" else 0
-    site = Site(torch, f"{kind}:{index}", parse_memory(f"torch:{kind}:{index}"))
-    ranks = Ranks(site, launched.rank, launched.size, from_environment())
-    try:
-        follow(ranks, site)
-    finally:
-        ranks.close()
-
-
-def serve(channel: Channel) -> None:
-    """Takes part in rank 0's workloads as a process that rank 0 started."""
-    carry_out(decoder(Join)(channel.receive()), _join, channel.send)
-
-
-def _join(asked: Join) -> None:
-    torch, device = import_module("torch"), asked.device
     name = device if ":" in device else f"{device}:0"
-    site = Site(torch, device, parse_memory(f"torch:{name}"))
-    ranks = Ranks(site, asked.rank, asked.size, asked.meeting)
+    site = Site(import_module("torch"), device, parse_memory(f"torch:{name}"))
+    ranks = Ranks(site, rank, size, meeting)
     try:
-        follow(ranks, site)
+        while (asked := ranks.share(None)) is not None:
+            work = Training(site, asked, ranks)
+            while (told := ranks.hear()) != END:
+                if told == COMMUNICATE:
+                    work.communicate()
+                    continue
+                ranks.barrier()
+                for _ in range(told):
+                    work.run()
+                site.synchronize()
+            work.close()
     except RuntimeError as error:  # rank 0 is gone, and so is the work
         raise LinkgaugeError(str(error)) from error
     ranks.close()
+
+
+def follow_launched(launched: TorchPlace) -> None:
+    is_cuda = import_module("torch").cuda.is_available()
+    device = f"cuda:{launched.local_rank}" if is_cuda else "cpu"
+    _follow(device, launched.rank, launched.size, from_environment())
+
+
+def serve(channel: Channel) -> None:
+    joining = decoder(Join)(channel.receive())
+    carry_out(joining, lambda j: _follow(j.device, j.rank, j.size, j.meeting), channel.send)

@@ -17,8 +17,6 @@ _TYPES: dict[NumberKind, str] = {"bf16": "bfloat16", "fp16": "float16", "fp32": 
 
 
 class Site:
-    """A torch device, and its memory in linkgauge's notation."""
-
     def __init__(self, torch: Any, device: Any, memory: Memory) -> None:
         self.torch = torch
         self.device = torch.device(device)
@@ -30,12 +28,11 @@ class Site:
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the device has CUDA's interface with streams, events and graphs. ROCm has the
-        same interface by the same names."""
+        """Whether the device has CUDA's interface, as ROCm's devices have by the same names."""
         return bool(self.device.type == "cuda")
 
     def choose(self) -> None:
-        """Makes this device the current device. torch captures graphs and records events there."""
+        """torch captures graphs and records events on the current device."""
         if self.is_cuda:
             self.torch.cuda.set_device(self.device)
 
@@ -49,7 +46,7 @@ class Site:
             self.torch.accelerator.synchronize()
 
     def seconds(self, work: Callable[[], object]) -> float:
-        """Returns the seconds that a piece of work takes, until the device has ended all of it."""
+        """Until the device has ended all of the work."""
         self.synchronize()
         begin = time.perf_counter()
         work()
@@ -57,16 +54,15 @@ class Site:
         return time.perf_counter() - begin
 
     def host_tensor(self, count: int, kind: Any) -> Any:
-        """Returns a tensor in host memory. The memory is pinned if the device copies by itself."""
+        """Pinned if the device copies by itself."""
         return self.torch.empty(count, dtype=kind, pin_memory=self.is_cuda)
 
     def stream(self) -> Any:
-        """Returns a new stream. None if the device does not queue work."""
+        """None if the device does not queue work."""
         return self.torch.cuda.Stream(self.device) if self.is_cuda else None
 
     @contextmanager
     def queued(self, stream: Any) -> Iterator[None]:
-        """Queues the work inside this block on the stream."""
         if stream is None:
             yield
             return
@@ -74,30 +70,27 @@ class Site:
             yield
 
     def mark(self, stream: Any) -> Any:
-        """Returns an event that occurs when all work now in the stream is done. None if the device
-        does not queue work."""
+        """Returns an event of all work now in the stream; None if the device does not queue
+        work."""
         return None if stream is None else stream.record_event()
 
     def follow(self, stream: Any, event: Any) -> None:
-        """Makes the stream wait for the event."""
         if stream is not None and event is not None:
             stream.wait_event(event)
 
     @property
     def current(self) -> Any:
-        """Returns the stream that computes. None if the device does not queue work."""
+        """The stream that computes; None if the device does not queue work."""
         return self.torch.cuda.current_stream(self.device) if self.is_cuda else None
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Marks a block as a range of this name in torch's profiler, and in Nsight Systems on
-        NVIDIA's devices."""
+        """A range in torch's profiler, and in Nsight Systems on NVIDIA's devices."""
         with self.torch.profiler.record_function(name), self._range(name):
             yield
 
     def _range(self, name: str) -> AbstractContextManager[None]:
-        """Returns a range of NVTX. It does nothing on devices other than NVIDIA's, or if torch was
-        built without NVTX."""
+        """Nothing on devices other than NVIDIA's, or if torch was built without NVTX."""
         if not self.is_cuda or self.torch.version.cuda is None:
             return nullcontext()
         found: AbstractContextManager[None] = self.torch.cuda.nvtx.range(name)
@@ -105,9 +98,8 @@ class Site:
 
     @contextmanager
     def room(self, batch: int, needed: int, *, held: int | None = 0) -> Iterator[None]:
-        """Raises Unsupported if the work in this block does not fit into memory. `needed` is the
-        memory in bytes that it needs, and `held` is the part that is already allocated (None: all
-        of it). The error names the `batch`."""
+        """Raises Unsupported if work that needs so many bytes does not fit. Of these, `held` are
+        already allocated (None: all). The error names the `batch`."""
         free = self.free_bytes() if held is not None else None
         has = None if free is None else free + (held or 0)
         short = f"out of memory at batch {batch} (needs {approximate_size(needed)}, {{}})"
@@ -124,7 +116,7 @@ class Site:
             raise BackendError("torch", first_line(error)) from error
 
     def free_bytes(self) -> int | None:
-        """Returns the bytes that can be allocated. None if the device does not report them."""
+        """None if the device does not report them."""
         if self.is_cpu:
             return read_host().memory_available
         if not self.is_cuda:
@@ -158,7 +150,6 @@ _MOST_OF_MEMORY = 8
 
 
 def measure_rates(site: Site, numbers: NumberKind) -> Rates:
-    """Measures the rates of a device, each as the best of a few tries."""
     small = site.is_cpu
     free = site.free_bytes() or _READ * _MOST_OF_MEMORY
     read = min(_CPU_READ if small else _READ, free // _MOST_OF_MEMORY)
@@ -174,8 +165,8 @@ def measure_rates(site: Site, numbers: NumberKind) -> Rates:
 
 
 def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
-    """Returns the seconds of one call, from the best of a few tries of `times` calls. A first try,
-    which loads the kernels, does not count."""
+    """Seconds of one call, the best of a few tries. A first try, which loads the kernels, does not
+    count."""
 
     def several() -> None:
         for _ in range(times):
@@ -186,7 +177,7 @@ def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
 
 
 def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
-    """Returns the rate of a product of two square matrices of random numbers, in operations/s."""
+    """In operations/s."""
     torch, kind = site.torch, site.number_type(numbers)
     a, b = (torch.randn(order, order, device=site.device, dtype=kind) for _ in range(2))
     product = torch.empty_like(a)
@@ -195,8 +186,7 @@ def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
 
 
 def _read_rate(site: Site, size: int) -> float:
-    """Returns the rate in bytes/s at which the device reads and writes its memory. The rate is that
-    of a sum or of a copy, whichever is faster."""
+    """In bytes/s read and written, by a sum or by a copy, whichever is faster."""
     torch = site.torch
     numbers = torch.zeros(size // 4, device=site.device, dtype=torch.float32)
     summed = size / _best(site, lambda: torch.sum(numbers))
@@ -207,7 +197,7 @@ def _read_rate(site: Site, size: int) -> float:
 
 
 def _copy_rates(site: Site, size: int) -> tuple[float, float]:
-    """Returns the rates in bytes/s of copies from pinned host memory to the device, and back."""
+    """In bytes/s from pinned host memory to the device, and back."""
     there: Any = site.torch.empty(size, dtype=site.torch.uint8, device=site.device)
     here: Any = site.host_tensor(size, site.torch.uint8).zero_()
     to_device = _best(site, lambda: there.copy_(here, non_blocking=True))

@@ -20,8 +20,7 @@ SLOTS = 2
 
 
 class Streamed(Work):
-    """A pass over a batch of prompts, with weights in pinned host memory. While a layer computes,
-    the next layer is copied to the device."""
+    """While a layer computes, the next one is copied from pinned host memory to the device."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         site, shape = decoder.site, decoder.shape
@@ -42,14 +41,12 @@ class Streamed(Work):
         self._scores: Any = None
 
     def _drawn(self, generator: Any) -> Any:
-        """Returns a layer with random weights in host memory. The device makes the random
-        numbers."""
+        """The device makes the random numbers."""
         draw_layer(self._slots[0], self._decoder.shape, generator)
         here = self._site.host_tensor(self._slots[0].numel(), self._decoder.kind)
         return here.copy_(self._slots[0])
 
     def _layers(self) -> Iterator[Layer]:
-        """Yields each layer once it has arrived, while the next layer is being copied."""
         arriving = self._send(0)
         for number in range(len(self._here)):
             slot, arrived = arriving
@@ -64,8 +61,7 @@ class Streamed(Work):
                 arriving = self._send(number + 1)
 
     def _send(self, number: int) -> tuple[int, Any]:
-        """Starts the copy of a layer to the next buffer (slot). The copy waits until the buffer is
-        free."""
+        """The copy to the next buffer (slot) waits until that is free."""
         slot, self._next = self._next, (self._next + 1) % SLOTS
         self._site.follow(self._copying, self._free[slot])
         with self._site.queued(self._copying):
@@ -90,8 +86,7 @@ class Streamed(Work):
         return ("each layer is copied before it computes",)
 
     def mismatch(self) -> str | None:
-        """Compares the scores with those of a pass that waits for the copy of each layer. Returns
-        None if they agree."""
+        """Compares with a pass that waits for the copy of each layer."""
         torch, slot = self._site.torch, self._slots[0]
 
         def one_by_one() -> Iterator[Layer]:
@@ -113,8 +108,7 @@ class Streamed(Work):
 
 
 def streamed_bytes(asked: Workload) -> int:
-    """Returns the approximate bytes of device memory for streaming: slots, embedding, and the
-    activations of a layer."""
+    """About the bytes of slots, embedding, and the activations of a layer."""
     shape, each = asked.shape, NUMBER_BYTES[asked.numbers]
     weights = SLOTS * shape.layer_parameters + shape.embedding
     return weights * each + activation_bytes(shape, asked.batch * asked.prompt, asked.numbers)
@@ -137,7 +131,6 @@ class CacheMove(Work):
 
     @property
     def _ends(self) -> tuple[Any, Any]:
-        """Returns the source and the destination of the copy."""
         both = self._there, self._here
         return both if self._asked.kind == "offload" else both[::-1]
 
@@ -169,8 +162,7 @@ class CacheMove(Work):
 
 
 def with_use(done: WorkDone) -> WorkDone:
-    """Adds how busy the link and the device would be: the shares of a loop's time that they need at
-    their full rates."""
+    """Adds the shares of a loop's time that link and device need at their full rates."""
     needs, rates = done.demands, done.rates
     ways = ((needs.to_device, rates.to_device), (needs.to_host, rates.to_host))
     link = max((amount / rate for amount, rate in ways if amount and rate), default=None)

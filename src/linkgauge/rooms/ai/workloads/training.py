@@ -1,8 +1,6 @@
-"""A training step: input, forward, backward, synchronisation of gradients, optimiser.
-
-The model is a decoder in mixed precision. Weights, gradients and AdamW's moments are in FP32, and
-autocast computes products in the chosen type. Every rank has a copy of the weights and its own
-batch (data parallel). The gradients of a layer are in one tensor, which the ranks add up."""
+"""A training step of a decoder in mixed precision: weights, gradients and AdamW's moments are in
+FP32, and autocast computes products in the chosen type. Every rank has a copy of the weights and
+its own batch. The gradients of a layer are in one tensor, which the ranks add up."""
 
 from __future__ import annotations
 
@@ -33,7 +31,6 @@ from .site import Site
 STAGES = ("input", "forward", "backward", "synchronisation", "optimiser")
 _WARM_UPS = 2
 _COMMUNICATED = 3
-"""How often the collectives alone are timed."""
 _MASTER = 4
 """The bytes of a number in the weights, their gradients and both moments."""
 _COPIES = 4
@@ -41,8 +38,6 @@ _RATE = 1e-4
 
 
 class Training(Work):
-    """A training step on one device (`ranks` is None), or on several ranks."""
-
     steps = 1
 
     def __init__(self, site: Site, asked: Workload, ranks: Ranks | None = None) -> None:
@@ -70,15 +65,12 @@ class Training(Work):
         self._alone = 0.0
 
     def _leaves(self, number: int, generator: Any) -> Layer:
-        """Returns a layer whose weights are views into one tensor, and whose gradients are views
-        into another tensor."""
         drawn = draw_layer(self._weights[number], self._shape, generator)
         layer = Layer(*(weight.detach().requires_grad_() for weight in drawn))
         left = [0]
 
         def ready(_: Any) -> None:
-            """Starts the sum over ranks when all gradients of a layer are ready. Meanwhile, the
-            backward pass continues."""
+            """Starts the sum over ranks while the backward pass continues."""
             left[0] += 1
             if left[0] == len(layer):
                 left[0] = 0
@@ -93,8 +85,8 @@ class Training(Work):
         return layer
 
     def _set_up_input(self) -> None:
-        """Allocates a batch in pinned memory, different on each rank, and two batches on the
-        device. The second one receives the next batch while a step computes."""
+        """Each rank has another batch. The second buffer receives the next batch while a step
+        computes."""
         asked, site = self._asked, self._site
         size = asked.batch * asked.prompt * self._shape.hidden
         generator = site.torch.Generator().manual_seed(
@@ -116,7 +108,7 @@ class Training(Work):
             self._ranks.barrier()
 
     def run(self) -> None:
-        """Makes one step. Each stage begins and ends with a mark of the device's clock."""
+        """Each stage begins and ends with a mark of the device's clock."""
         self._marks.append([self._now()])
         with self._stage("input"):
             batch = self._input()
@@ -142,7 +134,7 @@ class Training(Work):
         self._marks[-1].append(self._now())
 
     def _now(self) -> Any:
-        """Records an event on the device. If the host computes, returns the time instead."""
+        """An event on the device, or the time if the host computes."""
         if not self._site.is_cuda:
             return time.perf_counter()
         event = self._site.torch.cuda.Event(enable_timing=True)
@@ -150,7 +142,6 @@ class Training(Work):
         return event
 
     def _send(self) -> None:
-        """Starts the copy of the next batch to the device."""
         site, slot = self._site, self._there[self._number % 2]
         site.follow(self._copying, site.mark(site.current))  # nothing reads the slot any more
         with site.queued(self._copying if self._asked.overlap else None):
@@ -167,7 +158,7 @@ class Training(Work):
         return batch.view(self._asked.batch, self._asked.prompt, self._shape.hidden)
 
     def _forward(self, batch: Any) -> Any:
-        """Returns the mean square of the last block's output. Its gradients reach every weight."""
+        """The mean square of the last block's output, whose gradients reach every weight."""
         torch, mixed = self._site.torch, self._asked.numbers != "fp32"
         device = self._site.device.type
         with torch.autocast(device, self._kind) if mixed else nullcontext():
@@ -178,7 +169,6 @@ class Training(Work):
         return x.float().square().mean()
 
     def _synchronise(self) -> None:
-        """Adds up the gradients over all ranks, or waits for sums that have already begun."""
         if self._ranks is None:
             return
         if self._asked.overlap:
@@ -208,7 +198,7 @@ class Training(Work):
         return seconds
 
     def demands(self) -> Demands:
-        """Returns the operations and bytes of a step. AdamW causes most of the memory traffic."""
+        """AdamW causes most of the memory traffic."""
         asked, shape = self._asked, self._shape
         weights = shape.layers * shape.layer_parameters
         size = self._here.numel() * self._kind.itemsize
@@ -243,8 +233,7 @@ class Training(Work):
         return [end - begin for begin, end in pairs]
 
     def mismatch(self) -> str | None:
-        """Describes an error: the loss is not a number, or does not fall over a fixed batch. None
-        without an error."""
+        """The loss must be a number, and fall over a fixed batch."""
         losses = [float(loss) for loss in self._losses]
         if any(not loss < float("inf") for loss in losses):
             return "a loss is not a number"
@@ -276,16 +265,15 @@ class Training(Work):
 
 
 def training_bytes(asked: Workload) -> int:
-    """Returns the approximate bytes of device memory for a step: weights, gradients and moments in
-    FP32, weights in the products' type, and activations kept for the backward pass."""
+    """About the bytes of weights, gradients and moments in FP32, weights in the products' type, and
+    kept activations."""
     shape, width = asked.shape, _width(asked.numbers)
     weights = shape.layers * shape.layer_parameters
     return weights * (_COPIES * _MASTER + width) + _kept_bytes(shape, asked, width)
 
 
 def _kept_bytes(shape: ModelShape, asked: Workload, width: int) -> int:
-    """Returns the bytes of activations that are kept for the backward pass. Each layer keeps about
-    12 tensors of hidden size, and 4 inside SwiGLU."""
+    """Each layer keeps about 12 tensors of hidden size, and 4 inside SwiGLU."""
     each = 12 * shape.hidden + 4 * shape.intermediate
     return shape.layers * asked.batch * asked.prompt * each * width
 

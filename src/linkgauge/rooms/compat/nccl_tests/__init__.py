@@ -1,8 +1,6 @@
-"""Runs the programs of nccl-tests 2.19.6, NCCL's own tests: `linkgauge as all_reduce_perf` and nine
-others.
-
-A sample is what the programs time: `-n` iterations, one after another, averaged over the ranks.
-Without GPUs, processes under mpirun measure the memories of their hosts by MPI."""
+"""Runs the programs of nccl-tests 2.19.6: `linkgauge as all_reduce_perf` and nine others. A sample
+is `-n` iterations, one after another, averaged over the ranks. Without GPUs, processes under mpirun
+measure the memories of their hosts by MPI."""
 
 from __future__ import annotations
 
@@ -35,10 +33,8 @@ from linkgauge.report.words.run_notes import note_lines
 
 from .json_copy import JsonCopy, created
 from .options import NcclOptions, Unable, nccl_options, usage, variable
-from .rccl_report import write_report
 from .text import (
     Body,
-    Each,
     Line,
     LineBlock,
     RankLine,
@@ -55,10 +51,9 @@ _GI = 1 << 30
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Carries out a command line of the program: measures, and prints the program's output. Exit
-    codes: 1 for wrong elements and for less than NCCL_TESTS_MIN_BW, 5 for what nccl-tests supports
-    and linkgauge does not, 255 for a command line that cannot be read. Other exit codes are those
-    of `linkgauge run`."""
+    """Exit codes: 1 for wrong elements and for less than NCCL_TESTS_MIN_BW, 5 for what nccl-tests
+    supports and linkgauge does not, 255 for a command line that cannot be read; others are those of
+    `linkgauge run`."""
     program = where.name
     with printing_once():
         options = nccl_options(arguments)
@@ -71,8 +66,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def library_version(context: Context) -> int:
-    """Returns the version of the library of collectives as NCCL writes it (22809 for 2.28.9); 0 if
-    unknown."""
+    """As NCCL writes it (22809 for 2.28.9); 0 if unknown."""
     with suppress(Unsupported):
         if context.backend == "cuda":
             from linkgauge.backends.cuda.nccl.library import open_nccl
@@ -82,15 +76,12 @@ def library_version(context: Context) -> int:
 
 
 def _complain(line: str) -> None:
-    """Prints a line on stderr. If mpirun started several processes, only the first one prints
-    it."""
+    """On stderr, of the processes that mpirun started by the first."""
     if not launched().rank:
         print(line, file=sys.stderr, flush=True)
 
 
 class _Test:
-    """One run of a program of nccl-tests."""
-
     def __init__(self, program: str, arguments: Sequence[str], options: NcclOptions) -> None:
         self._program = program
         self._arguments = arguments
@@ -135,11 +126,7 @@ class _Test:
         self._limit(context.devices)
         show(columns(self._options))
         table = _PrintedTable(self._program, self._options, context, copy)
-        with ExitStack() as held:
-            if self._options.format and self._options.report and not launched().rank:
-                write_report(self._options, ranks, ())  # first: it may not be writable
-                held.callback(write_report, self._options, ranks, table.shown)
-            self._measure_parts(context, table)
+        self._measure_parts(context, table)
         return self._conclude(table, copy)
 
     def _copy(self, library: int) -> JsonCopy:
@@ -152,9 +139,8 @@ class _Test:
         return JsonCopy(file, (self._program, *self._arguments), library)
 
     def _limit(self, devices: Sequence[Device]) -> None:
-        """Reduces the largest size so that the buffers fit into memory, as nccl-tests does. There
-        are two buffers, or three if results are checked. 1 GiB stays free, and also a reserve of up
-        to 4 GiB."""
+        """As nccl-tests does: two buffers, or three if results are checked, 1 GiB and a reserve of
+        up to 4 GiB fit into memory."""
         memory = min(device.memory_bytes for device in devices)
         reserved = min(-(-memory // (16 * _GI)), 4) * _GI
         most = (memory - reserved - _GI) // (3 if self._options.checks else 2)
@@ -188,8 +174,7 @@ class _Test:
 
 
 def _set_environment(program: str) -> None:
-    """Sets the variables that this machine needs, and says so in one line. As in nccl-tests, NCCL
-    decides on NVLS itself, also in a guest."""
+    """Says so in one line. As in nccl-tests, NCCL decides on NVLS itself, also in a guest."""
     wanted = needed(ROOT, os.environ)
     if "NCCL_NVLS_ENABLE" in wanted:
         wanted["NCCL_NVLS_ENABLE"] = "2"  # NCCL's default
@@ -200,8 +185,7 @@ def _set_environment(program: str) -> None:
 
 
 def _raise_alarm(run: Run | None) -> None:
-    """Prints on stderr the problems that linkgauge's verdict finds. nccl-tests itself gives no
-    verdict."""
+    """On stderr: nccl-tests itself gives no verdict."""
     if run is not None and not launched().rank:
         judged = judge(run)
         sys.stdout.flush()
@@ -223,8 +207,7 @@ def _settings(options: NcclOptions) -> Settings:
 
 
 def _with_devices(context: Context, options: NcclOptions) -> tuple[Context, str | None]:
-    """Returns the context with the requested devices, and an error message if any device does not
-    exist."""
+    """And an error message if any device does not exist."""
     if context.fabric.across_ranks:
         return context, None
     asked = variable("NCCL_TESTS_DEVICE", "-1", whole)
@@ -250,8 +233,8 @@ def _ranks(context: Context, split: str | None) -> Iterator[RankLine]:
 
 
 def _address(device: Device) -> tuple[str, str]:
-    """Returns the PCI address of a device without its function number, and its model. If the
-    address is unknown, the name of its memory (`cuda:0`) replaces it."""
+    """The PCI address without its function number, or the name of the memory (`cuda:0`), and the
+    model."""
     if device.pci is not None:
         return device.pci.partition(".")[0], device.model
     place = parse_memory(device.memory)
@@ -259,8 +242,8 @@ def _address(device: Device) -> tuple[str, str]:
 
 
 class _PrintedTable(Quiet):
-    """Prints a line of the table as soon as both of its sides (out of place, in place) are
-    measured. A line without a figure is not printed, and stderr says why."""
+    """Prints a line as soon as both of its sides (out of place, in place) are measured. stderr says
+    why a line is missing."""
 
     def __init__(
         self, program: str, options: NcclOptions, context: Context, copy: JsonCopy
@@ -273,7 +256,6 @@ class _PrintedTable(Quiet):
         self._bodies: dict[Line, dict[int, Body]] = {}
         self._rates: list[float] = []
         self._runs: list[Run] = []
-        self.shown: list[tuple[Line, tuple[Body, Body]]] = []
         self._said: set[object] = set()
         """Notes that were printed. A program with many types and operations prints each note
         once."""
@@ -283,32 +265,30 @@ class _PrintedTable(Quiet):
 
     @property
     def mean(self) -> float:
-        """Returns the mean of all bus bandwidths of both sides, in GB/s."""
+        """Of all bus bandwidths of both sides, in GB/s."""
         return sum(self._rates) / len(self._rates) if self._rates else float("nan")
 
     @property
     def code(self) -> int:
-        """Returns the exit code of all measurements; 4 if nothing was measured. 3 if a line is
-        missing, whatever the reason: a reader would take the others for all."""
+        """3 if a line is missing, whatever the reason: a reader would take the others for all."""
         run = self.run
         return 4 if run is None else exit_code(run) or 3 * (not self.is_complete)
 
     @property
     def run(self) -> Run | None:
-        """Returns the run with all results. None if nothing was measured."""
         if not self._runs:
             return None
         results = tuple(result for run in self._runs for result in run.results)
         return replace(self._runs[-1], results=results)
 
     def begin(self, part: LineBlock) -> None:
-        """Starts a block of lines. The cells that follow belong to this block."""
+        """The cells that follow belong to this block."""
         cells = iter(part.benchmark.cells)
         self._bodies = {}
         self._sides = {next(cells).place: (line, side) for line in part.lines for side in range(2)}
 
     def end(self, measured: Run) -> bool:
-        """Keeps a measured block and prints its notes. Returns whether measuring ended early."""
+        """Returns whether measuring ended early."""
         self._runs.append(measured)
         ended = measured.finished is None or measured.lost is not None
         self.is_complete = self.is_complete and not ended and not self.reasons
@@ -342,15 +322,11 @@ class _PrintedTable(Quiet):
     def _body(self, cell: CellResult, line: Line) -> Body:
         seconds = self._seconds(cell)
         wrong = cell.wrong if self._options.checks > 0 else None
-        each = None
-        if self._options.timing and cell.iterations:
-            taken = tuple(map(max, zip(*(rank.samples for rank in cell.iterations), strict=True)))
-            each = Each(taken, min(self._options.skipped, len(taken) - 1))
-        return Body(seconds, *line.rates(seconds), wrong, each)
+        return Body(seconds, *line.rates(seconds), wrong)
 
     def _seconds(self, cell: CellResult) -> float:
-        """Returns the time of a cell. By default, this is the average over the ranks. Option `-a`
-        can select the time of rank 0, of the fastest rank, or of the slowest rank."""
+        """The average over the ranks, or as `-a` asks that of rank 0, of the fastest or of the
+        slowest."""
         average = sum(cell.samples) / len(cell.samples)
         if not self._across_ranks or self._options.average == 1:
             return average
@@ -369,5 +345,4 @@ class _PrintedTable(Quiet):
         self.wrong += sum(bool(body.wrong) for body in bodies)
         now = datetime.now().astimezone() if self._options.timestamps else None
         print(row(line, bodies, now), flush=True)
-        self.shown.append((line, bodies))
         self._copy.line(line, bodies, self._options.iterations)

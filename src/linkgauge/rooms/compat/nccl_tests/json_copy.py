@@ -1,7 +1,5 @@
-"""Writes the JSON of nccl-tests 2.19.6 (`-J`), version 3.
-
-Source: src/util.cu of that version. As in nccl-tests, booleans are the texts `true` and `false`,
-figures have six decimals, and the environment is included."""
+"""Writes the JSON of nccl-tests 2.19.6 (`-J`), version 3 (src/util.cu). As there, booleans are the
+texts `true` and `false`, figures have six decimals, and the environment is included."""
 
 from __future__ import annotations
 
@@ -16,15 +14,14 @@ from typing import IO, Any
 import msgspec
 
 from .options import NcclOptions
-from .text import MEGA, TIME_FORMAT, Body, Each, Line, RankLine
+from .text import MEGA, TIME_FORMAT, Body, Line, RankLine
 
 _FORMAT = 3
 Document = dict[str, Any]
 
 
 def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
-    """Creates the file. If the file exists, a number is added to the name. If the file cannot be
-    created, reports that and returns None."""
+    """If it exists, a number is added to the name. None if it cannot be created."""
     tried, number = asked, 0
     while True:
         try:
@@ -40,7 +37,7 @@ def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
 
 
 class JsonCopy:
-    """Collects what is printed. If there is a file, writes all of it as JSON at the end."""
+    """Collects what is printed, and writes it at the end if there is a file."""
 
     def __init__(self, file: IO[str] | None, arguments: Sequence[str], library: int) -> None:
         self._file = file
@@ -70,8 +67,8 @@ class JsonCopy:
             "validation": options.checks,
             "graph": options.graphs,
             "blocking_collectives": _truth(options.blocking > 0),
-            "per_iter_timing": _truth(options.timing > 0),
-            "per_iter_skip": options.skipped,
+            "per_iter_timing": "false",
+            "per_iter_skip": 0,
             "parallel_init": _truth(options.parallel_init),
             "devices": msgspec.to_builtins(ranks),
         }
@@ -87,8 +84,6 @@ class JsonCopy:
         }
         for side, body in zip(("out_of_place", "in_place"), bodies, strict=True):
             shown[side] = _body(body)
-            if body.each is not None:
-                shown[f"{side}_per_iter"] = _each(body.each)
         self._lines.append(shown | {"actual_iterations": iterations, "experiment_name": ""})
 
     def footer(self, wrong: int, mean: float, enough: bool | None) -> None:
@@ -97,11 +92,9 @@ class JsonCopy:
         self._document["average_bus_bandwidth"] = {"bandwidth": _figure(mean), "okay": okay}
 
     def error(self, problem: str) -> None:
-        """Adds an error."""
         self._errors.append(problem)
 
     def close(self) -> None:
-        """Writes the document, if there is a file."""
         self._document |= {"errors": self._errors, "end_time": _now()}
         if self._file is not None:
             with self._file:
@@ -114,14 +107,6 @@ def _body(body: Body) -> Document:
         "alg_bw": _figure(body.algorithm),
         "bus_bw": _figure(body.bus),
         "nwrong": None if body.wrong is None else float(body.wrong),
-    }
-
-
-def _each(each: Each) -> Document:
-    return {
-        "skipped_iterations": each.skipped,
-        **{name: _figure(value) for name, value in each.figures.items()},
-        "times_us": [_figure(one * MEGA) for one in each.seconds],
     }
 
 

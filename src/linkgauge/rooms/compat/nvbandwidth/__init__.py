@@ -37,8 +37,7 @@ Printer = TextPrinter | JsonPrinter
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Carries out a command line of nvbandwidth. `--emulate VERSION` chooses the version; the
-    default is the newest. Exit codes are those of `speak`."""
+    """`--emulate VERSION` chooses the version; the default is the newest."""
     parser = Parser((ToolOption("--emulate VERSION", read=str),))
     given, rest = parser.parse_known_args(list(arguments))
     version = getattr(given, "emulate", [*VERSIONS][-1])
@@ -49,9 +48,9 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 @printing_once()
 def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
-    """Carries out a command line. If mpirun started several processes, only one prints. Exit codes:
-    1 for bad usage or an unknown test, otherwise those of `linkgauge run`. nvbandwidth itself exits
-    with 0 after errors."""
+    """If mpirun started several processes, only one prints. Exit codes: 1 for bad usage or an
+    unknown test, otherwise those of `linkgauge run`; nvbandwidth itself exits with 0 after
+    errors."""
     options = parse(arguments, dialect.options)
     for name, given in (("isSingleDie", options.is_single_die), ("disableVm", options.disable_vm)):
         if given:
@@ -79,14 +78,14 @@ def _list(dialect: Dialect) -> None:
     brief = dialect.is_brief
     print("Index, Name:\n\tDescription", *(() if brief else ("=======================",)), sep="\n")
     for index, case in enumerate(dialect.cases(several=launched().size > 1)):
-        about = "\n\t".join(case.about)
-        print(f"{index}, {case.name}:", f"\t\t{about}" if brief else f"\t{about}\n", sep="\n")
+        tabs, end = ("\t\t", "") if brief else ("\t", "\n")
+        print(f"{index}, {case.name}:", f"{tabs}{case.row.title}{end}", sep="\n")
 
 
 @contextmanager
 def _opened(dialect: Dialect, options: NvbandwidthOptions, where: Where) -> Iterator[Context]:
-    """Opens the machine. Raises InputError if it has no devices. If the first requested test needs
-    several processes, the message says how to run it."""
+    """Raises InputError without devices. If the first requested test needs several processes, it
+    says how to run it."""
     several = launched().size > 1
     asked = options.testcase_prefixes or options.testcase
     advice = _advice(dialect, options, several, asked[0]) if asked else ""
@@ -109,8 +108,8 @@ def _advice(dialect: Dialect, options: NvbandwidthOptions, several: bool, asked:
 def _asked(
     dialect: Dialect, options: NvbandwidthOptions, *, several: bool
 ) -> list[tuple[str, Testcase | str]]:
-    """Returns the requested tests by name or index. If there is no test of a name, the reason takes
-    its place. Raises UsageError if no test has one of the requested prefixes."""
+    """By name or index, or the reason if there is no such test. Raises UsageError if none has a
+    requested prefix."""
     cases, advice = dialect.cases(several=several), partial(_advice, dialect, options, several)
     names = options.testcase or tuple(case.name for case in cases)
     if prefixes := options.testcase_prefixes:
@@ -122,15 +121,13 @@ def _asked(
 
 
 def _lay_out(row: Row, fabric: DeviceSet) -> Benchmark:
-    """Plans the test on these devices. Under mpirun, a test for one process is skipped, because no
-    process has all devices."""
+    """Under mpirun, a test for one process is skipped, because no process has all devices."""
     if fabric.across_ranks and not row.across_ranks:
         fabric = replace(fabric, devices=(), reason="needs one process: run it without mpirun")
     return row.lay_out(fabric)
 
 
 def _run(dialect: Dialect, options: NvbandwidthOptions, where: Where, printer: Printer) -> int:
-    """Measures the requested tests, in the order of the request."""
     if options.buffer_size < DEFAULT_SIZE:
         printer.warn(
             "NOTE: You have chosen a buffer size that is smaller than the default buffer size. It "
@@ -149,8 +146,7 @@ def _run(dialect: Dialect, options: NvbandwidthOptions, where: Where, printer: P
 
 
 def _asked_pairs(options: NvbandwidthOptions, context: Context) -> tuple[Place, ...]:
-    """Returns the only pairs of devices to measure, by row and column: the one with the requested
-    UUIDs, between processes in both orders. Returns none if all pairs are to be measured. Raises
+    """The one with the requested UUIDs, between processes in both orders; none for all. Raises
     InputError for an unknown UUID."""
     known = {device.uuid: parse_memory(device.memory).label for device in context.devices}
     for uuid in options.pair:
@@ -186,8 +182,8 @@ def _measure(
 
 
 class _Reporting(Quiet):
-    """Prints each result when it is measured. Also prints the requested tests that do not exist, in
-    the order of the request."""
+    """Prints each result when it is measured, and in the order of the request tests that do not
+    exist."""
 
     def __init__(
         self,
@@ -219,8 +215,7 @@ class _Reporting(Quiet):
         self._show(replace(shown, shares=self._shares(result, case)))
 
     def _show(self, shown: TestOutcome) -> None:
-        """Prints a result with the tool's own words. Even wrong words are kept, because parsers
-        rely on them."""
+        """Even wrong words of the tool are kept, because parsers rely on them."""
         for misprint in self._dialect.misprints.get(shown.name, ()) if shown.matrices else ():
             matrices = tuple(
                 replace(m, heading=m.heading.replace(misprint.meant, misprint.written))
@@ -234,7 +229,7 @@ class _Reporting(Quiet):
         self._printer.show(shown)
 
     def of_interrupted(self, results: Sequence[Result]) -> None:
-        """Prints the part of a test that was measured before Ctrl-C."""
+        """The part of a test that was measured before Ctrl-C."""
         self.of_missing()
         if not self._left or not isinstance(case := self._left[0][1], Testcase):
             return
@@ -245,13 +240,12 @@ class _Reporting(Quiet):
                 self._show(replace(shown, reasons=reasons))
 
     def of_missing(self) -> None:
-        """Prints the next requested tests for as long as they do not exist."""
         while self._left and isinstance(problem := self._left[0][1], str):
             self._printer.missing(self._left.popleft()[0], problem)
 
     def _shares(self, result: Result, case: Testcase) -> TestMatrix | None:
-        """Returns the percentages of the theoretical figures, for copies between devices of one
-        process. None for several processes, because the links between their devices are unknown."""
+        """In percent, for copies between devices of one process: links between those of several are
+        unknown."""
         if self._expectations is None or not case.row.between_devices or case.row.across_ranks:
             return None
         percent = {

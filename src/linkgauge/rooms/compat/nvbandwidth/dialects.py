@@ -1,8 +1,7 @@
-"""Describes the versions of nvbandwidth, and of a tool derived from it: options, tests and output.
-
-As in nvbandwidth, long names may be abbreviated, `-t` and `-p` take several words, and the word
-`true` may follow a switch (scripts write `-s true`). Sources: nvbandwidth 0.8; for 0.9 and 0.10
-their release notes, help texts and published output (docs/as.md)."""
+"""Describes the versions of nvbandwidth, and of a tool derived from it. As there, long names may be
+abbreviated, `-t` and `-p` take several words, and the word `true` may follow a switch (`-s true`).
+Sources: nvbandwidth 0.8; of 0.9 and 0.10 release notes, help texts and published output
+(docs/as.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ DEFAULT_SIZE = 512
 
 
 def or_all(read: Callable[[str], int]) -> Callable[[str], int | None]:
-    """Returns a reader that reads -1, which means no choice by the user, as None."""
+    """-1 is no choice by the user: None."""
     return lambda written: None if written == "-1" else read(written)
 
 
@@ -76,12 +75,11 @@ _LATEST = (
     _several("    --pair UUID1 UUID2", _PAIR),
 )  # fmt: skip
 _UNLISTED = (ToolOption("--perfFormatter"), _number("--loopCount arg"))
-"""The options that are not in the tool's help."""
 
 
 class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """The options, with the tool's own names. Sizes are in MiB. The help does not list
-    `perf_formatter` and `loop_count`. Only sailbandwidth has the fields after `pair`."""
+    """Sizes are in MiB. The help does not list `perf_formatter` and `loop_count`. Only
+    sailbandwidth has the fields after `pair`."""
 
     help: bool = False
     list: bool = False
@@ -111,8 +109,7 @@ class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def parse(arguments: Sequence[str], options: Sequence[ToolOption]) -> NvbandwidthOptions:
-    """Reads a command line. Raises UsageError for unknown options and words. `--json` is accepted
-    in all versions."""
+    """Raises UsageError. `--json` is accepted in all versions."""
     listed = {option.written for option in options}
     more = (option for option in (*_UNLISTED, _JSON) if option.written not in listed)
     parser = Parser((*options, *more))
@@ -130,11 +127,9 @@ GIT_VERSION = f"linkgauge {__version__}"
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """A version of nvbandwidth, or of a tool derived from it. `header` is printed first. `options`
-    are the options in the tool's help. `misprints` are errors in the tool's headings, by test.
-    `tests` are the tests for one process. `spread` says which coefficient of variation follows a
-    sum. If `is_brief`, the output does not list the devices. If `has_bulk`, kernels copy by the
-    bulk copy unit unless the user requests normal copies."""
+    """`misprints` are errors in the tool's headings, by test. `spread` says which coefficient of
+    variation follows a sum. If `is_brief`, devices are not listed. If `has_bulk`, kernels copy by
+    the bulk copy unit unless the user requests normal copies."""
 
     name: str
     version: str
@@ -147,8 +142,7 @@ class Dialect(msgspec.Struct, frozen=True):
     has_bulk: bool = False
 
     def cases(self, *, several: bool) -> tuple[Testcase, ...]:
-        """Returns the tests for one process or for several processes, by index. As in nvbandwidth,
-        tests between processes come last and need several processes."""
+        """As in nvbandwidth, tests between processes come last and need several processes."""
         return (*self.tests, *OF_SEVERAL) if several else self.tests
 
     @property
@@ -161,7 +155,7 @@ class Dialect(msgspec.Struct, frozen=True):
         return f"{self.name} CLI:\n{help_lines(self.options, width)}\n"
 
     def settings(self, asked: NvbandwidthOptions) -> Settings:
-        """Returns the settings for measuring, with one stream and without tuning."""
+        """One stream, without tuning."""
         return Settings(
             sizes=(asked.buffer_size << 20,),
             samples=asked.test_samples,
@@ -199,4 +193,3 @@ VERSIONS = {
     "0.9": replace(_version("0.9", _SAMPLED), spread="cells"),
     "0.10": replace(_version("0.10.0", _LATEST), tests=CASES, spread="samples", is_brief=True),
 }
-"""The versions of nvbandwidth, the newest last."""

@@ -21,7 +21,6 @@ from linkgauge.report.matrix import Matrix
 from .cases import Testcase
 
 NAMED = 3
-"""The most reasons that are reported for a failed test."""
 
 
 Spread = Literal["cells", "samples"] | None
@@ -30,8 +29,7 @@ the samples of each figure, as in 0.10. None for nothing."""
 
 
 class TestMatrix(Matrix, frozen=True):
-    """A matrix in GB/s or ns, with the heading above it. `labels` replace the names of the rows.
-    `variation` is the coefficient of variation, if the tool prints one."""
+    """In GB/s or ns. `labels` replace the names of the rows. `variation` is a coefficient."""
 
     heading: str = ""
     labels: tuple[str, ...] = ()
@@ -39,20 +37,18 @@ class TestMatrix(Matrix, frozen=True):
 
     @property
     def ordered(self) -> list[list[float | None]]:
-        """Returns the figures by row and column; None where there is no figure."""
         return [
             [self.figures.get(Place(row, column)) for column in self.columns] for row in self.rows
         ]
 
     @property
     def known(self) -> list[float]:
-        """Returns the figures that exist, row by row."""
         return [figure for row in self.ordered for figure in row if figure is not None]
 
 
 class TestOutcome(msgspec.Struct, frozen=True):
-    """The result of a test. `reasons` say why the status is not Passed. `samples` are lines on each
-    sample. `shares` are percentages of the theoretical figures, if requested."""
+    """`reasons` say why the status is not Passed. `shares` are percentages of the theoretical
+    figures."""
 
     name: str
     status: str
@@ -64,8 +60,7 @@ class TestOutcome(msgspec.Struct, frozen=True):
 
 
 class Misprint(msgspec.Struct, frozen=True):
-    """A wrong word in the headings of a test. `written` is what the tool writes, and `meant` is the
-    right word."""
+    """What the tool writes, and the right word."""
 
     written: str
     meant: str
@@ -81,8 +76,8 @@ def outcome(
     spread: Spread = None,
     only_rows: tuple[str, ...] = (),
 ) -> TestOutcome:
-    """Returns the outcome of a test. A test that was skipped is Waived. Failed cells have no
-    figure. `only_rows` are the rows of devices to show; empty for all."""
+    """A test that was skipped is Waived. Failed cells have no figure. `only_rows` are shown; empty
+    for all."""
     status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
     reasons = list(dict.fromkeys(_reasons(result)))
     if len(reasons) > NAMED:
@@ -102,7 +97,6 @@ def outcome(
 
 
 def _reasons(result: Result) -> Iterator[str]:
-    """Yields the reasons why the test is not Passed."""
     if result.status == "skip":
         yield from (result.reason,) if result.reason else (c.reason or "" for c in result.cells)
     for cell in result.cells:
@@ -111,8 +105,7 @@ def _reasons(result: Result) -> Iterator[str]:
 
 
 def _variation(result: Result, matrix: TestMatrix, spread: Spread) -> float | None:
-    """Returns the coefficient of variation of a test: that of the matrix's figures, or the mean of
-    those of each figure's samples. None for a single figure of a matrix, as in nvbandwidth 0.9."""
+    """None for a single figure of a matrix, as in nvbandwidth 0.9."""
     if spread == "samples":
         sampled = (cell.samples for cell in result.cells if cell.status == "pass")
         return fmean(pstdev(samples) / fmean(samples) for samples in sampled)
@@ -124,8 +117,7 @@ def _variation(result: Result, matrix: TestMatrix, spread: Spread) -> float | No
 def frame(
     result: Result, case: Testcase, devices: Sequence[Device], only_rows: tuple[str, ...] = ()
 ) -> TestMatrix:
-    """Returns an empty matrix with the rows and columns of a test over these devices. The host is a
-    single row."""
+    """Empty. The host is a single row."""
     each = tuple(parse_memory(device.memory).label for device in devices)
     host: tuple[str, ...] = (HOST_ROW,)
     rows, columns, labels = host, each, host
@@ -142,21 +134,19 @@ def frame(
 
 
 def _ends(transfer: Transfer, width: int) -> str:
-    """Returns the numbers of both processes, padded to `width`: `0->2`."""
+    """Of both processes, padded to `width`: `0->2`."""
     return f"{transfer.source.label:>{width}}->{transfer.destination.label:>{width}}"
 
 
 def _matrices(result: Result, over: TestMatrix, use_mean: bool) -> Iterator[TestMatrix]:
-    """Yields a matrix for each part of a test, then the matrix of the headline figures. If there
-    are parts, the headline figure is their sum. Yields nothing if there are no figures."""
+    """One for each part of a test, then that of the headline figures, which are the parts' sums."""
     scale = unit_of(result.unit).scale
     passed = [cell for cell in result.cells if cell.status == "pass"]
     if not passed:
         return
 
     def figures(*parts: int) -> dict[Place, float]:
-        """Returns the sum of these parts for each cell. If no parts are given, returns the headline
-        figures."""
+        """The sum of these parts for each cell; without parts, the headline figures."""
         summaries = (
             (cell.place, [cell.parts[part].summary for part in parts] or [cell.summary])
             for cell in passed
@@ -177,7 +167,6 @@ def _matrices(result: Result, over: TestMatrix, use_mean: bool) -> Iterator[Test
 
 
 def _samples(result: Result) -> Iterator[str]:
-    """Yields a line for each sample of each reported figure."""
     unit = unit_of(result.unit)
     for cell in (cell for cell in result.cells if cell.status == "pass"):
         for number in range(len(cell.samples)):
@@ -186,7 +175,6 @@ def _samples(result: Result) -> Iterator[str]:
 
 
 def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
-    """Yields each figure of one sample, with the path of the transfer."""
     routes = [_route(transfer) for transfer in cell.transfers]
     if cell.report.is_first:
         yield routes[0], cell.samples[number]
@@ -198,8 +186,7 @@ def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
 
 
 def _route(transfer: Transfer) -> str:
-    """Returns the path of a transfer: `Host -> Device 0`. The path of a latency goes from the
-    reader to the memory that is read."""
+    """`Host -> Device 0`. That of a latency goes from the reader to the memory that is read."""
     if transfer.destination.is_null:
         return f"{_place(transfer.engine.owner)} -> {_place(transfer.source)}"
     return f"{_place(transfer.source)} -> {_place(transfer.destination)}"

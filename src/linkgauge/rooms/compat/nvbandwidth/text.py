@@ -17,9 +17,8 @@ from .outcomes import TestMatrix, TestOutcome
 
 
 class Located(msgspec.Struct, frozen=True):
-    """A device. `index` is its index on its host, and `name` is its model with the PCI address. If
-    there are several processes, `process` is the number of its process. `hostname` is None if
-    unknown."""
+    """`index` is on its host, `name` is the model with the PCI address, and `process` is None if
+    there is only one."""
 
     index: int
     name: str
@@ -28,8 +27,7 @@ class Located(msgspec.Struct, frozen=True):
 
 
 class System(msgspec.Struct, frozen=True):
-    """The host and its devices. `cuda` is CUDA's version as 1000 × major + 10 × minor, or 0 without
-    CUDA."""
+    """`cuda` is 1000 × major + 10 × minor, or 0 without CUDA."""
 
     hostname: str
     cuda: int
@@ -61,8 +59,7 @@ def _located(context: Context) -> Iterator[Located]:
 
 
 def _named(model: str, pci: str | None) -> str:
-    """Returns the name of a device: `NVIDIA H200 (00000000:1b:00)`. The address has eight digits
-    for the domain, and no function number."""
+    """`NVIDIA H200 (00000000:1b:00)`: eight digits for the domain, and no function number."""
     if pci is None:
         return f"{model} (no PCI address)"
     domain, bus, device = pci.partition(".")[0].split(":")
@@ -76,7 +73,7 @@ Value = dict[str, "Value"] | list["Value"] | str | int | float
 
 
 class JsonPrinter:
-    """Prints one JSON document at the end. A test that does not exist has the status Not Found."""
+    """Prints one document at the end. A test that does not exist has the status Not Found."""
 
     def __init__(self, root: str, version: str, git_version: str, *, verbose: bool) -> None:
         self._root = root
@@ -127,20 +124,20 @@ class JsonPrinter:
 
 
 def _listed(device: Located) -> str:
-    """Returns a device as the list shows it. With several processes, the number of the process
-    replaces the index, because devices of other hosts have the same indices."""
+    """With several processes by the process, because devices of other hosts have the same
+    indices."""
     number = device.index if device.process is None else device.process
     at = "" if device.hostname is None else f": ({device.hostname})"
     return f"{number}: {device.name}{at}"
 
 
 def _rows(matrix: TestMatrix) -> list[Value]:
-    """Returns the figures as C++ streams write them, with six significant digits."""
+    """As C++ streams write figures, with six significant digits."""
     return [[shown(figure, "g") for figure in row] for row in matrix.ordered]
 
 
 def styled(value: Value, indent: str = "") -> str:
-    """Formats a document like jsoncpp's styled writer: sorted keys, tabs, 17 digits."""
+    """Like jsoncpp's styled writer: sorted keys, tabs, 17 digits."""
     inner = indent + "\t"
     if isinstance(value, dict) and value:
         members = (
@@ -157,7 +154,7 @@ def styled(value: Value, indent: str = "") -> str:
 
 
 def _member(value: Value, indent: str) -> str:
-    """Returns the text after a key. A value that needs several lines begins on a new line."""
+    """A value that needs several lines begins on a new line."""
     text = styled(value, indent)
     return f"\n{indent}{text}" if "\n" in text else text
 
@@ -174,8 +171,6 @@ _UNITS = {"higher": "+GB/s", "lower": "-ns"}
 
 
 class TextPrinter:
-    """Prints each test as soon as it is measured."""
-
     def __init__(self, *, verbose: bool, perf: bool, brief: bool) -> None:
         self._verbose = verbose
         self._perf = perf
@@ -252,7 +247,6 @@ def _devices(system: System) -> Iterator[str]:
 
 
 def _processes(system: System) -> Iterator[str]:
-    """Yields a line for each process: its number (padded), its host if known, and its device."""
     width = len(str(len(system.devices) - 1))
     for device in system.devices:
         at = "" if device.hostname is None else f" ({device.hostname})"
@@ -260,7 +254,6 @@ def _processes(system: System) -> Iterator[str]:
 
 
 def _lines(matrix: TestMatrix) -> list[str]:
-    """Returns a line with the columns' indices, then a line for each row."""
     label = max(2, *map(len, matrix.labels))
     lines = [" " * label + "".join(f"{column:>10}" for column in matrix.columns)]
     for name, row in zip(matrix.labels, matrix.ordered, strict=True):

@@ -1,10 +1,7 @@
-"""Runs the seven test cases of rblnBandwidthLatencyTest. Each case measures, and returns lines with
-their figures.
-
-The tool's manual page is brief; we read it as follows. Case 5 copies both ways at once. Case 6
-copies over several paths at once: first host to NPUs, then NPU to NPU (in pairs as they are
-listed), then NPUs to host. The sync latency is the time of one access in a pointer chase through
-the other NPU's memory."""
+"""Runs the seven test cases of rblnBandwidthLatencyTest, read from its brief manual page as
+follows. Case 5 copies both ways at once; case 6 several paths at once: host to NPUs, NPU to NPU (in
+pairs as listed), NPUs to host. The sync latency is one access of a pointer chase through the other
+NPU's memory."""
 
 from __future__ import annotations
 
@@ -31,8 +28,8 @@ benchmarks."""
 
 
 class CaseRequest(msgspec.Struct, frozen=True):
-    """The NPUs that a case measures, with the source first. If `reads`, destinations carry out the
-    copies. If `host`, the host takes part."""
+    """The source comes first. If `reads`, destinations carry out the copies. If `host`, it takes
+    part."""
 
     npus: tuple[Device, ...]
     reads: bool
@@ -60,8 +57,7 @@ CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[PathFigure]]]
 
 
 class TestCase(msgspec.Struct, frozen=True):
-    """A test case. `parts` are functions that measure and return lines and figures. Option
-    --get_perf adds lines on the figures. If `between`, the case needs two NPUs."""
+    """`parts` measure and return lines and figures. If `between`, the case needs two NPUs."""
 
     name: str
     parts: tuple[CaseSection, ...]
@@ -69,20 +65,18 @@ class TestCase(msgspec.Struct, frozen=True):
 
 
 def _own(path: CopyPath, cell: CellResult, place: int = 0) -> PathFigure:
-    """Returns the figure of one path of a cell."""
     of = cell.parts[place] if cell.parts else cell
     ends = f"{text.label(path.source)} -> {text.label(path.destination)}"
     return PathFigure(path.tag, ends, of.samples, of.bytes)
 
 
 def _each(gauge: Meter, paths: Sequence[CopyPath]) -> list[PathFigure]:
-    """Measures each path separately."""
     cells = gauge.measure([[path.transfer()] for path in paths])
     return [_own(path, cell) for path, cell in zip(paths, cells, strict=True)]
 
 
 def _matrix(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    """Measures each path between the host and all NPUs separately, and returns the matrix."""
+    """Each path between the host and all NPUs separately."""
     ends: tuple[Device | None, ...] = (None, *asked.ordered) if asked.host else asked.ordered
     paths = [CopyPath(*pair, asked.reads) for pair in permutations(ends, 2)]
     figures = _each(gauge, paths)
@@ -111,8 +105,7 @@ def _latency(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]
 
 
 def _steps(asked: CaseRequest) -> Iterator[list[CopyPath]]:
-    """Yields the steps of the copies: from the host to the source, from the source to each other
-    NPU, and from these NPUs to the host."""
+    """From the host to the source, from there to each other NPU, and from these to the host."""
     last = asked.others or asked.npus
     if asked.host:
         yield [CopyPath(None, asked.source)]
@@ -134,8 +127,7 @@ def _titled(
 
 
 def _both_ways(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    """Measures both directions of each pair at the same time. The pairs are measured one after the
-    other."""
+    """Both directions of a pair at the same time, one pair after the other."""
     pairs: list[tuple[Device | None, Device]] = [(asked.source, other) for other in asked.others]
     if asked.host:
         pairs = [*((None, npu) for npu in asked.npus), *pairs]
@@ -149,7 +141,6 @@ def _both_ways(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure
 
 
 def _parallel(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    """Measures several paths at the same time."""
     two_by_two = zip(asked.npus[::2], asked.npus[1::2], strict=False)
     between = tuple(CopyPath(one, other, asked.reads) for one, other in two_by_two)
     groups = [between] if between else []
@@ -167,8 +158,8 @@ def _together(
     tags: Sequence[str],
     labels: Sequence[str],
 ) -> list[PathFigure]:
-    """Measures groups of paths, one group after the other; the paths of a group run at the same
-    time. Returns the figure of each path, then the figure of the whole group."""
+    """The paths of a group run at the same time. Returns the figure of each path, then that of the
+    group."""
     cells = gauge.measure([[path.transfer() for path in group] for group in groups])
     figures: list[PathFigure] = []
     for group, cell, tag, label in zip(groups, cells, tags, labels, strict=True):
@@ -186,18 +177,16 @@ CASES = (
     TestCase("RBLN_PERF_BIDIR_BANDWIDTH_TEST", (_both_ways,)),
     TestCase("RBLN_PERF_PARALLEL_BANDWIDTH_TEST", (_parallel,)),
 )
-"""The cases in the order of their ids."""
 
 
 # rblnBandwidthLatencyTest: Rebellions' test of the paths between a host and its NPUs.
 
 
-_MOST_ITERATIONS = 1_000_000
 DEFAULT_SIZE = 512 << 20
 
 
 def _whole(written: str) -> int:
-    """Reads a whole number in decimal or hexadecimal (0xa5)."""
+    """Decimal or hexadecimal (0xa5)."""
     return int(written, 16) if re.fullmatch("0[xX][0-9a-fA-F]+", written) else whole(written)
 
 
@@ -212,7 +201,7 @@ OPTIONS = (
     ToolOption("-t, --timeout <int>", "Timeout of a test in seconds", _whole, least=1),
     ToolOption(
         "-i, --iteration_cnt <int>", "Number of iterations (default: 1)", _whole, "iterations",
-        1, _MOST_ITERATIONS,
+        1, 1_000_000,
     ),
     ToolOption("--warmup", "Warm up before measuring (always done)"),
     ToolOption("--test_size <str>", "Data size, such as 4K, 128M, 1G (default: 512M)", parse_size),
@@ -251,8 +240,6 @@ Options:
 
 
 class RblnOptions(msgspec.Struct, frozen=True):
-    """The options of a command line, after checks."""
-
     test_size: int | None = None
     case: int = 0
     npus: tuple[int, ...] = ()
@@ -275,7 +262,6 @@ class RblnOptions(msgspec.Struct, frozen=True):
 
 @helpful(HELP)
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Carries out a command line of the tool: measures, and prints the tool's output."""
     options = parse(arguments)
     if options.test_list:
         show(("List of tests:", *(case.name for case in CASES)))
@@ -316,8 +302,8 @@ def _run_in(gauge: Meter, options: RblnOptions) -> int:
 
 
 def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:
-    """Returns the requested NPUs, the source first. Raises UsageError if an NPU does not exist, or
-    if a case between NPUs has only one NPU."""
+    """The source first. Raises UsageError if an NPU does not exist, or if a case between NPUs has
+    only one."""
     there = {device.index: device for device in devices}
     source = () if options.source is None else (options.source,)
     for index in (*options.npus, *source):
@@ -332,8 +318,7 @@ def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:
 
 
 def parse(arguments: Sequence[str]) -> RblnOptions:
-    """Reads a command line. Raises UsageError for unknown options, and for options that contradict
-    each other."""
+    """Raises UsageError for unknown options, and for options that contradict each other."""
     given = Parser(OPTIONS).given(arguments)
     if "test_env_info" in given and {"skip_test_env_info", "case"} & given.keys():
         raise UsageError("--test_env_info measures nothing: leave out the other options")
@@ -346,7 +331,6 @@ def parse(arguments: Sequence[str]) -> RblnOptions:
 
 
 def _repeated(value: int) -> int:
-    """Returns the 64-bit word that results from filling memory with a pattern of one, four or eight
-    bytes."""
+    """The 64-bit word of memory filled with a pattern of one, four or eight bytes."""
     width = 1 if value < 1 << 8 else 4 if value < 1 << 32 else 8
     return int.from_bytes(value.to_bytes(width, "little") * (8 // width), "little")

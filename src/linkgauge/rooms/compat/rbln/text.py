@@ -25,8 +25,7 @@ _NODE_INDENT = " " * 4
 
 
 class PathFigure(msgspec.Struct, frozen=True):
-    """The figures of a path. `samples` has a figure for each iteration, in bytes/s. If `bytes` is
-    None, the figures are seconds."""
+    """`samples` has a figure for each iteration, in bytes/s; in seconds if `bytes` is None."""
 
     tag: str
     path: str
@@ -35,17 +34,15 @@ class PathFigure(msgspec.Struct, frozen=True):
 
     @property
     def mean(self) -> float | None:
-        """Returns the mean of the figures, or None if nothing was measured."""
         return statistics.fmean(self.samples) if self.samples else None
 
 
 def label(end: Device | None) -> str:
-    """Returns the tool's name for a memory."""
     return "HOST" if end is None else f"rbln{end.index}"
 
 
 def banner(what: str, name: str) -> str:
-    """Returns the banner of a case in three lines. `what` is Run, PASS or FAIL."""
+    """`what` is Run, PASS or FAIL."""
     return f"{_BAR}\n[{what:>9} ] : {name}\n{_BAR}"
 
 
@@ -54,7 +51,7 @@ def title(heading: str) -> tuple[str, ...]:
 
 
 def bandwidth_line(figure: PathFigure) -> str:
-    """Formats a line of bandwidths: `[D2D] rbln0 -> rbln1 : MAX 10.29, MIN 10.29, AVG 10.29`."""
+    """`[D2D] rbln0 -> rbln1 : MAX 10.29, MIN 10.29, AVG 10.29`."""
     if figure.mean is None:
         return f"[{figure.tag}] {figure.path} : {NONE}"
     most, least = max(figure.samples), min(figure.samples)
@@ -65,13 +62,12 @@ def bandwidth_line(figure: PathFigure) -> str:
 
 
 def latency_line(figure: PathFigure) -> str:
-    """Formats a line of a latency: `rbln0 -> rbln1 2.07 (us)`."""
+    """`rbln0 -> rbln1 2.07 (us)`."""
     return f"{figure.path} {shown(None if figure.mean is None else figure.mean * 1e6, '.2f')} (us)"
 
 
 def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
-    """Yields the lines of --get_perf. If `kind` is 1, they have the average time of an iteration;
-    if 2, the time of each iteration."""
+    """If `kind` is 1, the average time of an iteration; if 2, that of each."""
     for figure in figures if kind else ():
         times = [
             sample if figure.bytes is None else figure.bytes / sample for sample in figure.samples
@@ -85,8 +81,7 @@ def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
 
 
 def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iterator[str]:
-    """Yields a matrix of rates in GB/s. `rows` has the rates in bytes/s, with a row for each source
-    and a column for each destination."""
+    """In GB/s. `rows` are bytes/s, by source and destination."""
     side = max(map(len, names))
     widths = [max(6 if name == "HOST" else 7, len(name) + 2) for name in names]
     texts = [[shown(None if rate is None else rate / 1e9, ".2f") for rate in row] for row in rows]
@@ -95,7 +90,7 @@ def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iter
 
 
 def distances(machine: Machine, devices: Sequence[Device]) -> Iterator[str]:
-    """Yields the PCI hops between all NPUs, one row for each NPU."""
+    """PCI hops between all NPUs."""
     tree = machine.pci_tree
     yield "P2P Connectivity Distance"
     for one in devices:
@@ -110,8 +105,7 @@ def _distance(tree: PciTree, one: Device, other: Device) -> int | None:
 
 
 def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> Iterator[str]:
-    """Yields lines on the processor, and on the devices below their PCI bridges. With `links`,
-    yields lines on the devices' links as well."""
+    """Devices stand below their PCI bridges, with `links` also their links."""
     found = machine.known
     vendor = found.host.cpu_vendor or NONE
     yield f"CPU : {machine.host.cpu_model or NONE}, Vendor ID : {vendor}"
@@ -128,15 +122,13 @@ def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> 
 
 
 def _line_above(tree: PciTree, device: Device) -> tuple[PciFunction, ...]:
-    """Returns the bridges above a device, from the root down. A switch is shown only by its
-    upstream port."""
+    """From the root down. A switch is shown only by its upstream port."""
     above = tree.above(device.pci or "")[::-1]
     return tuple(f for n, f in enumerate(above) if n == 0 or f.port != "downstream port")
 
 
 def _bridge_line(line: Sequence[PciFunction]) -> str:
-    """Formats a line on a bridge: `0000:00:01.1/01:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe
-    Gen 5 Switch (rev b0)`."""
+    """`0000:00:01.1/01:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev b0)`."""
     root, *switches = line
     address = "/".join([root.address, *(f.address.partition(":")[2] for f in switches)])
     last = line[-1]
@@ -156,8 +148,7 @@ def _device_line(device: Device, function: PciFunction | None) -> str:
 
 
 def _link(found: Inventory, device: Device, function: PciFunction | None) -> PciLink:
-    """Returns the link that the PCI function reports. If it reports none, returns the link that the
-    vendor's library reports."""
+    """That of the PCI function, else the one that the vendor's library reports."""
     if function is not None and function.link.speed is not None:
         return function.link
     links = (one.link for one in found.accelerators if one.memory == device.memory)
@@ -177,7 +168,6 @@ def _link_lines(function: PciFunction | None, link: PciLink) -> Iterator[str]:
 
 
 def _shape(speed: float | None, width: int | None) -> tuple[object, object, object]:
-    """Returns the link's rate in GB/s, its generation and its lanes. Like the tool, computes the
-    rate before encoding: 32 GT/s × 16 lanes ÷ 8 = 64.0."""
+    """GB/s, generation and lanes. Like the tool, before encoding: 32 GT/s × 16 lanes ÷ 8 = 64.0."""
     rate = f"{speed * width / 8:.1f}" if speed and width else NONE
     return rate, (generation(speed) if speed else None) or NONE, width or NONE

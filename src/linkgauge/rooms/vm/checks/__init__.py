@@ -1,7 +1,5 @@
-"""Checks of a virtual machine, and the planner of a better placement.
-
-To add a check, write a function `check_…` from a DomainEvidence to findings, in a file of this
-package, and a row in docs/vm.md."""
+"""Checks of a virtual machine, and the planner of a better placement. A check is a function
+`check_…` from a DomainEvidence to findings, in a file of this package, and a row in docs/vm.md."""
 
 from __future__ import annotations
 
@@ -19,7 +17,6 @@ from .planner import PLACEMENT, Suited, applied, cost, suited
 
 
 def _steal(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds time that the host gave to others (steal): a sign that vCPUs share their CPUs."""
     yield from check_steal(case.evidence)
 
 
@@ -31,10 +28,9 @@ CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
 
 
 class DomainFindings(msgspec.Struct, frozen=True):
-    """The findings of a virtual machine, failures first, and a placement (`suited`) if a better one
-    exists. `too_much`: no placement fits, as the host has too few free CPUs or too little memory.
-    `is_best`: the placement that fits costs more than the domain's own, or fails a check that the
-    domain passes."""
+    """Failures come first. `suited` is a better placement, if one exists. `too_much`: the host has
+    too few free CPUs or too little memory for any. `is_best`: the placement that fits costs more
+    than the domain's own, or fails a check that the domain passes."""
 
     findings: tuple[Finding, ...] = ()
     suited: Suited | None = None
@@ -58,12 +54,10 @@ def judge(case: DomainEvidence, role: Role) -> DomainFindings:
 
 
 def found_in(case: DomainEvidence, role: Role) -> Iterator[Finding]:
-    """Yields the findings of all checks of a role."""
     return (finding for check in CHECKS[role] for finding in check(case))
 
 
 def judge_alone(evidence: Evidence) -> DomainFindings:
-    """Returns the findings of a guest that is checked without its domain."""
     return DomainFindings(_sorted(finding for check in guest.ALONE for finding in check(evidence)))
 
 

@@ -15,7 +15,6 @@ _HOST = "# On its host, linkgauge vm names the CPUs and nodes:"
 
 
 def check_unbound(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds memory that may come from any node of a host."""
     for cell in case.memories:
         policy = case.domain.policy_of(cell.index)
         if policy is not None and policy.nodes is not None:
@@ -32,10 +31,9 @@ def check_no_pages(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_unpinned(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds vCPUs without pins."""
     domain = case.domain
     free = tuple(vcpu for vcpu in range(domain.vcpus) if domain.pin_of(vcpu) is None)
-    if not free or domain.form == "QEMU":
+    if not free:
         return
     found = f"{several(len(free), 'vCPU')} not pinned: they may run on any CPU of the host"
     why = "the host's scheduler moves them away from their caches, memory and devices"

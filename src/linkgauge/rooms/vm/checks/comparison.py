@@ -27,9 +27,8 @@ _LONGEST = 48
 
 
 class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True):
-    """A domain and the machine that it is compared with. `alive` is the domain as it runs on this
-    host; null if it does not run. `others` are the other domains that run here. `uuid` is the
-    machine's own UUID, from its firmware; null if it cannot be read."""
+    """`alive` is the domain as it runs on this host, `others` are the other domains that run here,
+    and `uuid` is the machine's own, from its firmware."""
 
     domain: Domain
     machine: Machine
@@ -40,8 +39,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def name(self) -> str:
-        """The domain's name, quoted for a shell; NAME if the name is empty, long or not
-        printable."""
+        """Quoted for a shell; NAME if the name is empty, long or not printable."""
         name = self.domain.name
         return quote(name) if name.isprintable() and 0 < len(name) <= _LONGEST else "NAME"
 
@@ -53,7 +51,6 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def evidence(self) -> Evidence:
-        """The same machine as evidence for the doctor's checks."""
         return Evidence(self.machine)
 
     @cached_property
@@ -62,23 +59,22 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def cpus(self) -> Cpus:
-        """The CPUs that are online, also those that this process may not use."""
+        """Those that are online, also those that this process may not use."""
         shown = set(self.virtual.siblings).union(*self.host.node_cpus.values())
         return tuple(sorted(shown or range(self.machine.host.cpus)))
 
     @cached_property
     def node_cpus(self) -> dict[int, Cpus]:
-        """The online CPUs of each node. A kernel without NUMA has node 0 alone."""
+        """Those that are online. A kernel without NUMA has node 0 alone."""
         return self.host.node_cpus or {0: self.cpus}
 
     @cached_property
     def node_of(self) -> dict[int, int]:
-        """The node of each CPU."""
         return {cpu: node for node, cpus in self.node_cpus.items() for cpu in cpus}
 
     @cached_property
     def node_memory(self) -> dict[int, int | None]:
-        """The bytes of each node that has memory; null where the size is unknown."""
+        """Bytes of each node that has memory; null where the size is unknown."""
         return {node.index: node.memory_total for node in self.machine.host.nodes}
 
     @cached_property
@@ -92,20 +88,19 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return frozenset(pin[0] for pin in pins if len(pin) == 1)
 
     def node_of_device(self, address: str) -> int | None:
-        """Returns the host's node of a device; null if the device or its node is unknown."""
         function = self.functions.get(address)
         return None if function is None else function.numa_node
 
     def node_pages(self, node: int, size: int) -> tuple[int, int]:
-        """Returns how many huge pages of this size a node has, in total and free. On a host with a
-        single node, all its pages count."""
+        """Returns how many huge pages of this size a node has, in total and free. A single node has
+        all."""
         if not self.virtual.node_pages and len(self.node_cpus) == 1:
             return self.host.huge_pages.get(size, (0, 0))
         return self.virtual.node_pages.get(node, {}).get(size, (0, 0))
 
     @cached_property
     def pins(self) -> dict[int, Cpus]:
-        """The CPUs of each vCPU that is pinned. A pin to all CPUs counts as none."""
+        """A pin to all CPUs counts as none."""
         vcpus, there = range(self.domain.vcpus), set(self.cpus)
         pins = {vcpu: pin for vcpu in vcpus if (pin := self.domain.pin_of(vcpu))}
         lists = {id(pin): pin for pin in pins.values()}
@@ -114,46 +109,41 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def exact(self) -> dict[int, int]:
-        """The CPU of each vCPU that is pinned to a single CPU."""
+        """The CPU of each vCPU that is pinned to a single one."""
         return {vcpu: pin[0] for vcpu, pin in self.pins.items() if len(pin) == 1}
 
     @property
     def runs(self) -> bool:
-        """Whether the domain runs, by the machine's files or by its own definition."""
+        """By the machine's files or by the domain's own definition."""
         return self.alive is not None or self.domain.running
 
     def nodes_at(self, cpus: Iterable[int]) -> set[int]:
-        """Returns the host's nodes of these CPUs; CPUs that are offline are left out."""
+        """CPUs that are offline are left out."""
         return {self.node_of[cpu] for cpu in cpus if cpu in self.node_of}
 
     def nodes_of(self, vcpus: Iterable[int]) -> set[int]:
-        """Returns the host's nodes on which these vCPUs may run. vCPUs without pins are left
-        out."""
+        """Where these vCPUs may run. vCPUs without pins are left out."""
         pins = {id(pin): pin for vcpu in vcpus if (pin := self.pins.get(vcpu))}
         return self.nodes_at(set[int]().union(*pins.values()))
 
     def sure_nodes_of(self, vcpus: Iterable[int]) -> set[int]:
-        """Returns the host's nodes on which these vCPUs may run; none if one of the vCPUs has no
-        pin."""
+        """Where these vCPUs may run; none if one of them has no pin."""
         vcpus = tuple(vcpus)
         return self.nodes_of(vcpus) if all(vcpu in self.pins for vcpu in vcpus) else set()
 
     @cached_property
     def distances(self) -> dict[int, dict[int, int]]:
-        """The firmware's distances from each node to the other nodes."""
         table = self.host.distances
         return {node: dict(zip(table, row, strict=False)) for node, row in table.items()}
 
     def distance(self, node: int, other: int) -> int:
-        """Returns the distance between two nodes by the firmware's table. Without a table, it is
-        Linux's own 10 or 20."""
+        """By the firmware's table; without one, Linux's own 10 or 20."""
         known = self.distances.get(node, {}).get(other)
         return known or (_LOCAL if node == other else _REMOTE)
 
     def remote(self, vcpus: Iterable[int], nodes: Collection[int]) -> tuple[float, float]:
-        """Returns the share of these vCPUs' accesses that is remote, and the distance of the remote
-        ones as a multiple of the local distance (0: none is remote). Memory is taken to be spread
-        evenly over the nodes, and each vCPU over its CPUs."""
+        """Returns the share of accesses that is remote, and their distance as a multiple of the
+        local one (0: none). Memory is spread evenly over the nodes, and each vCPU over its CPUs."""
         ways = [
             (self.node_of[cpu], node, 1 / len(pin) / len(nodes))
             for vcpu in vcpus
@@ -169,8 +159,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def cells(self) -> tuple[GuestNode, ...]:
-        """The domain's cells as libvirt completes them: the first cell gets the vCPUs that no cell
-        lists."""
+        """As libvirt completes them: the first cell gets the vCPUs that no cell lists."""
         listed = {vcpu for cell in self.domain.cells for vcpu in cell.vcpus}
         left = [vcpu for vcpu in range(self.domain.vcpus) if vcpu not in listed]
         first = self.domain.cells[:1]
@@ -179,27 +168,22 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def memories(self) -> tuple[GuestNode, ...]:
-        """The domain's cells. A domain without cells has one here, with all its vCPUs and
-        memory."""
+        """A domain without cells has one here, with all its vCPUs and memory."""
         domain = self.domain
         whole = GuestNode(0, tuple(range(domain.vcpus)), domain.bytes or 0)
         return self.cells or (whole,)
 
     def bound(self, cell: GuestNode) -> Cpus:
-        """Returns the host's nodes that the memory of a cell is bound to; none if it is not
-        bound."""
         policy = self.domain.policy_of(cell.index)
         return (policy and policy.nodes) or ()
 
     def strictly_bound(self, cell: GuestNode) -> Cpus:
-        """Returns the host's nodes that alone may give the memory of a cell; none if other nodes
-        may, too."""
+        """The nodes that alone may give a cell's memory; none if others may, too."""
         policy = self.domain.policy_of(cell.index)
         return self.bound(cell) if policy and policy.mode in ("strict", "restrictive") else ()
 
     @property
     def bound_nodes(self) -> set[int]:
-        """The host's nodes that any of the domain's memory is bound to."""
         return set[int]().union(*map(self.bound, self.memories))
 
     def name_of(self, cell: GuestNode) -> str:
@@ -207,16 +191,16 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def vcpu_of(self) -> dict[int, int]:
-        """The vCPU of each CPU that the guest has online. Linux numbers CPUs in the order of QEMU's
-        firmware: first the vCPUs that are there at the start, then those that can be added."""
+        """Linux numbers CPUs in the order of QEMU's firmware: first the vCPUs that are there at the
+        start, then those that can be added."""
         enabled = self.domain.enabled
         order = (*enabled, *sorted(set(range(self.domain.vcpus)) - set(enabled)))
         return {cpu: order[cpu] for cpu in self.cpus if cpu < len(order)}
 
     @cached_property
     def seen_cells(self) -> tuple[GuestNode, ...]:
-        """The cells that the guest can see. Cells without vCPUs and memory are left out: they are
-        for a device of their own (generic initiators)."""
+        """Without those of neither vCPUs nor memory, which are for a device of their own (generic
+        initiators)."""
         there = set(self.vcpu_of.values())
         narrowed = (
             replace(cell, vcpus=tuple(vcpu for vcpu in cell.vcpus if vcpu in there))
@@ -226,7 +210,6 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def seen_nodes(self) -> dict[int, Cpus]:
-        """The vCPUs of each of the guest's nodes."""
         return {
             node: tuple(self.vcpu_of[cpu] for cpu in cpus if cpu in self.vcpu_of)
             for node, cpus in self.node_cpus.items()
@@ -235,15 +218,14 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def node_of_cell(self) -> dict[int, int]:
-        """The guest's node of each cell; empty if the guest has more or fewer nodes than the domain
-        has cells."""
+        """Empty if the guest has more or fewer nodes than the domain has cells."""
         alike = len(self.seen_cells) == len(self.seen_nodes)
         return _nodes_of(self.seen_cells, self.seen_nodes) if alike else {}
 
 
 def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain | None:
-    """Returns the running domain that has this domain's name; None if it does not run. A control
-    group's name keeps only letters and digits for certain, and is cut if it is long."""
+    """By name. A control group's keeps only letters and digits for certain, and is cut if it is
+    long."""
     wanted = _plain(domain.name)
     for one in running:
         ends = wanted if len(one.name) < _LONGEST else wanted[: len(_plain(one.name))]
@@ -253,8 +235,7 @@ def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain 
 
 
 def is_same_uuid(one: str, other: str) -> bool:
-    """Whether two UUIDs are the same. Firmware before SMBIOS 2.6 has the bytes of the first three
-    fields in reverse order."""
+    """Firmware before SMBIOS 2.6 has the bytes of the first three fields in reverse order."""
     return other in (one, str(UUID(bytes_le=UUID(one).bytes)))
 
 
@@ -263,12 +244,9 @@ def _plain(name: str) -> str:
 
 
 def _nodes_of(cells: Sequence[GuestNode], nodes: dict[int, Cpus]) -> dict[int, int]:
-    """Returns the guest's node of each cell. `nodes` has the vCPUs of each node; there are as many
-    nodes as cells.
-
-    A node is recognized by the vCPUs that it shares with a cell; without any, by its number: Linux
-    numbers nodes in the order in which the firmware's table names them, which is that of the CPUs,
-    then that of memory."""
+    """A node is recognized by the vCPUs that it shares with a cell; without any, by its number:
+    Linux numbers nodes in the order in which the firmware's table names them, which is that of the
+    CPUs, then that of memory."""
     ranks = sorted(cells, key=lambda cell: (not cell.vcpus, min(cell.vcpus, default=cell.index)))
     usual = {cell.index: node for cell, node in zip(ranks, sorted(nodes), strict=True)}
     shared = {
@@ -284,9 +262,6 @@ def _nodes_of(cells: Sequence[GuestNode], nodes: dict[int, Cpus]) -> dict[int, i
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """The side of a virtual machine that this machine is, and the `reasons`. `role` is null if
-    nothing shows it."""
-
     role: Role | None
     reasons: tuple[str, ...]
 
@@ -300,10 +275,9 @@ def decide(
     *,
     is_defined: bool = False,
 ) -> Decision:
-    """Decides by the strongest evidence. A machine on which the domain runs is a host, even if it
-    is itself virtual (nested). A machine whose firmware has the domain's UUID is its guest, even if
-    it hides its hypervisor. `is_defined` says that libvirt has the domain on this machine. A
-    machine that shows that it has no part in the domain is neither."""
+    """By the strongest evidence: a machine on which the domain runs is a host, even if it is itself
+    virtual (nested); one whose firmware has the domain's UUID is its guest, even if it hides its
+    hypervisor; one that has no part in the domain is neither."""
     if alive is not None:
         return Decision("host", (f"the domain runs here (control group of {alive.name!r})",))
     if is_defined:
@@ -323,8 +297,8 @@ def decide(
 
 
 def _strange(machine: Machine, virtual: Virtual, domain: Domain, uuid: str | None) -> str | None:
-    """Returns what shows that a machine is neither the guest nor the host of a domain, or None. A
-    guest that does not show its UUID is one only with as many CPUs as the domain."""
+    """What shows that a machine is neither. A guest that does not show its UUID has as many CPUs as
+    the domain."""
     if machine.known.host.hypervisor is not None:
         if uuid and domain.uuid:
             return f"its firmware has the UUID {uuid}"
@@ -338,10 +312,10 @@ def _strange(machine: Machine, virtual: Virtual, domain: Domain, uuid: str | Non
 
 
 def several(count: int, what: str) -> str:
-    """Returns a count as a subject with its verb: `1 vCPU is`, `2 vCPUs are`."""
+    """A count as a subject with its verb: `1 vCPU is`, `2 vCPUs are`."""
     return f"{count_of(count, what)} {'is' if count == 1 else 'are'}"
 
 
 def sized(size: int) -> str:
-    """Returns a size with one decimal, or with none if it is exact: 15.6 GiB, 16 GiB."""
+    """With one decimal, or with none if it is exact: 15.6 GiB, 16 GiB."""
     return approximate_size(size).replace(".0 ", " ")

@@ -29,12 +29,10 @@ def _refusal(check: str, subject: str, found: str, *remedy: str) -> Finding:
 
 
 def check_refused(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds elements that libvirt refuses and that no other check covers."""
     return (_refusal("refused", subject, found) for subject, found in case.domain.refused)
 
 
 def check_pins_of_none(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds pins of vCPUs and IO threads that the domain does not have."""
     domain = case.domain
     vcpus = tuple(vcpu for vcpu in domain.vcpu_pins if vcpu >= domain.vcpus)
     if vcpus:
@@ -60,8 +58,7 @@ def check_topology_product(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_granularity(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds cores with only some of their threads. On pseries a core is added with all its
-    threads."""
+    """On pseries a core is added with all its threads."""
     domain, threads = case.domain, case.domain.topology.threads if case.domain.topology else 1
     if (domain.machine or "").startswith("pseries") and len(domain.enabled) % threads:
         found = f"{len(domain.enabled)} are there at the start, on cores of {threads} threads"
@@ -69,8 +66,7 @@ def check_granularity(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_topology_none(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds domains without a topology: libvirt makes each vCPU a socket. Only on x86 and Arm does
-    the firmware show the sockets to the guest."""
+    """Without one, libvirt makes each vCPU a socket, which only x86 and Arm show to the guest."""
     vcpus, is_shown = case.domain.vcpus, case.domain.arch in (None, *_SHOW_SOCKETS)
     if case.domain.topology is None and vcpus >= FEW_SOCKETS and is_shown:
         found = f"the domain has none, so each of the {vcpus} vCPUs is a socket of its own"
@@ -79,20 +75,18 @@ def check_topology_none(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def one_socket(vcpus: int) -> tuple[str, ...]:
-    """Returns remedies that make all vCPUs the cores of one socket, or the threads of its cores."""
+    """Remedies: all vCPUs are the cores of one socket, or the threads of its cores."""
     whole, halves = CpuTopology(cores=vcpus), CpuTopology(cores=vcpus // 2, threads=2)
     paired = f"# In <cpu>: {halves}, if vCPUs are pinned to both threads of cores"
     return f"# In <cpu>: {whole}", *(() if vcpus % 2 else (paired,))
 
 
 def product(topology: CpuTopology) -> str:
-    """Returns a topology in words: `2 sockets × 4 cores × 2 threads`."""
+    """In words: `2 sockets × 4 cores × 2 threads`."""
     return " × ".join(count_of(n, name.removesuffix("s")) for name, n in topology.shown.items())
 
 
 def check_cells(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds vCPUs in no cell or in several cells, and cells with vCPUs that the domain does not
-    have."""
     domain = case.domain
     if not domain.cells:
         return
@@ -112,7 +106,6 @@ def check_cells(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_cell_numbers(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds gaps in the numbers of the cells, which begin at 0."""
     numbers = tuple(cell.index for cell in case.domain.cells)
     if numbers != tuple(range(len(numbers))):
         found = f"their numbers are {ranges(numbers)}, not 0 to {len(numbers) - 1}"
@@ -121,9 +114,8 @@ def check_cell_numbers(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_spans(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds sockets, dies and cores of the guest whose vCPUs are in several cells. Linux then
-    ignores that these CPUs share a cache (topology_sane in arch/x86/kernel/smpboot.c), and QEMU
-    warns on Arm and RISC-V."""
+    """Linux ignores that CPUs share a cache if they are in several cells (topology_sane in
+    arch/x86/kernel/smpboot.c), and QEMU warns on Arm and RISC-V."""
     topology = case.domain.topology
     if topology is None or topology.vcpus != case.domain.vcpus or len(case.cells) < 2:
         return
@@ -144,7 +136,6 @@ def check_spans(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_cells_of_none(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds elements that name a cell that the domain does not have."""
     domain = case.domain
     known = {cell.index for cell in domain.cells} or {0}
     places: dict[str, Collection[int]] = {
@@ -164,7 +155,6 @@ def check_cells_of_none(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_memory_sum(case: DomainEvidence) -> Iterator[Finding]:
-    """Compares <memory> with the sum of the cells, which libvirt uses."""
     asked, summed = case.domain.memory, case.domain.bytes
     if asked is None or summed is None or abs(asked - summed) < ROUNDING:
         return
@@ -181,7 +171,6 @@ def check_mediated(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_mapped(case: DomainEvidence) -> Iterator[Finding]:
-    """Names whole devices of which the definition has no address."""
     for name in case.domain.mapped:
         found = "a whole device by the cluster's mapping, which has its address: not compared"
         look = f"pvesh get /cluster/mapping/pci/{name}  # on the host: its address on each node"

@@ -56,8 +56,7 @@ def check_vcpus(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_topology(case: DomainEvidence) -> Iterator[Finding]:
-    """Compares sockets, cores and threads. Only the CPUs that are online count; `check_vcpus`
-    compares their number."""
+    """Only the CPUs that are online count; `check_vcpus` compares their number."""
     topology, host = case.domain.topology, case.host
     if topology is None or topology.vcpus != case.domain.vcpus:
         return
@@ -81,7 +80,6 @@ def check_topology(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_cells(case: DomainEvidence) -> Iterator[Finding]:
-    """Compares the guest's NUMA nodes and their CPUs with the domain's cells."""
     seen, asked = len(case.seen_nodes), len(case.seen_cells) or 1
     if seen != asked and case.cpus:
         found = f"the guest sees {count_of(seen, 'NUMA node')}, the domain defines {asked}"
@@ -110,7 +108,6 @@ def check_distances(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_memory(case: DomainEvidence) -> Iterator[Finding]:
-    """Compares all memory, or the memory of each cell if there are several."""
     domain, most = case.domain, case.domain.bytes
     if most is None:
         return
@@ -131,8 +128,7 @@ def check_memory(case: DomainEvidence) -> Iterator[Finding]:
 def _sized(
     case: DomainEvidence, check: str, subject: str, total: int | None, least: int, most: int
 ) -> Iterator[Finding]:
-    """Yields a finding if a guest has less memory than a kernel shows of `least` bytes, or more
-    than `most` bytes."""
+    """A guest must have what a kernel shows of `least` bytes, and no more than `most` bytes."""
     if total is None:
         return
     if total < _least_visible(least, case.virtual.crash_kernel):
@@ -147,11 +143,9 @@ def _sized(
 
 
 def _least_visible(size: int, crash_kernel: int) -> int:
-    """Returns the bytes that a kernel shows at least (MemTotal) of this much memory.
-
-    It keeps 64 bytes for each page of 4 KiB (1.6 %), its own code and buffers, what firmware and
-    swiotlb reserve (64 MiB; of encrypted guests 6 %, at most 1 GiB), and the memory set aside for
-    a crash kernel."""
+    """The least MemTotal of this much memory. A kernel keeps 64 bytes for each page of 4 KiB (1.6
+    %), its own code and buffers, what firmware and swiotlb reserve (64 MiB; of encrypted guests 6
+    %, at most 1 GiB), and what is set aside for a crash kernel."""
     return int(size * (1 - _SHARE)) - _FIXED - crash_kernel
 
 
@@ -159,8 +153,7 @@ _SHARE, _FIXED = 0.08, 256 << 20
 
 
 def check_pages(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds a guest without huge pages on a host that backs it with them. The TLB holds the smaller
-    of the two pages."""
+    """The TLB holds the smaller of the guest's and the host's page."""
     host = case.host
     pools = sum(total for total, _ in host.huge_pages.values())
     if case.domain.huge_pages and not pools and host.transparent_huge_pages == "never":
@@ -170,7 +163,6 @@ def check_pages(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_beyond(case: DomainEvidence) -> Iterator[Finding]:
-    """Names the settings that no guest can see."""
     domain = case.domain
     asked = {
         "vcpupin": domain.vcpu_pins,
@@ -186,8 +178,7 @@ def check_beyond(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _own_sockets(evidence: Evidence) -> Iterator[Finding]:
-    """Finds guests in which each vCPU is a socket of its own, as without a topology in the
-    domain."""
+    """As without a topology in the domain."""
     host = evidence.machine.known.host
     if host.sockets is None or host.sockets < FEW_SOCKETS or host.sockets != host.cores:
         return
@@ -197,7 +188,6 @@ def _own_sockets(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _own_node(evidence: Evidence) -> Iterator[Finding]:
-    """Finds guests with several devices on a single node."""
     nodes = evidence.machine.host.nodes
     devices = [one for _, one in shown(evidence) if one.vendor not in MADE_UP]
     if len(nodes) == 1 and len(devices) > 1:
@@ -211,7 +201,6 @@ def _own_node(evidence: Evidence) -> Iterator[Finding]:
 def _own_links(
     evidence: Evidence, checks: Sequence[Check[Evidence]] = checks_in(links)
 ) -> Iterator[Finding]:
-    """Yields the faults that the doctor's checks of PCI Express find in a guest."""
     for check in checks:
         yield from (one for one in check(evidence) if one.is_grave)
 
@@ -225,7 +214,6 @@ ALONE = (
     check_transparent_huge_pages,
     check_huge_pages,
 )
-"""The checks of a guest without its domain: what it shows by itself."""
 
 
 # Checks inside the guest: devices that are passed through, where they show and at which node.
@@ -239,8 +227,8 @@ _EMULATED = ((0x8086, 0x10D3), (0x8086, 0x10C9), (0x1013, 0x00B8))
 
 
 def is_real(function: BusFunction) -> bool:
-    """Whether a function in the guest can be one of the host's: no bridge, and not made by the
-    hypervisor. The hypervisor marks devices that it emulates by the subsystem's vendor."""
+    """Neither a bridge nor the hypervisor's own, which marks devices that it emulates by the
+    subsystem's vendor."""
     if function.class_code is None or function.class_code >> 16 == _BRIDGE:
         return False
     if function.vendor in MADE_UP or function.subsystem == MADE_UP[0]:
@@ -249,8 +237,8 @@ def is_real(function: BusFunction) -> bool:
 
 
 def matched(case: DomainEvidence) -> dict[str, BusFunction]:
-    """Returns the guest's function of each device that is passed through, by the device's address
-    on the host. Devices whose place the domain leaves open are left out."""
+    """By the device's address on the host. Devices whose place the domain leaves open are left
+    out."""
     real = [function for function in case.virtual.functions or () if is_real(function)]
     found = {}
     for device in case.domain.devices:
@@ -296,8 +284,7 @@ def check_devices(case: DomainEvidence) -> Iterator[Finding]:
 def _check_count(
     case: DomainEvidence, there: Mapping[str, BusFunction], remedy: tuple[str, ...]
 ) -> Iterator[Finding]:
-    """Counts the devices whose place the domain leaves open: the guest must show as many
-    functions."""
+    """Of devices whose place the domain leaves open, the guest must show as many functions."""
     devices = case.domain.devices
     anywhere = [one.source for one in devices if case.domain.route_to(one) is None]
     taken = {function.address for function in there.values()}
@@ -310,8 +297,6 @@ def _check_count(
 
 
 def check_device_nodes(case: DomainEvidence) -> Iterator[Finding]:
-    """Compares the node that the guest sees of a device with the cell of the expander above the
-    device."""
     for source, function in matched(case).items():
         device = next(one for one in case.domain.devices if one.source == source)
         cell = case.domain.cell_of(device)
@@ -329,7 +314,7 @@ def check_device_nodes(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_links(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds faults on the way to devices that are passed through. A link that trained too low on
-    the host is as slow in the guest, and the guest's own IOMMU may translate addresses."""
+    """A link that trained too low on the host is as slow in the guest, whose own IOMMU may
+    translate addresses."""
     if case.domain.devices:
         yield from _own_links(case.evidence, (*links.OF_LINKS, check_iommu))

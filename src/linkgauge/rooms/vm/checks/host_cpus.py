@@ -33,7 +33,6 @@ target/i386/cpu.c). Newer models without AVX-512 are no fault."""
 
 
 def check_emulation(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds domains whose CPUs QEMU emulates, and domains that KVM cannot run on this host."""
     domain, kvm = case.domain, case.virtual.kvm
     is_x86 = case.host.cpu_vendor in _X86_VENDORS
     is_own = domain.arch is None or (domain.arch in X86) == is_x86
@@ -53,7 +52,6 @@ def check_emulation(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_hidden_threads(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds threads that the guest takes for cores."""
     topology, hides = case.domain.topology, case.domain.hides_threads(case.host.cpu_vendor)
     if hides and topology is not None and topology.threads > 1:
         found = f"{topology.threads} threads of a core without the CPU's feature topoext"
@@ -62,8 +60,8 @@ def check_hidden_threads(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_model(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds CPU models and policies that hide wide instructions or large pages of the host. A host
-    whose flags are unknown is taken to have AVX2."""
+    """Finds what hides wide instructions or large pages. A host whose flags are unknown is taken to
+    have AVX2."""
     domain, isa = case.domain, case.host.isa or "x86-64-v3"
     if domain.arch not in X86 or domain.kind != "kvm" or not isa.endswith(("v3", "v4")):
         return
@@ -81,7 +79,6 @@ def check_model(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_pinned_cpus(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds pins to CPUs that the host does not have online."""
     domain, online = case.domain, set(case.cpus)
     if not online:
         yield Finding("pinned-cpus", "unknown", "pins", "cannot read which CPUs are online")
@@ -99,7 +96,6 @@ def check_pinned_cpus(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_alive(case: DomainEvidence) -> Iterator[Finding]:
-    """Compares the CPUs that the running domain's threads may use with its definition."""
     domain, alive = case.domain, case.alive
     if alive is None:
         return
@@ -126,16 +122,10 @@ def check_unpinned(case: DomainEvidence) -> Iterator[Finding]:
     if domain.automatic:
         found = f"numad chooses the CPUs at each start (placement='auto'): {where}"
     why = "the host's scheduler moves them away from their caches, memory and devices"
-    if domain.form == "QEMU":
-        found = "a command line does not say where vCPUs run: what starts QEMU pins them"
-        look = "# Look at Cpus_allowed_list in /proc/PID/task/*/status, PID being QEMU's."
-        yield Finding("unpinned", "unknown", f"vCPUs {ranges(free)}", found, why, (look,))
-    else:
-        yield Finding("unpinned", "warn", f"vCPUs {ranges(free)}", found, why, BELOW)
+    yield Finding("unpinned", "warn", f"vCPUs {ranges(free)}", found, why, BELOW)
 
 
 def check_across(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds pins to CPUs of several nodes, and pins to several CPUs of one node."""
     wide = grouped((pin, vcpu) for vcpu, pin in case.pins.items() if len(pin) > 1)
     for pin, vcpus in wide.items():
         nodes = case.nodes_at(pin)
@@ -152,7 +142,6 @@ def check_across(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_shared(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds vCPUs that together have fewer CPUs than there are vCPUs."""
     by_cpu = grouped((cpu, vcpu) for vcpu, cpu in case.exact.items())
     shared = [(one, f"all pinned to CPU {cpu}") for cpu, one in by_cpu.items() if len(one) > 1]
     pins, union = [*case.pins], {*chain(*case.pins.values())}
@@ -165,7 +154,6 @@ def check_shared(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_taken(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds pins to CPUs that vCPUs of other running domains are pinned to."""
     for other in case.others:
         theirs = {cpu for pin in other.vcpus.values() if len(pin) == 1 for cpu in pin}
         shared = theirs.intersection(case.exact.values())
@@ -176,8 +164,7 @@ def check_taken(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_threads(case: DomainEvidence) -> Iterator[Finding]:
-    """Compares the guest's cores with the host's: the threads of a guest's core should be the
-    threads of one host's core."""
+    """The threads of a guest's core should be the threads of one host's core."""
     exact, siblings, topology = case.exact, case.virtual.siblings, case.domain.topology
     threads = topology.threads if topology else 1
     why = "the guest's scheduler mistakes which vCPUs share a core"
@@ -196,7 +183,6 @@ def check_threads(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_emulator(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds an emulator or IO threads that may run on the CPUs of pinned vCPUs."""
     exact = set(case.exact.values())
     for subject, own in case.domain.other_pins.items() if exact else ():
         pin = own or case.domain.cpuset
@@ -213,7 +199,6 @@ def check_emulator(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_emulator_far(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds an emulator or IO threads on nodes that have neither vCPUs nor memory of the domain."""
     vcpus = case.sure_nodes_of(range(case.domain.vcpus))
     for subject, pin in case.domain.other_pins.items():
         at = case.nodes_at(pin or ())

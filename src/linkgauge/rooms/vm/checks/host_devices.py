@@ -21,7 +21,6 @@ _PXB = "# Use the expanders (pxb-pcie) and the devices' addresses below."
 
 
 def _there(case: DomainEvidence) -> Iterator[tuple[Part, BusFunction]]:
-    """Yields the host's functions that are passed through, each with its name as a part."""
     for device in case.domain.devices:
         function = case.functions.get(device.source)
         if function is not None:
@@ -72,8 +71,7 @@ def check_driver(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_links(case: DomainEvidence) -> Iterator[Finding]:
-    """Yields the doctor's findings for the links of the devices and of the bridges above them. A
-    link that trained too low is slow in the guest, too, and only the host can retrain it."""
+    """A link that trained too low is slow in the guest, too, and only the host can retrain it."""
     addresses = [device.source for device in case.domain.devices]
     mine = {*addresses}.union(*(function.route for _, function in _there(case)))
     for finding in (one for check in _OF_LINKS for one in check(case.evidence)):
@@ -86,7 +84,7 @@ def check_links(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _resting(case: DomainEvidence, finding: Finding) -> Finding:
-    """Returns the finding that a slow link may only save power; a note if VFIO holds the device."""
+    """A slow link may only save power; a note if VFIO holds the device."""
     drivers = [case.functions[at].driver or "" for at in finding.ends if at in case.functions]
     is_held = any("vfio" in driver for driver in drivers)
     severity: Severity = "note" if is_held else finding.severity
@@ -96,8 +94,8 @@ def _resting(case: DomainEvidence, finding: Finding) -> Finding:
 
 
 def check_group(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds other devices in a device's IOMMU group that have a driver of the host. VFIO takes a
-    whole group; bridges do not count."""
+    """VFIO takes a whole IOMMU group, but for bridges: no other device of it may have a driver of
+    the host."""
     mine = {device.source for device in case.domain.devices}
     groups = {one.iommu_group: part for part, one in _there(case) if one.iommu_group is not None}
     for one in case.functions.values():
@@ -113,7 +111,6 @@ def check_group(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_windows(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds resizable BARs of the devices that are smaller than they can be."""
     for part, function in _there(case):
         for place, size, most in (one for one in function.windows if one[1] < one[2]):
             found = f"its window {place} (BAR) has {sized(size)} and can have {sized(most)}"
@@ -139,8 +136,8 @@ def check_guest_iommu(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_acs(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds ACS between two devices of the domain: copies between them take the way over the root
-    complex. ACS also isolates the devices from other guests, so there is no remedy."""
+    """ACS makes copies between two devices take the way over the root complex. It also isolates
+    them from other guests, so there is no remedy."""
     names = case.evidence.machine.addresses
     mine = {device.source for device in case.domain.devices}
     for port, pairs in links.redirecting(case.evidence).items():
@@ -153,8 +150,7 @@ def check_acs(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_far(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds devices on another node than the vCPUs or the memory. A domain without pins has its own
-    finding."""
+    """A domain without pins has its own finding."""
     everyone = case.sure_nodes_of(range(case.domain.vcpus))
     places = {"the vCPUs run": everyone, "the memory is": case.bound_nodes}
     for part, function in _there(case):
@@ -171,7 +167,6 @@ def check_far(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_hidden(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds domains that run on several nodes while the guest sees one."""
     vcpus = tuple(range(case.domain.vcpus))
     at = case.sure_nodes_of(vcpus)
     is_fixed = all(len(case.nodes_of((vcpu,))) == 1 for vcpu in vcpus)
@@ -183,7 +178,6 @@ def check_hidden(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_cells(case: DomainEvidence) -> Iterator[Finding]:
-    """Compares the cell at which the guest sees a device with the cell at the device's node."""
     if len(case.cells) < 2:
         return
     why = "drivers in the guest use memory and CPUs of another node than the device's"
@@ -200,8 +194,7 @@ def check_cells(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _cell_at(case: DomainEvidence, node: int) -> tuple[int, ...]:
-    """Returns the cells whose vCPUs are pinned to this node, or whose memory is bound to it
-    alone."""
+    """The cells whose vCPUs are pinned to this node, or whose memory is bound to it alone."""
     return tuple(
         cell.index for cell in case.cells
         if node in case.sure_nodes_of(cell.vcpus)

@@ -22,8 +22,6 @@ _BASE = 4 * _KIB
 
 
 def check_nodes(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds memory that is bound to nodes without memory, or to nodes that the host does not
-    have."""
     policies = {None: case.domain.policy} | case.domain.cell_policies
     for cell, policy in policies.items():
         subject = "memory" if cell is None else f"cell {cell}"
@@ -48,8 +46,7 @@ def check_alive(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _page_size(case: DomainEvidence, cell: GuestNode) -> int | None:
-    """Returns the size of the huge pages that back a cell; 0 for the host's default size, null for
-    no huge pages."""
+    """0 for the host's default size, null for no huge pages."""
     pages = case.domain.huge_pages
     own = [one for one in pages if one.cells is not None and cell.index in one.cells]
     rest = [one for one in pages if one.cells is None]
@@ -72,7 +69,6 @@ def check_bound(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def by_policy(case: DomainEvidence, cell: GuestNode, policy: MemoryPolicy) -> Iterator[Finding]:
-    """Finds memory of a cell that its policy does not keep on its nodes."""
     if policy.nodes is not None and policy.mode in ("preferred", "interleave"):
         found = f"its policy is {policy.mode} on node {ranges(policy.nodes)}"
         why = "when the node is full, the rest comes from other nodes"
@@ -85,9 +81,8 @@ def by_policy(case: DomainEvidence, cell: GuestNode, policy: MemoryPolicy) -> It
 
 
 def check_remote(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds vCPUs and memory that are not on the same node, with the share of accesses that is
-    remote and their distance. Memory is taken to be spread evenly over its nodes. `cells-hidden`
-    covers a domain without cells whose vCPUs and memory are on the same several nodes."""
+    """Memory is taken to be spread evenly over its nodes. `cells-hidden` covers a domain without
+    cells whose vCPUs and memory are on the same several nodes."""
     for cell in case.memories:
         at = case.sure_nodes_of(cell.vcpus)
         nodes = {*case.node_memory}.intersection(case.bound(cell))
@@ -105,7 +100,6 @@ def check_remote(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_size(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds memory that is bound to nodes that are smaller."""
     needs = Counter[Cpus]()
     for cell in case.memories:
         needs[case.strictly_bound(cell)] += cell.memory
@@ -119,7 +113,6 @@ def check_size(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_pools(case: DomainEvidence) -> Iterator[Finding]:
-    """Compares the huge pages that the domain asks for with the host's pools on the same nodes."""
     pools = case.host.huge_pages
     needs = Counter[tuple[int, Cpus]]()
     for cell in case.memories:
@@ -160,13 +153,11 @@ def _pool(case: DomainEvidence, page: int, nodes: Cpus, need: int) -> Iterator[F
 
 
 def check_no_pages(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds domains without huge pages. It is worse on a host that has transparent huge pages
-    off."""
+    """It is worse on a host that has transparent huge pages off."""
     yield from without_pages(case, is_off=case.host.transparent_huge_pages == "never")
 
 
 def without_pages(case: DomainEvidence, *, is_off: bool) -> Iterator[Finding]:
-    """Finds domains without huge pages. `is_off` says that the host has no transparent ones."""
     if any(_page_size(case, cell) is not None for cell in case.memories):
         return
     severity: Severity = "warn" if is_off else "note"

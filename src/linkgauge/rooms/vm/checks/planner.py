@@ -1,9 +1,6 @@
-"""Plans a placement for a domain and its devices: the host's nodes that it takes and the CPUs of
-its vCPUs. Parts of the domain without a finding are kept.
-
-The devices' own nodes come first. The nearest nodes are added only if vCPUs or memory do not fit.
-Whole cores are given. The first core of each node is left to the emulator, the IO threads and the
-host, if there are enough cores."""
+"""Plans a placement for a domain and its devices. Parts without a finding are kept. The devices'
+own nodes come first, the nearest others only if vCPUs or memory do not fit. The first core of each
+node is left to the emulator, the IO threads and the host, if there are enough."""
 
 from __future__ import annotations
 
@@ -35,14 +32,12 @@ _MEMORY_CHECKS = frozenset({"memory-node", "memory-unbound", "memory-remote", "m
 PLACEMENT = _PIN_CHECKS | _MEMORY_CHECKS | {
     "emulator", "huge-pages-none", "device-node", "cell-spans",
 }  # fmt: skip
-"""Checks whose findings a placement fixes."""
 
 
 class Suited(msgspec.Struct, frozen=True, kw_only=True):
-    """A placement of a domain. `pins` are the CPUs of each vCPU, `emulator` those of all other
-    threads. `cells` are the guest's cells, and `nodes` the host's nodes of each cell (of 0 without
-    cells; empty: the memory stays as it is). `device_cells` are the cells of the devices, if there
-    are several cells. `page_size` is the size of the huge pages to use; null keeps the pages."""
+    """A placement: `pins` of vCPUs, CPUs of the `emulator` and all other threads, the guest's
+    `cells`, the host's `nodes` of each (of 0 without cells; empty: memory stays as it is), the
+    cells of devices if there are several, and the size of huge pages (null keeps the pages)."""
 
     pins: dict[int, Cpus]
     emulator: Cpus
@@ -54,8 +49,8 @@ class Suited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
-    """Returns the placement, given the checks that found something wrong. None if the host has too
-    few CPUs or too little memory."""
+    """Given the checks that found something wrong. None if the host has too few CPUs or too little
+    memory."""
     keeps_memory = (_PIN_CHECKS | _MEMORY_CHECKS).isdisjoint(found)
     chosen = _kept(case, keeps_memory) if _PIN_CHECKS.isdisjoint(found) else None
     if chosen is None or not {*chain(*chosen.pins.values())}.isdisjoint(chosen.emulator):
@@ -71,8 +66,7 @@ def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
 
 
 def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
-    """Returns the evidence with the domain as the placement has it. Devices and pages stay as they
-    are."""
+    """Devices and pages stay as they are."""
     policies = {cell: MemoryPolicy("strict", at) for cell, at in chosen.nodes.items()}
     own, first = policies or case.domain.cell_policies, next(iter(policies.values()), None)
     domain = replace(
@@ -84,10 +78,9 @@ def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
 
 
 def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
-    """Returns the cost of a placement as four numbers, of which the first counts most: vCPUs that
-    no CPU of the host can run; vCPUs without a CPU of their own; vCPUs that may run on several
-    nodes; and the mean distance from vCPUs to memory and from devices to vCPUs, as a multiple of
-    the local distance."""
+    """Four numbers, of which the first counts most: vCPUs that no CPU can run; those without a CPU
+    of their own; those on several nodes; the mean distance of vCPUs to memory and of devices to
+    vCPUs, as a multiple of the local one."""
     domain, online, taken = case.domain, set(case.cpus), set[int]()
     own = [domain.pin_of(vcpu) for vcpu in range(domain.vcpus)]
     pins = [online if pin is None else online.intersection(pin) for pin in own]
@@ -105,8 +98,8 @@ def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
 
 
 def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
-    """Returns the domain's own pins, with memory on their nodes. None if the domain has no pins, or
-    if the memory does not fit on the nodes."""
+    """The domain's own pins, with memory on their nodes. None without pins, or if it does not
+    fit."""
     domain = case.domain
     pins = {vcpu: pin for vcpu in range(domain.vcpus) if (pin := domain.pin_of(vcpu))}
     cells = case.memories
@@ -130,8 +123,7 @@ def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
 
 
 def _page_size(case: DomainEvidence, chosen: Suited) -> int | None:
-    """Returns the largest size of huge pages of which the nodes of each cell have enough. If no
-    size has enough, returns 2 MiB; null if the host has no pages of 2 MiB."""
+    """The largest size of which each cell's nodes have enough pages, else 2 MiB, else null."""
     whole = case.domain.bytes or 0
     shares = {cell.index: cell.memory for cell in chosen.cells} or {0: whole}
     for size in sorted(case.host.huge_pages, reverse=True):
@@ -145,7 +137,7 @@ def _page_size(case: DomainEvidence, chosen: Suited) -> int | None:
 
 
 def _plan(case: DomainEvidence) -> Suited | None:
-    """Returns the placement on the fewest nodes; None if the domain fits on none."""
+    """On the fewest nodes."""
     planner = _Planner(case)
     for nodes in map(sorted, planner.choices()):
         for grain in planner.grains(nodes):
@@ -156,8 +148,8 @@ def _plan(case: DomainEvidence) -> Suited | None:
 
 
 class _Grain(NamedTuple):
-    """A way to give the host's cores to the guest's: `threads` of each core; if not `whole`, each
-    thread is given like a core. `spared` is how many cores of a node are left over."""
+    """`threads` of each core go to a guest's core; if not `whole`, each thread goes like a core.
+    `spared` cores of a node are left over."""
 
     threads: int
     whole: bool
@@ -165,7 +157,6 @@ class _Grain(NamedTuple):
 
 
 def _holds(case: DomainEvidence, cells: Mapping[int, GuestNode]) -> bool:
-    """Whether the memory of each cell fits on its node, as far as sizes are known."""
     sizes = case.node_memory
     return all(
         cell.memory <= size * _USABLE
@@ -175,8 +166,7 @@ def _holds(case: DomainEvidence, cells: Mapping[int, GuestNode]) -> bool:
 
 
 def _beside(case: DomainEvidence, homes: Sequence[int], taken: Collection[int]) -> Cpus:
-    """Returns CPUs for the emulator: free ones on these nodes, else any free ones, else all CPUs of
-    the nodes."""
+    """Free CPUs on these nodes, else any free ones, else all of the nodes."""
     spare = [[c for core in _cores(case, node) for c in core if c not in taken] for node in homes]
     free = [cpu for cpus in spare for cpu in cpus[:_EMULATOR]]
     left = [cpu for cpu in case.cpus if cpu not in taken][:_EMULATOR]
@@ -185,7 +175,7 @@ def _beside(case: DomainEvidence, homes: Sequence[int], taken: Collection[int]) 
 
 
 def _device_cells(case: DomainEvidence, nodes: Mapping[int, Cpus]) -> dict[str, int]:
-    """Returns the cell at each device's node; empty if there are fewer than two cells."""
+    """Empty if there are fewer than two cells."""
     if len(nodes) < 2:
         return {}
     cell_at = {node: cell for cell, at in reversed([*nodes.items()]) for node in at}
@@ -194,8 +184,7 @@ def _device_cells(case: DomainEvidence, nodes: Mapping[int, Cpus]) -> dict[str, 
 
 
 def _cores(case: DomainEvidence, node: int) -> list[Cpus]:
-    """Returns the cores of a node, each with its CPUs. CPUs to which other domains are pinned are
-    left out."""
+    """CPUs to which other domains are pinned are left out."""
     cpus = set(case.node_cpus.get(node, ())) - case.taken
     siblings = case.virtual.siblings
     cores = {tuple(sorted(cpus.intersection(siblings.get(cpu, (cpu,))))) for cpu in cpus}
@@ -203,7 +192,7 @@ def _cores(case: DomainEvidence, node: int) -> list[Cpus]:
 
 
 class _Planner:
-    """The choices for a placement, the best first. Lists are in the order of the chosen nodes."""
+    """Choices come best first. Lists are in the order of the chosen nodes."""
 
     def __init__(self, case: DomainEvidence) -> None:
         self._case, self._domain = case, case.domain
@@ -211,8 +200,8 @@ class _Planner:
         self._nodes = [n for n, cores in self._cores.items() if cores and n in case.node_memory]
 
     def choices(self) -> Iterator[list[int]]:
-        """Yields lists of nodes: as many as the domain has cells, then the devices' nodes, then one
-        more of the nearest nodes each time."""
+        """As many nodes as cells, then the devices' nodes, then one more of the nearest each
+        time."""
         homes = self._homes()[: self._domain.vcpus]
         first = homes or self._nodes[:1]
         others = sorted(set(self._nodes) - {*first}, key=lambda node: self._far(first, node))
@@ -225,8 +214,8 @@ class _Planner:
             yield first + others[:more]
 
     def _homes(self) -> list[int]:
-        """Returns the nodes of the devices, those with most devices first. Without devices, it
-        returns the nodes of the pins, if there are no more of them than cells."""
+        """The devices' nodes, those with most devices first; without devices those of the pins, if
+        not more than cells."""
         case = self._case
         known = [case.node_of_device(device.source) for device in case.domain.devices]
         if not any(node is not None for node in known):
@@ -237,7 +226,7 @@ class _Planner:
         return sorted(counts, key=lambda node: (-counts[node], node))
 
     def _near(self, node: int) -> int | None:
-        """Returns this node, or the nearest one that has CPUs and memory."""
+        """Or the nearest node that has CPUs and memory."""
         return min(self._nodes, key=lambda other: self._far([node], other), default=None)
 
     def _far(self, homes: Sequence[int], node: int) -> tuple[int, int]:
@@ -245,8 +234,7 @@ class _Planner:
         return 0 if node in homes else min(row.get(node, 255) for row in rows), node
 
     def grains(self, nodes: Sequence[int]) -> Iterator[_Grain]:
-        """Yields the ways to give cores, by the threads of a guest's core: first as many as the
-        domain asks for, then as many as the host has, then 1."""
+        """First as many threads as the domain asks for, then as many as the host has, then 1."""
         most = max((len(core) for node in nodes for core in self._cores[node]), default=1)
         topology = self._domain.topology
         for threads in dict.fromkeys((topology.threads if topology else most, most, 1)):
@@ -255,9 +243,8 @@ class _Planner:
         yield from (_Grain(1, False, spared) for spared in (1, 0))
 
     def cells(self, nodes: Sequence[int], grain: _Grain) -> list[GuestNode] | None:
-        """Returns the cell of each node; None if the vCPUs do not fit. The domain's own cells are
-        kept if there are as many as nodes. Otherwise vCPUs are spread evenly, and a node that is
-        too small gives the rest to others."""
+        """None if the vCPUs do not fit. The domain's own cells are kept if there are as many as
+        nodes. Otherwise a node that is too small gives the rest of an even share to others."""
         room = [len(self._given(node, grain)) for node in nodes]
         own, threads = self._case.cells, grain.threads
         numbers = [cell.index for cell in own]
@@ -279,15 +266,13 @@ class _Planner:
         return self._made(nodes, [count * threads for count in counts])
 
     def _given(self, node: int, grain: _Grain) -> list[Cpus]:
-        """Returns the CPUs that a node gives, as a tuple for each core of the guest."""
         cores = self._cores[node][grain.spared :]
         if not grain.whole:
             return [(cpu,) for core in cores for cpu in core]
         return [core[: grain.threads] for core in cores if len(core) >= grain.threads]
 
     def _ordered(self, nodes: Sequence[int]) -> list[GuestNode]:
-        """Returns the domain's cells in the order of the nodes that suit them: the nodes of their
-        devices, else the nodes where their memory or vCPUs have been."""
+        """By the nodes of the cells' devices, else those where their memory or vCPUs have been."""
         case, votes = self._case, Counter[tuple[int, int]]()
         for device in case.domain.devices:
             index, home = case.domain.cell_of(device), case.node_of_device(device.source)
@@ -305,8 +290,7 @@ class _Planner:
         return [found[node] if node in found else next(rest) for node in nodes]
 
     def _made(self, nodes: Sequence[int], counts: Sequence[int]) -> list[GuestNode]:
-        """Returns cells with these counts of vCPUs and the nodes' distances. Memory is in
-        proportion, in whole GiB if all of it is."""
+        """Memory is in proportion to vCPUs, in whole GiB if all of it is."""
         total, vcpus = self._domain.bytes or 0, self._domain.vcpus
         unit = _GIB if total % _GIB == 0 and total // _GIB >= len(counts) else 2 * _MIB
         shares = [total * count // vcpus // unit * unit for count in counts]
@@ -341,8 +325,7 @@ class _Planner:
         )
 
     def _topology(self, cells: Sequence[GuestNode], threads: int) -> CpuTopology:
-        """Returns the domain's own topology if it has these threads and suits the cells. Otherwise
-        it has as few sockets as possible, each in one cell."""
+        """The domain's own if it suits, else as few sockets as possible, each in one cell."""
         own, vcpus = self._domain.topology, self._domain.vcpus
         if own and (own.threads, own.vcpus) == (threads, vcpus) and own.suits(cells):
             return own

@@ -1,32 +1,18 @@
-"""Definitions of virtual machines by other systems than libvirt, a file each.
-
-A definition that is not XML has a function that knows the form and one that reads it. A system that
-writes libvirt's XML has a namespace in it, and a function that writes a placement as settings of
-the system."""
+"""Definitions by other systems than libvirt, a file each. One that writes libvirt's XML has a
+namespace in it. Each has a function that asks the system for a placement by its own settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from xml.etree.ElementTree import Element
 
-from linkgauge.rooms.vm.domain import Domain
-
-from . import kubevirt, openstack, proxmox, qemu
+from . import kubevirt, openstack, proxmox
 
 _OWNERS = {one.NAME: one for one in (kubevirt, openstack)}
 SETTINGS = {one.NAME: one.settings for one in (kubevirt, openstack, proxmox)}
-"""How a placement is asked for, by the form of a domain."""
-
-
-def parser_of(text: str) -> Callable[[str], Domain] | None:
-    """Returns the function that reads this definition, which is not XML; None if its form is
-    unknown. The function raises InputError in one line."""
-    return next((one.parse for one in (proxmox, qemu) if one.knows(text)), None)
 
 
 def owner_of(root: Element) -> str | None:
-    """Returns the name of the system that writes a domain's XML, by the metadata; None for
-    libvirt."""
+    """By the metadata; None for libvirt."""
     tags = [element.tag for element in root.iterfind("metadata/*")]
     owned = (name for name, one in _OWNERS.items() if any(f"{{{one.NAMESPACE}" in t for t in tags))
     return next(owned, None)

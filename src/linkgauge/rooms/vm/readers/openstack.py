@@ -1,7 +1,6 @@
-"""Writes a placement as properties of an OpenStack flavor.
-
-nova writes the XML of a server anew at each hard reboot, so a change by virsh is lost. Source:
-nova's documentation, Extra Specs and CPU topologies."""
+"""Writes a placement as properties of an OpenStack flavor. nova writes the XML of a server anew at
+each hard reboot, so a change by virsh is lost. Source: its documentation, Extra Specs and CPU
+topologies."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ NAME = "OpenStack"
 
 
 def settings(domain: Domain, suited: Suited) -> Iterator[str]:
-    """Yields the commands that ask for the placement. nova chooses the CPUs and nodes itself."""
+    """nova chooses the CPUs and nodes itself."""
     asked = {"cpu_policy": "dedicated", "emulator_threads_policy": "share"}
     topology = suited.topology or domain.topology
     if topology is not None:
