@@ -78,8 +78,8 @@ def _list(dialect: Dialect) -> None:
     brief = dialect.is_brief
     print("Index, Name:\n\tDescription", *(() if brief else ("=======================",)), sep="\n")
     for index, case in enumerate(dialect.cases(several=launched().size > 1)):
-        tabs, end = ("\t\t", "") if brief else ("\t", "\n")
-        print(f"{index}, {case.name}:", f"{tabs}{case.row.title}{end}", sep="\n")
+        about = "\n\t".join(case.about)
+        print(f"{index}, {case.name}:", f"\t\t{about}" if brief else f"\t{about}\n", sep="\n")
 
 
 @contextmanager
