@@ -12,14 +12,13 @@ from statistics import median
 from msgspec.structs import replace
 
 from linkgauge.judge.blame.cases import Case, exchanging
-from linkgauge.judge.expected.as_one import with_ranks
 from linkgauge.judge.expected.assumed import rests_on
 from linkgauge.judge.expected.dram import Ceilings, measured_ceilings
 from linkgauge.judge.expected.expect import Expectation, Expectations
 from linkgauge.judge.expected.healthy import LOOSE
 from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.expected.nominal import Nominal
-from linkgauge.judge.expected.readings import run_of
+from linkgauge.judge.expected.readings import run_of, with_ranks
 from linkgauge.model.documents.result import (
     CellResult,
     Expected,
@@ -69,7 +68,7 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
         return evidence.results
     numbers = count()
     return tuple(
-        replace(result, cells=tuple(found.get(next(numbers), cell) for cell in result.cells))
+        result.with_cells(lambda cell: found.get(next(numbers), cell))
         for result in evidence.results
     )
 
@@ -262,7 +261,7 @@ def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Resu
         is_low = is_low or _is_short(cell, sent)
         return replace(cell, verdict="low", not_judged=None) if is_low else cell
 
-    return tuple(replace(each, cells=tuple(map(judged, each.cells))) for each in results)
+    return tuple(each.with_cells(judged) for each in results)
 
 
 def _is_short(cell: CellResult, pairs: Collection[tuple[str, ...]]) -> bool:
@@ -282,12 +281,12 @@ def judge(run: Run) -> Run:
 
 
 def unjudged(result: Result) -> Result:
-    """Returns the result as it was measured, without expectations and verdicts."""
-    cells = (
-        replace(cell, expected=None, verdict="not judged", not_judged="run", peers=None)
-        for cell in result.cells
+    """Returns the result as one that nobody judges."""
+    return result.with_cells(
+        lambda cell: replace(
+            cell, expected=None, verdict="not judged", not_judged="run", peers=None
+        )
     )
-    return replace(result, cells=tuple(cells))
 
 
 def judge_result(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from zlib import compressobj
 
+from linkgauge.model.grouped import grouped
 from linkgauge.report.words.remedies import Step
 
 if TYPE_CHECKING:
@@ -336,7 +337,5 @@ def moved(fact: Fact) -> str:
 def said(fact: Fact, names: Sequence[str]) -> str:
     """Returns the values of a fact, each with the sides (such as runs) that have it: `580.1
     (before); 590.2 (after)`."""
-    owners: dict[str | None, list[str]] = {}
-    for name, value in zip(names, fact.values, strict=True):
-        owners.setdefault(value, []).append(name)
+    owners = grouped(zip(fact.values, names, strict=True))
     return "; ".join(f"{value or 'unknown'} ({', '.join(of)})" for value, of in owners.items())

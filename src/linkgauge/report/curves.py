@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import TypeVar
 
 from linkgauge.model.documents.result import Result
+from linkgauge.model.grouped import grouped, tabled
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import Unit, format_size
@@ -24,7 +25,7 @@ EXTREMES: dict[str, Callable[[list[float]], float]] = {
     "highest": max,
 }
 
-At = TypeVar("At")
+At = TypeVar("At", bound=Hashable)
 Curves = dict[str, dict[int, float]]
 """Figures by size, or by number, for each path."""
 
@@ -50,10 +51,7 @@ def curves_of(results: Iterable[Result]) -> Curves:
 def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, float]]:
     """Returns the lowest, the median and the highest figure of all curves at each position of the x
     axis."""
-    figures: dict[At, list[float]] = {}
-    for curve in curves.values():
-        for at, figure in curve.items():
-            figures.setdefault(at, []).append(figure)
+    figures = grouped(each for curve in curves.values() for each in curve.items())
     return {word: {at: of(own) for at, own in figures.items()} for word, of in EXTREMES.items()}
 
 
@@ -94,9 +92,7 @@ def pivot(caption: str, across: str, rows: Sequence[Mapping[str, object]]) -> Ta
     """Returns the figures of a chart as a table, with a row for each `x` and a column for each
     series. `across` names the x axis; if it is empty, the x axis is the size."""
     series = list(dict.fromkeys(str(row["series"]) for row in rows))
-    by: dict[float, dict[str, float]] = {}
-    for row in rows:
-        by.setdefault(float(str(row["x"])), {})[str(row["series"])] = float(str(row["y"]))
+    by = tabled((float(str(o["x"])), str(o["series"]), float(str(o["y"]))) for o in rows)
     lines = [
         (
             Entry(f"{x:g}" if across else format_size(round(x)), x),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain
+from operator import methodcaller
 from pathlib import Path
 from shlex import quote
 
@@ -17,7 +18,7 @@ from linkgauge.engine.kept.packed import SAMPLES_BIN, PackedRun
 from linkgauge.engine.kept.stored import share_texts, stored
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.unseen import Unseen
-from linkgauge.model.documents.result import CellResult, Result, Run, RunVerdict
+from linkgauge.model.documents.result import CellResult, Run, RunVerdict
 from linkgauge.model.errors import InputError, ResultsError, unwritable
 from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
@@ -65,12 +66,7 @@ def judged_document(
 def document_of(run: Run) -> Run:
     """Returns the run in the form that is written to files. Notes are also written as sentences,
     and equal texts are stored once."""
-    return share_texts(with_words(run))
-
-
-def with_words(run: Run) -> Run:
-    """Returns the run, in which the notes of cells are also written as sentences."""
-    return replace(run, results=tuple(map(_with_warnings, run.results)))
+    return share_texts(run.with_cells(with_words))
 
 
 def _indented(value: object) -> bytes:
@@ -78,11 +74,8 @@ def _indented(value: object) -> bytes:
     return escaped(msgspec.json.format(document, indent=1)) + b"\n"
 
 
-def _with_warnings(result: Result) -> Result:
-    return replace(result, cells=tuple(map(_with_words, result.cells)))
-
-
-def _with_words(cell: CellResult) -> CellResult:
+def with_words(cell: CellResult) -> CellResult:
+    """Returns the cell, in which the notes are also written as sentences."""
     return replace(cell, warnings=tuple(map(sentence, cell.notes))) if cell.notes else cell
 
 
@@ -156,7 +149,10 @@ def run_files(run: Run) -> dict[str, bytes]:
 
 def _run_pieces(run: Run) -> dict[str, _Pieces]:
     samples = PackedRun(run)
-    return {SAMPLES_BIN: samples, RUN_FILE: map(escaped, stored(run, samples, _with_warnings))}
+    return {
+        SAMPLES_BIN: samples,
+        RUN_FILE: map(escaped, stored(run, samples, methodcaller("with_cells", with_words))),
+    }
 
 
 def write_run(folder: Path, run: Run) -> Path:

@@ -147,7 +147,7 @@ JSON = f"{_REPORT}.files:json_document"
 RUN = Document(
     "a run",
     f"{_REPORT}.live:whole_run",
-    {"json": JSON, "csv": f"{_REPORT}.tables:CELLS.csv", "sarif": f"{_REPORT}.sarif:run_sarif"},
+    {"json": JSON, "csv": f"{_REPORT}.tables:CELLS.csv", "sarif": f"{_REPORT}.run_texts:run_sarif"},
 )
 _GLANCE = f"{_REPORT}.sections.glance"
 GLANCE = Document("a look", f"{_GLANCE}:glance_blocks", {"json": f"{_GLANCE}:glance_document"})
@@ -158,7 +158,7 @@ SUMMARY = Document(
         **{form: f"{_REPORT}.tables:CELLS.{form}" for form in ("json", "csv", "parquet")},
         "markdown": f"{_REPORT}.run_texts:run_markdown",
         "junit": f"{_REPORT}.run_texts:summary_junit",
-        "sarif": f"{_REPORT}.sarif:run_sarif",
+        "sarif": f"{_REPORT}.run_texts:run_sarif",
     },
 )
 SAMPLES = Document(
@@ -179,7 +179,7 @@ FINDINGS = Document(
     f"{_REPORT}.sections.findings:diagnosis_blocks",
     {
         "json": f"{_REPORT}.sections.findings:diagnosis_document",
-        "sarif": f"{_REPORT}.sarif:diagnosis_sarif",
+        "sarif": f"{_REPORT}.run_texts:diagnosis_sarif",
     },
 )
 _CATALOG = f"{_REPORT}.sections.catalog"
@@ -190,9 +190,9 @@ NAMES_OF_BENCHMARKS = BENCHMARKS._replace(blocks=f"{_CATALOG}:overview_blocks")
 FAULTS = Document("faults", f"{_REPORT}.sections.catalog:fault_blocks")
 COMPARISONS = Document(
     "configurations",
-    f"{_REPORT}.sections.several.configurations:blocks",
+    f"{_REPORT}.sections.configurations:blocks",
     {
-        "json": f"{_REPORT}.configurations:configurations_json",
-        "csv": f"{_REPORT}.configurations:configurations_csv",
+        "json": f"{_REPORT}.sections.configurations:configurations_json",
+        "csv": f"{_REPORT}.sections.configurations:configurations_csv",
     },
 )

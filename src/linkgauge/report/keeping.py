@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from linkgauge.engine.visits import CellAt
-from linkgauge.judge.limit_checks import apply, refuse_unmatched
-from linkgauge.judge.limits import Objection, hold_run
+from linkgauge.judge.limits import Objection, apply, hold_run, refuse_unmatched
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
 from linkgauge.judge.verdict import Judge, judge
 from linkgauge.model.documents.result import Run

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 from rich.console import Console
@@ -18,7 +18,7 @@ from linkgauge.engine.interrupts import Ending, Interrupts
 from linkgauge.engine.kept.journal import RUN_FILE
 from linkgauge.engine.kept.runs import place_of_run
 from linkgauge.judge.doctor import OF_MACHINE
-from linkgauge.judge.limit_checks import of_other_models
+from linkgauge.judge.limits import of_other_models
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
@@ -27,8 +27,7 @@ from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import Tried
 from linkgauge.report.words.groups import groups_of
-from linkgauge.report.words.moments import failed_line
-from linkgauge.report.words.run_notes import deciding_lines, folded_notes, note_lines
+from linkgauge.report.words.run_notes import deciding_lines, failed_line, folded_notes, note_lines
 from linkgauge.report.words.worst import worst_of
 
 from .blocks import Block, Prose, plain
@@ -38,7 +37,7 @@ from .keeping import Display, Keeper, Kept, judge_kept
 from .matrix import shown
 from .reading import shown_as
 from .render.terminal import print_blocks, styled
-from .sections import OneRun, details, figures, findings, of_rooms, opening, screen, verdict
+from .sections import OneRun, figures, findings, of_rooms, opening, screen, verdict
 from .sections.notes import failure_lines, reason_lines
 from .sections.verdict import Closing
 
@@ -92,21 +91,22 @@ class LiveReport(Observer):
                 self._bar.enter_context(self._progress)
 
     def planned(self, visits: int) -> None:
-        if self._progress is not None:
-            self._progress.update(self._task, total=self._done + visits)
+        self._update(total=self._done + visits)
 
     def ends_by(self, moment: float) -> None:
-        if self._progress is not None:
-            self._progress.update(self._task, ends_by=moment)
+        self._update(ends_by=moment)
 
     def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
         if self._progress is not None:
-            self._progress.update(self._task, description=spoken(sheet, cell))
+            self._update(description=spoken(sheet, cell))
 
     def finished(self, _cell: CellResult) -> None:
         self._done += 1
+        self._update(advance=1)
+
+    def _update(self, **known: Any) -> None:
         if self._progress is not None:
-            self._progress.advance(self._task)
+            self._progress.update(self._task, **known)
 
     def tried(self, tried: Tried) -> None:
         figure = "dropped" if tried.problem else f"{shown(tried.rate, 'B/s')} GB/s"
@@ -195,7 +195,7 @@ def run_blocks(run: Run, outcome: Outcome, display: Display, closing: Closing) -
     """Yields the blocks of a judged run: its results, then remarks on all results."""
     judged = shown_as(run, outcome).run
     if display.matrix or display.utilization:
-        yield from details.blocks(judged, utilization=display.utilization)
+        yield from figures.detailed_blocks(judged, utilization=display.utilization)
     else:
         yield from opening.blocks(judged, outcome)
         yield from figures.blocks(judged, "whole") if display.whole else screen.blocks(judged)

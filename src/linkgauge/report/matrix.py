@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from statistics import median
 
 import msgspec
 
 from linkgauge.model.documents.result import CellResult, Result
-from linkgauge.model.transfer import Place
-from linkgauge.model.units import unit_of
+from linkgauge.model.grouped import grouped
+from linkgauge.model.memory import Memory
+from linkgauge.model.operations.operation import operations_of, order_of
+from linkgauge.model.operations.overlap import time_together
+from linkgauge.model.transfer import BEST_OF, Place, Report
+from linkgauge.model.units import BANDWIDTH, unit_of
 
 
 class Matrix(msgspec.Struct, frozen=True):
@@ -101,3 +107,154 @@ def brief(value: float, unit: str) -> str:
         if abs(scaled) >= least:
             return f"{scaled:.{decimals}f}"
     return shown(value, unit)
+
+
+_MILLI, _MICRO = 1e-3, 1e-6
+_LOOPS = ("copies alone (µs)", "the kernel alone (µs)", "both at once (µs)")
+_TOKENS = ("request", "first token", "between tokens")
+
+
+def matrices_beside(result: Result) -> Iterator[Matrix]:
+    """Yields the additional matrices of a result that have any figure."""
+    yield from _own(result)
+    yield from _each(result)
+    operations = operations_of(order_of(result.size))
+    loops = _LOOPS if any(cell.report is Report.HIDDEN for cell in result.cells) else ()
+    tokens = _TOKENS if any(cell.work is not None for cell in result.cells) else ()
+    known: dict[str, Callable[[CellResult], float | None]] = {
+        "time of a product (ms)": partial(_of_product, operations),
+        f"spread of the {BEST_OF} (% of the best)": _spread,
+        **{name: partial(_of_loop, number) for number, name in enumerate(loops)},
+        **{
+            f"{name}, {percent} (ms)": partial(_of_tokens, name, percent)
+            for name in tokens
+            for percent in ("p50", "p99")
+        },
+        f"bandwidth of the load meanwhile ({BANDWIDTH.shown})": load,
+    }
+    for name, figure in known.items():
+        yield from of_cells(result, name, figure)
+
+
+def _of_product(operations: float, cell: CellResult) -> float | None:
+    rate = cell.headline if cell.does.product is not None else None
+    return operations / rate / _MILLI if rate else None
+
+
+def _spread(cell: CellResult) -> float | None:
+    """Returns (best - worst) ÷ best in percent, or None if the cell does not report its best
+    sample."""
+    if cell.report is not Report.BEST or cell.summary is None:
+        return None
+    return 100 * (cell.summary.max - cell.summary.min) / cell.summary.max
+
+
+def _of_loop(number: int, cell: CellResult) -> float | None:
+    """Returns a median time in µs from which the hidden share is computed. `number` selects the
+    copies (0), the kernel (1) or both at the same time (2). None for a cell without a hidden
+    share."""
+    if cell.report is not Report.HIDDEN or not cell.parts or not cell.samples:
+        return None
+    computing, *others = (part.samples for part in cell.parts)
+    copying = [max(own) for own in zip(*others, strict=True)]
+    together = map(time_together, computing, copying, cell.samples)
+    times = (copying, computing, list(together))
+    return float(median(times[number])) / _MICRO
+
+
+def _of_tokens(name: str, percent: str, cell: CellResult) -> float | None:
+    """Returns a time in ms: to the first token, between two tokens, or of a whole request."""
+    stages = cell.work.stages if cell.work is not None else ()
+    found = (one.summary for one in stages if one.name == name and one.summary)
+    summary = next(found, None)
+    return None if summary is None else float(getattr(summary, percent)) / _MILLI
+
+
+def load(cell: CellResult) -> float | None:
+    """Returns the bandwidth of the other transfers that run while a latency is measured. None if
+    there are no other transfers."""
+    if not cell.report.is_latency:
+        return None
+    rates = [part.summary.median for part in cell.parts[1:] if part.summary is not None]
+    return sum(rates) / BANDWIDTH.scale if rates else None
+
+
+def _own(result: Result) -> Iterator[Matrix]:
+    """Yields a matrix with the rate of each copy, if the result is one total over copies by
+    devices. Rows are sources and columns are destinations. If every copy has another source, each
+    copy has a row of its own. If the copies of a device ran one after another, the matrix has the
+    rate of each device instead."""
+    if result.sweep or len(result.cells) != 1 or result.cells[0].report is not Report.TOTAL:
+        return
+    (cell,) = result.cells
+    if not cell.parts or not all(one.engine.owner.is_device for one in cell.transfers):
+        return
+    unit = unit_of(result.unit)
+    if cell.definition == "serial":
+        name = f"each device's own {unit.quantity} ({unit.shown})"
+        yield matrix_of(name, _of_devices(cell, unit.scale))
+        return
+    places = _by_ends(cell)
+    figures = {
+        places[part.transfer]: part.summary.median / unit.scale
+        for part in cell.parts
+        if part.summary is not None
+    }
+    yield matrix_of(_own_name(result), figures)
+
+
+def _own_name(result: Result) -> str:
+    unit = unit_of(result.unit)
+    return f"each one's own {unit.quantity} ({unit.shown})"
+
+
+def _by_ends(cell: CellResult) -> list[Place]:
+    """Returns the row and column of each transfer in the matrix."""
+    ends = [(one.source.label, one.destination.label) for one in cell.transfers]
+    if len({source for source, _ in ends}) < len(ends):
+        return [Place(*both) for both in ends]
+    return [Place(f"{source}->{destination}", cell.column) for source, destination in ends]
+
+
+def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
+    """Returns the rate of each device: its bytes divided by the time until its last copy ended."""
+    moved: dict[Memory, int] = {}
+    until: dict[Memory, float] = {}
+    for part in cell.parts:
+        if part.summary is not None:
+            owner = cell.transfers[part.transfer].engine.owner
+            moved[owner] = moved.get(owner, 0) + part.bytes
+            until[owner] = max(until.get(owner, 0.0), part.bytes / part.summary.median)
+    return {
+        Place(cell.row, owner.label): moved[owner] / until[owner] / scale
+        for owner in sorted(moved, key=lambda one: one.index or 0)
+    }
+
+
+def _each(result: Result) -> Iterator[Matrix]:
+    """Yields a matrix with the rates of the slowest and the fastest copy. The columns are the
+    numbers of simultaneous copies. Yields nothing if the columns are something else."""
+    counted = [cell for cell in result.cells if _is_counted(result, cell)]
+    rates = grouped((cell.column, rate) for cell in counted for rate in _rates(cell))
+    if not any(len(cell.transfers) > 1 for cell in result.cells):
+        return
+    figures = {
+        Place(word, column): pick(own) / unit_of(result.unit).scale
+        for word, pick in (("slowest", min), ("fastest", max))
+        for column, own in rates.items()
+    }
+    if figures:
+        yield matrix_of(_own_name(result), figures)
+
+
+def _is_counted(result: Result, cell: CellResult) -> bool:
+    """Whether the cell's column is the number of copies that the devices make at the same time."""
+    by_devices = all(transfer.engine.owner.is_device for transfer in cell.transfers)
+    counts = cell.column == str(len(cell.transfers))
+    return result.sweep and cell.report is Report.TOTAL and by_devices and counts
+
+
+def _rates(cell: CellResult) -> list[float]:
+    """Returns the rate of each copy. For a single copy this is the headline figure."""
+    own = [part.summary.median for part in cell.parts if part.summary is not None]
+    return own if own or cell.headline is None else [cell.headline]

@@ -163,7 +163,7 @@ def page_of_run(one: OneRun, only: Collection[str] = ()) -> Page:
 
 
 def page_of_runs(several: SeveralRuns) -> Page:
-    known = sections(several=True)
+    known = sections()
     made = ((each, each.of_runs(several)) for each in known if each.of_runs is not None)
     labels = sum(len(one.found.sides) for one in several.comparisons)
     configurations = count_of(labels, "configuration")

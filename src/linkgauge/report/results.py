@@ -28,9 +28,8 @@ from .blocks import (
     line,
     plain,
 )
-from .forms import cells_of
+from .forms import cells_of, peers_sign
 from .matrix import brief
-from .shading import peers_sign
 
 # The sizes that cells have of their own, and names that tell results apart.
 

@@ -21,23 +21,19 @@ from linkgauge.registry import listed
 
 from . import (
     accelerator_state,
-    adapters,
     busy,
     cells,
     fabric,
-    guest_copies,
     host_setup,
     kernel_log,
     links,
     reach,
-    settings,
-    two_modes,
 )
 from .bearing import OF_CLOCKS, is_by_copy_engine, weighed
 
 CHECKS = checks_in(
-    busy, cells, links, adapters, fabric, kernel_log, slow_parts, lonely, unseen, accelerator_state,
-    settings, host_setup, guest_copies, unsteady, shape, two_modes, reach,
+    busy, cells, links, fabric, kernel_log, slow_parts, lonely, unseen, accelerator_state,
+    host_setup, unsteady, shape, reach,
 )  # fmt: skip
 OF_MACHINE = ("busy", "steal")
 """Checks of the whole machine during a run. Their warnings come before findings about parts, and

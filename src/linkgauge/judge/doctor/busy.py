@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 from linkgauge.judge.blame.cases import Case, cases_of, named
 from linkgauge.judge.findings import Evidence, Finding, Severity
-from linkgauge.judge.precision import shortfall
 from linkgauge.judge.remedies import BUSIEST
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.hardware.host_details import stolen
 from linkgauge.model.hardware.part import MACHINE
 from linkgauge.model.load import Load
 from linkgauge.model.settings import Settings
+from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.units import count_of, percent
 
 BUSY = 0.1
@@ -52,8 +53,8 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
     why = "they take CPUs, memory bandwidth and cache from what is measured"
     pids = ",".join(str(pid) for _, pid in programs)
     remedy = ("# Stop them and run again:", f"ps -fp {pids}" if pids else BUSIEST)
-    severity: Severity = "warn" if uncertain else "note"
-    yield Finding("busy", severity, MACHINE, found, why, remedy, named(busy))
+    cells = named(busy)
+    yield Finding("busy", "warn" if uncertain else "note", MACHINE, found, why, remedy, cells)
 
 
 def is_host_taken(case: Case, cpus: int) -> bool:
@@ -115,3 +116,20 @@ def check_steal(evidence: Evidence) -> Iterator[Finding]:
         remedy = "# On the host, pin each virtual CPU (<vcpupin>) to a CPU of its own."
         cells = named(_cases_taken(evidence, lambda load: load.stolen))
         yield Finding("steal", severity, MACHINE, found, why, (remedy,), cells)
+
+
+_CUT_SHORT = ("max-time", "noise", "budget")
+"""Why sampling stopped, if not because the figure was precise or the number of samples was set."""
+
+
+def shortfall(cell: CellResult, settings: Settings) -> float | None:
+    """Returns how far the interval of a figure reaches from it, as a fraction, if it missed the
+    precision that was asked for. This is infinite for a figure without an interval. Returns None if
+    the figure is precise enough, or if no precision was asked for, as in a soak."""
+    asked = settings.of(cell).precision
+    if settings.soak is not None or not asked or cell.stopped not in _CUT_SHORT:
+        return None
+    error = relative_error(cell.summary)
+    if error is None:
+        return math.inf
+    return error if error > asked else None

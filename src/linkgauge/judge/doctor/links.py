@@ -8,13 +8,19 @@ from itertools import combinations
 from linkgauge.judge.blame.counters import pci_errors, replays
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.pcie_chains import PcieChain, hops, shown
-from linkgauge.judge.remedies import DEVICE_LOST, POWER_CYCLE, RESEAT, kernel_log, link_state
+from linkgauge.judge.remedies import (
+    DEVICE,
+    DEVICE_LOST,
+    PORT_ABOVE,
+    POWER_CYCLE,
+    RESEAT,
+    kernel_log,
+    link_state,
+)
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.inventory import PciFunction, PciLink
 from linkgauge.model.hardware.part import Part
-from linkgauge.model.hardware.pcie import link_rate
-
-from . import retrain
+from linkgauge.model.hardware.pcie import generation, link_rate
 
 LEAST_READ_REQUEST = 512
 """The least read request in bytes. Smaller requests need so many packets that reads stay below the
@@ -112,9 +118,8 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
                     "the host's port decides, which a guest cannot read: it is likely to ask for "
                     "the same at every boot"
                 )
-            remedy = retrain.lines(port, hop.function, hop.speed, virtual=virtual)
-            severity: Severity = "fail" if held else "note"
-            yield Finding("target-speed", severity, hop.part, found, why, remedy)
+            remedy = retraining(port, hop.function, hop.speed, virtual=virtual)
+            yield Finding("target-speed", "fail" if held else "note", hop.part, found, why, remedy)
 
 
 def _asking(hop: PcieChain, evidence: Evidence) -> PciFunction | None:
@@ -157,7 +162,7 @@ def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding
         return Finding("link-speed", "note", hop.part, found, why, UNDER_LOAD)
     severity: Severity = "fail" if loaded and hop.both_speeds else "warn"
     found = f"the link runs at {at:g} GT/s {when}; {_able(hop.both_speeds, f'{best:g}')}"
-    remedy = retrain.lines(hop.port, hop.function, best, virtual=evidence.machine.is_virtual)
+    remedy = retraining(hop.port, hop.function, best, virtual=evidence.machine.is_virtual)
     return Finding("link-speed", severity, hop.part, found, why, remedy)
 
 
@@ -324,3 +329,91 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
 
 OF_LINKS = (check_silent, check_link_speed, check_link_width, check_target_speed)
 """The checks of devices that are passed through, for a virtual machine's host and its guest."""
+
+
+_STOP = (
+    "# First stop the virtual machines and programs that use the device: the link goes down for a "
+    "moment, and they would crash or hang."
+)
+_ON_THE_HOST = (
+    (
+        "# On the virtual machine's host, whose addresses are not the guest's: ADDRESS is <source> "
+        "of the device's <hostdev> in `virsh dumpxml NAME`."
+    ),
+    _STOP,
+    f"{DEVICE}  # such as 0000:41:00.0",
+    PORT_ABOVE,
+)
+_PORT, _DEVICE = '"${PORT:?}"', '"$DEVICE"'
+"""The shell variables of the port and the device. If PORT is empty, `:?` stops the command; without
+an address setpci would write to all functions."""
+
+
+def retraining(
+    port: PciFunction | None, function: PciFunction, speed: float, *, virtual: bool
+) -> tuple[str, ...]:
+    """Returns the commands that retrain a link, and a systemd unit that repeats them at each boot.
+    If the port above is not visible, returns a hint where to look. `speed` is in GT/s. The commands
+    are for the host. In a `virtual` machine, they use variables for the host's addresses."""
+    code = generation(speed)  # the encoding of the target speed field
+    above, device = (
+        (_PORT, _DEVICE)
+        if virtual
+        else (
+            port.address if port else None,
+            function.address,
+        )
+    )
+    if code is None or above is None:
+        return (
+            (
+                f"# The port above {function.address} is not visible here. On the host, find it "
+                "with `lspci -tv`, then:"
+            ),
+            link_state("PORT"),
+        )
+    return (
+        *(_ON_THE_HOST if virtual else (_STOP,)),
+        f"sudo {_target(above, code)}  # target speed {speed:g} GT/s",
+        f"sudo {_start(above)}  # retrain",
+        link_state(device, "LnkSta:"),
+        *(_unit("PORT", "DEVICE", code) if virtual else _unit(above, device, code)),
+    )
+
+
+def _unit(above: str, device: str, code: int) -> tuple[str, ...]:
+    """Returns the retraining of the systemd unit, and the commands that enable it. `code` is the
+    register value of the speed."""
+    is_named = device == "DEVICE"
+    service = f"pcie-retrain{'' if is_named else '-' + device.replace(':', '-')}.service"
+    values = ', with what `echo "$PORT" "$DEVICE"` prints for PORT and DEVICE' if is_named else ""
+    return (
+        f"# To repeat this at each boot, write /etc/systemd/system/{service}{values}:",
+        "[Unit]",
+        f"Description=Retrain the PCIe link of {device}",
+        "Before=libvirtd.service virtqemud.service",
+        "",
+        "[Service]",
+        "Type=oneshot",
+        # Some distributions have setpci in /usr/sbin.
+        f"ExecStart=/usr/bin/env {_target(above, code)}",
+        f"ExecStart=/usr/bin/env {_start(above)}",
+        "RemainAfterExit=yes",
+        "",
+        "[Install]",
+        "WantedBy=multi-user.target",
+        "# Then enable it:",
+        f"sudo systemctl enable {service}",
+        (
+            "# Do not copy the unit found on the web that writes 0x0060 to LnkCtl2 of the card: "
+            "that sets target speed 0, which no link has, and does not start the training."
+        ),
+    )
+
+
+def _target(above: str, code: int) -> str:
+    return f"setpci -s {above} CAP_EXP+30.w={code:x}:f"
+
+
+def _start(above: str) -> str:
+    return f"setpci -s {above} CAP_EXP+10.w=20:20"

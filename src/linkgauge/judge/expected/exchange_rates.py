@@ -19,9 +19,8 @@ from linkgauge.model.operations.collective import Collective, no_hypercube
 from linkgauge.model.operations.exchanges import Phase, Way, pairs_of, phases, ways
 from linkgauge.model.transfer import Engine, Transfer
 
-from .fabric_rates import fabric_path
 from .healthy import LOOSE, Bounds, bounds_of
-from .link_rates import ExpectedPath, Unknown, capacity, figure, pcie_path
+from .link_rates import ExpectedPath, Unknown, capacity, fabric_path, figure, pcie_path
 from .routes import Paths
 
 SIZE = 1 << 30

@@ -35,8 +35,16 @@ from linkgauge.model.units import BANDWIDTH
 from . import healthy
 from .computing_rates import product_bound, roof_of
 from .dram import Ceilings
-from .fabric_rates import doubts_of_reads
-from .link_rates import ExpectedPath, Trained, Unknown, Use, capacity, figure, under_load
+from .link_rates import (
+    ExpectedPath,
+    Trained,
+    Unknown,
+    Use,
+    capacity,
+    doubts_of_reads,
+    figure,
+    under_load,
+)
 from .link_sharing import LinkSharing
 from .routes import Paths
 

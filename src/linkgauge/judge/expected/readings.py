@@ -12,14 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from linkgauge.model.documents.result import Result, Run
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.hardware.inventory import PciFunction, PciLink
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.pcie import SPEEDS, link_rate
 from linkgauge.model.hardware.wiring import Wire
 from linkgauge.model.units import BANDWIDTH
-
-from .as_one import as_one
 
 _AS_READ = 0.6
 """The least share of its rate that a link carries if it limits a copy: reads from the host reach
@@ -108,3 +106,24 @@ def _faster(function: PciFunction, proven: Mapping[str, float]) -> PciFunction:
         return function
     target = link.target and max(link.target, speed)
     return replace(function, link=replace(link, speed=speed, target=target))
+
+
+def as_one(run: Run) -> Run:
+    """Returns the run without its ranks if all ranks are on one machine and each has its own
+    device. Any other run is returned unchanged."""
+    machine = run.machine.alone
+    return run if machine is run.machine else replace(run.with_cells(_cell), machine=machine)
+
+
+def with_ranks(judged: Sequence[Result], measured: Sequence[Result]) -> tuple[Result, ...]:
+    """Returns the judged results with the transfers as they were measured by ranks."""
+    cells = iter([cell for result in measured for cell in result.cells])
+    return tuple(
+        one.with_cells(lambda cell: replace(cell, transfers=next(cells).transfers))
+        for one in judged
+    )
+
+
+def _cell(cell: CellResult) -> CellResult:
+    alone = (transfer.placed(lambda memory: memory.unranked) for transfer in cell.transfers)
+    return replace(cell, transfers=tuple(alone))

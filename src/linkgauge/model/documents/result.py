@@ -316,6 +316,9 @@ class Result(BenchmarkTable, frozen=True, kw_only=True):
     levels: tuple[Levels, ...] = ()
     average: float | None = None
 
+    def with_cells(self, change: Callable[[CellResult], CellResult]) -> Result:
+        return msgspec.structs.replace(self, cells=tuple(map(change, self.cells)))
+
 
 class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     """A whole run, as kept in `run.json`.
@@ -366,6 +369,10 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     between_runs: dict[PathKind, float] | msgspec.UnsetType = msgspec.UNSET
     tool: ToolRun | msgspec.UnsetType = msgspec.UNSET
     ranges: Literal["anew"] | msgspec.UnsetType = msgspec.UNSET
+
+    def with_cells(self, change: Callable[[CellResult], CellResult]) -> Run:
+        results = tuple(one.with_cells(change) for one in self.results)
+        return msgspec.structs.replace(self, results=results)
 
     @property
     def is_profiled(self) -> bool:

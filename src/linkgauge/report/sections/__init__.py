@@ -17,8 +17,6 @@ from linkgauge.hooks import Hook, expect
 from linkgauge.registry import listed, plugins
 from linkgauge.report.rows import OneRun as OneRun
 
-SEVERAL = f"{__name__}.several"
-
 if TYPE_CHECKING:
     from linkgauge.judge.compare.configurations import ConfigurationComparison
     from linkgauge.model.documents.result import Result
@@ -53,8 +51,7 @@ class Section(NamedTuple):
 @cache
 def of_rooms() -> tuple[Section, ...]:
     added = any(plugin.room.sections for plugin in plugins())
-    taken = (*_of_package(__name__), *_of_package(SEVERAL)) if added else ()
-    return listed("sections", _of_plugin, {one.name for one in taken})
+    return listed("sections", _of_plugin, {one.name for one in _own()} if added else set())
 
 
 def _of_plugin(section: Any, hook: Hook) -> Section:
@@ -90,15 +87,12 @@ def _guarded(
 
 
 @cache
-def sections(*, several: bool = False) -> tuple[Section, ...]:
-    """Returns the sections in order. With `several`, includes the sections that show only several
-    runs."""
-    found = (*_of_package(__name__), *(_of_package(SEVERAL) if several else ()), *of_rooms())
-    return tuple(sorted(found, key=attrgetter("rank")))
+def sections() -> tuple[Section, ...]:
+    """Returns the sections in order."""
+    return tuple(sorted((*_own(), *of_rooms()), key=attrgetter("rank")))
 
 
-def _of_package(package: str) -> Iterator[Section]:
-    for found in iter_modules(import_module(package).__path__):
-        module = import_module(f"{package}.{found.name}")
-        if hasattr(module, "SECTION"):
-            yield module.SECTION
+def _own() -> Iterator[Section]:
+    for found in iter_modules(__path__):
+        module = import_module(f"{__name__}.{found.name}")
+        yield from (one for one in vars(module).values() if isinstance(one, Section))

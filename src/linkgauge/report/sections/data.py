@@ -70,10 +70,10 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
             table = attachment(CELLS_FILE, "a row for each cell", (CELLS.csv(one).encode(),))
             yield (table, *whole), ""
             yield whole, ""
-        short = _with_cells(one.run, partial(_short, rounded=cache(_rounded)))
+        short = one.run.with_cells(partial(_short, rounded=cache(_rounded)))
         less = f"all samples, nor for more than {_DIGITS} digits of statistics"
         for samples in _FEWER:
-            run = _with_cells(short, partial(_thinned, most=samples))
+            run = short.with_cells(partial(_thinned, most=samples))
             held = sum(map(_count, _cells(run)))
             if held <= MOST_SAMPLES:
                 what = f"{held:,} of {total:,} raw samples"
@@ -115,12 +115,6 @@ def _cells(run: Run) -> Iterator[CellResult]:
 
 def _count(cell: CellResult) -> int:
     return len(cell.samples) + sum(len(one.samples) for one in cell.series)
-
-
-def _with_cells(run: Run, made: Callable[[CellResult], CellResult]) -> Run:
-    """Returns the run with what `made` returns for each of its cells."""
-    results = (replace(one, cells=tuple(map(made, one.cells))) for one in run.results)
-    return replace(run, results=tuple(results))
 
 
 def _short(cell: CellResult, rounded: Callable[[Summary | None], Summary | None]) -> CellResult:

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from linkgauge.judge.findings import Finding, Severity
+from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
+from linkgauge.model.grouped import grouped
 from linkgauge.report.blocks import Block, Line, Problem, Prose, Span, line, plain
 from linkgauge.report.files import judged_document
 from linkgauge.report.results import SIMULATED
@@ -116,9 +117,7 @@ def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> 
     """Yields a short form of the findings: the first of each check, with its reason and the
     findings that it explains. Its remedy is shown if it is a single command. The other findings of
     the check are only listed by subject. So are warnings of the check that is reported `below`."""
-    by_check: dict[tuple[str, Severity], list[FindingGroup]] = {}
-    for group in groups:
-        by_check.setdefault((group.first.check, group.first.severity), []).append(group)
+    by_check = grouped(((one.first.check, one.first.severity), one) for one in groups)
     for (check, severity), (first, *others) in by_check.items():
         subjects = subjects_of(*(group.alike for group in (first, *others)))
         if below is not None and check == below.first.check and severity != "fail":

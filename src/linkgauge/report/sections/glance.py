@@ -6,14 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.names import spans
 from linkgauge.model.units import approximate_size, count_of
 from linkgauge.report.blocks import Block, Column, Entry, Prose, Span, line, plain
 from linkgauge.report.files import json_document
 from linkgauge.report.results import table
+from linkgauge.report.sections.pci import Subject, subjects
 from linkgauge.report.words.remedies import Command
-from linkgauge.report.words.subjects import Subject, subjects
 
 from .machine import machine_heading, unavailable_lines
 
@@ -56,9 +57,8 @@ def _memories(machine: Machine) -> Iterator[tuple[Span, ...]]:
     size = machine.host.memory_total
     nodes = count_of(len(machine.host.nodes), "NUMA node")
     yield plain(f"{nodes}, {'unknown' if size is None else approximate_size(size)} of memory")
-    alike: dict[str, list[str]] = {}
-    for one in accelerators_of(machine):
-        alike.setdefault(one.model or "accelerator", []).append(one.label)
+    known = accelerators_of(machine)
+    alike = grouped((one.model or "accelerator", one.label) for one in known)
     for model, labels in alike.items():
         yield plain(f"{len(labels)} × {model} ({spans(labels)})")
     reached = any(not one.is_cpu for one in machine.all_devices)

@@ -3,17 +3,16 @@ rows in which the latency falls while the load grows."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.summary import known_percentile, percentile
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report import chart_specs
-from linkgauge.report.beside import load
 from linkgauge.report.blocks import Block, ChartFigure, Column, Entry, Line, Table, plain
-from linkgauge.report.matrix import shown
+from linkgauge.report.matrix import load, shown
 from linkgauge.report.results import figure, label, title_of
 from linkgauge.report.words.figures import histogram
 
@@ -136,9 +135,7 @@ def _curve(
 def falling_lines(result: Result) -> Iterator[Line]:
     """Yields a line for each row whose latency falls as the load grows, by more than the intervals
     of the figures. If no row falls and the intervals are known, yields a line that says so."""
-    rows: defaultdict[str, list[CellResult]] = defaultdict(list)
-    for cell in result.cells:
-        rows[cell.row].append(cell)
+    rows = grouped((cell.row, cell) for cell in result.cells)
     several = {name: cells for name, cells in rows.items() if any(map(load, cells))}
     falls = [fall for cells in several.values() for fall in _falls(cells, result.unit)]
     known = [cell for cells in several.values() for cell in cells if _interval(cell)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from linkgauge.model.documents.result import Result, Run, Status
+from linkgauge.model.grouped import grouped
 from linkgauge.report.blocks import TONES, Block, Line, Prose, Span, line, plain
 from linkgauge.report.forms import cells_of
 from linkgauge.report.words.run_notes import note_lines
@@ -43,15 +44,13 @@ def failure_lines(run: Run) -> Iterator[Line]:
 
 
 def _lines(run: Run, statuses: Sequence[Status]) -> Iterator[Line]:
-    reasons: dict[Status, dict[str, dict[str, None]]] = {status: {} for status in _ORDER}
-    for result in run.results:
-        for status, reason in _why(result):
-            reasons[status].setdefault(reason, {})[result.benchmark] = None
+    found = ((*why, result.benchmark) for result in run.results for why in _why(result))
+    reasons = grouped((status, (reason, name)) for status, reason, name in found)
     for status in statuses:
-        found = reasons[status]
-        for reason, benchmarks in list(found.items())[:MOST_REASONS]:
-            yield _line(status, f"{reason}: {_few(list(benchmarks))}")
-        if (left := len(found) - MOST_REASONS) > 0:
+        own = grouped(reasons.get(status, ()))
+        for reason, names in list(own.items())[:MOST_REASONS]:
+            yield _line(status, f"{reason}: {_few(list(dict.fromkeys(names)))}")
+        if (left := len(own) - MOST_REASONS) > 0:
             yield _line(status, f"for {left} more reasons, which run.json has")
 
 

@@ -25,26 +25,42 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.forms import UNIFORM, SharedTable, cells_of, form_of, has_figures
+from linkgauge.report.forms import (
+    UNIFORM,
+    SharedTable,
+    cells_of,
+    form_of,
+    has_figures,
+    legend,
+    peers_sign,
+    sign_of,
+    utilised,
+)
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import (
     Family,
+    degraded_note,
+    ends,
     families_of,
     label,
     mark,
+    names_of,
     share,
+    size_ends,
     size_without_cells,
+    sizes_of,
     usual_size,
+    verdict,
     without_empty,
 )
 from linkgauge.report.results import verdict as verdict_of
-from linkgauge.report.shading import legend, peers_sign, sign_of
 from linkgauge.report.words.comparison import compared, may_be_cached
 from linkgauge.report.words.expectations import is_judged, word_of
 from linkgauge.report.words.remarks import complaint_lines, round_lines
 from linkgauge.report.words.worst import BROKEN
 
-from . import figures
+from . import OneRun, Section, figures
+from .figures import anchors
 
 MOST_LINES = 24
 """The most lines of figures that are shown whole."""
@@ -259,3 +275,42 @@ def _standing_out(run: Run, results: Sequence[Result]) -> Iterator[Block]:
         result = next(result for share, result in odd if share <= _MUCH_THE_SAME * least)
         form = form_of(result, "summary")
         yield from figures.blocks_of(SharedTable(form, (result,)), run)
+
+
+_PAGE_HEADS = (
+    Column("benchmark"), Column("verdict"), Column("of expected", True), Column("on"),
+    Column("size", True), Column("cells", True), Column("least", True), Column("median", True),
+    Column("most", True), Column("unit"), Column("of theoretical", True),
+)  # fmt: skip
+
+
+def _blocks(one: OneRun) -> Iterator[Block]:
+    found = list(anchors(one))
+    names = names_of([result for _, result in found])
+    rows = [_page_row(*each, name) for each, name in zip(found, names, strict=True)]
+    if rows:
+        said = ["Of expected: the worst cell that is judged. Click a name for all cells"]
+        note = degraded_note(cell for result in one.run.results for cell in result.cells)
+        caption = ". ".join([*said, note] if note else said)
+        yield without_empty(Table(plain(caption), _PAGE_HEADS, rows, sortable=True))
+
+
+def _page_row(anchor: str, result: Result, name: str) -> tuple[Entry, ...]:
+    cells = [cell for cell in result.cells if cell.headline is not None]
+    figures = [cell.headline or 0.0 for cell in cells]
+    shares = [cell.reached for cell in cells]
+    used = [utilised(cell) for cell in cells]
+    return (
+        Entry(label(name), link=anchor),
+        verdict([result], cells),
+        share(min((one for one in shares if one is not None), default=None)),
+        Entry(label(result.backend)),
+        Entry(size_ends(result), max(sizes_of(result), default=None)),
+        Entry(f"{len(cells):,}", len(cells)),
+        *ends(figures, result.unit),
+        Entry(unit_of(result.unit).shown),
+        share(min((one for one in used if one is not None), default=None)),
+    )
+
+
+SECTION = Section("benchmarks", "Benchmarks", 20, of_run=_blocks)

@@ -10,6 +10,7 @@ from itertools import islice
 
 from linkgauge.model.curves import Level, SizeLine
 from linkgauge.model.documents.result import Result, Run
+from linkgauge.model.grouped import grouped, tabled
 from linkgauge.model.stats.hockney import LEAST, OFF
 from linkgauge.model.units import (
     BANDWIDTH,
@@ -59,10 +60,11 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 def _found(run: Run) -> Iterator[tuple[str, Unit, Curves]]:
     """Yields the curves of benchmarks that have several sizes. Pointer chases are left out, because
     the section of figures shows them."""
-    by_name: dict[tuple[str, str], list[Result]] = {}
-    for result in run.results:
-        if not any(cell.does.follows_pointers for cell in result.cells):
-            by_name.setdefault((result.benchmark, result.backend), []).append(result)
+    by_name = grouped(
+        ((one.benchmark, one.backend), one)
+        for one in run.results
+        if not any(cell.does.follows_pointers for cell in one.cells)
+    )
     for (name, _), results in by_name.items():
         if len({size for result in results for size in sizes_of(result)}) < LEAST:
             continue
@@ -201,3 +203,50 @@ def _rate(rate: float) -> str:
 
 
 SECTION = Section("sizes", "By size", 50, of_run=_blocks)
+
+
+FEWEST = 3
+"""The fewest numbers in a curve."""
+MOST_SERIES = 8
+ENOUGH = 0.95
+"""The share of the highest rate that counts as having reached it."""
+
+
+def _by_concurrency(one: OneRun) -> Iterator[Block]:
+    for result in one.run.results:
+        curves = _curves(result)
+        if curves:
+            unit = unit_of(result.unit)
+            across = "threads" if "threads" in result.title else "at the same time"
+            title = f"{result.benchmark}: {unit.quantity} by how many work at the same time"
+            made = chart(title, curves, unit, partial(chart_specs.counts, x=across), across)
+            yield made._replace(lines=[plain(text) for text in _enough(curves, unit)])
+
+
+def _curves(result: Result) -> Curves:
+    """Returns curves of a result whose columns are numbers of copies or threads. Returns no curves
+    for any other result."""
+    unit = unit_of(result.unit)
+    columns = dict.fromkeys(cell.column for cell in result.cells)
+    counted = all(column.isdecimal() and len(column) < 7 for column in columns)
+    counts = "threads" in result.title or "at once" in result.title or "many" in result.title
+    if not (result.sweep and counted and counts) or unit.better != "higher":
+        return {}
+    curves = tabled(
+        (label(cell.row), int(cell.column), cell.headline)
+        for cell in result.cells
+        if cell.headline is not None
+    )
+    kept = {row: curve for row, curve in curves.items() if len(curve) >= FEWEST}
+    return dict(list(kept.items())[:MOST_SERIES])
+
+
+def _enough(curves: Curves, unit: Unit) -> Iterator[str]:
+    """Yields, for each row, the number of copies or threads above which the figure hardly rises."""
+    for row, curve in curves.items():
+        most = max(curve.values())
+        knee = min(count for count, value in curve.items() if value >= ENOUGH * most)
+        yield f"{row}: {knee} reach {ENOUGH:.0%} of the most, {most / unit.scale:.4g} {unit.shown}"
+
+
+CONCURRENCY = Section("concurrency", "By concurrency", 60, of_run=_by_concurrency)

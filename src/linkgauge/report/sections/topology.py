@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from linkgauge.judge.blame.link_figures import LinkFigures, blamed, blames, link_figures
-from linkgauge.judge.expected.as_one import as_one
+from linkgauge.judge.expected.readings import as_one
 from linkgauge.judge.findings import Finding, evidence_of
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import Run
@@ -35,8 +35,7 @@ from linkgauge.report.words.groups import SEVERITIES
 
 from . import OneRun, Section
 from .machine import detailed_machine_blocks
-from .nearest import nearest_blocks
-from .pci import link_entry
+from .pci import link_entry, nearest_blocks
 
 MOST_SINGLE = 72
 """The most devices that a picture shows one by one. If there are more, alike devices are shown as

@@ -46,7 +46,7 @@ from linkgauge.report.words.worst import (
 
 from . import OneRun, Section, SeveralRuns
 from .findings import once, problem_of, steps_of
-from .tally import tally
+from .opening import tally
 
 MOST_LOW = 3
 LONGEST_COMMENT = 40

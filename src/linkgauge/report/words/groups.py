@@ -3,11 +3,12 @@ findings that they explain."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from linkgauge.judge.findings import Finding, Severity
+from linkgauge.model.grouped import grouped
 from linkgauge.report.blocks import Line, Span, Tone, line
 
 from .sentences import first_of
@@ -34,16 +35,11 @@ class FindingGroup(msgspec.Struct, frozen=True):
 
 def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
     """Groups the findings by their causes, in the order of the findings."""
-    alike = list(alike_findings(findings))
+    alike = alike_findings(findings)
     causes = {finding.name: group[0] for group in alike for finding in group}
-    below: dict[Finding, list[list[Finding]]] = {}
-    tops: list[list[Finding]] = []
-    for group in alike:
-        cause = _first_cause(group[0], causes)
-        if cause is group[0]:
-            tops.append(group)
-        else:
-            below.setdefault(cause, []).append(group)
+    found = [(_first_cause(group[0], causes), group) for group in alike]
+    below = grouped((cause, group) for cause, group in found if cause is not group[0])
+    tops = (group for cause, group in found if cause is group[0])
     return [FindingGroup(group, below.get(group[0], ())) for group in tops]
 
 
@@ -59,14 +55,12 @@ def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
     return finding
 
 
-def alike_findings(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
-    """Yields groups of findings that differ only in subject and remedy. The groups keep the order
+def alike_findings(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
+    """Returns groups of findings that differ only in subject and remedy. The groups keep the order
     of the findings."""
-    groups: dict[tuple[object, ...], list[Finding]] = {}
-    for finding in findings:
-        key = (finding.check, finding.severity, finding.found, finding.why, finding.lines)
-        groups.setdefault(key, []).append(finding)
-    yield from groups.values()
+    return grouped(
+        ((one.check, one.severity, one.found, one.why, one.lines), one) for one in findings
+    ).values()
 
 
 def subjects_of(*alike: Sequence[Finding]) -> str:

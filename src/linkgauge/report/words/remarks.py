@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from linkgauge.model.counters import Counters
-from linkgauge.model.documents.result import CellResult, Result, Status, Verdict
+from linkgauge.model.documents.result import CellResult, Result, Verdict
+from linkgauge.model.grouped import grouped, tabled
+from linkgauge.model.memory import POLICY_KINDS, Memory
 from linkgauge.model.units import unit_of
-from linkgauge.report.beside import matrices_beside
 from linkgauge.report.blocks import TONES, Line, Span, line, plain
 from linkgauge.report.forms import cells_of
-from linkgauge.report.matrix import Matrix, brief, matrices, shown
-from linkgauge.report.pages import page_lines
+from linkgauge.report.matrix import Matrix, brief, matrices, matrices_beside, shown
 from linkgauge.report.sections import of_rooms
 from linkgauge.report.sections.latency import falling_lines
 from linkgauge.report.sections.telemetry import state_lines
@@ -139,14 +139,13 @@ def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
 def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
     """Yields a line for each status other than pass, with the reason and the cells. If there are
     several benchmarks, the line also names the benchmarks."""
-    found: dict[tuple[Status, str | None], dict[str, None]] = {}
     several = len({result.benchmark for result in results}) > 1
-    for result in results:
-        for cell in result.cells:
-            stated = cell.status == "skip" and cell.reason == result.reason
-            if cell.status != "pass" and not stated:
-                name = in_result(results, result, str(cell.place))
-                found.setdefault((cell.status, cell.reason), {})[name] = None
+    found = tabled(
+        ((cell.status, cell.reason), in_result(results, result, str(cell.place)), None)
+        for result, cell in cells_of(results)
+        if cell.status not in ("pass", "skip")
+        or (cell.status == "skip" and cell.reason != result.reason)
+    )
     separator = ", " if several else " "
     for (status, reason), names in sorted(found.items(), key=lambda one: one[0][0] == "skip"):
         yield line(Span(status, TONES[status]), f" {first_of([*names], separator)}: {reason}")
@@ -159,10 +158,11 @@ LEAST = 17
 def round_lines(result: Result) -> Iterator[Line]:
     """Yields a line for each round of simultaneous transfers: the number of cells, the sum of their
     figures, and its share of the expected sum."""
-    rounds: dict[int, list[CellResult]] = {}
-    for cell in result.cells:
-        if cell.round is not None and cell.headline is not None and "->" in cell.row:
-            rounds.setdefault(cell.round, []).append(cell)
+    rounds = grouped(
+        (cell.round, cell)
+        for cell in result.cells
+        if cell.round is not None and cell.headline is not None and "->" in cell.row
+    )
     if result.better != "higher" or sum(map(len, rounds.values())) < LEAST:
         return
     name = "bisection" if "bisect" in result.benchmark else "round"
@@ -178,3 +178,107 @@ def _share(figure: float, cells: list[CellResult]) -> str:
     if not all(expected):
         return ""
     return f", {figure / sum(one or 0.0 for one in expected):.1%} of what their links carry"
+
+
+HUGE = ("huge", "thp", "hugetlb")
+MOST_SIZES = 6
+"""The most sizes of a curve that are named."""
+
+_Figures = dict[str, float]
+
+
+def page_lines(result: Result) -> Iterator[Line]:
+    """Yields lines below a result on the effects of page sizes and memory policies. One kind of
+    line says what huge pages gain or lose against base pages. Other lines compare memory policies,
+    or memory on other nodes with memory on the own node."""
+    cells = [cell for cell in result.cells if cell.summary is not None and cell.transfers]
+    if any(cell.does.follows_pointers and len(cell.transfers) == 1 for cell in cells):
+        yield from _shares(cells)
+        return
+    for row, own in grouped((cell.row, cell) for cell in cells).items():
+        figures = {_kind(cell): _median(cell) for cell in own}
+        yield from _ratios(f"huge pages ({row})", figures, "base", HUGE, "base pages")
+        yield from _ratios(f"policies ({row})", figures, "", POLICY_KINDS, "bind")
+    nodes = tabled(
+        (
+            (cell.row, *(memory.kind for memory in cell.transfers[0].memories)),
+            "" if place == cell.transfers[0].engine.owner else str(place),
+            _median(cell),
+        )
+        for cell in cells
+        if (place := _node_of(cell)) is not None
+    )
+    for (row, *_), figures in nodes.items():
+        others = [place for place in figures if place]
+        yield from _ratios(f"remote memory ({row})", figures, "", others, "its own node's")
+
+
+def _node_of(cell: CellResult) -> Memory | None:
+    """Returns the NUMA node whose memory the cell's only transfer uses. Returns None for several
+    transfers, for several nodes or none, and for operations that do not work on arrays."""
+    if cell.does.array is None or len(cell.transfers) != 1:
+        return None
+    places = {memory.place for memory in cell.transfers[0].memories if memory.is_host}
+    return places.pop() if len(places) == 1 else None
+
+
+def _ratios(
+    what: str, figures: _Figures, reference: str, kinds: Sequence[str], name: str
+) -> Iterator[Line]:
+    found = [kind for kind in kinds if kind in figures]
+    if found and figures.get(reference):
+        ratios = [f"{kind} {figures[kind] / figures[reference]:.2f}" for kind in found]
+        yield _line(what, f"{first_of(ratios, ', ')} times {name}")
+
+
+def _shares(cells: Sequence[CellResult]) -> Iterator[Line]:
+    """Yields a line for each row: the share of the latency that huge pages save. This share is the
+    cost of address translation (TLB) in base pages."""
+    curves = grouped((cell.row.removesuffix(_kind(cell)).strip(), cell) for cell in cells)
+    for row, own in curves.items():
+        kinds = tabled((_kind(cell), cell.column, cell) for cell in own)
+        base = kinds.get("base", {})
+        for kind in HUGE:
+            huge = kinds.get(kind, {})
+            shares = {size: _gain(base[size], huge[size]) for size in base if size in huge}
+            if shares:
+                some = {size: shares[size] for size in _some([*shares])}
+                yield _line(f"TLB ({row} {kind})", "; ".join(_words(some)))
+
+
+def _words(shares: Mapping[str, float | None]) -> Iterator[str]:
+    clear = [f"{share:.0%} at {size}" for size, share in shares.items() if share is not None]
+    if clear:
+        yield f"{', '.join(clear)} of the base pages' latency"
+    noise = [size for size, share in shares.items() if share is None]
+    if noise:
+        yield f"within noise at {', '.join(noise)}"
+
+
+def _gain(base: CellResult, huge: CellResult) -> float | None:
+    """Returns the share of the `base` latency that `huge` saves, or None if their intervals
+    overlap."""
+    ends = [cell.summary.ci95 for cell in (base, huge) if cell.summary and cell.summary.ci95]
+    if len(ends) == 2 and ends[0][0] <= ends[1][1] and ends[1][0] <= ends[0][1]:
+        return None
+    return 1 - _median(huge) / _median(base)
+
+
+def _some(sizes: Sequence[str]) -> list[str]:
+    """Returns an evenly spaced selection of the sizes, including the last size."""
+    count = min(MOST_SIZES, len(sizes))
+    return [sizes[(place + 1) * len(sizes) // count - 1] for place in range(count)]
+
+
+def _kind(cell: CellResult) -> str:
+    """Returns the kind of the first memory that the cell uses, or an empty text if it uses none."""
+    memories = cell.transfers[0].memories
+    return memories[0].kind if memories else ""
+
+
+def _median(cell: CellResult) -> float:
+    return cell.summary.median if cell.summary else 0.0
+
+
+def _line(what: str, text: str) -> Line:
+    return line(Span(what, "dim"), f": {text}")

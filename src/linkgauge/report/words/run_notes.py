@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -10,21 +11,27 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from linkgauge.judge.expected.as_one import as_one
+from linkgauge.engine.budget import FOR_PASSES
+from linkgauge.engine.enough import VISITS
+from linkgauge.engine.kept.resume import seconds_between
+from linkgauge.engine.spending import setup_seconds
+from linkgauge.judge.doctor.busy import shortfall
 from linkgauge.judge.expected.assumed import shown as assumed_shown
-from linkgauge.judge.precision import shortfall
+from linkgauge.judge.expected.readings import as_one
 from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.documents.soak import FailedVisit, Moment
+from linkgauge.model.grouped import grouped
 from linkgauge.model.notes import Imprecise, NearCache, Note
+from linkgauge.model.settings import VISIT_SECONDS
 from linkgauge.model.stats.summary import relative_error
-from linkgauge.model.units import count_of, format_duration, format_size, unit_of
+from linkgauge.model.units import clock, count_of, format_duration, format_size, unit_of
 from linkgauge.report.blocks import Line, Span, line
 from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import shown
 
 from .host_figures import in_words
 from .sentences import NAMED, QUIET, near_cache, sentence
-from .time_needed import budget_needed
 
 MOST_NOTES = 4
 """The most notes at the end of a run."""
@@ -62,10 +69,9 @@ def note_lines(run: Run) -> Iterator[Line]:
 def folded_notes(run: Run) -> Iterator[Line]:
     """Yields the notes in few lines, without the note on precision. Notes that differ only in
     numbers, or after a colon, are combined."""
-    kinds: dict[str, list[Noted]] = {}
-    for noted in _of_cells(run):
-        kind = _NUMBER.sub("0", noted.sentence.partition(": ")[0])
-        kinds.setdefault(kind, []).append(noted)
+    kinds = grouped(
+        (_NUMBER.sub("0", noted.sentence.partition(": ")[0]), noted) for noted in _of_cells(run)
+    )
     first, more = list(kinds.values())[:MOST_NOTES], list(kinds.values())[MOST_NOTES:]
     for alike in first:
         like_it = f", and {len(alike) - 1} like it ({_MORE})" if len(alike) > 1 else ""
@@ -235,3 +241,85 @@ def naming(run: Run) -> Callable[[Result, CellResult], str]:
         return in_words(result, cell) or f"{result.benchmark}{size} {place_of(result, cell)}"
 
     return name
+
+
+MOST_SECONDS = 3600.0
+"""The longest time budget that is suggested. Where it takes more, more time is no help."""
+ROOM = 3.0
+"""The factor by which a variance that few visits show may be too small."""
+SLOWER = 1.25
+"""The factor by which the same visits may take longer in another run."""
+
+
+def budget_needed(run: Run) -> str | None:
+    """Returns the time budget with which a run like this one reaches all cells, and also the
+    precision where all cells were reached: `3m`. Returns None if more time would be no help, or for
+    a command without budgets."""
+    if run.tool or run.command[1:2] not in ((), ("run",)):
+        return None
+    cells = [(result, cell) for result in run.results for cell in result.cells]
+    visits = sum(len(cell.visits) for _, cell in cells)
+    usual = sum(len(cell.visits) * _usual(result) for result, cell in cells)
+    used = _used(run, [cell for _, cell in cells])
+    if not visits or used is None:
+        return None
+    reaches = any(cell.kind == "budget" for _, cell in cells)
+    needed = 0.0
+    for result, cell in cells:
+        if cell.kind == "budget":
+            needed += VISITS * max(_usual(result), usual / visits)  # it may be no cheaper
+        elif cell.visits:
+            more = 1.0 if reaches else _times_more(cell, run)
+            needed += max(VISITS, len(cell.visits) * more) * _usual(result)
+    rest = max(0.0, run.budget.most - run.budget.measuring) if run.budget else 0.0
+    asked = SLOWER * (needed * used / usual / FOR_PASSES + rest)
+    return _rounded(asked) if asked <= MOST_SECONDS else None
+
+
+def _usual(result: Result) -> float:
+    """Returns about how long a visit of a cell takes, compared with other cells."""
+    return VISIT_SECONDS + setup_seconds(result.size)
+
+
+def _used(run: Run, cells: Sequence[CellResult]) -> float | None:
+    """Returns the seconds that the visits of a run took, or None if that is unknown."""
+    if run.simulated:
+        return sum(max(VISIT_SECONDS * len(cell.visits), cell.seconds or 0.0) for cell in cells)
+    if run.finished is None or run.resumed:
+        return None
+    return seconds_between(run.started, run.finished) or None
+
+
+def _times_more(cell: CellResult, run: Run) -> float:
+    """Returns how many times as many visits a cell needs for the asked precision. An interval gets
+    narrower with the root of their number."""
+    asked, error = run.settings.of(cell).precision, relative_error(cell.summary)
+    if not asked or error is None or error <= asked:
+        return 1.0
+    return ROOM * (error / asked) ** 2
+
+
+def _rounded(seconds: float) -> str:
+    """Returns a duration as people type it, rounded up: `50s`, `3m`, `15m`."""
+    if seconds <= 60:
+        return f"{math.ceil(seconds / 10) * 10}s"
+    step = 1 if seconds <= 600 else 5
+    return f"{math.ceil(seconds / 60 / step) * step}m"
+
+
+def when(moment: Moment) -> str:
+    """Returns when a moment of a soak was, as in `at 0:03:12, in round 12 (2026-11-24 17:03:12
+    UTC)`."""
+    return f"at {clock(moment.at)}, in round {moment.round} ({day(moment)} UTC)"
+
+
+def day(moment: Moment) -> str:
+    return moment.time[:19].replace("T", " ")
+
+
+def failed_line(failed: FailedVisit) -> Line:
+    """Makes a line about a round of samples (visit) that failed."""
+    reason = f": {failed.reason}" if failed.reason else ""
+    return line(
+        Span(failed.status.upper(), "bad"), f"  {failed.cell}  {when(failed.moment)}{reason}"
+    )

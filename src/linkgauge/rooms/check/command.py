@@ -91,8 +91,7 @@ def checked(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
     ) as folder:
         from linkgauge.engine.kept.folder import check_writable
-        from linkgauge.judge.limit_checks import refuse_unmatched
-        from linkgauge.judge.limits import read_limits
+        from linkgauge.judge.limits import read_limits, refuse_unmatched
         from linkgauge.uses.sides import side_of, to_stderr
 
         from .bounded import measure_within, task_of

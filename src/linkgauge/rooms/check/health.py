@@ -14,8 +14,7 @@ from linkgauge.judge.compare.gate import FAILURES, GateCell, hold
 from linkgauge.judge.compare.likeness import RunFigures, Runs, figures_of, unlike
 from linkgauge.judge.compare.machine_state import Fact
 from linkgauge.judge.doctor import failed
-from linkgauge.judge.limit_checks import apply
-from linkgauge.judge.limits import Limit
+from linkgauge.judge.limits import Limit, apply
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import CellId, spoken
