@@ -141,7 +141,7 @@ def parse_bound(text: str, where: str = "") -> StatisticLimit:
 
 
 class _LimitParser(Cursor):
-    """Parses a limit. Each method reads one rule of the grammar above."""
+    """Each method reads one rule of the grammar above."""
 
     blanks = frozenset(" \t\u00a0")
     word = re.compile(".", re.DOTALL)
@@ -271,7 +271,6 @@ def of_other_models(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -
 
 
 def _unknown(pattern: str, sheets: Sheets) -> str:
-    """Returns the end of an error message about a pattern that fits no measured benchmark."""
     known = [name for name in CATALOG if fnmatchcase(name, pattern)]
     if known:
         return f"this run does not measure {_listed(known)}: limit only what it measures"
@@ -280,8 +279,6 @@ def _unknown(pattern: str, sheets: Sheets) -> str:
 
 
 def _near(pattern: str, names: Iterable[str], others: Iterable[str] = ()) -> str:
-    """Returns a hint with the names that are nearest to the pattern. `others` are used if none of
-    the `names` is near."""
     from difflib import get_close_matches
 
     known, bare = list(names), pattern.strip("*?[]")
@@ -295,8 +292,6 @@ def _listed(names: Iterable[str]) -> str:
 
 
 class _MachineModels:
-    """The models of a machine's devices and of its processor."""
-
     def __init__(self, machine: Machine) -> None:
         self._devices = {d.memory: d.model for found in machine.devices.values() for d in found}
         self._processor = machine.host.cpu_model or ""
@@ -313,7 +308,6 @@ class _MachineModels:
 
 
 def _fits(limit: Limit, unit: str) -> bool:
-    """Whether figures in this unit can be compared with the limit."""
     asked = limit.bound.unit
     if unit == COLLECTIVE.symbol:
         return asked in (None, LATENCY.symbol, BANDWIDTH.symbol)
@@ -337,15 +331,12 @@ def _limited(result: Result, limits: tuple[Limit, ...], models: _MachineModels) 
 
 
 def _is_of_bus(result: Result, limit: Limit) -> bool:
-    """Whether the limit is for a collective's bus bandwidth: a rate, or a share of the expected
-    rate."""
     of_bus = limit.bound.unit == BANDWIDTH.symbol or limit.bound.of is not None
     return result.unit == COLLECTIVE.symbol and of_bus
 
 
 def _held(result: Result, limit: Limit) -> set[object]:
-    """Returns the places of the cells to which the limit applies. For a collective's bus bandwidth,
-    these are the cells with the largest size of each row."""
+    """Of a collective's bus bandwidth, the cells with the largest size of each row."""
     if not _is_of_bus(result, limit):
         return {cell.place for cell in result.cells}
     largest: dict[str, CellResult] = {}
@@ -382,8 +373,6 @@ def _check(cell: CellResult, limit: Limit, result: Result) -> CellResult:
 
 
 def _figure(cell: CellResult, limit: Limit, result: Result) -> tuple[float | None, str]:
-    """Returns the value to compare with the limit, and its unit. The value is None if the cell does
-    not have it."""
     is_of_bus = _is_of_bus(result, limit)
     statistic = _SLOW.get(limit.bound.statistic, limit.bound.statistic)
     statistic = _OF_TIME.get(statistic, statistic) if is_of_bus else statistic

@@ -29,9 +29,7 @@ def at_work(
 
 
 def _seen(one: Accelerator, busy: frozenset[int], *, is_quiet: bool) -> Iterator[int]:
-    """Yields the processes that used a device. `busy` are processes that used the CPUs while cells
-    were measured. `is_quiet` means that this run did not use the device yet, so that others did if
-    it was at work."""
+    """`is_quiet`: this run did not use the device yet, so others did if it was at work."""
     pids = one.processes or ()
     if one.process_use is not None:
         yield from (p for p, use in zip(pids, one.process_use, strict=False) if use > AT_WORK)

@@ -118,7 +118,6 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
 
 
 def _latest_functions(evidence: Evidence) -> dict[str, PciFunction]:
-    """Returns PCI functions by address, as read after the run if possible."""
     after = evidence.after.pci if evidence.after else ()
     return evidence.machine.functions | {function.address: function for function in after}
 
@@ -130,7 +129,6 @@ def latest_accelerators(evidence: Evidence) -> dict[str, Accelerator]:
 
 
 def _under_load(evidence: Evidence) -> dict[str, list[Reading]]:
-    """Returns the readings of each device while its PCIe link was in use."""
     own = cache(lambda memory: (Part.pcie_link(memory), Part.unseen_link(memory)))
     return grouped(
         (reading.memory, reading)
@@ -141,12 +139,10 @@ def _under_load(evidence: Evidence) -> dict[str, list[Reading]]:
 
 
 def _hidden(evidence: Evidence, address: str) -> PciFunction:
-    """Returns a placeholder function for a device that PCI does not show."""
     return PciFunction(address=address, unknown=evidence.machine.known.unknown)
 
 
 def _completed(function: PciFunction, reported: PciLink) -> PciFunction:
-    """Returns the function, with missing values of its link taken from the vendor's library."""
     missing = {
         name: value
         for name in PciLink.__struct_fields__

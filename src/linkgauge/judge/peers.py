@@ -45,8 +45,8 @@ class Behind(NamedTuple):
 
 
 class _Standing(NamedTuple):
-    """A part, or a single cell, among equal cells. `inside` are the cells that touch it, and
-    `usual` is the median of the others. `beside` are the logarithms of the others."""
+    """A part, or a single cell, among equal cells: the cells that touch it, the median of the
+    others, and their logarithms."""
 
     about: Part | Case
     inside: Sequence[Case]
@@ -80,8 +80,8 @@ def _classes(cases: tuple[Case, ...], cpus: _Nodes) -> list[list[Case]]:
 
 
 def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
-    """Returns a key that is equal for cells that are peers. In a sweep, peers are cells of the same
-    setting on other parts. Pairs of CPUs are peers if they lie in the same two nodes."""
+    """In a sweep, peers are cells of the same setting on other parts. Pairs of CPUs are peers if
+    they lie in the same two nodes."""
     if case.alike is not None:
         return case.alike
     ends = case.cell.transfers[0].memories
@@ -127,19 +127,16 @@ def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
 
 
 def _counts(case: Case) -> bool:
-    """Whether the cell's class is compared: figures of which more is better, and that no transfer
-    beside them changes."""
     is_sweep = case.alike is None
     return case.result.better == "higher" and (is_sweep or not case.is_crowded)
 
 
 def _noise(case: Case) -> frozenset[str]:
-    """Returns the kinds of the parts on the way: cells over the same kinds of parts vary alike."""
+    """Cells over the same kinds of parts vary alike."""
     return frozenset(part.kind for part in case.timed)
 
 
 def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
-    """Yields the parts, and the single cells, that have enough others beside them."""
     if len(members) <= LEAST:
         return
     logs = {case: math.log(case.figure) for case in members}
@@ -159,8 +156,7 @@ def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
 
 
 def _at_most(case: Case) -> float:
-    """Returns the logarithm of the most that a cell's figure may be: by its interval, and by its
-    last repetition."""
+    """By its interval, and by its last repetition."""
     cell = case.cell
     last = cell.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
     ends = (cell.summary.ci95 if cell.summary is not None else None) or ()

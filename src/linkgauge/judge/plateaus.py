@@ -70,8 +70,7 @@ def levels_of(points: Iterable[Point]) -> tuple[Level, ...]:
 
 
 def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, int]]:
-    """Returns the first and last point of each level, in order. Levels are chosen so that their
-    total cost is the least."""
+    """Chosen so that their total cost is the least."""
     candidates = [
         (first, last)
         for first in range(len(sizes))
@@ -137,20 +136,17 @@ def _ends(chase: Transfer) -> tuple[Memory, Memory]:
 
 
 def _shown_by_both(levels: Sequence[Level], others: Sequence[Level]) -> tuple[Level, ...]:
-    """Returns the levels that both curves show, with new numbers. They share most of their
-    sizes."""
     kept = {max(levels, key=lambda one: _shared(one, other)) for other in others}
     ordered = [one for one in levels if one in kept and any(_shared(one, o) > 0 for o in others)]
     return tuple(replace(one, number=number) for number, one in enumerate(ordered, 1))
 
 
 def _shared(one: Level, other: Level) -> float:
-    """Returns how many octaves of size two levels share."""
+    """In octaves."""
     most = min(one.most or ENDLESS, other.most or ENDLESS)
     return max(0.0, math.log2(most / max(one.least, other.least)))
 
 
 def _is_curve(result: Result) -> bool:
-    """Whether the cells chase pointers through many different sizes."""
     alone = all(c.does.follows_pointers and len(c.transfers) == 1 for c in result.cells)
     return result.sweep and alone and len({c.transfers[0].scale for c in result.cells}) >= LEAST

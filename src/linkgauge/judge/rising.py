@@ -41,6 +41,6 @@ def _size(cell: CellResult) -> int:
 
 
 def _rate(cell: CellResult) -> float:
-    """Returns the rate in bytes/s beside what starting takes."""
+    """In bytes/s, without what starting takes."""
     moving = (cell.headline or math.inf) - START
     return _size(cell) / moving if moving > 0 else math.inf

@@ -118,7 +118,6 @@ def check_classes(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _by_pairs(result: Result) -> bool:
-    """Whether rows and columns name the same places."""
     rows = {cell.row for cell in result.cells}
     columns = {cell.column for cell in result.cells}
     return len(rows) > 2 and rows == columns
@@ -177,15 +176,12 @@ def curves(evidence: Evidence) -> Iterator[Curve]:
 
 
 def _curve(name: str, result: Result, found: Sequence[tuple[float, float, str]]) -> Iterator[Curve]:
-    """Yields a curve if there are three settings or more."""
     if len({setting for setting, _, _ in found}) >= _LEAST:
         points = tuple((setting, figure) for setting, figure, _ in found)
         yield Curve(name, result, points, tuple(place for _, _, place in found))
 
 
 def _swept(result: Result) -> Iterator[Curve]:
-    """Yields the rows of a sweep whose columns are numbers. For threads, the setting is their
-    actual number."""
     rows = grouped(
         (cell.row, (setting, figure, spoken(result, cell)))
         for cell in result.cells
@@ -204,10 +200,6 @@ def _setting(cell: CellResult) -> float | None:
 
 
 class _Bend(msgspec.Struct, frozen=True):
-    """The point at which a curve bends. `at` is its setting, and `figure` the curve's figure from
-    there on. `share` is `figure` as a share of the curve's peak. `cells` are the cells of the
-    curve."""
-
     curve: Curve
     at: str
     figure: float
@@ -257,7 +249,6 @@ def _knee(curve: Curve) -> _Bend | None:
 
 
 def _alike(bends: Iterable[_Bend | None]) -> Iterable[list[_Bend]]:
-    """Groups bends of the same benchmark, backend and setting."""
     return grouped(
         ((bend.curve.result.benchmark, bend.curve.result.backend, bend.at), bend)
         for bend in bends
@@ -273,7 +264,6 @@ def _bent(check: str, alike: Sequence[_Bend], found: str, why: str) -> Finding:
 
 
 def _range(alike: Sequence[_Bend]) -> str:
-    """Returns the range of the bends' figures in words, from the lowest to the highest."""
     result, figures = alike[0].curve.result, [bend.figure for bend in alike]
     least, most = _shown(min(figures), result), _shown(max(figures), result)
     return most if least == most else f"{least} to {most}"
@@ -299,8 +289,8 @@ def knee(points: Sequence[tuple[float, float]]) -> int | None:
 
 
 def _slopes(logs: Sequence[tuple[float, float]]) -> list[float]:
-    """Returns the slope up to each point, which is the median of the slopes of all pairs (Theil and
-    Sen). A single bad point hardly changes it."""
+    """The median of the slopes of all pairs up to each point (Theil and Sen), which a single bad
+    point hardly changes."""
     found: list[float] = []
     slopes: list[float] = []
     for place, (x2, y2) in enumerate(logs):

@@ -74,8 +74,7 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
 
 
 def _behind(one: Behind, cell: CellResult) -> CellResult:
-    """Returns the cell with the verdict that its peers give. What its own links or arithmetic
-    explain keeps its verdict."""
+    """What its own links or arithmetic explain keeps its verdict."""
     known = cell.verdict in ("ok", "perhaps low") or cell.not_judged in _UNLIMITED
     if not (one.is_sure and known):
         return cell
@@ -87,8 +86,6 @@ def _behind(one: Behind, cell: CellResult) -> CellResult:
 
 
 def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
-    """Yields the cells that the comparison with their peers changes, each with the changed
-    result."""
     figures = sorted(case.figure for case in alike)
     if len(alike) == 1:
         return
@@ -108,8 +105,7 @@ def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
 
 
 def _is_far(case: Case, peers: float, count: int) -> bool:
-    """Whether the cell's whole interval is far from the median of its peers. If the cell has only
-    one peer, only the slower of the two can be far."""
+    """Of two peers, only the slower can be far."""
     low, high = _interval(case.cell)
     is_below, is_above = high < FAR * peers, low * FAR > peers
     is_slow = is_below if case.result.better == "higher" else is_above
@@ -117,7 +113,6 @@ def _is_far(case: Case, peers: float, count: int) -> bool:
 
 
 def _as_peers(usual: float, count: int, theoretical: float | None) -> Expected:
-    """Returns the expectation that a cell is like its peers."""
     because = f"the median of {count} equal cells"
     return Expected(theoretical, usual, because, measured=True, peers=count)
 
@@ -153,8 +148,8 @@ def at_sizes(results: Iterable[Result], least: int) -> set[tuple[str, str]]:
 
 
 def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Timed]]:
-    """Yields the cell as a point of its path. The column is None if columns are sizes. Yields
-    nothing if the cell's figure is not the time in which its bytes are moved."""
+    """The column is None if columns are sizes. Nothing if the figure is not the time in which the
+    cell's bytes are moved."""
     figure = cell.headline
     if not figure or cell.kind == "wrong-bytes":
         return
@@ -166,8 +161,8 @@ def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Time
 
 
 def _is_staged(cell: CellResult) -> bool:
-    """Whether host threads use a staging buffer for as long as the other engines run. More bytes
-    then take no longer."""
+    """Host threads use a staging buffer for as long as the other engines run: more bytes take no
+    longer."""
     return any(m.is_staging for transfer in cell.transfers for m in transfer.memories)
 
 
@@ -226,7 +221,6 @@ class Judge:
         return self._verdicts
 
     def __call__(self, run: Run) -> Run:
-        """Judges a run as the function `judge` does, and reuses what earlier calls computed."""
         if run.is_profiled or run.machine.shared:
             return with_lines(replace(run, results=tuple(map(unjudged, run.results))))
         verdicts = self.verdicts(run)
@@ -247,9 +241,9 @@ def pair_of(transfer: Transfer) -> tuple[str, ...]:
 
 
 def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Result, ...]:
-    """Returns the results. A collective that is perhaps low is low if copies between two of its
-    devices are low, behind their peers, or short of what healthy ones reach: then the links are the
-    reason, not the algorithm. Copies that are short beside such a collective are low, too."""
+    """A collective that is perhaps low is low if copies between two of its devices are low, behind
+    their peers, or short of what healthy ones reach: then the links are the reason, not the
+    algorithm. Such copies are low, too."""
     cells = [cell for result in results for cell in result.cells]
     sent = {pair for cell in cells if cell.verdict in BELOW for pair in exchanging(cell)}
     copies = [one.case.cell for one in slower if one.loss >= LOSS]
@@ -265,7 +259,6 @@ def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Resu
 
 
 def _is_short(cell: CellResult, pairs: Collection[tuple[str, ...]]) -> bool:
-    """Whether the cell is a copy between one of these pairs alone that healthy ones exceed."""
     if cell.verdict != "ok" or len(cell.transfers) != 1 or pair_of(cell.transfers[0]) not in pairs:
         return False
     expected = cell.expected.achievable if cell.expected is not None else None
@@ -330,8 +323,6 @@ def _judge_cell(
 
 
 def _shared(estimate: Expectation) -> Expectation:
-    """Returns the expectation of a cell while other pairs used the same links. The achievable
-    figure is then unknown."""
     expected = estimate.expected
     if expected.achievable is None:
         return estimate
@@ -364,8 +355,6 @@ def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged
 def _beside(
     one: CellResult | TransferFigure, cell: CellResult, expected: float, estimate: Expectation
 ) -> Verdict:
-    """Returns the verdict on the figure of a cell, or of one of its transfers. `expected` is the
-    expected figure."""
     size = _size(one, cell)
     if one.summary is None or not size:
         return "not judged"
@@ -382,11 +371,9 @@ def _beside(
 
 
 def _size(one: CellResult | TransferFigure, cell: CellResult) -> int:
-    """Returns the bytes that a figure counts. Returns 1 if it counts products or tokens."""
+    """1 if it counts products or tokens."""
     return 1 if cell.work or cell.does.product else one.bytes or 0
 
 
 def _seconds(cell: CellResult, size: int) -> Callable[[float], float]:
-    """Returns a function that converts the cell's figure to the time of `size` bytes. A latency is
-    returned unchanged."""
     return (lambda time: time) if cell.report.is_latency else (lambda rate: size / rate)

@@ -125,7 +125,6 @@ def _names(field: str, **how: object) -> Spec:
 
 
 def _curves(x: Spec, y: Spec, **line: object) -> Spec:
-    """Makes a chart with a line for each series, and a point wherever a row has a remark."""
     ends = {"x": x, "y": y, "color": _colour()}
     shape, says = _names("series", sort=None, legend=None), _names("says")
     points = {

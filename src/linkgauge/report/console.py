@@ -27,9 +27,9 @@ _PLAIN = dict(zip(f"{BARS}▼▲▽△↓·±→←×÷µ–…", "_.,-=+*#v^v^|
 
 
 class _Console(Console):
-    """A console that keeps each text on one line, even if the text contains line breaks. Characters
-    that the stream cannot encode are replaced. It writes to the stream below all proxies: rich
-    unwraps only one, and a live display adds its own to the one that cleans what others print."""
+    """Keeps each text on one line and replaces characters that the stream cannot encode. It writes
+    to the stream below all proxies: rich unwraps only one, and a live display adds its own to the
+    one that cleans what others print."""
 
     @property
     def file(self) -> IO[str]:
@@ -53,7 +53,6 @@ class _Console(Console):
 
 
 def _one_line(text: Text) -> Text:
-    """Returns the text on one line, without characters that control a terminal."""
     shown = printable(text.plain, "\t")
     if shown != text.plain:
         text = text.copy()
@@ -62,8 +61,6 @@ def _one_line(text: Text) -> Text:
 
 
 def _encodable(text: str, encoding: str) -> str:
-    """Returns the text with similar ASCII characters in place of characters that the encoding
-    lacks."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -88,8 +85,8 @@ def make_console(**options: Any) -> Console:
 
 
 def _with_a_size(environment: Mapping[str, str], *, is_terminal: bool) -> dict[str, str]:
-    """Returns the environment without COLUMNS and LINES if they are not positive, since with a
-    width of 0 the console would show nothing, and for a terminal, which says its size itself."""
+    """Leaves out COLUMNS and LINES if they are not positive, since with a width of 0 the console
+    would show nothing, and for a terminal, which says its size itself."""
     return {
         name: text
         for name, text in environment.items()
@@ -121,7 +118,6 @@ class Hanging:
             yield indent.append_text(line)
 
     def _breaks(self, plain: str, width: int) -> Iterator[int]:
-        """Yields the position where each line after the first begins."""
         begin, room = 0, width
         for word in _WORD.finditer(plain):
             before = plain[begin : word.start()]

@@ -31,7 +31,7 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
 
 
 class _Lines(list[str]):
-    """A list of CSV lines, which replaces CR LF at line ends by LF."""
+    """Replaces CR LF at line ends by LF."""
 
     def write(self, line: str) -> None:
         self.append(line.removesuffix("\r\n") + "\n")

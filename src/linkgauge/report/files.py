@@ -123,8 +123,8 @@ def sample_pieces(one: OneRun) -> Iterator[bytes]:
 
 
 def _numbered(samples: Sequence[float], form: Callable[[int], str]) -> str:
-    """Returns the samples' lines, with `_START` in place of what they begin with. `form` returns
-    the lines of so many samples with `%s` in place of each sample."""
+    """`form` returns the lines of so many samples with `%s` in place of each; `_START` is in place
+    of what they begin with."""
     unlike = {*samples}
     if 2 * len(unlike) > len(samples):
         return form(len(samples)) % tuple(samples)
@@ -138,7 +138,6 @@ def _numbered_lines(count: int, after: str) -> str:
 
 
 def _lines(rows: Iterable[Iterable[object]]) -> list[str]:
-    """Returns the rows as lines of CSV, or as parts of lines, without newlines."""
     return csv_text(rows).split("\n")[:-1]
 
 
@@ -209,8 +208,7 @@ def _write_kept(files: Mapping[Path, _Pieces]) -> None:
 
 
 def _write(files: Mapping[Path, _Pieces]) -> None:
-    """Writes files, each in pieces, so that the last file appears only after all others. Raises
-    OSError with the path."""
+    """The last file appears only after all others. Raises OSError with the path."""
     partials = {path: path.with_name(path.name + ".partial") for path in files}
     path = last = next(reversed(partials))
     try:

@@ -132,8 +132,7 @@ def formats() -> dict[str, Format]:
 
 
 def _of_plugin(form: Any, hook: Hook) -> Format:
-    """Returns a plug-in's format with its hook. Raises Unfit if a field has a wrong type, or if the
-    name makes no option."""
+    """Raises Unfit if a field has a wrong type, or if the name makes no option."""
     made: Format = expect(form, Format)
     for value in form[:3]:
         expect(value, str)

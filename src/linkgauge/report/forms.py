@@ -49,8 +49,8 @@ class SharedTable(NamedTuple):
 
 
 class _Alike(NamedTuple):
-    """A key for results. Neighbouring results with equal keys share a table. `only` is None, or the
-    number of a result that shares no table."""
+    """Neighbouring results with equal keys share a table. `only` is the number of a result that
+    shares none."""
 
     form: Form
     only: int | None
@@ -261,7 +261,6 @@ def _reason(cell: CellResult) -> str:
 
 
 def _more(cell: CellResult, unit: str) -> str:
-    """Returns the text that is shown when a mouse points at the cell."""
     shown, judged = unit_of(unit).shown, is_judged(cell)
     expected, used = cell.at_best, utilised(cell)
     parts = (

@@ -149,8 +149,6 @@ class LiveReport(Observer):
         return kept.outcome.code
 
     def _show(self, kept: Kept, console: Console) -> None:
-        """Shows the run. If the format is a document, stdout has only the document, and remarks go
-        to stderr."""
         closing = Closing(kept=kept.folder, since=kept.since)
         if self._display.format.is_document:
             print_blocks(console, summary_blocks(kept.run, kept.outcome, self._display, closing))
@@ -159,7 +157,7 @@ class LiveReport(Observer):
             print_blocks(console, run_blocks(kept.run, kept.outcome, self._display, closing))
 
     def _write_page(self, run: Run, outcome: Outcome, folder: Path, drawer: Drawer) -> None:
-        """Writes the HTML page next to the results. If that fails, prints a message and goes on."""
+        """If that fails, prints a message and goes on."""
         from .reading import page_of_run
         from .render.writing import REPORT_FILE, write_page
 
@@ -239,8 +237,6 @@ def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
 
 
 def _findings(run: Run, outcome: Outcome, closing: Closing, *, also_notes: bool) -> Iterator[Block]:
-    """Yields a short form of the findings that the verdict does not mention. With `also_notes`, the
-    doctor's notes on what was measured follow."""
     if closing.kept is None and outcome.findings:
         yield from findings.blocks(outcome.findings)
         return

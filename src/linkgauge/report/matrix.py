@@ -142,17 +142,14 @@ def _of_product(operations: float, cell: CellResult) -> float | None:
 
 
 def _spread(cell: CellResult) -> float | None:
-    """Returns (best - worst) ÷ best in percent, or None if the cell does not report its best
-    sample."""
+    """(best - worst) ÷ best in percent."""
     if cell.report is not Report.BEST or cell.summary is None:
         return None
     return 100 * (cell.summary.max - cell.summary.min) / cell.summary.max
 
 
 def _of_loop(number: int, cell: CellResult) -> float | None:
-    """Returns a median time in µs from which the hidden share is computed. `number` selects the
-    copies (0), the kernel (1) or both at the same time (2). None for a cell without a hidden
-    share."""
+    """A median time in µs: of the copies (0), the kernel (1) or both at once (2)."""
     if cell.report is not Report.HIDDEN or not cell.parts or not cell.samples:
         return None
     computing, *others = (part.samples for part in cell.parts)
@@ -163,7 +160,7 @@ def _of_loop(number: int, cell: CellResult) -> float | None:
 
 
 def _of_tokens(name: str, percent: str, cell: CellResult) -> float | None:
-    """Returns a time in ms: to the first token, between two tokens, or of a whole request."""
+    """A time in ms: to the first token, between two tokens, or of a whole request."""
     stages = cell.work.stages if cell.work is not None else ()
     found = (one.summary for one in stages if one.name == name and one.summary)
     summary = next(found, None)
@@ -180,10 +177,8 @@ def load(cell: CellResult) -> float | None:
 
 
 def _own(result: Result) -> Iterator[Matrix]:
-    """Yields a matrix with the rate of each copy, if the result is one total over copies by
-    devices. Rows are sources and columns are destinations. If every copy has another source, each
-    copy has a row of its own. If the copies of a device ran one after another, the matrix has the
-    rate of each device instead."""
+    """If every copy has another source, each has a row of its own. If the copies of a device ran
+    one after another, each device has one rate."""
     if result.sweep or len(result.cells) != 1 or result.cells[0].report is not Report.TOTAL:
         return
     (cell,) = result.cells
@@ -209,7 +204,6 @@ def _own_name(result: Result) -> str:
 
 
 def _by_ends(cell: CellResult) -> list[Place]:
-    """Returns the row and column of each transfer in the matrix."""
     ends = [(one.source.label, one.destination.label) for one in cell.transfers]
     if len({source for source, _ in ends}) < len(ends):
         return [Place(*both) for both in ends]
@@ -217,7 +211,7 @@ def _by_ends(cell: CellResult) -> list[Place]:
 
 
 def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
-    """Returns the rate of each device: its bytes divided by the time until its last copy ended."""
+    """Its bytes divided by the time until its last copy ended."""
     moved: dict[Memory, int] = {}
     until: dict[Memory, float] = {}
     for part in cell.parts:
@@ -232,8 +226,6 @@ def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
 
 
 def _each(result: Result) -> Iterator[Matrix]:
-    """Yields a matrix with the rates of the slowest and the fastest copy. The columns are the
-    numbers of simultaneous copies. Yields nothing if the columns are something else."""
     counted = [cell for cell in result.cells if _is_counted(result, cell)]
     rates = grouped((cell.column, rate) for cell in counted for rate in _rates(cell))
     if not any(len(cell.transfers) > 1 for cell in result.cells):
@@ -248,13 +240,11 @@ def _each(result: Result) -> Iterator[Matrix]:
 
 
 def _is_counted(result: Result, cell: CellResult) -> bool:
-    """Whether the cell's column is the number of copies that the devices make at the same time."""
     by_devices = all(transfer.engine.owner.is_device for transfer in cell.transfers)
     counts = cell.column == str(len(cell.transfers))
     return result.sweep and cell.report is Report.TOTAL and by_devices and counts
 
 
 def _rates(cell: CellResult) -> list[float]:
-    """Returns the rate of each copy. For a single copy this is the headline figure."""
     own = [part.summary.median for part in cell.parts if part.summary is not None]
     return own if own or cell.headline is None else [cell.headline]

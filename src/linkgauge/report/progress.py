@@ -57,8 +57,8 @@ def time_left(task: Task) -> str:
 
 
 class _OneLine(Progress, RenderHook):
-    """A progress display of one line. When the window becomes narrower, most terminals fold the
-    line that stands there into several. rich would erase only the last of them."""
+    """When the window becomes narrower, most terminals fold the line that stands there into
+    several, and rich would erase only the last of them."""
 
     _width = 0
     """The columns of the line as it was last written."""
@@ -83,14 +83,12 @@ class _OneLine(Progress, RenderHook):
 
 
 def _room(console: Console, task: Task) -> int:
-    """Returns the columns that the count, the time left, and the gaps leave."""
     count = len(f"{task.total or 0:g}") * 2 + 1
     return console.width - count - len("left") - len(time_left(task)) - 4
 
 
 class _Doing(ProgressColumn):
-    """A column that shows what is measured now. The text is cut to the width that the other columns
-    leave, so that the time left is always shown."""
+    """Cut to the width that the other columns leave, so that the time left is always shown."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(Column(no_wrap=True))

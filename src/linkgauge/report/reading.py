@@ -104,7 +104,6 @@ def _is_measured(run: Run) -> bool:
 
 
 def _kept(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yields each run once: the named runs, and the runs below the named folders."""
     found: dict[Path, None] = {}
     for path in paths:
         folders = [path] if is_run(path) else run_folders(path.resolve())
@@ -113,8 +112,6 @@ def _kept(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _accelerator(path: Path, run: Run) -> str:
-    """Returns the name of the accelerator folder that holds a run, as `linkgauge show` prints it.
-    If the run is elsewhere, returns the name of its first device."""
     if path.is_dir() and len(path.parents) > 1 and path.parent.parent.name:
         return path.parent.parent.name
     return accelerator_of(run.machine)
@@ -123,9 +120,8 @@ def _accelerator(path: Path, run: Run) -> str:
 def _comparison(
     accelerator: str, runs: Sequence[Run], against: str | None
 ) -> ConfigurationComparison:
-    """Compares runs by the figures of profile vm, with those of the label `against` if there are
-    any. If the runs lack these figures, compares the worst cell of each benchmark that was measured
-    under all labels."""
+    """By the figures of profile vm; if the runs lack these, by the worst cell of each benchmark
+    that was measured under all labels."""
     from linkgauge.judge.compare.configurations import compare
 
     first = against if any(run.label == against for run in runs) else None
@@ -134,7 +130,6 @@ def _comparison(
 
 
 def _common(runs: Sequence[Run]) -> tuple[Aspect, ...]:
-    """Returns the benchmarks that were measured under every label, as aspects to compare."""
     by_label: dict[str, set[str]] = {}
     for run in runs:
         own = by_label.setdefault(run.label, set())
@@ -198,7 +193,6 @@ def kept_at(path: Path) -> tuple[Document, Any] | None:
 
 
 def _kind_of_kept(place: str) -> tuple[tuple[Document, type[Any], str]]:
-    """Returns the document at `MODULE:NAME` with the type and the schema of what is kept."""
     document = registry.loaded(place)
     expect(document, Document)
     kind, schema = (
@@ -239,6 +233,5 @@ def machine_of(run: Run) -> str:
 
 
 def _times(of: Any) -> str:
-    """Returns the label of a run or document, and the times at which it began and ended."""
     end = f" to {of.finished}" if of.finished else ", interrupted"
     return label(f"label {of.label} · {of.started}{end}", MOST_NAME)

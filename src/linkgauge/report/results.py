@@ -154,8 +154,7 @@ def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
 
 
 def _unsaid(cell: CellResult) -> str:
-    """Returns the sign of a cell that is far from its peers. Returns an empty text if the cell is
-    not far from them, or if the verdict already says so."""
+    """The sign of a cell that is far from its peers, unless the verdict says so."""
     return peers_sign(cell) if cell.verdict in ("ok", "not judged") else ""
 
 
@@ -204,8 +203,6 @@ def where(sheet: Result | PlannedTable) -> str:
 
 
 def _of_plugins(sheets: Sequence[Result | PlannedTable]) -> str:
-    """Returns the plug-ins that offer these results, as text: `of fast-links 1.0`. The text is
-    empty if no plug-in offers them."""
     names = dict.fromkeys(name for sheet in sheets for name in sheet.plugins or ())
     return f"of {', '.join(names)}" if names else ""
 
@@ -283,7 +280,6 @@ def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[F
 
 
 def _alike(own: Sequence[Result], *, folded: bool) -> tuple[str, str, str, str, int]:
-    """Returns a key that is equal for results of one family."""
     first = own[0]
     only = "" if folded and len(own) == 1 else first.benchmark
     return only, _framed(first.benchmark)[0], first.backend, first.unit, first.size
@@ -299,8 +295,7 @@ def folded(names: Iterable[str]) -> list[str]:
 
 
 def _framed(benchmark: str) -> tuple[str, str]:
-    """Returns the benchmark's name with `{}` in place of the engine, and the engine that was
-    replaced. If the name has no engine, `{}` replaces the word for the kernel's work."""
+    """`{}` stands for the engine, or for the word for the kernel's work."""
     words = benchmark.replace("{", "").replace("}", "").split("_")
     for kind in (_ENGINES, _KERNELS):
         for at in reversed(range(len(words))):

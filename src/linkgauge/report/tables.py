@@ -90,8 +90,6 @@ class Typed(NamedTuple):
         return columns
 
     def _types(self) -> dict[str, type]:
-        """Returns the type of each column. For an optional column, this is the type of its
-        values."""
         hints = get_type_hints(self.kind)
         return {n: next(iter(getattr(hints[n], "__args__", ())), hints[n]) for n in self.fields}
 
@@ -128,8 +126,8 @@ class RowTable(Sequence[_R]):
         return self._kind.arrow(self._rows)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
-        """Returns the table as a capsule of Arrow's C stream interface, by which DuckDB, pandas 3
-        and others take the table itself. Raises MissingPackage without pyarrow."""
+        """Arrow's C stream interface, by which DuckDB, pandas 3 and others take the table itself.
+        Raises MissingPackage without pyarrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:

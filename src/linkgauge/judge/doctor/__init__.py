@@ -105,7 +105,6 @@ def diagnose(
 
 
 def _of_plugin(check: Any, hook: Hook) -> Check[Evidence]:
-    """Returns a plug-in's check as one that never raises."""
     if not callable(check):
         raise Unfit(f"{brief(check)} is no function")
     return lambda evidence: iter(hook.items(lambda: check(evidence), Finding))
@@ -119,10 +118,9 @@ def _causes(
     turned: Mapping[str, frozenset[str]],
     copied: Set[str],
 ) -> tuple[Finding, ...]:
-    """Returns the known findings that explain a finding inferred from figures. They are about the
-    same part, the switch of its links, ports that redirect the traffic of all its cells, or other
-    programs that used the devices. A device's clocks do not explain cells that its copy engine
-    carries out (`copied`)."""
+    """What is known of the same part, of the switch of its links, of ports that redirect the
+    traffic of all its cells, or of other programs on its devices. A device's clocks explain no
+    cells of its copy engine (`copied`)."""
     if finding.check not in INFERRED:
         return ()
     ports = [turned.get(cell, frozenset()) for cell in finding.cells]
@@ -146,8 +144,7 @@ def _causes(
 
 
 def _is_meanwhile(cause: Finding, finding: Finding) -> bool:
-    """Whether a cause was there while the finding's cells were measured. A limit of clocks counts
-    only for cells in which it was seen."""
+    """A limit of clocks counts only for cells in which it was seen."""
     seen = cause.cells if cause.check == "capped-clock" else ()
     return not seen or not {*seen}.isdisjoint(finding.cells)
 
@@ -155,7 +152,6 @@ def _is_meanwhile(cause: Finding, finding: Finding) -> bool:
 def _turned(
     evidence: Evidence, touched: Mapping[str, frozenset[Part]]
 ) -> dict[str, frozenset[str]]:
-    """Returns, for each cell, the ports that redirect the traffic between its devices."""
     ports = links.redirecting(evidence)
 
     @cache
@@ -171,8 +167,8 @@ def _turned(
 def _meanwhile(
     finding: Finding, known: Sequence[Finding], touched: Mapping[str, frozenset[Part]]
 ) -> list[Finding]:
-    """Returns the findings about other programs that may explain this finding. The programs must
-    have used a device of all its cells. For unsteady cells, other use of the CPUs counts, too."""
+    """Programs must have used a device of all cells. For unsteady cells, other use of the CPUs
+    counts, too."""
     parts = [touched[cell] for cell in finding.cells if cell in touched]
     in_use = [each for each in known if each.check == "processes"]
     found = [each for each in in_use if parts and all(each.about in of for of in parts)]
@@ -189,7 +185,6 @@ def _meanwhile(
 
 
 def _held_down(finding: Finding, asking: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Returns the findings about the port's target speed that explain why a link is slow."""
     is_slow = finding.check == "link-speed" and finding.is_grave
     return tuple(each for each in asking if is_slow and each.about == finding.about)
 
@@ -208,8 +203,7 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
 
 
 def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Finding]:
-    """Yields the findings. A finding of the kernel's log names other findings about the same device
-    or a part above, so that one fault does not look like two."""
+    """So that one fault, seen by the kernel's log and by the figures, does not look like two."""
     others = [finding for finding in found if finding.check in CONFIRMED]
     for finding in found:
         of: list[Finding] = []
@@ -221,8 +215,6 @@ def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Findin
 
 
 def _around(evidence: Evidence, finding: Finding) -> frozenset[str]:
-    """Returns the ends of the part that the finding is about, with the addresses of the bridges
-    above."""
     places = finding.ends
     for name, address in evidence.machine.addresses.items():
         if not places.isdisjoint((name, address)):

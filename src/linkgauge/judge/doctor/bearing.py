@@ -56,8 +56,7 @@ def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
 
 
 def _depends(case: Case, one: Finding) -> bool:
-    """Whether a cell may depend on what the finding is about. Everything depends on the machine as
-    a whole."""
+    """Everything depends on the machine as a whole."""
     if one.check in _OF_PEERS and not _is_between_devices(case):
         return False
     if one.check in OF_CLOCKS and is_by_copy_engine(case):
@@ -72,7 +71,6 @@ def is_by_copy_engine(case: Case) -> bool:
 
 
 def _is_between_devices(case: Case) -> bool:
-    """Whether devices or adapters reach each other's memory over PCIe."""
     return any(part.kind == "PCIe link" for part in case.touched) and any(
         len({end for end in (*one.memories, one.engine.owner) if end and not end.is_host}) > 1
         for one in case.cell.transfers

@@ -66,8 +66,6 @@ def is_host_taken(case: Case, cpus: int) -> bool:
 
 
 def _uncertain(cases: Sequence[Case], settings: Settings | None) -> str:
-    """Returns how many of these figures missed their precision, and by how much. The text is empty
-    if none did."""
     if settings is None:
         return ""
     errors = [error for one in cases if (error := shortfall(one.cell, settings)) is not None]
@@ -84,8 +82,6 @@ def _uncertain(cases: Sequence[Case], settings: Settings | None) -> str:
 
 
 def _cases_taken(evidence: Evidence, of: Callable[[Load], float]) -> list[Case]:
-    """Returns the cells during which much CPU time was taken, by other programs or the hypervisor.
-    `of` selects this CPU time from a load."""
     least = max(_LEAST, BUSY * evidence.machine.host.cpus)
     return [
         case
@@ -95,7 +91,6 @@ def _cases_taken(evidence: Evidence, of: Callable[[Load], float]) -> list[Case]:
 
 
 def _programs(loads: list[Load]) -> list[tuple[str, int]]:
-    """Returns the names and process ids of the busiest programs, the busiest first."""
     used: defaultdict[tuple[str, int], float] = defaultdict(float)
     for load in loads:
         if load.process is not None and load.pid is not None:

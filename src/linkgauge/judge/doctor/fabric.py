@@ -189,7 +189,6 @@ def check_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _lost(evidence: Evidence, device: Accelerator) -> int:
-    """Returns the number of links that are down although the product uses them."""
     down = sum(link.active is False for link in device.links)
     # With a thousand devices, comparing each with all others takes long: only where links are down.
     return down - _unused(device).total() if down and _is_as_built(evidence, device) else down
@@ -230,9 +229,8 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
-    """Whether a device's missing links are missing by design. All cards of the model must lack
-    equally many links, also before the run. Whether a card may lack links depends on its form
-    factor and model."""
+    """All cards of the model must lack equally many links, also before the run. Whether a card may
+    lack links depends on its form factor and model."""
     latest = latest_accelerators(evidence).values()
     cards = [other for other in latest if other.model == device.model]
     before = [
@@ -249,7 +247,7 @@ def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
 
 
 def _unused(device: Accelerator) -> Counter[str]:
-    """Returns the number of links of each kind that are down and do not report where they lead."""
+    """Links that are down and do not report where they lead."""
     return Counter(
         link.kind for link in device.links if link.active is False and link.remote is None
     )
@@ -297,9 +295,6 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
 def _unmeasured(
     check: str, kind: OutcomeKind, why: str, *remedy: str, first: Matter | None = None
 ) -> Check[Evidence]:
-    """Makes a check for cells with this kind of outcome. It yields one finding for each reason. The
-    remedy begins with vendors' tools."""
-
     def by_reason(evidence: Evidence) -> Iterator[Finding]:
         found = ((cell.reason or "", str(cell)) for cell in evidence.cells() if cell.kind == kind)
         steps = (*(tools(evidence, first) if first else ()), *remedy)
@@ -331,7 +326,6 @@ def check_peers(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _reaches_peer(cell: CellResult) -> bool:
-    """Whether the cell measured how a device reaches the memory of another one."""
     devices = {str(end.place) for one in cell.transfers for end in one.memories if end.is_device}
     return cell.status == "pass" and len(devices) > 1 and STAGED not in cell.notes
 

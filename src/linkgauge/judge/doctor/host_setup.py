@@ -36,7 +36,6 @@ passive mode they call themselves intel_cpufreq and amd-pstate."""
 
 
 def _why_unknown(evidence: Evidence, field: str) -> str:
-    """Returns the reason why a field could not be read."""
     gaps = evidence.machine.known.host.unknown
     return next((f": {gap.why}" for gap in gaps if field in gap.fields), "")
 
@@ -157,8 +156,6 @@ def check_near_node(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
-    """Returns commands that find the node near a device and set it. If a hypervisor hides the node,
-    the commands compare figures with the host's."""
     if hidden:
         return (NEAR_NODE, *COMPARE_ON_HOST)
     told = f"echo N | sudo tee /sys/bus/pci/devices/{function.address}/numa_node"
@@ -190,8 +187,8 @@ def check_smt(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _crowded(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
-    """Yields pairs of cells that differ in their number of threads. The first has at most one
-    thread a core. The second has all threads of the node and is clearly slower."""
+    """The first has at most one thread a core; the second has all threads of the node and is
+    clearly slower."""
     counts = {f"host:{node.index}": len(node.cpus) for node in evidence.machine.host.nodes}
     cases = grouped(
         ((case.result.benchmark, case.result.size, case.cell.row, one.engine.owner), case)

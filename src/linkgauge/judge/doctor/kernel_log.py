@@ -29,9 +29,6 @@ _NAMED = 4
 
 
 class _About(msgspec.Struct, frozen=True):
-    """How to report one kind of lines in the kernel's log: its name, why it matters, and the
-    remedy."""
-
     name: str
     why: str
     remedy: tuple[str, ...]
@@ -107,8 +104,7 @@ _Named = dict[tuple[bool, str], Part]
 
 
 def _named(evidence: Evidence) -> _Named:
-    """Returns the part that each address in the kernel's log stands for. A port's messages about
-    its link concern the device below."""
+    """A port's messages about its link concern the device below."""
     of_devices = {at: Part.device(name, at) for name, at in evidence.machine.addresses.items()}
     named = {(is_link, at): part for at, part in of_devices.items() for is_link in (True, False)}
     for hop in hops(evidence):

@@ -75,19 +75,15 @@ _Counted = dict[str, dict[str, int]]
 
 
 def _rose(hop: PcieChain, counted: _Counted) -> _Counted:
-    """Returns the errors that each end of a link counted during the run."""
     ends = {"AER": hop.function, "AER of the port above": hop.port}
     return {e: counted[f.address] for e, f in ends.items() if f and f.address in counted}
 
 
 def _again(evidence: Evidence) -> dict[str, int]:
-    """Returns the number of packets that each device retransmitted. The key is the device's PCI
-    address."""
     return {evidence.machine.addresses.get(of, of): n for of, n in replays(evidence).items()}
 
 
 def _joins(hop: PcieChain) -> Iterator[Part]:
-    """Yields the switches and host bridges at the ends of a link."""
     if hop.function.port == "upstream port":
         yield Part.pcie_switch(hop.function.address)
     if hop.port is not None and hop.port.port == "downstream port" and hop.port.parent:
@@ -123,8 +119,7 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _asking(hop: PcieChain, evidence: Evidence) -> PciFunction | None:
-    """Returns the port above the device if its target speed is lower than both ends support, else
-    None."""
+    """The port above whose target speed is lower than both ends support."""
     virtual = evidence.machine.is_virtual
     port = evidence.machine.functions.get(hop.function.parent or "") if virtual else hop.port
     if port is None or port.link.target is None or hop.speed is None:
@@ -167,8 +162,6 @@ def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding
 
 
 def _able(both: bool, most: str) -> str:
-    """Returns a phrase that says which speed or width the ends of a link support. `both` says
-    whether both ends report it."""
     if both:
         return f"both ends support {most}"
     return f"its lower end supports {most}, the upper end is unknown"
@@ -222,14 +215,13 @@ def check_bridge(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _slower(function: PciFunction, evidence: Evidence) -> PciFunction | None:
-    """Returns the closest bridge above the device that is slower than the device, or None."""
     own = _capacity(function.link) or 0.0
     above = evidence.machine.pci_line(function.address)[1:]
     return next((one for one in above if (_capacity(one.link) or own) < own), None)
 
 
 def _capacity(link: PciLink) -> float | None:
-    """Returns the maximum rate of a link in GT/s, summed over all lanes."""
+    """In GT/s, summed over all lanes."""
     if link.max_speed is None or link.max_width is None:
         return None
     return link.max_speed * link.max_width
@@ -382,8 +374,6 @@ def retraining(
 
 
 def _unit(above: str, device: str, code: int) -> tuple[str, ...]:
-    """Returns the retraining of the systemd unit, and the commands that enable it. `code` is the
-    register value of the speed."""
     is_named = device == "DEVICE"
     service = f"pcie-retrain{'' if is_named else '-' + device.replace(':', '-')}.service"
     values = ', with what `echo "$PORT" "$DEVICE"` prints for PORT and DEVICE' if is_named else ""

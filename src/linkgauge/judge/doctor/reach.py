@@ -80,10 +80,9 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
-    """Returns facts about an all-reduce that is only as fast as rings should be. These are its
-    rate, the rate that reductions in switches should reach, the cell, and the switches. Returns
-    None if reductions would gain little, or if copies show that links are the reason: a figure as
-    of rings is low then."""
+    """The rate, what reductions in switches should reach, the cell, and the switches. None if
+    reductions would gain little, or if copies show that links are the reason: a figure as of rings
+    is low then."""
     cell, work = case.cell, case.cell.operation
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
     if (
@@ -137,8 +136,6 @@ def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _read(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
-    """Returns the source, destination, size and engine of a transfer that reads from the host over
-    PCIe. Returns None for other transfers."""
     reads = one.source.is_host and one.destination.is_device and not one.both_ways
     if case.result.unit != BANDWIDTH.symbol or not reads:
         return None
@@ -175,7 +172,6 @@ def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _within(cell: CellResult) -> str | None:
-    """Returns the device within which all transfers of a cell stay, or None."""
     owner = cell.transfers[0].engine.owner.place
     ends = (end for t in cell.transfers for end in (t.engine.owner, *t.memories))
     alone = owner.is_device and all(end.place == owner for end in ends)
@@ -216,8 +212,6 @@ def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _reached(cell: CellResult) -> float | None:
-    """Returns the cell's figure as a share of the achievable figure, or None if no figure is
-    expected."""
     return cell.share(cell.expected.achievable) if cell.expected else None
 
 
@@ -254,6 +248,5 @@ def check_hidden(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _exchange_of_several(cell: CellResult) -> bool:
-    """Whether more than two devices send each other data in a collective."""
     pairs = exchanging(cell)
     return len(frozenset[str]().union(*pairs)) > 2 if pairs else False

@@ -33,8 +33,8 @@ def shown(assumed: Iterable[Assumption]) -> str:
 
 
 def _relevant(cell: CellResult, machine: Machine) -> Sequence[Assumption]:
-    """Returns the assumed facts that such a cell uses first: its latencies, the memory in which it
-    stays, the links that it crosses, or the host's memory behind these."""
+    """What the cell uses first: latencies, the memory in which it stays, the links that it crosses,
+    or the host's memory behind these."""
     nodes = {cpu: node.index for node in machine.host.nodes for cpu in node.cpus}
     places = {
         f"host:{nodes.get(place.index or 0, 0)}" if place.space == "cpu" else str(place)

@@ -172,5 +172,4 @@ def _all_cpus(transfer: Transfer, machine: Machine) -> bool:
 
 
 def _cached(size: int, machine: Machine) -> bool:
-    """Whether the last-level caches of a node may hold this many bytes."""
     return size <= (machine.host.last_level_cache or 0) / len(machine.host.nodes)

@@ -52,8 +52,7 @@ Pair = tuple[str, str]
 
 
 class _Slowest(NamedTuple):
-    """The rate of a call of a collective. `bus` is its busbw in bytes/s. `pairs` are the pairs that
-    end last in its longest phase."""
+    """`bus` is the busbw in bytes/s; `pairs` end last in the longest phase."""
 
     bus: float
     pairs: tuple[Pair, ...]
@@ -132,7 +131,6 @@ class ExchangeRates:
         return found
 
     def _bound(self, devices: tuple[str, ...]) -> BusbwBound:
-        """Returns the bound on the busbw of these devices. A single device has no bound."""
         if len(devices) < 2:
             return BusbwBound(because="one device sends nothing")
         if (why := no_hypercube(self._work.collective, len(devices))) is not None:
@@ -170,8 +168,6 @@ class ExchangeRates:
         )
 
     def _doubts(self, devices: Sequence[str], way: Way) -> list[str]:
-        """Returns the reasons why the achievable rate is unknown, each with the first pair that it
-        concerns."""
         found: dict[str, str] = {}
         for _, pairs in self._phases(devices, way):
             for pair in pairs:
@@ -180,8 +176,7 @@ class ExchangeRates:
         return list(found.values())
 
     def _slowest(self, devices: Sequence[str], way: Way, *, cost: bool) -> _Slowest | None:
-        """Returns the busbw of a call of the collective, and the pairs that limit its longest
-        phase. Returns None if nothing limits it. Raises Unknown if a path is unknown."""
+        """None if nothing limits it. Raises Unknown if a path is unknown."""
         taken = longest_phase = 0.0
         late: tuple[Pair, ...] = ()
         for phase, pairs in self._phases(devices, way):
@@ -199,8 +194,8 @@ class ExchangeRates:
         return _Slowest(self._work.bytes_on_bus(SIZE, len(devices)) / taken, late)
 
     def _find_path(self, pair: Pair) -> ExpectedPath:
-        """Returns the path between the two devices of a pair. If only the links are known, their
-        rates are an upper bound. Raises Unknown if no path is known."""
+        """If only the links are known, their rates are an upper bound. Raises Unknown if no path is
+        known."""
         if SWITCHES in pair:
             return self._of_switch(pair)
         source, target = map(parse_memory, pair)
@@ -212,8 +207,6 @@ class ExchangeRates:
             return self._links(pair) + ExpectedPath(doubts=(str(reason),))
 
     def _of_switch(self, pair: Pair) -> ExpectedPath:
-        """Returns the path between a device and the switches that reduce, in the pair's
-        direction."""
         own = next(end for end in pair if end != SWITCHES)
         wiring = self._paths.machine.wiring
         beside = [
@@ -260,9 +253,8 @@ class ExchangeRates:
         return [wire for wire, _ in self._paths.machine.wiring.route(*pair) or ()]
 
     def _over(self, pairs: Sequence[Pair], known: set[str] | None = None) -> str:
-        """Returns the pairs in words, with the kinds of links on their paths: `sim:3 -> sim:4 and
-        sim:7 -> sim:0, over PCIe and what joins the host's nodes`. Kinds in `known` are left
-        out."""
+        """`sim:3 -> sim:4 and sim:7 -> sim:0, over PCIe and what joins the host's nodes`, without
+        the kinds in `known`."""
         kinds = dict.fromkeys(wire.kind for pair in pairs for wire in self._wires(pair))
         shown = [_KINDS.get(kind, kind) for kind in kinds if kind not in (known or {"bridge"})]
         named = [f"{one} -> {other}" for one, other in pairs]
@@ -273,7 +265,6 @@ class ExchangeRates:
 
 
 def _named(way: Way) -> str:
-    """Returns the words in front of a way's arithmetic."""
     if way.algorithm == "nvls":
         return "reduced in the switch (NVLS), "
     return f"{len(way.orders)} rings, " if way.orders else ""

@@ -150,8 +150,6 @@ _IN_FLIGHT = "how many reads the device keeps in flight is unknown"
 
 
 class _Lanes(NamedTuple):
-    """The speed and the width of a trained link, as one of its ends reports them."""
-
     name: str
     speed: float
     width: int
@@ -172,9 +170,8 @@ class _Lanes(NamedTuple):
 
 
 def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
-    """Returns the state of a link as its slower end reports it. `sampled` is the state read under
-    load, if known. Returns None if no end reports a state. For a device's own link, raises Unknown
-    instead."""
+    """As the slower end reports it, or as `sampled` under load. Raises Unknown if a device's own
+    link is unknown."""
     lower, upper = (end.link if end else PciLink() for end in (wire.lower, wire.upper))
     own, above = sampled or _trained(lower) or _trained(wire.reported), sampled or _trained(upper)
     if wire.device is not None and own is None:
@@ -201,14 +198,14 @@ def _packets(access: Access, kernel: bool, wires: Sequence[Wire]) -> _Packets:
 
 
 def _writes_lines(own: PciFunction | None) -> bool:
-    """Whether the copy engines of this device write in single cache lines, as kernels do."""
+    """As kernels do."""
     most = own.link.max_speed if own is not None and own.vendor == _NVIDIA else None
     return most is not None and most <= _LINES_UP_TO
 
 
 class _Packets(NamedTuple):
-    """How payload travels over PCIe. `size` is the payload of a packet in bytes. `request` is how
-    many bytes a read requests at a time; None for a write."""
+    """`size` is the payload of a packet in bytes; `request` how many bytes a read requests at a
+    time, None for a write."""
 
     kind: str
     size: int
@@ -246,8 +243,7 @@ _ONE_XGMI = 80e9
 
 
 class _PacketCost(NamedTuple):
-    """The cost of a byte of payload on a link, in bytes. `cost` is in the direction of the payload,
-    and `back` in the other direction."""
+    """Bytes on the link for a byte of payload, in its direction and `back`."""
 
     cost: float
     back: float
@@ -307,9 +303,8 @@ def _fabric_packets(bundle: LinkBundle, access: Access, *, kernel: bool) -> _Pac
 
 
 def _of_nvlink(generation: int, data: int) -> _PacketCost:
-    """Returns the cost of packets on NVLink. Versions 1 and 2 send a header before the data and
-    answer with a flit (a unit of the link). From version 3 on, two flits are added to the data, and
-    there is no visible answer."""
+    """Versions 1 and 2 send a header before the data and answer with a flit (a unit of the link).
+    From version 3 on, two flits are added, and there is no visible answer."""
     beside, back = (1, 1) if generation in (1, 2) else (2, 0)
     why = f"packets of {data} in {data + beside} flits"
     return _PacketCost(1 + beside / data, back / data, f"{why}, answered by one" if back else why)

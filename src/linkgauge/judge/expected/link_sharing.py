@@ -56,7 +56,6 @@ class LinkSharing:
         return None if found and found[0] > _FULL else found
 
     def _routes(self, transfer: Transfer) -> Iterator[tuple[list[tuple[Wire, Crossing]], float]]:
-        """Yields the routes of a transfer, each with the part of the bytes that takes it."""
         for begin, end, _, part in transfer.legs():
             yield self._wiring.route(str(begin), str(end)) or [], part
 

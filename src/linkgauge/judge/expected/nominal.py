@@ -47,11 +47,9 @@ class Nominal:
         return nominal if share is not None and share * LEAST < 1 else None
 
     def _is_degraded(self, cell: CellResult) -> bool:
-        """Whether the cell may cross a degraded link."""
         return bool(self._degraded) and not self._degraded.isdisjoint(cell.places)
 
     def _was_slow(self, cell: CellResult) -> bool:
-        """Whether a link was slower under load than in the machine's inventory."""
         for reading in cell.readings:
             device = self._best.accelerators.get(reading.memory)
             if device is not None and (
@@ -88,8 +86,6 @@ def at_best(machine: Machine) -> Machine:
 
 
 def _degraded(machine: Machine, best: Machine) -> Iterator[str]:
-    """Yields the devices with a link below its best: their own link, or the link of a bridge
-    above."""
     for memory, address in machine.addresses.items():
         line = (address, *(bridge.address for bridge in machine.pci_tree.above(address)))
         ends = (machine.functions.get(at) != best.functions.get(at) for at in line)
@@ -100,7 +96,6 @@ def _degraded(machine: Machine, best: Machine) -> Iterator[str]:
 
 
 def _at_most(link: PciLink, *others: PciLink) -> PciLink:
-    """Returns the link at the best that its ends support, if that is known."""
     speeds = [other.max_speed for other in others if other.max_speed]
     widths = [other.max_width for other in others if other.max_width]
     speed = min((*speeds, link.max_speed or speeds[0])) if speeds else link.speed
@@ -109,8 +104,7 @@ def _at_most(link: PciLink, *others: PciLink) -> PciLink:
 
 
 def _with_all_links(accelerator: Accelerator) -> Accelerator:
-    """Returns the accelerator with all links of its fabric active. If all active links lead to one
-    place, inactive links are assumed to lead there, too."""
+    """If all active links lead to one place, inactive links are assumed to lead there, too."""
     active = [link for link in accelerator.links if link.active]
     remotes = {link.remote for link in active}
     rates = {link.rate for link in active}

@@ -68,7 +68,6 @@ def is_confirmed(wire: Wire, carried: float, *, narrowest: bool) -> bool:
 
 
 def _rests(wire: Wire) -> bool:
-    """Whether an end of a PCIe link was read at a lower speed than both ends support."""
     if wire.kind != "pcie":
         return False
     ends = [end.link for end in (wire.lower, wire.upper) if end]
@@ -77,17 +76,15 @@ def _rests(wire: Wire) -> bool:
 
 
 def _rate(wire: Wire) -> float:
-    """Returns the bytes/s of a PCIe link at the read speed. Returns infinity if the speed is
-    unknown, and for other links."""
+    """Infinity if the speed is unknown, and for other links."""
     ends = [end.link for end in (wire.lower, wire.upper) if end] if wire.kind == "pcie" else []
     rates = (link_rate(link.speed, link.width) for link in ends if link.speed and link.width)
     return min(rates, default=math.inf)
 
 
 def _proven(wire: Wire, carried: float) -> Iterator[tuple[str, float]]:
-    """Yields the ends whose read speed is refuted, each with its probable real speed in GT/s. This
-    is the speed to which the link trains under load. If the carried rate refutes this speed, too,
-    it is the lowest speed that can carry the rate."""
+    """The ends whose read speed the carried rate refutes, with their probable speed in GT/s: that
+    to which the link trains under load, or the lowest that can carry the rate."""
     ends = [end.link for end in (wire.lower, wire.upper) if end]
     able = [*(link.max_speed for link in ends), wire.upper and wire.upper.link.target]
     for end in (wire.lower, wire.upper):

@@ -29,8 +29,8 @@ _COPYING = ("how fast a copy engine is within a device is not published",)
 
 
 class _Joined(NamedTuple):
-    """What joins two places: bundles of fabric links, by their ends, and PCIe links with the
-    direction in which they are crossed. `beside` has the rest of the path."""
+    """Bundles by their ends, PCIe links with the direction in which they are crossed, and the rest
+    of the path."""
 
     bundles: Mapping[tuple[str, str], LinkBundle]
     links: Sequence[tuple[Wire, str]]
@@ -130,7 +130,6 @@ class Paths:
     def _doubts(
         self, crossed: Sequence[tuple[Wire, Crossing]], nodes: Sequence[int]
     ) -> Iterator[str]:
-        """Yields the reasons why it is unknown how much the host carries between two places."""
         own = [wire.lower for wire, _ in crossed if wire.device]
         placed = all(function and function.numa_node is not None for function in own)
         if nodes and placed and any(wire.kind == "socket" for wire, _ in crossed):
@@ -197,8 +196,7 @@ def _use(end: RankInterface, nic: Interface, access: Access, *, by_rdma: bool) -
 
 
 def _packets(nic: Interface, *, by_rdma: bool) -> tuple[int, int, str]:
-    """Returns three facts about an interface's packets: the bytes of payload, the bytes added to
-    the payload, and the name of the packets."""
+    """The payload and the added bytes of a packet, and its name."""
     mtu = nic.mtu or _USUAL
     if by_rdma and nic.kind == "InfiniBand":
         return _PAYLOADS[0], _INFINIBAND, "packets of InfiniBand"
@@ -210,7 +208,6 @@ def _packets(nic: Interface, *, by_rdma: bool) -> tuple[int, int, str]:
 
 
 def _slot(machine: Machine, nic: Interface, access: Access) -> ExpectedPath:
-    """Returns the path over the PCIe links above an interface, as far as they are known."""
     functions = machine.pci_line(nic.pci or "")
     if not functions or functions[0].link.speed is None:
         return ExpectedPath()

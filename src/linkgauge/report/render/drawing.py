@@ -67,7 +67,6 @@ class Drawer:
         return found + [None] * (len(figures) - len(found))
 
     def _answer(self, process: Process, says: str, deadline: float) -> str | None:
-        """Returns the picture of the chart that was sent last, or None if it cannot be drawn."""
         from .svg import cleaned
 
         try:
@@ -83,7 +82,6 @@ def _written(figure: ChartFigure) -> str:
 
 
 def _columns(figure: ChartFigure) -> int:
-    """Returns how many names of series fit in one line of the legend."""
     widest = max((len(str(row.get("series", ""))) for row in figure.rows), default=0)
     return max(1, min(4, int(chart_specs.WIDTH / (_LETTER * widest + _GAP))))
 

@@ -66,7 +66,6 @@ def _file(name: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Returns a script or style without indentation and comment lines."""
     lines = (line.strip() for line in text.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("//"))
 
@@ -92,8 +91,7 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """Returns the value. Characters that control a terminal or change the direction of text are
-    removed from its texts."""
+    """Removes what controls a terminal or changes the direction of text."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return printable(str(value)) if is_text else value
 
@@ -103,9 +101,8 @@ def _kind(block: Block) -> str:
 
 
 class _Places:
-    """Renders cells of matrices as HTML. A template would be slow for thousands of cells. `said`
-    numbers the texts that are shown when a mouse points at a cell; equal texts have the same
-    number."""
+    """A template would be slow for thousands of cells. `said` numbers the texts that are shown when
+    a mouse points at a cell."""
 
     def __init__(self) -> None:
         self.said: dict[str, int] = {}
@@ -126,7 +123,6 @@ def _more(shade: Shade, dense: bool) -> str:
 
 
 def _broken(text: str) -> Markup:
-    """Returns a name as HTML. A line may break after each underscore."""
     return Markup("_<wbr>").join(printable(text).split("_"))
 
 
@@ -135,7 +131,5 @@ def _base64(content: bytes) -> str:
 
 
 def _last_command(steps: tuple[Step, ...]) -> int:
-    """Returns the index of the last command among the steps. Without commands, returns the index of
-    the last step."""
     commands = [at for at, step in enumerate(steps) if isinstance(step, Command)]
     return max(commands, default=len(steps) - 1)

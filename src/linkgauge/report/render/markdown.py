@@ -72,7 +72,6 @@ def _lines(block: Block | ShownSection) -> Iterator[str]:
 
 
 def _problem(one: Problem) -> Iterator[str]:
-    """Makes a list item of a problem. Further facts and the steps to copy are below the item."""
     verdict = "**verdict:** " if one.first else ""
     words = " ".join(filter(None, (_span(one.severity, "strong"), plain(one.subject))))
     yield f"- {verdict}{words}{': ' if words else ''}{_line(one.found)}"
@@ -90,14 +89,12 @@ def _named(lines: Sequence[tuple[str, Line]]) -> Iterator[str]:
 
 
 def _fenced(lines: Iterable[str]) -> list[str]:
-    """Puts the lines into a code fence."""
     found = [printable(line) for line in lines]
     fence = "`" * (1 + max(map(len, re.findall(r"`{2,}", "\n".join(found))), default=2))
     return [fence, *found, fence]
 
 
 def _table(table: Table) -> Iterator[str]:
-    """Makes a table, leaving out its empty columns."""
     if table.says:
         yield from (_begun(table.caption), "")
     table = without_empty(table)
@@ -125,8 +122,7 @@ def _place(shade: Shade | None) -> Entry:
 
 
 def _begun(line: Line) -> str:
-    """Returns a line as the beginning of a paragraph. It is escaped, so that Markdown sees no list
-    or heading."""
+    """Escapes what Markdown would take for a heading or a list."""
     text = _line(line)
     return f"\\{text}" if text.startswith(("#", "+", "-")) else text
 
@@ -136,8 +132,7 @@ def _line(line: Line) -> str:
 
 
 def _span(text: str, tone: Tone) -> str:
-    """Returns a span, in bold if it stands out. Blanks at its ends are put outside the asterisks,
-    as Markdown requires."""
+    """Blanks at the ends stand outside the asterisks, as Markdown requires."""
     core = plain(text)
     before, after = (" " if text[at:][:1].isspace() else "" for at in (0, -1))
     mark = "**" if tone in _BOLD and core else ""

@@ -57,7 +57,6 @@ def pdf_of(page: Page, drawer: Drawer) -> bytes:
 
 
 def _data(value: Any) -> Any:
-    """Returns blocks as data for typst: fields by name, and the kind of each block."""
     match value:
         case str():
             return cut(value, MOST_TEXT)
@@ -74,8 +73,6 @@ def _data(value: Any) -> Any:
 
 
 def _short(one: Table | Heat | ChartFigure | Picture) -> Table | Heat | ChartFigure | Picture:
-    """Returns the block without the rows and columns that do not fit on paper. A note says that
-    they were left out."""
     if isinstance(one, ChartFigure):
         return one._replace(rows=())
     if isinstance(one, Picture):

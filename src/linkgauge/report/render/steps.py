@@ -41,14 +41,11 @@ def _lines(step: Step, room: int) -> Iterator[Text]:
 
 
 def _comment(text: str, room: int) -> Iterator[Text]:
-    """Yields a text as comment lines for a shell."""
     lines = textwrap.wrap(text, max(1, room - 2), break_long_words=False, break_on_hyphens=False)
     yield from (Text(f"# {line}", "dim") for line in lines)
 
 
 def _command(step: Command, room: int) -> Iterator[Text]:
-    """Yields the lines of a command. Its comment is at the end of the line if there is room, else
-    above the command."""
     said = f"  # {step.comment}" if step.comment else ""
     if cell_len(step.line + said) <= room:
         yield Text(step.line).append(said, "dim")

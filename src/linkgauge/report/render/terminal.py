@@ -50,8 +50,6 @@ class Printed(NamedTuple):
 
 
 class _Set(NamedTuple):
-    """A column of a table, with the texts of its cells and its width."""
-
     head: Column
     name: str
     entries: Sequence[Printed]
@@ -146,7 +144,6 @@ class Columns:
 
 
 def _fitting(columns: Sequence[_Set], room: int) -> list[_Set]:
-    """Returns the columns that fit. Columns with the highest rank are left out first."""
     shown = list(columns)
     while _wide(shown) > room:
         worst = max(shown, key=lambda one: one.head.rank, default=None)
@@ -157,21 +154,19 @@ def _fitting(columns: Sequence[_Set], room: int) -> list[_Set]:
 
 
 def _wide(columns: Sequence[_Set]) -> int:
-    """Returns the width of all columns together, without columns whose texts may be wrapped."""
+    """Columns whose texts may be wrapped do not count."""
     prose = _prose_of(columns)
     return sum(GAP + one.width for one in columns if one is not prose)
 
 
 def _prose_of(columns: Sequence[_Set]) -> _Set | None:
-    """Returns the last column if its texts may be wrapped, else None."""
     last = columns[-1] if columns else None
     wraps = last is not None and not last.head.figures and not last.head.rank
     return last if wraps else None
 
 
 def _blocks(shown: Sequence[_Set], prose: _Set | None, room: int) -> Iterator[list[_Set]]:
-    """Splits the columns into blocks that fit the width. Each block has the same number of columns.
-    The column of texts is the last of all."""
+    """Each has the same number of columns. The column of texts is the last of all."""
     figures = [one for one in shown if one is not prose]
     wide = [GAP + one.width for one in figures]
     count = max(1, -(-sum(wide) // max(1, room)))
@@ -184,8 +179,6 @@ def _blocks(shown: Sequence[_Set], prose: _Set | None, room: int) -> Iterator[li
 
 
 def _line(name: Text, figures: Text, label: int) -> Iterator[Text | Hanging]:
-    """Yields a line of a table: the figures follow the name, or are on the next line if the name is
-    too long."""
     if cell_len(name.plain) > label:
         yield Hanging(name, GAP)
         if not figures.plain.strip():
@@ -291,7 +284,6 @@ def _table(table: Table) -> Iterator[RenderableType]:
 
 
 def _branches(depths: Sequence[int]) -> list[str]:
-    """Returns the branches (`├─`) in front of each row of a tree."""
     found: list[str] = []
     goes_on: set[int] = set()
     for depth in reversed(depths):
@@ -326,7 +318,6 @@ def _heat(heat: Heat) -> Iterator[RenderableType]:
 
 
 def _problem(one: Problem) -> Iterator[RenderableType]:
-    """Yields a problem, `warn link  sim:0: …`, with its details below."""
     subject = (f" {one.subject}: ", "bold") if one.subject else ""
     word = (one.severity, STYLES[one.tone])
     yield Hanging(Text.assemble(word, subject, styled(one.found)), INDENT)
@@ -341,7 +332,6 @@ def _problem(one: Problem) -> Iterator[RenderableType]:
 
 
 def _verdict(one: Problem) -> Iterator[RenderableType]:
-    """Yields the lines of a verdict, each with a name in front."""
     subject = (f" {one.subject}", "bold") if one.subject else ""
     word = Text.assemble((one.severity, STYLES[one.tone]), subject, ": " if one.severity else "")
     if one.severity or one.found:

@@ -55,8 +55,7 @@ def of_rooms() -> tuple[Section, ...]:
 
 
 def _of_plugin(section: Any, hook: Hook) -> Section:
-    """Returns a plug-in's section as one that never raises. Raises Unfit if a field has a wrong
-    type."""
+    """Raises Unfit if a field has a wrong type."""
     own: Section = expect(section, Section)
     for value, kinds in zip(section, (str, str, int | float), strict=False):
         expect(value, kinds)
@@ -70,9 +69,8 @@ def _of_plugin(section: Any, hook: Hook) -> Section:
 def _guarded(
     makes: Callable[..., Iterable[Any]], hook: Hook, *, is_line: bool = False
 ) -> Callable[..., Iterable[Any]]:
-    """Returns a plug-in's function that makes blocks or lines as one that never raises. All that is
-    made is also shown as a trial, because a failure would otherwise come while the whole page is
-    shown."""
+    """All that is made is also shown as a trial, because a failure would otherwise come while the
+    whole page is shown."""
     from linkgauge.report.blocks import Block, Prose
     from linkgauge.report.render.markdown import as_markdown
     from linkgauge.report.render.terminal import shown

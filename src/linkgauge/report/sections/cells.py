@@ -86,9 +86,6 @@ def _is_unjudged(cell: CellResult) -> bool:
 
 
 def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
-    """Returns a table entry with the cell's share of the expected figure. If links on its way run
-    below their best speed, the figure at the best speed is used instead. If `some` other cells are
-    judged, an unjudged cell says that it is not judged."""
     if _is_unjudged(cell):
         return Entry("not judged" if some else "", tone="dim")
     reference, share = cell.at_best, cell.reached
@@ -98,8 +95,6 @@ def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
 
 
 def _name(result: Result, cell: CellResult, usual: int) -> str:
-    """Returns the figure's name in words, or the benchmark's name and the cell's place. The place
-    is left out for a single pair of devices. The size is added if it is not the `usual` size."""
     words = in_words(result, cell)
     only = len(result.cells) == 1 and cell.row.isdecimal() and cell.column.isdecimal()
     own = None if cell.operation == "ping-pong" else size_of(result, cell)  # always a cache line
@@ -137,8 +132,8 @@ def transfers_of(result: Result, below: Sequence[Line], anchor: str) -> Table:
 
 
 def _kept(cell: CellResult) -> str:
-    """Returns how often a figure of another run is expected within the cell's interval. Returns
-    `samples` if this is unknown because the interval comes from this run's samples alone."""
+    """How often a figure of another run is expected within the interval; `samples` if it comes from
+    this run's samples alone."""
     if cell.interval is None:
         return ""
     return "samples " if cell.interval.coverage is None else f"{cell.interval.coverage:.0%} "
@@ -190,7 +185,6 @@ def blocks_of(result: Result, heading: Line, below: Sequence[Line], anchor: str)
 
 
 def _call(work: Collective, cell: CellResult) -> str:
-    """Returns the name of a collective's row: `float sum, 4 ranks`."""
     groups = work.groups(len(cell.transfers))
     ranks = f"{len(groups[0])} ranks"
     of = f"{len(groups)} groups of {ranks}" if len(groups) > 1 else ranks
@@ -198,8 +192,6 @@ def _call(work: Collective, cell: CellResult) -> str:
 
 
 def _how(work: Collective) -> str:
-    """Returns how the collective is called: aggregated, blocking and the like; empty for a plain
-    call."""
     parts = (
         f"{work.aggregated} calls aggregated" if work.aggregated > 1 else "",
         "blocking" if work.blocking else "",
@@ -212,8 +204,6 @@ def _how(work: Collective) -> str:
 def _table(
     title: Line, sides: Mapping[bool, Side], heads: Sequence[str], entries: Entries
 ) -> Table:
-    """Makes a table with a line for each size and the figures of both sides: out of place and in
-    place."""
     places = sorted(sides)
     columns = [
         Column(head if number else f"{_SIDES[place]}{head}", True)
@@ -242,8 +232,7 @@ def _figures(cell: CellResult | None) -> Iterator[Entry]:
 
 
 def _singles(cell: CellResult | None) -> Iterator[Entry]:
-    """Yields percentiles of the times of single iterations, and the rank that most often comes
-    last, for which the others wait. An iteration takes as long as its slowest rank."""
+    """An iteration takes as long as its slowest rank."""
     each = (own.samples for own in cell.iterations) if cell else ()
     taken = sorted(map(max, zip(*each, strict=True)))
     for fraction in (0.50, 0.99):

@@ -55,7 +55,6 @@ def blocks(comparisons: Sequence[ConfigurationComparison]) -> Iterator[Block]:
 
 
 def _head(one: ConfigurationComparison) -> Line:
-    """Makes a line about a comparison: `nvidia-h200: 3 configurations against host`."""
     sides = one.found.sides
     count = count_of(len(sides), "configuration")
     against = f" against {sides[0].name}" if len(sides) > 1 else ""
@@ -178,8 +177,6 @@ def configurations_json(comparisons: Sequence[ConfigurationComparison]) -> str:
 
 
 def _named(one: ConfigurationComparison) -> dict[str, object]:
-    """Returns a comparison as a JSON object: its configurations, the figures of each compared cell,
-    and the facts that differ."""
     return {
         "accelerator": one.accelerator,
         "configurations": [{"label": side.name, "runs": side.runs} for side in one.found.sides],

@@ -60,8 +60,7 @@ def attached(one: OneRun, most: int) -> Iterator[Block]:
 
 
 def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
-    """Yields sets of files to attach, the most complete set first. Sets that surely take more than
-    `most` bytes are left out. The text of a set says what is missing."""
+    """Yields sets of files, the most complete first, with what each lacks."""
     cells = sum(len(result.cells) for result in one.run.results)
     total = sum(map(_count, _cells(one.run)))
     if cells + len(one.run.machine.all_devices) <= MOST_CELLS:
@@ -86,7 +85,6 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
 
 
 def _figures(run: Run) -> Iterator[bytes]:
-    """Yields the summary of each cell that has a figure, as CSV with few digits, by result."""
     names, figures = attrgetter(*_NAMES), attrgetter(*_FIGURES)
     few = partial(_digits, form=f".{_FEW_DIGITS}g")
     yield csv_text([(*_NAMES, *_FIGURES)]).encode()
@@ -96,7 +94,6 @@ def _figures(run: Run) -> Iterator[bytes]:
 
 
 def _files(run: Run, what: str, samples: Iterator[bytes]) -> Files:
-    """Returns the files with the samples and with all of the run. `samples` is their text."""
     document = escaped(msgspec.json.encode(document_of(run), enc_hook=encode_hook))
     return (
         attachment(SAMPLES_FILE, what, samples),
@@ -118,20 +115,17 @@ def _count(cell: CellResult) -> int:
 
 
 def _short(cell: CellResult, rounded: Callable[[Summary | None], Summary | None]) -> CellResult:
-    """Returns the cell with `rounded` statistics. Alike cells share them."""
     short = cell.with_series(lambda one: replace(one, summary=rounded(one.summary)))
     return replace(short, summary=rounded(cell.summary))
 
 
 def _thinned(cell: CellResult, most: int) -> CellResult:
-    """Returns the cell, without its samples if it has more than `most`."""
     if _count(cell) <= most:
         return cell
     return replace(cell.with_series(lambda one: replace(one, samples=())), samples=())
 
 
 def _rounded(summary: Summary | None) -> Summary | None:
-    """Returns the statistics with fewer digits."""
     if summary is None:
         return None
     return Summary(*map(_digits, astuple(summary)))

@@ -128,9 +128,6 @@ Shaded = tuple[str, list[Shade | None]]
 
 
 class _ResultView(NamedTuple):
-    """Results that are shown together, with the anchor on the page and the form of large
-    matrices."""
-
     anchor: str
     shown: SharedTable
     run: Run
@@ -163,7 +160,6 @@ class _ResultView(NamedTuple):
 
 
 def _columns(view: _ResultView) -> Heat:
-    """Returns a table with a row for each benchmark, or for each row of its matrix."""
     columns = _some(columns_of(view.first), view.large)
     found = [
         (f"{result.benchmark} {row}" if len(rows_of(result)) > 1 else result.benchmark, own)
@@ -177,8 +173,7 @@ def _columns(view: _ResultView) -> Heat:
 
 
 def _matrix(view: _ResultView) -> Heat:
-    """Returns the matrix of headline figures. A single column is shown as a row. A sweep with very
-    many rows shows only the lowest, the median and the highest figure."""
+    """A single column is shown as a row. A sweep with very many rows shows its extremes alone."""
     result = view.first
     columns = columns_of(result)
     columns = _some(columns, view.large) if result.sweep else columns
@@ -208,14 +203,11 @@ def _heat(
 def _extremes(
     curves: Mapping[str, Mapping[At, float]], places: Sequence[At], unit: str
 ) -> Iterator[Shaded]:
-    """Yields a matrix of the lowest, the median and the highest figure of all curves, by position
-    on the x axis."""
     for word, curve in extremes(curves).items():
         yield word, [Shade(brief(curve[at], unit)) if at in curve else None for at in places]
 
 
 def _lines(result: Result, columns: Sequence[str]) -> Iterator[Shaded]:
-    """Yields each row: its name and its figures."""
     found = {cell.place: cell for cell in result.cells}
     rows, ends = rows_of(result), _ends(result)
     for row in in_order(rows) if set(columns) == set(rows) else rows:
@@ -229,8 +221,6 @@ def _ends(result: Result) -> Ends | None:
 
 
 def _some(columns: tuple[str, ...], large: Large) -> tuple[str, ...]:
-    """Returns the columns. If there are too many, returns an even selection that includes the last
-    column."""
     if len(columns) <= MOST_COLUMNS or large != "summary":
         return columns
     return tuple(columns[(n + 1) * len(columns) // SOME - 1] for n in range(SOME))
@@ -243,8 +233,7 @@ def _left_out(columns: Sequence[str], whole: Sequence[str]) -> Line | None:
 
 
 def _sizes(view: _ResultView) -> Heat:
-    """Returns a table with a row for each path and a column for each size. If there are very many
-    sizes, they become the rows. If a size was measured several times, the last figure counts."""
+    """If there are very many sizes, they become the rows. The last figure of a size counts."""
     sizes = sorted({one.size for one in view.results})
     names = dict.fromkeys(one.benchmark for one in view.results)
     found = [row for name in names for row in _by_size(name, view.results, sizes)]
@@ -258,7 +247,6 @@ def _sizes(view: _ResultView) -> Heat:
 
 
 def _by_size(name: str, every: Sequence[Result], sizes: Sequence[int]) -> Iterator[Shaded]:
-    """Yields the paths of one benchmark with their figures by size."""
     results = [one for one in every if one.benchmark == name]
     paths = tabled((place_of(one, cell), one.size, cell) for one, cell in cells_of(results))
     unit = results[0].unit
@@ -338,8 +326,6 @@ def _dim(figures: Mapping[Place, float], digits: int = 2) -> Shades:
 def _heat_of(
     title: str, matrix: Matrix, shades: Shades, result: Result, lines: list[Line] | None = None
 ) -> Heat:
-    """Returns the matrix as a block. If a sweep has very many columns, rows and columns are
-    exchanged."""
     rows, columns = matrix.rows, matrix.columns
     found = [[shades.get(Place(row, column)) for column in columns] for row in rows]
     heat = Heat("", plain(title), "", "", rows, columns, found, lines or ())
@@ -347,16 +333,12 @@ def _heat_of(
 
 
 def _sum(matrix: Matrix, unit: str) -> Line:
-    """Makes a line with the sum of the figures. If some figures are missing, the line has the
-    number of figures in the sum."""
     there = len(matrix.figures)
     of = f" of {there} of {matrix.cells} cells" if there < matrix.cells else ""
     return plain(f"SUM {matrix.name} {shown(matrix.total or 0.0, unit)}{of}", "dim")
 
 
 def _used(result: Result) -> Iterator[Block]:
-    """Yields the measured figures in percent of the theoretical ones, and the number of CPUs that
-    the measuring process kept busy. Unknown values are left out."""
     *_, whole = matrices(result)
     for matrix in of_cells(result, f"{whole.name} of theoretical (%)", _percent):
         yield _heat_of(matrix.name, matrix, _dim(matrix.figures, 1), result)

@@ -86,8 +86,6 @@ def problem_of(alike: Sequence[Finding]) -> Problem:
 
 
 def _said(finding: Finding) -> Iterator[tuple[str, Line]]:
-    """Yields the further lines of a finding: the reason, the cells, and lines of the kernel's
-    log."""
     if finding.why:
         yield "why", plain(finding.why)
     if finding.cells:
@@ -103,8 +101,7 @@ def steps_of(finding: Finding) -> tuple[Step, ...]:
 
 
 def _purpose(remedy: Sequence[Step]) -> str:
-    """Returns `to look` if all commands of the remedy only read, else `to fix`. Lines that end in a
-    colon are captions of commands."""
+    """Lines that end in a colon are captions of commands."""
     looks = all(
         step.only_looks if isinstance(step, Command)
         else isinstance(step, RemedyText) and step.text.endswith(":")

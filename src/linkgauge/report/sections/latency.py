@@ -75,8 +75,7 @@ def _row(result: Result, cell: CellResult) -> tuple[Entry, ...]:
 def _most_telling(
     found: Sequence[tuple[Result, Sequence[CellResult]]],
 ) -> list[tuple[Result, list[CellResult]]]:
-    """Selects up to four cells of each result that has single iterations. These are the fastest,
-    the median and the slowest cell, and the cell with the longest tail."""
+    """The fastest, the median and the slowest cell, and the one with the longest tail."""
     telling = []
     for result, cells in found:
         first = [c for c in cells if c.column == cells[0].column and len(c.samples) >= FEWEST]
@@ -117,8 +116,6 @@ def _distribution(result: Result, cells: Sequence[CellResult]) -> ChartFigure:
 def _curve(
     ordered: Sequence[float], scale: float, name: str, unit: str
 ) -> Iterator[dict[str, object]]:
-    """Yields points of a cumulative distribution. Points with the same value as the point before
-    are left out, except known percentiles and the last point."""
     shares = sorted({*(n / POINTS for n in range(POINTS + 1)), *_TAIL, *PERCENTILES})
     before = None
     for each in shares:

@@ -55,8 +55,6 @@ def fabric_links(accelerators: Sequence[Accelerator]) -> Table:
 
 
 def _bundles(links: Sequence[FabricLink]) -> Iterator[tuple[tuple[str, ...], _Ends]]:
-    """Yields a table row for each kind of link, and the places to which the links of this kind
-    lead."""
     kinds = grouped(((link.kind, link.version, link.rate), link) for link in links)
     for (kind, version, rate), own in kinds.items():
         states = Counter(link.active for link in own)
@@ -71,8 +69,7 @@ def _bundles(links: Sequence[FabricLink]) -> Iterator[tuple[tuple[str, ...], _En
 
 
 def _listed(ends: _Ends) -> str:
-    """Returns the ends of links: `sim:1-3, nvswitch (18)`. The number in parentheses says how many
-    links lead to an end, if more than 1."""
+    """`sim:1-3, nvswitch (18)`: the number of links in parentheses, if more than 1."""
     ordered = sorted(ends, key=lambda end: (len(end[0]), end))
     groups = grouped((count, name) for name, count in ordered)
     return ", ".join(
@@ -156,9 +153,6 @@ def machine_heading(machine: Machine) -> Iterator[Line]:
 
 
 def _memories(machine: Machine, detailed: bool) -> Table:
-    """Makes a table with a row for each kind of memory. Nodes or devices that differ only in their
-    number share a row."""
-
     def size_of(name: str, size: int | None) -> str:
         is_assumed = machine.known.assumed_of("memory size", name) is not None
         return f"{_size(size)}, assumed" if is_assumed else _size(size)
@@ -190,8 +184,7 @@ def _nodes(machine: Machine) -> Iterator[_Memory]:
 
 
 def _devices(machine: Machine, detailed: bool) -> Iterator[_Memory]:
-    """Yields the devices of the backends, then the accelerators that only a vendor's library
-    reports, as in a captured machine."""
+    """Accelerators that only a vendor's library reports come last, as in a captured machine."""
     about = {one.memory: _about(one, detailed) for one in machine.known.accelerators}
     for one in machine.all_devices:
         driver = f"driver {one.driver}" if one.driver else ""
@@ -203,8 +196,6 @@ def _devices(machine: Machine, detailed: bool) -> Iterator[_Memory]:
 
 
 def _about(one: Accelerator, detailed: bool) -> list[str]:
-    """Returns the facts that a library reports of an accelerator, the driver first. Without
-    `detailed`, returns the driver only."""
     lanes = one.link.max_speed and f"{one.link.max_speed:g} GT/s x{one.link.max_width}"
     facts = {"driver": one.driver, "library": one.library, "firmware": one.firmware}
     facts |= {"board": one.board, "form factor": one.form_factor, "PCIe": lanes or None}
@@ -334,8 +325,6 @@ def for_root(inventory: Inventory | None) -> list[str]:
 
 
 def _unknown(inventory: Inventory) -> Sequence[tuple[str, tuple[Gap, ...]]]:
-    """Returns the facts that were not read, by owner. Facts of the machine and the host have an
-    empty owner."""
     return [
         ("", (*inventory.unknown, *inventory.host.unknown)),
         *((one.memory, one.unknown) for one in inventory.accelerators),
@@ -345,8 +334,7 @@ def _unknown(inventory: Inventory) -> Sequence[tuple[str, tuple[Gap, ...]]]:
 
 
 def _lacking(by_owner: dict[str, list[str]]) -> Iterator[str]:
-    """Yields missing facts with their owners: `link.speed of 0000:01:00.0, 0000:02:00.0 and 3
-    more`. Owners that lack the same facts share a line."""
+    """`link.speed of 0000:01:00.0, 0000:02:00.0 and 3 more`"""
     alike = grouped((", ".join(fields), owner) for owner, fields in by_owner.items())
     for what, owners in alike.items():
         shown = spans(filter(None, owners)).split(", ")

@@ -68,8 +68,6 @@ def _is_low(cell: CellResult, usual: float) -> bool:
 
 
 def _distribution(result: Result, measured: Sequence[CellResult], usual: float) -> Table:
-    """Makes a table of the distribution of figures. A row has the number of cells in each range of
-    figures, for one column of the result."""
     between = (f"{low:.0%} to {high:.0%}" for low, high in pairwise(_BOUNDS))
     classes = [f"below {_BOUNDS[0]:.0%}", *between, f"{_BOUNDS[-1]:.0%} or more"]
     heads = [Column("cells of"), Column("all", True), *(Column(one, True) for one in classes)]
@@ -100,7 +98,6 @@ def _row(name: str, cells: Sequence[CellResult], usual: float, unit: str) -> tup
 
 
 def _ends(result: Result, measured: Sequence[CellResult], usual: float) -> Table:
-    """Makes a table of the ends of pairs (devices or ranks) that have the most low cells."""
     found = grouped(
         (f"{end}, {cell.column}", cell) for cell in measured for end in cell.row.split("->")
     )
@@ -126,7 +123,6 @@ def _ends(result: Result, measured: Sequence[CellResult], usual: float) -> Table
 
 
 def _pairs(result: Result, measured: Sequence[CellResult], usual: float) -> Table:
-    """Makes a table of the lowest cells."""
     low = sorted((c for c in measured if _is_low(c, usual)), key=lambda c: c.headline or 0.0)
     rows = [
         (
@@ -206,8 +202,6 @@ def _end(
 
 
 def _namer(result: Result) -> Callable[[CellResult], str]:
-    """Returns what gives the name of a cell: its row if there is a single column, its column if
-    there is a single row, else both."""
     if len(columns_of(result)) == 1:
         return attrgetter("row")
     return attrgetter("column") if len(rows_of(result)) == 1 else partial(place_of, result)
@@ -223,8 +217,7 @@ def _outlier_lines(results: Sequence[Result], known: Sequence[Known]) -> Iterato
 
 
 def _outliers(known: Known) -> list[CellResult]:
-    """Returns cells that are not judged and whose figure is far from all others (beyond Tukey's
-    fences). The farthest come first."""
+    """Beyond Tukey's fences; the farthest come first."""
     if len(known) < _LEAST:
         return []
     low, middle, high = quantiles((value for value, _ in known), n=4)

@@ -55,7 +55,6 @@ def _lines(run: Run, statuses: Sequence[Status]) -> Iterator[Line]:
 
 
 def _why(result: Result) -> Iterator[tuple[Status, str]]:
-    """Yields the statuses and reasons of a result without any figure."""
     if any(cell.summary for cell in result.cells):
         return
     if not result.cells and result.status != "pass":
@@ -66,7 +65,6 @@ def _why(result: Result) -> Iterator[tuple[Status, str]]:
 
 
 def _few(names: list[str]) -> str:
-    """Returns up to two names, or the first name and the number of the others."""
     return ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]} and {len(names) - 1} more"
 
 

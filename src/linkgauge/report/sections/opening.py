@@ -77,8 +77,6 @@ def sentence_of(run: Run, outcome: Outcome) -> str:
 
 
 def _first(run: Run, names: Sequence[str]) -> list[CellResult]:
-    """Returns the cells of a benchmark that have figures. Uses the first benchmark in `names` that
-    has any."""
     found = (
         [c for c in one.cells if c.headline is not None]
         for name in names
@@ -93,7 +91,6 @@ def _is_within(cell: CellResult) -> bool:
 
 
 def _figures(cells: Sequence[CellResult]) -> str:
-    """Returns the median of the figures in words, or the lowest and highest if they differ."""
     figures = [cell.headline or 0.0 for cell in cells]
     middle = median(figures)
     ends = (min(figures), max(figures))
@@ -103,7 +100,6 @@ def _figures(cells: Sequence[CellResult]) -> str:
 
 
 def _devices(run: Run, cells: Sequence[CellResult]) -> str:
-    """Returns the number and model of the devices: `8 NVIDIA H200`."""
     names = {
         str(m) for cell in cells for t in cell.transfers for m in t.memories if m.backend != "host"
     }
@@ -117,7 +113,7 @@ def _devices(run: Run, cells: Sequence[CellResult]) -> str:
 
 
 def _should(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> str:
-    """Returns the end of the sentence, which says whether the figures are as they should be."""
+    """Whether the figures are as they should be."""
     word = word_of((), cells)
     if word is None and any(cell.not_judged == "assumed" for cell in cells):
         return "; these rest on assumed facts, so what they should be is not known"
@@ -140,7 +136,6 @@ def _should(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> str:
 
 
 def _is_slow(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> bool:
-    """Whether a finding says that some of the cells are slow."""
     slow = {name for one in outcome.findings if one.check == "slow" for name in one.cells}
     own = set(map(id, cells)) if slow else set[int]()
     named = (spoken(result, cell) for result, cell in cells_of(run.results) if id(cell) in own)
@@ -148,8 +143,7 @@ def _is_slow(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> bool:
 
 
 def _others(run: Run, outcome: Outcome) -> str:
-    """Returns the share of the CPUs that other programs used, in words. The text is empty unless
-    the doctor finds the share too high."""
+    """Empty unless the doctor finds the share too high."""
     if not any(finding.check == "busy" for finding in outcome.findings):
         return ""
     loads = [cell.load for result in run.results for cell in result.cells if cell.load is not None]
@@ -196,7 +190,6 @@ def _counted(counts: Iterable[tuple[int, str, Tone]]) -> Iterator[Tile]:
 
 
 def _judged(run: Run) -> Iterator[Tile]:
-    """Yields the number of cells with each verdict."""
     passed = [cell for _, cell in cells_of(run.results) if cell.status == "pass"]
     verdicts = Counter(cell.verdict for cell in passed)
     known = judged_of(run)
@@ -215,8 +208,6 @@ def _judged(run: Run) -> Iterator[Tile]:
 
 
 def _why_not(passed: Sequence[CellResult]) -> str:
-    """Returns the reasons why cells are not judged, such as `no reference`, or `3 too small, 2 no
-    reference`."""
     cells = [cell for cell in passed if cell.verdict == "not judged"]
     counts = Counter(_WHY_NOT.get(cell.not_judged or "path", _NO_REFERENCE) for cell in cells)
     if len(counts) == 1:

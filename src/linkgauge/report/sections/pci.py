@@ -98,8 +98,6 @@ class PciOutline:
             yield from self._rows(below, depth + 1, ports)
 
     def _name(self, function: PciFunction, subject: Subject | None) -> str:
-        """Returns the name by which the rest of the report calls a function. If it has none,
-        returns the name of its driver."""
         own = [subject.label] if subject and subject.label != function.address else []
         kind = "display, " if function.display else ""
         named = "/".join(self._adapters.get(function.address) or own)
@@ -127,8 +125,7 @@ def shown_link(speed: float | None, width: float | None) -> str:
 
 
 def _rate(speed: float | None, width: int | None) -> str:
-    """Returns the bandwidth of all lanes in GB/s before line coding. Vendors call this a link's
-    full bandwidth."""
+    """In GB/s before line coding, which vendors call a link's full bandwidth."""
     return "" if speed is None or width is None else f"{speed * width / 8:.1f}"
 
 
@@ -226,13 +223,11 @@ class _Pairs:
         return Heat(anchor, plain(title, "strong"), "", "", self._labels, names, shades, lines)
 
     def _groups(self, rows: Sequence[Sequence[str | None]], near: Sequence[str]) -> str:
-        """Returns a list of the groups of devices. All pairs within a group have the same class."""
         sets = {tuple(at for at, text in enumerate(row) if text in (None, *near)) for row in rows}
         groups = sorted(one for one in sets if len(one) > 1) if UNKNOWN not in near else ()
         return " | ".join(spans(self._labels[at] for at in group) for group in groups)
 
     def _legend(self, order: Sequence[str]) -> Iterator[str]:
-        """Yields the meaning of each class that occurs."""
         links = [text for text in order if text not in _CLASSES]
         for short, kind in self._kinds.items():
             if any(text.startswith(short) for text in links):
@@ -247,14 +242,11 @@ def _by_closeness(text: str) -> tuple[int, int, str]:
 
 
 def _short(kind: str) -> str:
-    """Returns the short name of a kind of link: NV for NVLink, as in nvidia-smi. Other kinds keep
-    their name."""
+    """NV for NVLink, as in nvidia-smi."""
     return "NV" if kind.lower().startswith("nvlink") else kind.upper()
 
 
 def _heads(labels: Sequence[str]) -> list[str]:
-    """Returns a column head for each device: its first name. If the names differ only in their
-    number, the head is the number."""
     names = [label.partition("/")[0] for label in labels]
     stems, numbers = zip(*(name.rpartition(":")[::2] for name in names), strict=True)
     return [*numbers] if len({*stems}) == 1 and all(map(str.isdecimal, numbers)) else names
@@ -287,8 +279,6 @@ def nearest_blocks(evidence: Evidence) -> Iterator[Table]:
 
 
 def _beside(evidence: Evidence, found: Sequence[Subject]) -> Iterator[Table]:
-    """Yields a table with the adapters nearest to each accelerator, and the settings that choose
-    these. Accelerators with the same adapters share a row."""
     near = grouped((nearest(evidence.machine, one.pci or ""), one.label) for one in found)
     rows = []
     for (how, adapters), names in near.items():
@@ -303,8 +293,7 @@ def _beside(evidence: Evidence, found: Sequence[Subject]) -> Iterator[Table]:
 
 
 def _link(evidence: Evidence, one: Subject) -> tuple[str, Tone]:
-    """Returns the state of the link in words. A slower link above it counts, because the device
-    cannot be faster than that."""
+    """A slower link above counts, because the device cannot be faster than that."""
     machine, address = evidence.machine, one.pci or ""
     path = [machine.pci_tree.slot(address), *(f.address for f in machine.pci_line(address)[1:])]
     known = {hop.function.address: hop for hop in hops(evidence)}
@@ -339,8 +328,6 @@ def _now(hop: PcieChain) -> str:
 
 
 def _node(evidence: Evidence, one: Subject) -> tuple[int | None, str]:
-    """Returns the nearest NUMA node, and the command that runs a program there. The node is None if
-    it is unknown."""
     machine = evidence.machine
     function = machine.functions.get(one.pci or "")
     node = None if function is None else function.numa_node

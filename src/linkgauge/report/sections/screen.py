@@ -108,7 +108,6 @@ def has_few(run: Run) -> bool:
 
 
 def _whole(run: Run) -> list[Block] | None:
-    """Returns the blocks of all figures, or None if they do not fit a screen."""
     if has_few(run):
         return list(figures.blocks(run))
     if len({one.benchmark for one in run.results if has_figures(one)}) > MOST_LINES:
@@ -123,7 +122,6 @@ def _whole(run: Run) -> list[Block] | None:
 
 
 def _height(block: Block) -> int:
-    """Returns the approximate number of lines of a block."""
     match block:
         case Table():
             return 2 + min(len(block.rows), block.few or len(block.rows)) + len(block.lines)
@@ -136,9 +134,6 @@ def _height(block: Block) -> int:
 
 
 class _ScreenFigure(NamedTuple):
-    """A figure with its result and cell. `word` is the word by which the result differs within its
-    family."""
-
     figure: float
     word: str
     result: Result
@@ -150,8 +145,6 @@ class _ScreenFigure(NamedTuple):
 
 
 def _table(results: Sequence[Result]) -> Table:
-    """Makes a table with a line for each benchmark. Benchmarks that differ by one word of their
-    names share a line."""
     usual = usual_size(results)
     each = list(families_of(results, folded=False))
     each = list(families_of(results)) if len(each) > MOST_ROWS else each
@@ -170,8 +163,6 @@ def _table(results: Sequence[Result]) -> Table:
 
 
 def _rank(family: Family) -> tuple[bool, bool, bool]:
-    """Returns a sort key for families. Families with a cell that stands out come first, then
-    families that have a median, then judged families."""
     cells = [cell for _, cell in cells_of(family.results)]
     odd = any(cell.status in BROKEN or sign_of(cell) for cell in cells)
     return not odd, family.is_range, not any(map(is_judged, cells))
@@ -194,8 +185,7 @@ def _row(family: Family, usual: int) -> tuple[Entry, ...]:
 
 
 def _known(word: str, result: Result) -> list[_ScreenFigure]:
-    """Returns the figures of a result in ascending order. For a collective, bandwidths are used
-    instead of times."""
+    """Ascending; of a collective, bandwidths instead of times."""
     found = []
     for cell in result.cells:
         own = bandwidths(cell)
@@ -206,8 +196,8 @@ def _known(word: str, result: Result) -> list[_ScreenFigure]:
 
 
 def _figures(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> Sequence[str]:
-    """Returns the median, the lowest and the highest figure, each of one engine and of another. If
-    the figures depend on settings, returns only their range."""
+    """The median, the lowest and the highest, each of one engine and of another. Figures that
+    depend on settings have only a range."""
     alone = ("",) * 5
     if family.results[0].unit == COLLECTIVE.symbol:
         return (brief(max(one.figure for own in known for one in own), BANDWIDTH.symbol), *alone)
@@ -229,8 +219,6 @@ def _unit(family: Family) -> str:
 
 
 def _verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
-    """Makes a table entry of the worst verdict of these cells. If only some cells are judged and
-    none is bad, the entry says how many are, or has the signs of cells far from their peers."""
     word = word_of(results, cells)
     if word is None:
         return Entry("")
@@ -243,8 +231,7 @@ def _verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
 
 
 def _where(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> str:
-    """Returns the names of the cells that stand out. If no cell does, returns the ends of a range,
-    or the lowest cell if it is much lower than the others."""
+    """The cells that stand out, or the ends of a range, or a cell much lower than the others."""
     odd = [
         one.name
         for own in known
@@ -261,8 +248,6 @@ def _where(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> str:
 
 
 def _standing_out(run: Run, results: Sequence[Result]) -> Iterator[Block]:
-    """Yields the matrix that has the lowest figure relative to what was expected. Yields nothing if
-    no figure stands out."""
     odd = [
         (cell.reached or 0.0, result)
         for result in results

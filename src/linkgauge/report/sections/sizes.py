@@ -46,7 +46,6 @@ _TOO_SHORT = "a latency too short to show"
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
-    """Yields a chart for each benchmark, bandwidths first, and the fitted lines."""
     found = list(_found(one.run))
     for name, unit, curves in found[:MOST_CHARTS]:
         lines = [line for line in one.run.lines if line.benchmark == name]
@@ -58,8 +57,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def _found(run: Run) -> Iterator[tuple[str, Unit, Curves]]:
-    """Yields the curves of benchmarks that have several sizes. Pointer chases are left out, because
-    the section of figures shows them."""
+    """Pointer chases are in the section of figures."""
     by_name = grouped(
         ((one.benchmark, one.backend), one)
         for one in run.results
@@ -152,7 +150,6 @@ def _ends(name: str, values: Sequence[float | None], shown: Callable[[float], st
 
 
 def _lacks(line: SizeLine) -> str:
-    """Returns a remark on what a fitted line cannot show, or an empty text."""
     if line.error > OFF:
         return _NO_LINE
     if line.bandwidth is None:
@@ -193,7 +190,6 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def _time(seconds: float) -> str:
-    """Returns a time in the unit that suits its length."""
     scale, unit = next((one for one in _TIMES if seconds >= one[0]), _TIMES[-1])
     return f"{seconds / scale:.2f} {unit}"
 
@@ -224,8 +220,7 @@ def _by_concurrency(one: OneRun) -> Iterator[Block]:
 
 
 def _curves(result: Result) -> Curves:
-    """Returns curves of a result whose columns are numbers of copies or threads. Returns no curves
-    for any other result."""
+    """Empty unless the columns are numbers of copies or threads."""
     unit = unit_of(result.unit)
     columns = dict.fromkeys(cell.column for cell in result.cells)
     counted = all(column.isdecimal() and len(column) < 7 for column in columns)
@@ -242,7 +237,6 @@ def _curves(result: Result) -> Curves:
 
 
 def _enough(curves: Curves, unit: Unit) -> Iterator[str]:
-    """Yields, for each row, the number of copies or threads above which the figure hardly rises."""
     for row, curve in curves.items():
         most = max(curve.values())
         knee = min(count for count, value in curve.items() if value >= ENOUGH * most)

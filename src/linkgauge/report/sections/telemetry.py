@@ -70,7 +70,6 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def _readings(run: Run) -> dict[str, list[Timed]]:
-    """Returns the readings of each device over time, in the order of the run's cells."""
     cells = [cell for _, cell in cells_of(run.results)]
     begins = accumulate((cell.seconds or 0.0 for cell in cells), initial=0.0)
     return grouped(
@@ -92,8 +91,6 @@ def _row(device: str, own: Counter[Reading]) -> Sequence[str | Entry]:
 
 
 def _figure(what: str, devices: dict[str, list[Timed]], read: Read) -> Iterator[Block]:
-    """Yields a chart of readings that changed. If all readings are equal, yields a line with their
-    value."""
     curves = grouped(
         (device, (at, value))
         for device, own in devices.items()
@@ -110,8 +107,7 @@ def _figure(what: str, devices: dict[str, list[Timed]], read: Read) -> Iterator[
 
 
 def _alike(curves: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple[float, float]]]:
-    """Returns one curve for each device whose value changed. All devices with the same constant
-    value share a curve."""
+    """Devices with the same constant value share a curve."""
     changed = {one: known for one, known in curves.items() if len({v for _, v in known}) > 1}
     steady = grouped((known[0][1], name) for name, known in curves.items() if name not in changed)
     shared = (
@@ -122,8 +118,6 @@ def _alike(curves: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple
 
 
 def _steps(known: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Returns the points at which the value changes, and the last point. If there are too many
-    points, returns a selection."""
     kept = [one for at, one in enumerate(known) if at == 0 or known[at - 1][1] != one[1]]
     return [*kept[:: max(1, -(-len(kept) // MOST_POINTS))], known[-1]]
 
@@ -149,7 +143,6 @@ def _known(readings: Iterable[Reading], read: Read) -> list[float]:
 
 
 def _figures(readings: Sequence[Reading]) -> Iterator[str]:
-    """Yields the range of clocks, and the highest power and temperature."""
     clocks = [*_known(readings, lambda one: one.clock_min)]
     clocks += _known(readings, lambda one: one.clock_max)
     if clocks:
@@ -162,7 +155,6 @@ def _figures(readings: Sequence[Reading]) -> Iterator[str]:
 
 
 def _throttled(readings: Sequence[Reading]) -> str:
-    """Returns what throttled the devices, with the devices' names if only some were throttled."""
     reasons = grouped((reason, one.memory) for one in readings for reason in one.throttled)
     devices = {reading.memory for reading in readings}
     named = [

@@ -49,8 +49,7 @@ _Row = Sequence[str | Entry]
 
 
 class _Link(msgspec.Struct, frozen=True):
-    """A link, or several equal links. `one_way` and `both` are figures in bytes/s. `word` stands
-    out in the picture."""
+    """One or several equal links; figures in bytes/s. `word` stands out in the picture."""
 
     what: Entry
     one_way: tuple[float, ...]
@@ -138,8 +137,7 @@ class _MachinePicture:
         return Picture(title, says, head, *self._drawn(), tree, lines, "links")
 
     def _drawn(self) -> tuple[list[DrawnPart], list[DrawnLink]]:
-        """Returns the parts and links to draw. With too many devices to read, equal parts are drawn
-        as one."""
+        """With too many devices to read, equal parts are drawn as one."""
         places = self._topology.places
         several = sum(one.kind == "device" for one in places.values()) > MOST_SINGLE
         ends: dict[str, set[tuple[str, str, str]]] = {name: set() for name in places}
@@ -165,8 +163,6 @@ class _MachinePicture:
         return DrawnPart(place.name, label, place.kind, place.above, tone, word, level)
 
     def _tree(self) -> Iterator[_Row]:
-        """Yields the rows of the table as a tree: the parts below each node, then the switches of a
-        fabric and direct links."""
         shown = set(self._up.values())
         for top in self._topology.below(None):
             under = [*self._under(top, 0)]
@@ -197,8 +193,6 @@ class _MachinePicture:
         return Entry(place.name, tone="" if depth else "name", depth=depth), *entries
 
     def _summary(self) -> Iterator[_Row]:
-        """Yields the rows of the table as a summary: first what is wrong, then a row for each group
-        of equal links."""
         places = self._topology.places
         for part in self._blames:
             if isinstance(part, TopologyPlace):
@@ -251,7 +245,6 @@ def _link(joint: Joint, figures: LinkFigures, blame: Finding | None) -> _Link:
 
 
 def _all(some: Sequence[_Link]) -> _Link:
-    """Combines several links into one, with the figures of all."""
     one_way = tuple(figure for one in some for figure in one.one_way)
     both = tuple(figure for one in some for figure in one.both)
     says = some[0].says if len(some) == 1 else f"{len(some)} links alike"
@@ -268,7 +261,7 @@ def _range(figures: Sequence[float]) -> str:
 
 
 def _what(joint: Joint) -> Entry:
-    """Returns the kind of a link: `Gen 5 x16`, `18 nvlink`, `12 of 18 nvlink`."""
+    """`Gen 5 x16`, `18 nvlink`, `12 of 18 nvlink`"""
     wire = joint.wires[0] if joint.wires else None
     if wire is not None and wire.kind == "pcie":
         link = wire.lower.link if wire.lower else wire.reported

@@ -108,7 +108,6 @@ def ending(
 
 
 def _why(wrong: WorstOfRun) -> list[tuple[str, Line]]:
-    """Returns the reason in one line: the finding that causes the worst fact, or what it costs."""
     if wrong.cause is not None:
         return [("why", wrong.cause)]
     why = "" if wrong.group is None else wrong.group.first.why
@@ -116,8 +115,8 @@ def _why(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 
 def _one_step(taken: Sequence[Step], closing: Closing) -> Sequence[Step]:
-    """Returns the first steps in one line: a command, with its caption as a comment. Of a longer
-    remedy, the line says what it is about, and where all of it is shown."""
+    """A command with its caption. Of a longer remedy, what it is about, and where all of it is
+    shown."""
     commands = [step for step in taken if isinstance(step, Command)]
     captions = [step.text.rstrip(":") for step in taken if isinstance(step, RemedyText)]
     if len(taken) <= 1:
@@ -167,8 +166,7 @@ def of_machine(
 
 
 def _where(machine: Machine, run: Run | None = None) -> str:
-    """Returns the heading above a remedy. The heading names the machine to which the remedy
-    applies: this one, or the machine of the figures."""
+    """Names this machine, or the machine of the figures."""
     is_here = machine.simulated is None and (run is None or run.tool is msgspec.UNSET)
     return DO_FIRST if is_here else DO_THERE
 
@@ -189,7 +187,6 @@ def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Pr
 
 
 def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
-    """Returns the first failure, or slow part, that the worst finding explains."""
     if wrong.group is None:
         return []
     grave = [
@@ -200,9 +197,8 @@ def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
-    """Yields the first steps of a remedy: the prose before the first command, then this command. If
-    the command changes anything, yields all commands up to the next prose. If there are no
-    commands, yields the first line."""
+    """The prose before the first command, and this command; all of them if the first changes
+    anything."""
     if not any(isinstance(step, Command) for step in found):
         yield from found[:1]
         return
@@ -215,7 +211,6 @@ def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
 
 
 def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | None:
-    """Returns the command to type next, or None if nothing more can be shown of the run."""
     if closing.kept is None:
         return None
     path = quote(str(closing.kept))
@@ -281,7 +276,6 @@ def what_precision(missed: Missed) -> str:
 
 
 def _of_page(one: OneRun) -> Iterator[Block]:
-    """Yields the verdict for a page, with all steps of the remedy, and all other findings."""
     run, outcome = one.run, one.outcome
     wrong = worst_of(run, outcome)
     reported = None if wrong is None else wrong.group
@@ -300,7 +294,6 @@ def _of_page(one: OneRun) -> Iterator[Block]:
 
 
 def _whole(block: Problem, run: Run, reported: FindingGroup) -> Problem:
-    """Adds all details of the reported finding to the verdict."""
     taken = steps_of(reported.first)
     said = [*block.said, _afterwards(run)]
     said += [each for each in problem_of(reported.alike).said if each[0] != "why"]
@@ -308,8 +301,6 @@ def _whole(block: Problem, run: Run, reported: FindingGroup) -> Problem:
 
 
 def _first_words(run: Run, taken: Sequence[Step]) -> str:
-    """Returns the words above the verdict's steps. The words name the machine, unless the first
-    step names it."""
     if taken and isinstance(taken[0], RemedyText) and taken[0].text.startswith("On "):
         return "Do this first"
     simulated = " (SIMULATED)" if run.simulated else ""
@@ -317,7 +308,6 @@ def _first_words(run: Run, taken: Sequence[Step]) -> str:
 
 
 def _afterwards(run: Run) -> tuple[str, Line]:
-    """Returns a line on how to see whether the remedy helped."""
     command = f"linkgauge compare {quote(title_of(run.label))} fixed"
     return "then", line(
         "measure again with ", Span("--label fixed", "strong"), "; ",
@@ -326,8 +316,6 @@ def _afterwards(run: Run) -> tuple[str, Line]:
 
 
 def _of_runs(several: SeveralRuns) -> Iterator[Block]:
-    """Yields a table of what is wrong with the last run of each configuration, and what to do
-    first."""
     rows = []
     for comparison in several.comparisons:
         for side in comparison.found.sides:

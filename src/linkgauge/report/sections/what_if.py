@@ -24,8 +24,7 @@ _TONES: dict[int, Tone] = {-1: "bad", 1: "good"}
 
 
 class _Pair(NamedTuple):
-    """The figures of a cell on the unchanged and on the changed machine. `speed` is how many times
-    as fast the changed machine is."""
+    """`speed` is how many times as fast the changed machine is."""
 
     before: float
     after: float
@@ -63,7 +62,6 @@ def what_if_blocks(before: Run, after: Run) -> Iterator[Block]:
 
 
 def _tells_latencies(run: Run) -> bool:
-    """Whether the description of a simulated machine has a latency for all links of devices."""
     simulation = run.settings.simulation
     kinds = parse_description(simulation.description).link_kinds if simulation else {}
     return all(kind.latency for kind in kinds.values() if kind.kind in ("pcie", "fabric"))
@@ -79,7 +77,6 @@ def _others(same: Sequence[str], before: Set[object], after: Set[object]) -> Ite
 
 
 def _kind(one: CellFigure) -> tuple[str, str]:
-    """Returns what a figure is of, and its unit."""
     what = next((name for name, rows in GROUPS.items()
                  if any(row.name == one.benchmark for row in rows)), one.benchmark)  # fmt: skip
     return what, one.unit
@@ -105,7 +102,7 @@ def _row(what: str, unit: str, pairs: Sequence[_Pair], of: int) -> Sequence[str 
 
 
 def _said(speed: float) -> str:
-    """Returns how fast something became: `12% slower`, `3.4 times as fast`."""
+    """`12% slower`, `3.4 times as fast`"""
     word, times = ("fast", speed) if speed > 1 else ("slow", 1 / speed)
     if times > 1.95:
         return f"{times:.3g} times as {word}" if times > 10 else f"{times:.2g} times as {word}"

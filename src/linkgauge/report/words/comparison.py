@@ -85,7 +85,6 @@ def _said(kind: Kind, found: tuple[Published, ...], here: float | None) -> str:
 
 
 def _figures(run: Run) -> dict[Kind, float]:
-    """Returns the run's figures of the kinds that are published."""
     return {kind: figure for kind, figure in _found(run) if figure is not None}
 
 

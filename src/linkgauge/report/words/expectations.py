@@ -99,8 +99,6 @@ def lowest_share(cell: CellResult) -> Lowest | None:
 
 
 def _expected(cell: CellResult, unit: str) -> Iterator[str]:
-    """Yields the expectation of a cell as one line of arithmetic. Yields nothing if nothing is
-    expected."""
     expected = cell.expected
     if expected is not None and (value := expected.figure) is not None:
         at_most = "at least " if cell.report.is_latency else "at most "

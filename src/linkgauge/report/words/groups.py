@@ -44,8 +44,6 @@ def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
 
 
 def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
-    """Returns the first cause of a finding. Follows the chain of findings, each of which explains
-    the one before."""
     seen = {finding.name}
     while name := next((n for n in finding.explained_by if n in causes), None):
         finding = causes[name]

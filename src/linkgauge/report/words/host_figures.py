@@ -36,14 +36,13 @@ def unit_in_words(result: Result, cell: CellResult) -> str:
 
 
 def _is_of_memory(transfer: Transfer) -> bool:
-    """Whether a chase goes through all of a buffer in a node's memory. Points of a curve over sizes
-    have a scale."""
+    """Points of a curve over sizes have a scale."""
     return transfer.source.is_host and transfer.scale == 1
 
 
 def _threads(cell: CellResult) -> str:
-    """Returns the number of threads in words. Threads without a number are one for each CPU, and so
-    are those of the primes unless there is only one."""
+    """Threads without a number are one for each CPU, and so are those of the primes unless there is
+    only one."""
     counts = [transfer.engine.count for transfer in cell.transfers]
     known = sum(count or 0 for count in counts)
     if known == 1:
@@ -55,14 +54,11 @@ def _threads(cell: CellResult) -> str:
 
 
 def _from(result: Result, cell: CellResult) -> str:
-    """Returns the nodes of a latency: that of the memory, and that of the CPU."""
     threads, memory = _nodes(cell.transfers[0])
     return f" of node {memory}, CPU of node {threads}" if _place(result, cell) else ""
 
 
 def _place(result: Result, cell: CellResult) -> str:
-    """Returns the node of the threads, and of the memory if it is another one. The text is empty if
-    all figures of the result are of one node, or if threads of several nodes work at once."""
     several = len({node for one in result.cells for t in one.transfers for node in _nodes(t)}) > 1
     if not several or len(cell.transfers) > 1:
         return ""
@@ -71,7 +67,6 @@ def _place(result: Result, cell: CellResult) -> str:
 
 
 def _nodes(transfer: Transfer) -> tuple[int, int]:
-    """Returns the node of a transfer's threads, and that of its memory."""
     threads = transfer.engine.owner.index or 0
     memories = [memory.index for memory in transfer.memories if memory.index is not None]
     return threads, memories[0] if memories else threads

@@ -90,8 +90,6 @@ def below_lines(
 
 
 def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
-    """Yields the remarks on one result. If `detailed`, yields remarks on each cell and device,
-    too."""
     if detailed:
         yield from thread_lines(result)
     else:
@@ -107,8 +105,6 @@ def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
 
 
 def _range_lines(result: Result) -> Iterator[Line]:
-    """Yields lines with the ranges of further figures: those of named parts of the cells, then
-    those of additional matrices."""
     unit = unit_of(result.unit).shown
     for matrix in matrices(result) if result.parts else ():
         if matrix.figures and matrix.part != "total":
@@ -124,8 +120,6 @@ def _ends(matrix: Matrix, shown: Callable[[float], str]) -> str:
 
 
 def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
-    """Yields lines on cells whose samples fall into two groups (modes). The larger group determines
-    the headline figure."""
     found = [(one, cell) for one, cell in cells_of(results) if cell.modes]
     for result, cell in found[:most]:
         name = in_result(results, result, str(cell.place))
@@ -214,8 +208,6 @@ def page_lines(result: Result) -> Iterator[Line]:
 
 
 def _node_of(cell: CellResult) -> Memory | None:
-    """Returns the NUMA node whose memory the cell's only transfer uses. Returns None for several
-    transfers, for several nodes or none, and for operations that do not work on arrays."""
     if cell.does.array is None or len(cell.transfers) != 1:
         return None
     places = {memory.place for memory in cell.transfers[0].memories if memory.is_host}
@@ -232,8 +224,7 @@ def _ratios(
 
 
 def _shares(cells: Sequence[CellResult]) -> Iterator[Line]:
-    """Yields a line for each row: the share of the latency that huge pages save. This share is the
-    cost of address translation (TLB) in base pages."""
+    """What huge pages save is the cost of address translation (TLB) in base pages."""
     curves = grouped((cell.row.removesuffix(_kind(cell)).strip(), cell) for cell in cells)
     for row, own in curves.items():
         kinds = tabled((_kind(cell), cell.column, cell) for cell in own)
@@ -256,8 +247,7 @@ def _words(shares: Mapping[str, float | None]) -> Iterator[str]:
 
 
 def _gain(base: CellResult, huge: CellResult) -> float | None:
-    """Returns the share of the `base` latency that `huge` saves, or None if their intervals
-    overlap."""
+    """None if their intervals overlap."""
     ends = [cell.summary.ci95 for cell in (base, huge) if cell.summary and cell.summary.ci95]
     if len(ends) == 2 and ends[0][0] <= ends[1][1] and ends[1][0] <= ends[0][1]:
         return None
@@ -265,13 +255,11 @@ def _gain(base: CellResult, huge: CellResult) -> float | None:
 
 
 def _some(sizes: Sequence[str]) -> list[str]:
-    """Returns an evenly spaced selection of the sizes, including the last size."""
     count = min(MOST_SIZES, len(sizes))
     return [sizes[(place + 1) * len(sizes) // count - 1] for place in range(count)]
 
 
 def _kind(cell: CellResult) -> str:
-    """Returns the kind of the first memory that the cell uses, or an empty text if it uses none."""
     memories = cell.transfers[0].memories
     return memories[0].kind if memories else ""
 

@@ -154,8 +154,6 @@ def as_command(line: str) -> Command | None:
 
 
 def _started(words: Sequence[str]) -> Iterator[list[str]]:
-    """Splits a command line at `|` and `;`, and yields the words of each program. `sudo` is left
-    out."""
     own: list[str] = []
     for word in words:
         if word in ("|", ";"):
@@ -182,13 +180,12 @@ def _may_start(words: Sequence[str]) -> bool:
 
 
 def _is_sentence(words: Sequence[str]) -> bool:
-    """Whether three words in a row are plain words, as in `run with these benchmarks once more`."""
+    """Three plain words in a row, as in `run with these benchmarks once more`."""
     plain = [bool(_PLAIN_WORD.fullmatch(word)) for word in words]
     return any(all(plain[at : at + 3]) for at in range(len(plain) - 2))
 
 
 def _quoted(words: Sequence[str]) -> list[str]:
-    """Returns the words quoted for a shell. A lone `;` is joined to the word before."""
     quoted: list[str] = []
     for word in words:
         if word == ";":

@@ -99,7 +99,6 @@ def _shared(run: Run) -> Iterator[Noted]:
 
 
 def _subject(note: Note) -> Note:
-    """Returns a key that is equal for notes that can be combined in one sentence."""
     if isinstance(note, NearCache):
         return replace(note, size=0 if note.fits else note.cache)
     return note
@@ -277,12 +276,10 @@ def budget_needed(run: Run) -> str | None:
 
 
 def _usual(result: Result) -> float:
-    """Returns about how long a visit of a cell takes, compared with other cells."""
     return VISIT_SECONDS + setup_seconds(result.size)
 
 
 def _used(run: Run, cells: Sequence[CellResult]) -> float | None:
-    """Returns the seconds that the visits of a run took, or None if that is unknown."""
     if run.simulated:
         return sum(max(VISIT_SECONDS * len(cell.visits), cell.seconds or 0.0) for cell in cells)
     if run.finished is None or run.resumed:
@@ -291,8 +288,7 @@ def _used(run: Run, cells: Sequence[CellResult]) -> float | None:
 
 
 def _times_more(cell: CellResult, run: Run) -> float:
-    """Returns how many times as many visits a cell needs for the asked precision. An interval gets
-    narrower with the root of their number."""
+    """An interval gets narrower with the root of the number of visits."""
     asked, error = run.settings.of(cell).precision, relative_error(cell.summary)
     if not asked or error is None or error <= asked:
         return 1.0
@@ -300,7 +296,7 @@ def _times_more(cell: CellResult, run: Run) -> float:
 
 
 def _rounded(seconds: float) -> str:
-    """Returns a duration as people type it, rounded up: `50s`, `3m`, `15m`."""
+    """Rounded up, as people type it: `50s`, `3m`, `15m`."""
     if seconds <= 60:
         return f"{math.ceil(seconds / 10) * 10}s"
     step = 1 if seconds <= 600 else 5

@@ -71,7 +71,6 @@ def worst_finding(groups: Sequence[FindingGroup]) -> WorstOfRun | None:
 
 
 def _worst_cell(run: Run, *, known: bool) -> Line | None:
-    """Returns a line on the first cell that failed or is low, and how many more there are."""
     name = naming(run)
     broken = [(result, cell) for result, cell in cells_of(run.results) if cell.status in BROKEN]
     if broken:
@@ -82,7 +81,6 @@ def _worst_cell(run: Run, *, known: bool) -> Line | None:
 
 
 def _worst_low(run: Run, verdict: Verdict, why: str = "") -> Line | None:
-    """Returns a line on the lowest cell with this verdict, and how many more there are."""
     low = lowest_cells(run, verdict)
     if not low:
         return None

@@ -90,7 +90,6 @@ def _planned(session: Session, request: RunRequest, names: tuple[str, ...], firs
 def _laid_out(
     session: Session, request: RunRequest, names: tuple[str, ...]
 ) -> tuple[Benchmark, ...]:
-    """Returns the named benchmarks that this machine can measure, with their cells."""
     if set(names).isdisjoint(HOST) and not request.over(session.machine):
         return ()
     return Selection(names).lay_out(request, session.machine)
@@ -165,7 +164,7 @@ class Bounded(BriefRepr, msgspec.Struct, frozen=True):
 
 
 class _Leader(Process):
-    """A process that leads its own process group. Killing it kills the whole group."""
+    """Leads its own process group, so that killing it kills the whole group."""
 
     words = CheckStep | Kept
 
@@ -216,7 +215,6 @@ def measure_within(
 
 
 def _measured(folder: Path) -> tuple[Run, tuple[str, ...]]:
-    """Returns the run in a journal, and the planned cells without a result."""
     records = read_records((folder / JOURNAL_FILE).read_bytes())
     run, first = assemble(records), records[0]
     assert isinstance(first, Opened)  # noqa: S101
@@ -236,8 +234,6 @@ def _last_line(path: Path) -> str:
 
 
 class _Telling(Observer):
-    """Reports progress to the waiting process."""
-
     def __init__(self, channel: Channel) -> None:
         self.session: Session | None = None
         self._channel = channel

@@ -114,8 +114,7 @@ def checked(
 
 
 def _refuse_unlike(asked: CheckOptions, before: Sequence[RunFigures], settings: Settings) -> None:
-    """Raises InputError for a baseline that is not of checks as this one, because no node could be
-    like it. The message has the commands that make such a baseline."""
+    """No node could be like such a baseline. The message has the commands that make one."""
     from linkgauge.engine.kept.runs import RESULTS
     from linkgauge.judge.compare.likeness import settings_facts
     from linkgauge.report.blocks import said
@@ -145,13 +144,11 @@ def time_of(asked: CheckOptions) -> float:
 
 
 def _reserve(seconds: float) -> float:
-    """Returns the seconds to reserve for judging, and for a slow start of this process."""
+    """For judging, and for a slow start of this process."""
     return min(max(seconds / 10, 1.5), 5.0)
 
 
 def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
-    """Returns the request for a run. The run is kept in the folder `otherwise` if the command names
-    no folder."""
     from linkgauge.cli.options_record import request_of
     from linkgauge.engine.request import Selection, choose_backends
 

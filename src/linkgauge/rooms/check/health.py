@@ -106,8 +106,6 @@ def health_of(
 
 
 def _by_run(bounded: Bounded, run: Run, outcome: Outcome, timeout: float) -> Reason | None:
-    """Returns the problem that the run shows without a baseline. None if the run shows no
-    problem."""
     cells = [cell for result in run.results for cell in result.cells]
     has: set[Status] = {cell.status for cell in cells}
     if "timeout" in has or _is_hanging(bounded.doing, timeout):
@@ -129,13 +127,10 @@ def _by_run(bounded: Bounded, run: Run, outcome: Outcome, timeout: float) -> Rea
 
 
 def _is_hanging(doing: tuple[CheckStep, float] | None, timeout: float) -> bool:
-    """Whether the run was cut off during an activity that had taken too long."""
     return doing is not None and doing[1] > timeout
 
 
 def _held(health: Health, run: Run, baseline: Runs) -> Health:
-    """Compares the run with the baseline. Returns the verdict, including the result of the
-    comparison."""
     current = figures_of(run)
     if facts := tuple(unlike([baseline, [current]])):
         return replace(health, reason="UnlikeBaseline", unlike=facts)

@@ -53,7 +53,7 @@ def over_counts(
 
 
 def _one_of_each_node(fabric: DeviceSet) -> tuple[Device, ...]:
-    """Returns one device of each node. They are on the same rail as the first device."""
+    """On the same rail as the first device."""
     rail = fabric.devices[0].rail if fabric.devices else None
     found = tuple(one for one in fabric.devices if one.node is not None and one.rail == rail)
     if not found:
@@ -93,7 +93,7 @@ def _of(row: CollectiveSweep, count: int, fabric: DeviceSet) -> Benchmark:
 
 
 def _sizes(work: Collective, devices: Sequence[Device]) -> tuple[int, ...]:
-    """Returns the sizes, by factors of 4, whose buffers fit into half of each device's memory."""
+    """Whose buffers fit into half of each device's memory."""
     room = min((device.memory_bytes or 1 << 62 for device in devices), default=0) // 2
     ranks = len(devices)
     return tuple(

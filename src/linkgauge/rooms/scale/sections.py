@@ -59,8 +59,7 @@ def blocks(scaling: Scaling) -> Iterator[Block]:
 
 
 def _counts(scaling: Scaling) -> Table:
-    """Returns a table with a row for each number of devices. It has the algbw of the largest size,
-    the plateau of busbw, and the expected busbw (`<` before an upper limit)."""
+    """`<` stands before an upper limit."""
     work, members = scaling.collective, f"{scaling.member}s"
     sizes = [point.size for count in scaling.counts for point in count.points]
     ends = dict.fromkeys((min(sizes), max(sizes))) if sizes else ()
@@ -97,8 +96,6 @@ def _row(count: Count) -> tuple[Entry, ...]:
 
 
 def _said(scaling: Scaling) -> Iterator[Line]:
-    """Yields lines on the knee, on numbers of devices that are below the expected figure, on the
-    reasons for expected figures, and on the fitted lines. Equal reasons share a line."""
     yield _knee(scaling)
     if scaling.below:
         counts = ", ".join(map(str, scaling.below))
@@ -126,7 +123,6 @@ def _knee(scaling: Scaling) -> Line:
 
 
 def _pairs(scaling: Scaling) -> Table:
-    """Returns the table of pairs, the slow pairs first."""
     rows = [
         (
             Entry(one.pair),
@@ -146,7 +142,6 @@ def _pairs(scaling: Scaling) -> Table:
 
 
 def _rows(scaling: Scaling) -> Iterator[dict[str, object]]:
-    """Yields the data of the chart, row by row."""
     for count in scaling.counts:
         expected = count.expected.achievable
         for name, value in (("measured", count.plateau), ("expected", expected)):
@@ -168,7 +163,6 @@ def scale_csv(scaling: Scaling) -> str:
 
 
 def _of_run(one: OneRun) -> Iterator[Block]:
-    """Yields the section, if the run measured a collective on several numbers of devices."""
     cells = (cell for result in one.run.results for cell in result.cells)
     numbers = {len(cell.transfers) for cell in cells if isinstance(cell.operation, Collective)}
     if len(numbers) <= 1:
