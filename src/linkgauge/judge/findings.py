@@ -66,10 +66,8 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, eq=False):
-    """The facts that checks use. `machine` is the machine before the run, and `after` its inventory
-    after the run. `results` and `log` are the run's results and the kernel's log. `earlier` is the
-    comparison with earlier runs. `tool` is the other tool that measured, if any. `settings` say how
-    it was measured. Without a run, there is only the machine."""
+    """What checks use: `machine` before the run, `after` its inventory behind it. `tool` is the
+    other program that measured, if any. Without a run, there is only the machine."""
 
     machine: Machine
     after: Inventory | None = None

@@ -57,9 +57,8 @@ _WORD = re.compile(r"[A-Za-zµμ_]+(?:/s)?[0-9]*")
 
 
 class StatisticLimit(msgspec.Struct, frozen=True):
-    """A limit that a statistic must reach (`at_least`) or must not exceed. `value` is a number in
-    `unit` (B/s, s, FLOP/s, 1/s, tokens/s, requests/s, or % for a share of hidden time). If `of`
-    names an expected figure, `value` is a share of that figure."""
+    """`value` is in `unit` (B/s, s, FLOP/s, 1/s, tokens/s, requests/s, or % for a share of hidden
+    time), or a share of the expected figure that `of` names."""
 
     statistic: str
     at_least: bool
@@ -69,8 +68,7 @@ class StatisticLimit(msgspec.Struct, frozen=True):
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """A limit for the devices and benchmarks that match. `text` is the limit as written, and
-    `where` its file and line."""
+    """`text` is the limit as written, `where` its file and line."""
 
     device: str
     benchmark: str
@@ -90,8 +88,7 @@ def read_limits(path: Path) -> tuple[Limit, ...]:
 
 
 def parse_limits(text: str, name: str = "limits.yml") -> tuple[Limit, ...]:
-    """Returns the limits in a document. `name` is its name in error messages. Raises InputError for
-    an invalid limit."""
+    """`name` is for messages. Raises InputError."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
@@ -192,8 +189,7 @@ enough."""
 
 
 def hold(result: Result, objection: Objection) -> Result:
-    """Returns the result after a check of its passed cells. Cells to which `objection` objects now
-    fail for this reason."""
+    """Passed cells to which `objection` objects now fail for this reason."""
     held = result.with_cells(partial(_objected, objection))
     return replace(held, status=worst(cell.status for cell in held.cells))
 
@@ -224,9 +220,8 @@ Sheets = Sequence[Result | PlannedTable]
 
 
 def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
-    """Returns the run after a check of the limits. Passed cells beyond a limit now fail. Cells
-    without the figure that a limit needs get a warning. The run must have the expectations from
-    `judge`."""
+    """Passed cells beyond a limit fail; those without the figure that it needs get a warning. The
+    run must have the expectations from `judge`."""
     if not limits:
         return run
     models = _MachineModels(run.machine)
@@ -234,9 +229,8 @@ def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
 
 
 def refuse_unmatched(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -> None:
-    """Raises InputError for a limit whose benchmark or unit fits no table. Also raises it if all
-    limits are for other models of devices. Some limits may be for other models, because a file may
-    serve several machines."""
+    """Raises InputError for a limit whose benchmark or unit fits no table, or if all limits are for
+    other models. Some may be, because a file may serve several machines."""
     for limit in limits:
         named = [sheet for sheet in sheets if fnmatchcase(sheet.benchmark, limit.benchmark)]
         if not named:
@@ -301,8 +295,7 @@ class _MachineModels:
         yield from dict.fromkeys((*self._devices.values(), self._processor))
 
     def fit(self, places: Iterable[object], limit: Limit) -> bool:
-        """Whether the limit fits any device at these places, or the processor if there are no
-        devices."""
+        """Any device at these places, or the processor if there are none."""
         models = [self._devices[name] for p in places if (name := str(p)) in self._devices]
         return any(fnmatchcase(model, limit.device) for model in models or [self._processor])
 

@@ -16,8 +16,7 @@ from linkgauge.model.load import AT_WORK
 def at_work(
     before: Inventory | None, after: Inventory | None, results: Iterable[Result]
 ) -> dict[str, tuple[int, ...]]:
-    """Returns the ids of the processes that were seen to use each device. `before` and `after` are
-    the inventories before and after the run, and `results` were measured between them."""
+    """The ids of processes that were seen to use each device."""
     loads = (cell.load for result in results for cell in result.cells)
     busy = frozenset(load.pid for load in loads if load is not None and load.pid is not None)
     found: dict[str, dict[int, None]] = {}

@@ -21,10 +21,8 @@ up."""
 
 class PcieChain:
     """A PCIe link with the function at its lower end, and the port above if it is visible.
-    `loaded_speed` and `loaded_width` are the latest readings under load. `fastest` is the best
-    reading. `reported` is the link in the vendor's library. `both_speeds` and `both_widths` say
-    whether the maxima of both ends are known, not only those of the lower end. `is_confirmed` means
-    that the measured rate confirms the speed that was read."""
+    `loaded_*` are the latest readings under load, `fastest` the best. `both_*`: the maxima of both
+    ends are known. `is_confirmed`: the measured rate confirms the speed that was read."""
 
     def __init__(
         self,
@@ -54,8 +52,7 @@ class PcieChain:
 
     @property
     def is_slow(self) -> bool | None:
-        """Whether the link runs below its best. None if unknown, because an idle link may be
-        slower."""
+        """None if unknown, because an idle link may be slower."""
         width, speed = self.loaded_width or self.link.width, self.loaded_speed or self.link.speed
         if width is not None and self.width is not None and width < self.width:
             return True
@@ -83,8 +80,8 @@ def _least(*values: float | None) -> float | None:
 
 @lru_cache(maxsize=1)
 def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
-    """Returns the link of each accelerator and RDMA adapter, and of each switch above. All checks
-    of the same evidence share the result."""
+    """Of each accelerator and RDMA adapter, and of each switch above. All checks of the same
+    evidence share it."""
     return tuple(_hops(evidence))
 
 

@@ -33,9 +33,8 @@ divided by the number of comparisons (Bonferroni)."""
 
 
 class Behind(NamedTuple):
-    """A cell that is behind its peers. `usual` is the median figure of the others, and `peers` the
-    number of equal cells. `loss` is the share of that figure that is missing. `is_sure` means that
-    another benchmark of the same part, or another repetition of the cell, shows it, too."""
+    """`loss` is the share of the `usual` figure that is missing. `is_sure`: another benchmark of
+    the part, or another repetition of the cell, shows it, too."""
 
     case: Case
     usual: float

@@ -83,8 +83,8 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
 
     @cache
     def chains(first: int) -> list[tuple[float, int, float]]:
-        """Returns what may stand before a level that begins with this point, the cheapest first:
-        the cost, the number of the last level, and the least height of the level after it."""
+        """What may stand before a level that begins here, the cheapest first: the cost, the number
+        of the last level, and the least height of the next."""
         ended = (
             (spent + BETWEEN * (first - end - 1), number, below + math.log(APART))
             for number, (spent, below, (_, end), _) in enumerate(best)

@@ -39,8 +39,7 @@ def link_state(address: str, fields: str = "LnkCap|LnkSta|LnkCtl2") -> str:
 
 
 def restarted(name: str) -> tuple[str, ...]:
-    """Returns the commands that put a virtual machine's new definition into effect. `name` is its
-    name, quoted for a shell."""
+    """`name` is quoted for a shell."""
     return (
         "# Shut the domain down and start it again. A reboot in the guest keeps the old one.",
         f"virsh shutdown {name}",

@@ -21,8 +21,7 @@ NEAR = 4
 
 
 def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
-    """Returns the cells. What is low at the largest size of a curve that still rises is perhaps
-    low."""
+    """What is low at the largest size of a curve that still rises is perhaps low."""
     rows = grouped((one.row, one) for one in cells if one.does.collective and one.bytes)
     ends = [sorted(own, key=_size)[-2:] for own in rows.values()]
     risen = {

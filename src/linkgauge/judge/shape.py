@@ -87,8 +87,7 @@ def _named(result: Result, cells: Sequence[CellResult]) -> tuple[str, ...]:
 
 
 def check_classes(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for matrices whose figures form two levels, such as pairs with different numbers of
-    links."""
+    """Figures form two levels, such as those of pairs with different numbers of links."""
     for result in evidence.results:
         if result.sweep or result.better != "higher" or len(result.cells) < 6:
             continue
@@ -128,8 +127,7 @@ def _share_a_place(cells: Sequence[CellResult]) -> bool:
 
 
 def split_levels(figures: Sequence[float]) -> tuple[float, float] | None:
-    """Returns the medians of the two groups that the figures form. Returns None if they do not form
-    exactly two groups. `figures` must ascend."""
+    """The medians of two groups, or None. `figures` must ascend."""
     if len(figures) < 6:
         return None
     gaps = [later / earlier for earlier, later in itertools.pairwise(figures)]
@@ -152,8 +150,7 @@ class Curve(msgspec.Struct, frozen=True):
 
 
 def curves(evidence: Evidence) -> Iterator[Curve]:
-    """Yields the curves of cells that were measured at three sizes or more, and of the rows of a
-    sweep."""
+    """Cells at three sizes or more, and the rows of a sweep."""
     several = at_sizes(evidence.results, _LEAST)
     by_size = grouped(
         ((result.benchmark, result.backend, cell.row, cell.column, cell.definition or ""), case)
@@ -270,9 +267,8 @@ def _range(alike: Sequence[_Bend]) -> str:
 
 
 def knee(points: Sequence[tuple[float, float]]) -> int | None:
-    """Returns the position at which a curve stops growing, or None. Growth is the slope of the
-    logarithms. Before the position it is at least half of proportional, and behind it at most half
-    of the growth before."""
+    """Where a curve stops growing: before, the slope of the logarithms is at least half of
+    proportional, and behind at most half of that."""
     if len(points) < 4 or any(x <= 0 or y <= 0 for x, y in points):
         return None
     logs = [(math.log(x), math.log(y)) for x, y in points]

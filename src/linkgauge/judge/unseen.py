@@ -214,8 +214,8 @@ def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
 
 
 def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
-    """Yields a note on the parts of which no loss would show. Their cells have no peers without the
-    part, no expectation, and no earlier runs to compare with, or there are no such cells."""
+    """Cells of such parts have no peers without the part, no expectation, and no earlier runs, or
+    there are no such cells."""
     every = unseen_of(evidence)
     parts = [name for one in every for name, loss in one.parts.items() if loss == ANY]
     if not parts:

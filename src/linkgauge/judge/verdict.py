@@ -57,9 +57,8 @@ _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
 
 
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
-    """Returns the results with the comparison of each cell with its peers. A cell that is far from
-    its peers gets their median. A cell without another expectation is judged by the median of its
-    peers."""
+    """A cell that is far from its peers gets their median; one without another expectation is
+    judged by it."""
     alike = classes(evidence)
     found = {case.number: cell for own in alike for case, cell in _beside_peers(own)}
     for one in behind(evidence):
@@ -188,8 +187,7 @@ _WORST_FIRST: tuple[Verdict, ...] = ("low", "perhaps low", "not judged")
 
 
 class Judge:
-    """Judges a run repeatedly while it grows. The expectations are computed once, and a result that
-    has not changed keeps its verdicts."""
+    """Judges a run repeatedly while it grows. Results that have not changed keep their verdicts."""
 
     def __init__(self) -> None:
         self._machine: Machine | None = None
@@ -201,8 +199,7 @@ class Judge:
         """The verdicts from which a run was judged last, and that run."""
 
     def verdicts(self, run: Run) -> tuple[Result, ...]:
-        """Returns the results with the expectation and the verdict of each cell. Cells are not
-        compared with peers yet."""
+        """Cells are not compared with peers yet."""
         alone = run_of(run)
         ceilings = measured_ceilings(alone.results, alone.machine)
         if (alone.machine, ceilings) != (self._machine, self._ceilings):
@@ -267,8 +264,7 @@ def _is_short(cell: CellResult, pairs: Collection[tuple[str, ...]]) -> bool:
 
 
 def judge(run: Run) -> Run:
-    """Returns the run with the expectation and the verdict of each cell, and the fitted lines of
-    its sweeps. Figures get no expectation if a profiler may have changed them, or if ranks share a
+    """Figures get no expectation if a profiler may have changed them, or if ranks share a
     device."""
     return Judge()(run)
 
@@ -285,8 +281,7 @@ def unjudged(result: Result) -> Result:
 def judge_result(
     result: Result, expectations: Expectations, nominal: Nominal | None = None
 ) -> Result:
-    """Returns one result with expectations and verdicts. With `nominal`, cells also get the figure
-    for links at their best."""
+    """With `nominal`, also the figure for links at their best."""
     sharing = expectations.sharing(result)
     cells = tuple(
         _judge_cell(cell, result, expectations, sharing, nominal) for cell in result.cells
@@ -333,10 +328,9 @@ def _shared(estimate: Expectation) -> Expectation:
 
 
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
-    """Judges the median of a cell, or returns why it cannot be judged. A cell is low only if its
-    whole interval and its last visit are low. If only the median is low, it is perhaps low. A total
-    is as good as the worst of its transfers that should be as fast as alone. With only a
-    theoretical figure a cell may be ok, but never low."""
+    """A cell is low only if its whole interval and its last visit are; if only the median is, it is
+    perhaps low. A total is as good as the worst of its transfers that should be as fast as alone.
+    With only a theoretical figure a cell may be ok, but never low."""
     if cell.summary is None or not _size(cell, cell):
         return "not judged", "no-figure"
     expected, most = estimate.expected, estimate.most

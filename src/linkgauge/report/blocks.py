@@ -74,9 +74,8 @@ class Prose(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A problem with its severity, its subject and what was found. `said` has further facts, each
-    with a name. `steps` fix the problem; `do` is the heading above the steps. `last` has lines
-    below the steps. `first` marks the verdict of the run."""
+    """`said` has further facts, each with a name; `do` is the heading above the `steps`, and `last`
+    stands below. `first` marks the verdict of the run."""
 
     severity: str
     tone: Tone
@@ -90,8 +89,7 @@ class Problem(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A number that stands out, with its name. A tile without a name is a mark such as SIMULATED,
-    shown at the end of a line or in the head of a page."""
+    """A number that stands out. Without a name it is a mark such as SIMULATED."""
 
     number: str
     name: str
@@ -106,8 +104,7 @@ class Tiles(NamedTuple):
 
     @property
     def as_line(self) -> Line:
-        """Returns the tiles as one line: `soak: 8 h of 8 h, 12 rounds`, or `42 measured: 41 ok, 1
-        low SIMULATED`."""
+        """`soak: 8 h of 8 h, 12 rounds`, or `42 measured: 41 ok, 1 low  SIMULATED`"""
         spans = [Span(f"{self.of}: ", "strong")] if self.of else []
         for number, tile in enumerate(self.tiles):
             joint = " " if not tile.name else ": " if number == 1 and not self.of else ", "
@@ -117,9 +114,8 @@ class Tiles(NamedTuple):
 
 
 class Column(NamedTuple):
-    """The head of a column. A column of figures is aligned right. A table that is too wide uses the
-    `short` heads. If it is still too wide, columns are left out, the highest `rank` first; columns
-    of rank 0 always stay."""
+    """A table that is too wide uses the `short` heads, and then leaves out columns, the highest
+    `rank` first; those of rank 0 always stay."""
 
     name: str
     figures: bool = False
@@ -128,8 +124,8 @@ class Column(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A cell of a table. Rows are sorted by the `key`, or by the text if the key is None. `link`
-    leads to a part of the page. In a tree, `depth` is the level of the row, 0 at the top."""
+    """Rows are sorted by the `key`, or by the text. `link` leads to a part of the page. In a tree,
+    `depth` is the row's level."""
 
     text: str
     key: float | None = None
@@ -139,10 +135,8 @@ class Entry(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table: rows of entries below heads. The first entry of a row is its name. `lines` are shown
-    below the table. If `sortable`, a click on a head sorts the rows. `anchor` is the name to which
-    links lead. A terminal shows at most `few` rows, and then the text `rest`, which says how to see
-    the others."""
+    """The first entry of a row is its name. If `sortable`, a click on a head sorts. A terminal
+    shows at most `few` rows, and then the text `rest`, which says how to see the others."""
 
     caption: Line
     columns: Sequence[Column]
@@ -160,10 +154,9 @@ class Table(NamedTuple):
 
 
 class Shade(NamedTuple):
-    """A cell of a matrix. `text` is the figure, `tone` the colour of the verdict. `sign` has the
-    same meaning without colour. `share` is the share of what `against` names. `more` is shown when
-    a mouse points at the cell. `depth` shades a figure that is not judged: 0 for the lowest of the
-    matrix, 10 for the highest."""
+    """A cell of a matrix. `sign` means what the `tone` means, without colour. `share` is of what
+    `against` names. `more` is shown when a mouse points at it. `depth` shades a figure that is not
+    judged, from 0 (lowest) to 10."""
 
     text: str
     tone: Tone = ""
@@ -180,8 +173,7 @@ class Shade(NamedTuple):
 
 
 class Heat(NamedTuple):
-    """A matrix with shaded cells. `anchor` is the name to which links lead. `lines` are shown below
-    the matrix. `corner` says what rows and columns are."""
+    """A matrix with shaded cells. `corner` says what rows and columns are."""
 
     anchor: str
     title: Line
@@ -208,9 +200,8 @@ DENSE = 24
 
 
 class ChartFigure(NamedTuple):
-    """A chart. `spec` defines the chart, and `rows` are its data. `says` describes the chart in
-    words. `table` shows the same data where charts cannot be drawn. `lines` stand below the chart.
-    `anchor` is the name that links to the chart use."""
+    """A chart: `spec` defines it, `says` describes it, and `table` has the same data where charts
+    cannot be drawn."""
 
     title: str
     says: str
@@ -222,9 +213,8 @@ class ChartFigure(NamedTuple):
 
 
 class DrawnPart(NamedTuple):
-    """A part of a machine in a picture. `above` is the name of the part to which it is connected on
-    the host's side. `word` says what is wrong with the part. `level` counts the steps from a switch
-    of a fabric to the devices; it is 0 for all other parts."""
+    """`above` is the part on the host's side. `word` says what is wrong. `level` counts the steps
+    from a switch of a fabric to the devices; it is 0 for all other parts."""
 
     name: str
     label: str
@@ -236,8 +226,7 @@ class DrawnPart(NamedTuple):
 
 
 class DrawnLink(NamedTuple):
-    """A link between two parts of a picture. `texts` are shown next to the link, `word` stands out,
-    and `says` has all further facts."""
+    """`texts` stand beside the link, `word` stands out, `says` has the rest."""
 
     a: str
     b: str
@@ -248,8 +237,7 @@ class DrawnLink(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A picture of a machine: its parts and links in drawing order. `says` describes the picture in
-    words. `table` has the same facts, and a terminal shows only the table."""
+    """Parts and links in drawing order. A terminal shows only the `table`."""
 
     title: str
     says: str
@@ -269,8 +257,7 @@ class Code(NamedTuple):
 
 
 class Attachment(NamedTuple):
-    """A file inside the page: its name, a description, its size in bytes and its compressed
-    content."""
+    """A file inside the page; its size in bytes and its compressed content."""
 
     name: str
     says: str
@@ -319,8 +306,7 @@ class Page(NamedTuple):
 
 
 def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> Block:
-    """Makes a table of facts that differ between sides, such as machines or configurations. A row
-    has the name of a fact, and each value with the sides that have it."""
+    """A row has a fact, and each of its values with the sides that have it."""
     if not facts:
         text = f"{where}: " if where else ""
         return Prose([plain(f"{text}no difference of machine or settings is known", "dim")])
@@ -335,7 +321,6 @@ def moved(fact: Fact) -> str:
 
 
 def said(fact: Fact, names: Sequence[str]) -> str:
-    """Returns the values of a fact, each with the sides (such as runs) that have it: `580.1
-    (before); 590.2 (after)`."""
+    """`580.1 (before); 590.2 (after)`"""
     owners = grouped(zip(fact.values, names, strict=True))
     return "; ".join(f"{value or 'unknown'} ({', '.join(of)})" for value, of in owners.items())

@@ -28,8 +28,8 @@ Rows = Any
 
 
 def on_paper() -> None:
-    """Makes notebooks show charts as SVG on white, drawn by vl-convert. Such charts need no script,
-    wherever the notebook is shown. Raises MissingPackage without altair or vl-convert."""
+    """Makes notebooks show charts as SVG on white, which needs no script. Raises MissingPackage
+    without altair or vl-convert."""
     alt = _altair()
     needed("vl_convert", EXTRA)
     alt.theme.register("linkgauge", enable=True)(lambda: alt.theme.ThemeConfig(config=PAPER))
@@ -37,8 +37,7 @@ def on_paper() -> None:
 
 
 def titled(chart: alt.LayerChart, title: str, *, simulated: bool) -> alt.LayerChart:
-    """Returns the chart with a title above. The title has the word SIMULATED if the figures are
-    simulated."""
+    """With the word SIMULATED if the figures are."""
     under = {"subtitle": "SIMULATED"} if simulated else {}
     made: alt.LayerChart = chart.properties(
         title=_altair().TitleParams(title, anchor="start", subtitleColor="#a0379e", **under)

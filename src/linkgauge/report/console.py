@@ -71,9 +71,8 @@ def _encodable(text: str, encoding: str) -> str:
 
 
 def make_console(**options: Any) -> Console:
-    """Makes a console, with colour on a terminal only. The width is the terminal's, also after its
-    window has changed; for a file or pipe it is COLUMNS, or unlimited without COLUMNS. The console
-    itself wraps no text. `options` are rich's, such as `stderr=True`."""
+    """A console with colour on a terminal only. The width is the terminal's, also after its window
+    has changed; for a file or pipe it is COLUMNS, or unlimited. `options` are rich's."""
     stream = options.get("file") or (sys.stderr if options.get("stderr") else sys.stdout)
     environment = _with_a_size(os.environ, is_terminal=unwrapped(stream).isatty())
     console = _Console(
@@ -102,8 +101,8 @@ _WORD = re.compile(r"[^\sA-Za-z]*\d (?:[KMGT]i?)?B\b\S*|\S+")
 
 
 class Hanging:
-    """A text that is wrapped at words; lines after the first are indented by `indent` columns. A
-    word that is wider than the console is not broken."""
+    """Wrapped at words; lines after the first are indented. A word wider than the console is not
+    broken."""
 
     def __init__(self, text: Text, indent: int) -> None:
         self.text = text

@@ -18,9 +18,8 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Returns the rows as CSV, one in each line. A text that begins like a formula or with `'` gets
-    a `'` in front. Spreadsheets hide this `'`, and a reader removes it. Simulated figures are
-    marked SIMULATED."""
+    """A text that begins like a formula or with `'` gets a `'` in front, which spreadsheets hide
+    and a reader removes. Simulated figures are marked SIMULATED."""
     lines = _Lines()
     guarded = cache(_guarded)  # most texts are met again
     csv.writer(lines).writerows(

@@ -31,8 +31,8 @@ Curves = dict[str, dict[int, float]]
 
 
 def curves_of(results: Iterable[Result]) -> Curves:
-    """Returns the figures of each curve by size. For collectives the figures are bus bandwidths as
-    nccl-tests defines them. If a size was measured several times, the last figure counts."""
+    """Of collectives, bus bandwidths as nccl-tests defines them. The last figure of a size
+    counts."""
     curves: Curves = {}
     for result in results:
         for cell in result.cells:
@@ -49,8 +49,7 @@ def curves_of(results: Iterable[Result]) -> Curves:
 
 
 def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, float]]:
-    """Returns the lowest, the median and the highest figure of all curves at each position of the x
-    axis."""
+    """The lowest, the median and the highest figure at each position."""
     figures = grouped(each for curve in curves.values() for each in curve.items())
     return {word: {at: of(own) for at, own in figures.items()} for word, of in EXTREMES.items()}
 
@@ -58,8 +57,7 @@ def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, flo
 def chart(
     title: str, curves: Curves, unit: Unit, define: Callable[..., Spec], x: str = ""
 ) -> ChartFigure:
-    """Makes a chart of curves. `define` defines the chart for the title `y` of the vertical axis.
-    Without `x`, the horizontal axis is the size."""
+    """`define` takes the title `y`. Without `x`, the horizontal axis is the size."""
     rows = [
         {
             "x": at, "y": float(f"{value / unit.scale:.5g}"), "series": label(name),
@@ -76,8 +74,7 @@ def chart(
 def over_time(
     title: str, y: str, curves: Mapping[str, Iterable[tuple[float, float]]], x: str = ""
 ) -> Iterator[ChartFigure]:
-    """Yields a chart of values over seconds of sampling, or over another quantity that `x` names.
-    Yields nothing if there are no values."""
+    """Over seconds of sampling, or another quantity that `x` names."""
     rows: list[dict[str, object]] = [
         {"x": round(at, 3), "y": round(value, 3), "series": name}
         for name, curve in curves.items()
@@ -89,8 +86,7 @@ def over_time(
 
 
 def pivot(caption: str, across: str, rows: Sequence[Mapping[str, object]]) -> Table:
-    """Returns the figures of a chart as a table, with a row for each `x` and a column for each
-    series. `across` names the x axis; if it is empty, the x axis is the size."""
+    """A row for each `x`, a column for each series. Without `across`, x is the size."""
     series = list(dict.fromkeys(str(row["series"]) for row in rows))
     by = tabled((float(str(o["x"])), str(o["series"]), float(str(o["y"]))) for o in rows)
     lines = [

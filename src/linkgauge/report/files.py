@@ -41,8 +41,7 @@ _Pieces = Iterable[bytes | memoryview]
 
 
 def json_document(value: object) -> str:
-    """Returns indented JSON with a trailing newline. The document of a run is defined by
-    docs/run.schema.json."""
+    """Indented, with a trailing newline. A run's is defined by docs/run.schema.json."""
     if isinstance(value, OneRun):
         return judged_document(document_of(value.run), *value.outcome.answer)
     return _indented(value).decode()
@@ -55,8 +54,8 @@ def judged_document(
     findings: Sequence[Finding],
     unseen: Sequence[Unseen] = (),
 ) -> str:
-    """Returns the document of a command that judges. After its schema, it says what the verdict is.
-    The files of runs do not, because a run is judged when it is read."""
+    """Says after its schema what the verdict is. The files of runs do not, because a run is judged
+    when it is read."""
     known = msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else dict(value)
     first = {"schema": known.pop("schema"), "verdict": verdict, "exit_code": code}
     fields = first | {"findings": findings} | ({"unseen": unseen} if unseen else {}) | known
@@ -64,8 +63,7 @@ def judged_document(
 
 
 def document_of(run: Run) -> Run:
-    """Returns the run in the form that is written to files. Notes are also written as sentences,
-    and equal texts are stored once."""
+    """As files have it: notes also as sentences, and equal texts once."""
     return share_texts(run.with_cells(with_words))
 
 
@@ -80,9 +78,7 @@ def with_words(cell: CellResult) -> CellResult:
 
 
 def samples_csv(one: OneRun) -> str:
-    """Returns all raw samples as CSV, one in each line, in the base unit of the result. The text
-    equals that of the table SAMPLES, but is made faster, because a run may have millions of
-    samples."""
+    """The text of the table SAMPLES, made faster: a run may have millions of samples."""
     return b"".join(sample_lines(one.run)).decode()
 
 
@@ -108,8 +104,8 @@ def sample_lines(run: Run) -> Iterator[bytes]:
 
 
 def sample_pieces(one: OneRun) -> Iterator[bytes]:
-    """Yields the text of `samples_csv` in pieces. Reads it if it has just been written, which is
-    faster than to format it again. Raises ResultsError if it cannot be read."""
+    """Read if it has just been written, which is faster than to format it again. Raises
+    ResultsError."""
     if not one.is_written or one.folder is None:
         yield from sample_lines(one.run)
         return
@@ -155,8 +151,7 @@ def _run_pieces(run: Run) -> dict[str, _Pieces]:
 
 
 def write_run(folder: Path, run: Run) -> Path:
-    """Writes the run's files, run.json last, and returns the path of run.json. Raises ResultsError
-    with the path and a hint how to resume the run."""
+    """Writes run.json last, and returns its path. Raises ResultsError with a hint how to resume."""
     try:
         _write_kept({folder / SAMPLES_FILE: sample_lines(run)})
         _write_kept({folder / name: pieces for name, pieces in _run_pieces(run).items()})
@@ -166,8 +161,7 @@ def write_run(folder: Path, run: Run) -> Path:
 
 
 def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
-    """Adds a hint to the error: the command that resumes the run or, if several ranks measured it,
-    that shows it. Only a folder with a journal gets the hint."""
+    """Adds the command that resumes the run or, if ranks measured it, shows it."""
     try:
         by_ranks = folder is not None and bool(read_opening(folder).machine.ranks)
     except (OSError, InputError):
@@ -186,14 +180,13 @@ def write_document(path: Path, value: object) -> Path:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Writes a file atomically: no reader sees half of the file. Raises ResultsError with the
-    path."""
+    """Atomically. Raises ResultsError with the path."""
     _write_kept({path: (data,)})
 
 
 def write_asked(path: Path, data: bytes) -> None:
-    """Writes a file that a person named, atomically. Raises InputError if the file cannot be
-    created there, and ResultsError if the disk is full."""
+    """Atomically. Raises InputError if it cannot be created there, ResultsError if the disk is
+    full."""
     try:
         _write({path: (data,)})
     except OSError as error:

@@ -22,11 +22,10 @@ _REPORT = "linkgauge.report"
 
 
 class Document(NamedTuple):
-    """A kind of document that commands write. `name` is used in messages. `blocks` names the
-    function that makes what people see of a value, as `MODULE:FUNCTION`. `texts` names, for each
-    format, the function that makes the text or bytes for programs. Blocks from such a function are
-    written as Markdown. A document that is kept in a file has a `title` for its page, and a type
-    `kept` (`MODULE:TYPE`). The module of this type defines `SCHEMA`."""
+    """A kind of document. `blocks` (`MODULE:FUNCTION`) makes what people see of a value, and
+    `texts` what programs get, by format; blocks from there become Markdown. One that is kept in a
+    file has a `title` for its page, and a type `kept` (`MODULE:TYPE`) beside which SCHEMA
+    stands."""
 
     name: str
     blocks: str = ""
@@ -46,9 +45,8 @@ class Document(NamedTuple):
 
 
 class Format(NamedTuple):
-    """An output format, selected by the option `--name`. `of_blocks` is the function
-    (`MODULE:FUNCTION`) that turns blocks into text or bytes. A format with `of_blocks` can write
-    every document that has blocks. `hook` guards calls of `of_blocks`."""
+    """Selected by `--name`. `of_blocks` (`MODULE:FUNCTION`) turns blocks into text or bytes, for
+    every document that has blocks. `hook` guards its calls."""
 
     name: str
     help: str = ""
@@ -61,13 +59,11 @@ class Format(NamedTuple):
 
     @property
     def is_document(self) -> bool:
-        """Whether the format is a document. Stdout then holds only the document, and messages go to
-        stderr."""
+        """Stdout then holds only the document, and messages go to stderr."""
         return self.name != TERMINAL
 
     def render(self, document: Document, value: object) -> str | bytes | Iterable[Any]:
-        """Returns the value as text, as bytes for a file, or as lines for a console. Raises
-        InputError if the document has no such format."""
+        """Text, bytes for a file, or lines for a console. Raises InputError."""
         if not document.has(self):
             from linkgauge.model.errors import InputError
 
@@ -97,8 +93,7 @@ class Format(NamedTuple):
         return (rendered if isinstance(rendered, str) else "\n".join(map(str, rendered))).encode()
 
     def write(self, document: Document, value: object) -> None:
-        """Writes the value to stdout. Raises InputError as `render` does, and if the value becomes
-        bytes."""
+        """Raises InputError as `render` does, and if the value becomes bytes."""
         rendered = self.render(document, value)
         if isinstance(rendered, str):
             sys.stdout.write(rendered)

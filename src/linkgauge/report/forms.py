@@ -66,8 +66,7 @@ def has_figures(result: Result) -> bool:
 
 
 def together(results: Sequence[Result], large: Large) -> Iterator[SharedTable]:
-    """Groups the results that have figures, in their order. Results of one benchmark at several
-    sizes are in one group."""
+    """Results of one benchmark at several sizes are in one group."""
     shown = filter(has_figures, results)
     by_benchmark = grouped(((one.benchmark, one.backend), one) for one in shown)
     found: list[tuple[_Alike, Sequence[Result]]] = []
@@ -123,8 +122,8 @@ def is_uniform(result: Result) -> bool:
 
 
 def is_large(result: Result) -> bool:
-    """Whether the matrix has too many rows or columns to be shown. A sweep is large only if it has
-    a single column, or if rows and columns are the same settings."""
+    """A sweep is large only if it has a single column, or if rows and columns are the same
+    settings."""
     rows, columns = rows_of(result), columns_of(result)
     if not result.sweep or len(columns) == 1 or set(rows) & set(columns):
         return max(len(rows), len(columns)) > MOST_COLUMNS
@@ -140,8 +139,7 @@ def columns_of(result: Result) -> tuple[str, ...]:
 
 
 def meaning_of(title: str) -> str:
-    """Returns the meaning of the columns, read from the title of a matrix: `device`, `memory of
-    node`, `by number of threads`."""
+    """`device`, `memory of node`, `by number of threads`"""
     found = re.search(r"\(row\)\s*(?:,|->|<->|<-)?\s*([^()]*)\(column\)", title)
     found = found or re.search(r"(\w+)\(column\)", title)
     return found[1] if found else ""
@@ -194,8 +192,7 @@ def shade(
     ends: Ends | None = None,
     text: str | None = None,
 ) -> Shade | None:
-    """Returns a shaded cell of a matrix with this cell's figure, or with `text`. None if there is
-    nothing to show. If `ends` is given, a figure that is not judged is shaded by its depth."""
+    """With `ends`, a figure that is not judged is shaded by its depth."""
     if cell is None:
         return None
     if text is None and cell.headline is not None:
@@ -214,8 +211,7 @@ def shade(
 
 
 def sign_of(cell: CellResult) -> str:
-    """Returns the sign of a cell that passed: low, high, slowed or far from its peers. Empty if
-    nothing stands out."""
+    """Empty if nothing stands out."""
     if cell.verdict == "low":
         share = cell.reached
         return _LOW if share is None or share >= _HALF else _FAR_BELOW

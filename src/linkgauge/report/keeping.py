@@ -26,11 +26,9 @@ Since = Callable[[Run], tuple[Run, str | None]]
 
 
 class Display(msgspec.Struct, frozen=True):
-    """The options that say how a run is judged and shown. `format` is the output format.
-    `utilization` adds the share of hardware and CPU that each cell used. `verdict` adds what is
-    wrong. Cells beyond one of the `limits` fail, and so do cells with an `objection`. With
-    `matrix`, each benchmark is a matrix with all details. With `whole`, no benchmark is summarised.
-    With `verbose`, every note is shown. With `page`, a report is written next to the results."""
+    """How a run is judged and shown. Cells beyond one of the `limits` fail, and so do those with an
+    `objection`. `matrix` shows all details, `whole` summarises nothing, `verbose` shows every note,
+    and `page` writes a report next to the results."""
 
     format: Format
     utilization: bool = False
@@ -48,8 +46,7 @@ class Display(msgspec.Struct, frozen=True):
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A judged run and its outcome. `folder` is where it is kept, if it is; `problem` says why it
-    could not be. `since` compares it with earlier runs, in a line."""
+    """`problem` says why it could not be kept. `since` compares it with earlier runs."""
 
     run: Run
     outcome: Outcome
@@ -59,9 +56,8 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Keeper:
-    """Judges a run as its `display` says, and keeps it. `since` adds a comparison with earlier
-    runs, and may return a line about it. A run whose files are written is passed to `remember`,
-    with its folder."""
+    """`since` adds a comparison with earlier runs. A run whose files are written is passed to
+    `remember`."""
 
     def __init__(self, display: Display, remember: Remember, since: Since) -> None:
         self.display = display
@@ -69,13 +65,11 @@ class Keeper:
         self._remember, self._since = remember, since
 
     def doubts(self, run: Run) -> Collection[CellAt]:
-        """Returns the cells that would be judged low. These cells are measured once more before
-        they are called low."""
+        """They are measured once more before they are called low."""
         return doubtful(run, self.judge) if self.display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
-        """Returns the pairs of devices to measure alone, because a collective that sends data
-        between them would be judged low."""
+        """To measure alone, because a collective between them would be judged low."""
         return pairs_in_doubt(run, self.judge.verdicts) if self.display.verdict else ()
 
     def outcome(self, run: Run) -> Outcome:
@@ -106,8 +100,7 @@ class Keeper:
 
 
 def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:
-    """Judges a run anew; `path` is the file that keeps it, if any. Raises InputError for a limit
-    that fits nothing."""
+    """Raises InputError for a limit that fits nothing."""
     refuse_unmatched(run.results, run.machine, display.limits)
     run = display.judged(run)
     folder = None if path is None else path.parent

@@ -52,15 +52,13 @@ INTERRUPTED = "interrupted: keeping what was measured; Ctrl-C again stops withou
 
 
 def say_interrupted() -> None:
-    """Answers a signal. May be called in its handler, which must not use a stream that may be in
-    use."""
+    """May be called in a signal's handler, which must not use a stream that may be in use."""
     with suppress(OSError):
         os.write(sys.stderr.fileno(), f"{INTERRUPTED}\n".encode())
 
 
 class LiveReport(Observer):
-    """Shows the progress of a run until `conclude` ends the display. The `keeper` judges and keeps
-    the run."""
+    """Shows the progress of a run until `conclude` ends the display."""
 
     def __init__(self, keeper: Keeper) -> None:
         self.keeper = keeper
@@ -126,8 +124,7 @@ class LiveReport(Observer):
         self._errors.print(line)
 
     def conclude(self, run: Run, folder: Path | None) -> int:
-        """Judges the run, writes its files and shows the run. The run is shown even if the files
-        cannot be written. Returns the exit code."""
+        """The run is shown even if its files cannot be written. Returns the exit code."""
         with self._ending.concluding(), ExitStack() as held:
             self._bar.close()
             drawer = None
@@ -169,8 +166,7 @@ class LiveReport(Observer):
 
 
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
-    """Judges a kept run anew and shows it. `path` is None for a run without a file. Returns the
-    exit code. Raises InputError if one of the limits matches no cell."""
+    """Returns the exit code. Raises InputError if a limit matches no cell."""
     found = judge_kept(run, path, display)
     run, outcome = found.run, found.outcome
     if display.format.is_document:
@@ -204,9 +200,7 @@ def run_blocks(run: Run, outcome: Outcome, display: Display, closing: Closing) -
 def summary_blocks(
     run: Run, outcome: Outcome, display: Display, closing: Closing
 ) -> Iterator[Block]:
-    """Yields everything about a run except its figures: benchmarks without figures, notes,
-    findings, and last the verdict. If the run is not kept, the findings show all of their
-    remedies."""
+    """All but the figures. If the run is not kept, the findings show all of their remedies."""
     remarks = [
         *_remarks(run, outcome, display),
         *_findings(run, outcome, closing, also_notes=display.verbose),

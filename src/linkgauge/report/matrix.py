@@ -18,13 +18,9 @@ from linkgauge.model.units import BANDWIDTH, unit_of
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """A matrix of figures by (row, column). The figures are in the result's base unit, or in the
-    unit that the name states. Cells without a figure are absent.
-
-    `total` is the sum of the figures, or None for latencies and without figures. `cells` is the
-    number of figures that the matrix would have if every pair had been measured successfully.
-    `part` names the matrix if a result has several (`total` for the headline figures); else it is
-    empty."""
+    """Figures in the result's base unit, or in the unit that the name states. `total` is their sum,
+    None for latencies. `cells` counts the figures that there would be if every pair had been
+    measured. `part` names one matrix of several (`total` for the headline figures)."""
 
     name: str
     rows: tuple[str, ...]
@@ -36,8 +32,7 @@ class Matrix(msgspec.Struct, frozen=True):
 
 
 def matrices(result: Result) -> Iterator[Matrix]:
-    """Yields the matrices of a result's named parts, if any, then the matrix of headline
-    figures."""
+    """Those of named parts, then the matrix of headline figures."""
     rows = tuple(dict.fromkeys(cell.row for cell in result.cells))
     columns = tuple(dict.fromkeys(cell.column for cell in result.cells))
     if result.drawn is not None:
@@ -93,15 +88,13 @@ def _natural(label: str) -> tuple[int, str]:
 
 
 def shown(value: float, unit: str) -> str:
-    """Formats a figure for people, without its unit. The figure has two decimals, or three digits
-    if it is small."""
+    """Without the unit: two decimals, or three digits if it is small."""
     scaled = value / unit_of(unit).scale
     return f"{scaled:.2f}" if scaled >= 1 or scaled == 0 else f"{scaled:.3g}"
 
 
 def brief(value: float, unit: str) -> str:
-    """Formats a figure for people, without its unit. The figure has four digits, or three if it is
-    small."""
+    """Without the unit: four digits, or three if it is small."""
     scaled = value / unit_of(unit).scale
     for least, decimals in ((999.95, 0), (99.995, 1), (1, 2)):
         if abs(scaled) >= least:
@@ -168,8 +161,7 @@ def _of_tokens(name: str, percent: str, cell: CellResult) -> float | None:
 
 
 def load(cell: CellResult) -> float | None:
-    """Returns the bandwidth of the other transfers that run while a latency is measured. None if
-    there are no other transfers."""
+    """The bandwidth of the other transfers while a latency is measured."""
     if not cell.report.is_latency:
         return None
     rates = [part.summary.median for part in cell.parts[1:] if part.summary is not None]

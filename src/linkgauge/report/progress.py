@@ -29,8 +29,8 @@ _LEAST = 10
 
 
 def progress_bar(console: Console) -> Progress:
-    """Makes a progress bar on the console that disappears at the end. Shows nothing if the console
-    is no terminal, or one without control of the cursor (TERM=dumb)."""
+    """Shows nothing if the console is no terminal, or one without control of the cursor
+    (TERM=dumb)."""
     return _OneLine(
         _Doing(console),
         _Bar(console),
@@ -44,9 +44,8 @@ def progress_bar(console: Console) -> Progress:
 
 
 def time_left(task: Task) -> str:
-    """Returns the time left, estimated from the average duration of all rounds of samples (visits).
-    The average of the last visits would vary, because some benchmarks take much longer than
-    others. Where a time budget ends the task (its field `ends_by`, of the monotonic clock), no more
+    """By the mean of all visits: that of the last would vary, because some benchmarks take much
+    longer. Where a time budget ends the task (its field `ends_by`, of the monotonic clock), no more
     than that is left."""
     limits = []
     if task.completed and task.elapsed is not None and task.remaining is not None:

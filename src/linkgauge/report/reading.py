@@ -48,8 +48,7 @@ def judged(run: Run, path: Path | None = None) -> OneRun:
 
 
 def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
-    """Returns a judged run, ready to be shown. If the run cannot be judged, its figures have no
-    verdicts."""
+    """If the run cannot be judged, its figures have no verdicts."""
     if not outcome.verdict:
         run = replace(run, results=tuple(map(unjudged, run.results)))
     return OneRun(run, outcome, folder)
@@ -62,8 +61,7 @@ MOST_ASPECTS = 24
 
 
 def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
-    """Makes the report page of a run, or of several runs, including all runs in folders. Runs are
-    compared by label, and the label `against` comes first. Raises InputError if there is no run."""
+    """Runs are compared by label, `against` first. Raises InputError if there is none."""
     if len(paths) == 1 and is_run(paths[0]):
         if against is not None:
             raise InputError(f"--against is of several runs: {paths[0]} is one")
@@ -74,9 +72,8 @@ def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
 def runs_by_accelerator(
     paths: Sequence[Path], against: str | None, say: Callable[[str], None]
 ) -> dict[str, list[tuple[Path, Run]]]:
-    """Returns all runs at these paths, and in these folders, by their accelerator. `say` gets a
-    message about each run that is left out. Raises InputError if there is none, or if no run has
-    the label `against`."""
+    """`say` gets a message about each run that is left out. Raises InputError if there is none, or
+    none with the label `against`."""
     runs = usable(_kept(paths), say)
     found = grouped((_accelerator(path, run), (path, run)) for path, run in runs)
     if not found:
@@ -178,9 +175,7 @@ def _parts(made: Iterable[tuple[Section, Iterable[Block]]]) -> tuple[ShownSectio
 
 
 def kept_at(path: Path) -> tuple[Document, Any] | None:
-    """Returns the document that an optional feature (room) wrote to this file or folder. None if
-    there is no such document, or if the folder holds a run. Raises InputError if the document is
-    damaged."""
+    """None for a run. Raises InputError if the document is damaged."""
     if path.is_dir() and is_run(path):
         return None
     for name, place in registry.named("kept").items():
@@ -204,8 +199,7 @@ def _kind_of_kept(place: str) -> tuple[tuple[Document, type[Any], str]]:
 
 
 def page_of_kept(document: Document, value: Any) -> Page:
-    """Makes a page of a document that an optional feature (room) wrote. The page shows the document
-    to people, and has files for programs attached."""
+    """Has the files for programs attached."""
     name, said = document.name.split()[-1], f"{document.name}, for programs"
     files = [
         attachment(f"{name}.{form}", said, (formats()[form].document(document, value),))

@@ -48,8 +48,7 @@ def size_of(result: BenchmarkTable, cell: Cell) -> int | None:
 
 
 def size_without_cells(result: BenchmarkTable) -> int | None:
-    """Returns the size of a result that was skipped altogether. None if its cells have their own
-    sizes."""
+    """None if its cells have their own sizes."""
     return result.size if result.size > _UNIT else None
 
 
@@ -77,9 +76,7 @@ def ends_of_sizes(sizes: Iterable[int | None]) -> str:
 
 
 def names_of(results: Sequence[Result]) -> list[str]:
-    """Returns a name for each result: the name of its benchmark. If several results would have the
-    same name, their only row is added (for a collective, the number of devices), or else a
-    number."""
+    """Equal names get their only row (of a collective, the number of devices) or a number."""
     alike = [(one.benchmark, one.backend, sizes_of(one)) for one in results]
     rows = [_only_row(one) for one in results]
     counts, named = Counter(alike), Counter(zip(alike, rows, strict=True))
@@ -145,8 +142,7 @@ def share(value: float | None, tone: Tone = "") -> Entry:
 
 
 def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
-    """Makes a table entry of the worst verdict of these cells, with the signs of cells that are far
-    from their peers."""
+    """With the signs of cells that are far from their peers."""
     word = word_of(results, cells) or Word("not judged", "not judged")
     signs = "".join(sorted({sign for cell in cells if (sign := _unsaid(cell))}))
     tone = "warn" if signs else TONES[word.kind]
@@ -194,8 +190,7 @@ def heading(result: Result) -> Line:
 
 
 def where(sheet: Result | PlannedTable) -> str:
-    """Returns where a result was measured: the backend, the sizes, and the plug-ins that offer the
-    benchmark. If only a sample of the pairs was measured, adds their number."""
+    """The backend, the sizes, the plug-ins, and how many of the pairs were drawn."""
     sizes, drawn = size_ends(sheet), sheet.drawn
     sample = f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}" if drawn else ""
     origin = f"  {offered}" if (offered := _of_plugins([sheet])) else ""
@@ -249,8 +244,7 @@ _KERNELS = ("read", "write", "copy", "scale", "add", "triad")
 
 
 class Family(NamedTuple):
-    """Results that share one name. `words` has a word for each result by which it differs from the
-    others. The word is empty if there is only one result."""
+    """Results that share one name. `words` has the word by which each differs."""
 
     name: str
     results: Sequence[Result]
@@ -258,15 +252,13 @@ class Family(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """Whether the results differ in more than the engine. A median over such results means
-        nothing."""
+        """Results that differ in more than the engine: their median means nothing."""
         alike = len(self.results) == 1 or tuple(self.words) == _ENGINES
         return not alike or any(one.sweep or one.levels for one in self.results)
 
 
 def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[Family]:
-    """Groups results into families, in the order of their first results. A benchmark that was
-    measured several times is a family of its own. If not `folded`, each benchmark is a family."""
+    """Unless `folded`, each benchmark is a family."""
     by_name = grouped(((one.benchmark, one.backend), one) for one in results)
     found = grouped((_alike(own, folded=folded), own) for own in by_name.values())
     for (_, frame, *_), each in found.items():

@@ -62,9 +62,8 @@ class CellRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class SampleRow(msgspec.Struct, frozen=True, gc=False):
-    """A raw sample as a row, numbered from 0. `transfer` is empty for a sample of the headline
-    figure. Otherwise `transfer` is the notation of the measured transfer, or of a rank's part in a
-    single collective."""
+    """Numbered from 0. `transfer` is empty for the headline figure, else the notation of the
+    transfer, or of a rank's part in a single collective."""
 
     run: str
     benchmark: str
@@ -80,9 +79,8 @@ class SampleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class OneRun(msgspec.Struct, frozen=True):
-    """A judged run: each cell with its verdict, the outcome, and the folder that keeps the run, if
-    any. With `is_small`, the page of the run should be small. With `is_written`, the folder's files
-    have just been written from this run."""
+    """`is_small`: its page should be small. `is_written`: the folder's files have just been written
+    from it."""
 
     run: Run
     outcome: Outcome
@@ -124,8 +122,7 @@ def sample_rows(run: Run) -> Iterator[SampleRow]:
 
 
 def samples_of(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
-    """Yields a name and the samples for the headline figure, then for each transfer and each rank.
-    The name is empty for the headline figure."""
+    """The name is empty for the headline figure."""
     yield "", cell.samples
     for part in cell.parts:
         yield str(cell.transfers[part.transfer]), part.samples

@@ -71,9 +71,8 @@ DOCTOR = "doctor"
 
 
 def summary_junit(one: OneRun) -> str:
-    """Returns a run as JUnit XML. A test case fails if its cell failed, is low, or ended with an
-    error or a timeout. A check of the doctor (`doctor.CHECK`) that has a finding of severity `fail`
-    is a failed case, too. Other checks are left out."""
+    """A test case fails if its cell failed, is low, or ended with an error or a timeout. So does a
+    check of the doctor (`doctor.CHECK`) with a finding `fail`; others are left out."""
     run = one.run
     suites = Element("testsuites", name="linkgauge")
     for name, result in zip(names_of(run.results), run.results, strict=True):
@@ -145,8 +144,7 @@ def _said(finding: Finding) -> str:
 
 
 def case_of(suite: Element, classname: str, name: str, seconds: float = 0.0) -> Element:
-    """Adds a test case to a suite. `seconds` is how long the case was measured, or 0 if it was only
-    judged."""
+    """`seconds` is 0 if it was only judged."""
     return SubElement(suite, "testcase", classname=classname, name=name, time=f"{seconds:.3f}")
 
 

@@ -28,9 +28,7 @@ _ARROW = {int: "int64", float: "float64", bool: "bool"}
 
 
 class Typed(NamedTuple):
-    """A table of a run. `name` is its name in JSON, `kind` the type of its rows, and `rows` the
-    function that makes rows from a judged run. If it `judges`, the JSON also has the doctor's
-    findings."""
+    """`kind` is the type of the rows. If it `judges`, the JSON also has the doctor's findings."""
 
     name: str
     schema: str
@@ -99,8 +97,7 @@ SAMPLES = Typed("samples", "linkgauge.samples/1", SampleRow, sample_rows)
 
 
 class RowTable(Sequence[_R]):
-    """Rows of a table, which are counted, indexed and iterated over like a tuple, or taken as a
-    whole by a library for tables."""
+    """Used like a tuple, or taken as a whole by a library for tables."""
 
     def __init__(self, kind: Typed, rows: Sequence[_R]) -> None:
         self._kind, self._rows = kind, tuple(rows)
@@ -111,18 +108,15 @@ class RowTable(Sequence[_R]):
         return tuple(self._kind.fields)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Returns a pandas data frame; absent figures are NaN. Raises MissingPackage without
-        pandas."""
+        """Absent figures are NaN. Raises MissingPackage without pandas."""
         return self._kind.frame(self._rows)
 
     def to_polars(self) -> Any:
-        """Returns a polars.DataFrame; absent figures are null. Raises MissingPackage without polars
-        or pyarrow."""
+        """Absent figures are null. Raises MissingPackage without polars or pyarrow."""
         return needed("polars", "polars").from_arrow(self.to_arrow())
 
     def to_arrow(self) -> Any:
-        """Returns a pyarrow.Table; absent figures are null. Raises MissingPackage without
-        pyarrow."""
+        """Absent figures are null. Raises MissingPackage without pyarrow."""
         return self._kind.arrow(self._rows)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:

@@ -56,9 +56,8 @@ INFERRED = ("slow", "drift", *UNSTEADY)
 def diagnose(
     evidence: Evidence, checks: Sequence[Check[Evidence]] | None = None
 ) -> tuple[Finding, ...]:
-    """Returns the findings of the checks. Findings that explain others come first. The rest is
-    sorted by severity, failures first, and then by the order of the checks. A failure that a known
-    failure or a process explains becomes a warning, because the part itself may be healthy."""
+    """Findings that explain others come first, then failures. A failure that a known failure or a
+    process explains becomes a warning, because the part itself may be healthy."""
     if checks is None:
         checks = (*CHECKS, *listed("checks", _of_plugin))
     found = [finding for check in checks for finding in check(evidence)]
@@ -228,8 +227,8 @@ def failed(findings: Sequence[Finding]) -> bool:
 
 
 def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Returns the findings to report after a judged run. These are failures and warnings about
-    measured parts. If a cell is low or was not measured properly, all warnings are included."""
+    """Failures and warnings about measured parts. If a cell is low or was not measured properly,
+    all warnings."""
     cells = evidence.cells()
     has_failed = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
     is_measured = concerns_measured(evidence)

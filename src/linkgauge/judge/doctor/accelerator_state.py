@@ -30,8 +30,8 @@ def check_persistence(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for clocks that are throttled under load or locked. If no throttling was seen under
-    load, the device's latest state counts. A limit by design is told apart from a fault or heat."""
+    """If no throttling was seen under load, the latest state counts. A limit by design is told
+    apart from a fault or heat."""
     why = "kernels, and copies by them, are slower"
     throttled = held_under_load(evidence)
     for device in latest_accelerators(evidence).values():
@@ -90,8 +90,7 @@ def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_processes(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for other processes on a device. Those that were seen to use it are a warning; one
-    that only has it open slows nothing."""
+    """One that only has the device open slows nothing."""
     latest = latest_accelerators(evidence)
     using = at_work(evidence.machine.inventory, evidence.after, evidence.results)
     for memory, device in evidence.machine.accelerators.items():
@@ -111,8 +110,7 @@ def check_processes(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_answers(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for backends that gave no answer in time, while an accelerator is there that no other
-    backend reaches."""
+    """Only while an accelerator is there that no other backend reaches."""
     machine = evidence.machine
     reached = {device.pci for device in machine.all_devices}
     if all(one.address in reached for one in machine.known.pci if is_accelerator(one)):
@@ -164,8 +162,7 @@ _ROCM = re.compile(r"ROCm (\d+)\.(\d+)")
 
 
 def check_runtime(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether the library of a backend has kernels for the device, and whether its ROCm
-    knows the device."""
+    """Has the library kernels for the device, and does its ROCm know it?"""
     why = "kernels fail or end the process, although copies may work"
     for device in evidence.machine.accelerators.values():
         isa = (device.isa or "").partition(":")[0]
@@ -200,8 +197,7 @@ def is_of_data_centre(model: str) -> bool:
 
 
 def check_relaxed_ordering(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for devices without relaxed ordering of writes. Devices that nobody has set up do not
-    count."""
+    """Devices that nobody has set up do not count."""
     why = (
         "its writes wait for earlier ones, and what it reads waits behind them, so that both ways "
     )
@@ -217,8 +213,7 @@ def check_relaxed_ordering(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_aspm(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for links on a device's path that may sleep (ASPM), and for a kernel policy that
-    allows it."""
+    """Links on a device's path that may sleep, and a kernel policy that allows it."""
     policy = evidence.machine.known.host.aspm_policy
     why = "a link that rests wakes up before each transfer: latencies grow, and small copies vary"
     remedy = (
@@ -271,8 +266,7 @@ def check_error_correction(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for a power limit below the board's default, or below that of other boards of the
-    model."""
+    """Below the board's default, or below that of other boards of the model."""
     devices = latest_accelerators(evidence).values()
     why = "clocks fall under load to keep within it: kernels, and copies by them, are slower"
     limits = grouped((device.model, device.power_limit or 0.0) for device in devices)

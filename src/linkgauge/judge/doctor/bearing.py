@@ -28,8 +28,8 @@ _OF_PEERS = ("bar1", "acs")
 
 
 def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
-    """Returns the findings of a run. A warning about the setup becomes a note if no figure that
-    depends on it is low, failed, or behind its peers, and it explains no other finding."""
+    """A warning about the setup becomes a note if no figure that depends on it is low, failed, or
+    behind its peers, and it explains no other finding."""
     if not any(one.check in SETUP and one.severity == "warn" for one in found):
         return list(found)
     cases = cases_of(evidence)

@@ -58,8 +58,8 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
 
 
 def is_host_taken(case: Case, cpus: int) -> bool:
-    """Whether other programs explain that a cell is low: it crosses the host's memory, and they
-    kept so many CPUs busy that they may have taken much of that memory's rate."""
+    """It crosses the host's memory, and other programs kept so many CPUs busy that they may have
+    taken much of that memory's rate."""
     load = case.cell.load
     crosses = any(memory.is_host for one in case.cell.transfers for memory in one.memories)
     return crosses and load is not None and load.others >= _TAKEN * cpus * load.seconds > 0
@@ -99,8 +99,7 @@ def _programs(loads: list[Load]) -> list[tuple[str, int]]:
 
 
 def check_steal(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for CPU time that the hypervisor took (steal) during the run. Without readings before
-    and after the run, checks the time since boot."""
+    """During the run or, without readings before and after it, since boot."""
     host = evidence.machine.known.host
     during = stolen(host, evidence.after.host) if evidence.after else None
     steal, when = (host.steal, "since boot") if during is None else (during, "during the run")
@@ -118,9 +117,9 @@ _CUT_SHORT = ("max-time", "noise", "budget")
 
 
 def shortfall(cell: CellResult, settings: Settings) -> float | None:
-    """Returns how far the interval of a figure reaches from it, as a fraction, if it missed the
-    precision that was asked for. This is infinite for a figure without an interval. Returns None if
-    the figure is precise enough, or if no precision was asked for, as in a soak."""
+    """How far the interval reaches from the figure, as a fraction, if it missed the precision;
+    infinite without an interval. None if it is precise enough, or if none was asked for, as in a
+    soak."""
     asked = settings.of(cell).precision
     if settings.soak is not None or not asked or cell.stopped not in _CUT_SHORT:
         return None

@@ -38,15 +38,13 @@ NO_MODULE = "none"
 
 
 def used_adapters(machine: Machine) -> dict[str, list[Adapter]]:
-    """Returns the ports of each adapter that PCI shows, by the adapter's name. Ports that are down
-    are left out."""
+    """By the adapter's name, without ports that are down."""
     ports = (one for one in machine.known.adapters if one.pci in machine.functions)
     return grouped((one.device, one) for one in ports if one.state in (None, "active"))
 
 
 def nearest(machine: Machine, address: str) -> tuple[TopologyClass | None, tuple[str, ...]]:
-    """Returns the adapters that are closest to an accelerator, and the class of the way to them.
-    Nothing is known of a virtual machine, whose bridges are made up."""
+    """Nothing is known of a virtual machine, whose bridges are made up."""
     if machine.is_virtual:
         return None, ()
     found = grouped(
@@ -59,8 +57,7 @@ def nearest(machine: Machine, address: str) -> tuple[TopologyClass | None, tuple
 
 
 def check_far_adapters(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for accelerators whose adapters are all at another NUMA node. With a single adapter,
-    some accelerators are always far."""
+    """With a single adapter, some accelerators are always far."""
     machine = evidence.machine
     far = [
         (name, address, adapters)
@@ -166,8 +163,7 @@ _SPANS_HOSTS = re.compile(r"\b(?:GB[2-9]|VR[1-9])\d\d\b")
 
 
 def check_switch(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for a switch to which every device has lost links. The switch is then at fault, not
-    the devices."""
+    """If every device has lost links to it, the switch is at fault."""
     joined: dict[str, list[Accelerator]] = {}
     for device in latest_accelerators(evidence).values():
         to = {link.remote for link in device.links if link.remote and not is_memory(link.remote)}
@@ -268,8 +264,8 @@ def check_errors(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_state(evidence: Evidence) -> Iterator[Finding]:
-    """Checks the state of the fabric. A device behind NVSwitch must have joined the fabric and, if
-    the fabric spans hosts, belong to a clique of a cluster."""
+    """A device behind NVSwitch must have joined the fabric and, if that spans hosts, a clique of a
+    cluster."""
     for device in evidence.machine.accelerators.values():
         state = (device.fabric_state or "").lower()
         if not state or "not supported" in state:
@@ -311,9 +307,8 @@ _refused_peers = _unmeasured(
 
 
 def check_peers(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for devices that refuse each other's memory. If no fabric joins the devices of a
-    machine, and none reaches another's memory, that is no fault: their product or its driver does
-    not offer it."""
+    """If no fabric joins the devices, and none reaches another's memory, that is no fault: their
+    product or its driver does not offer it."""
     refused = [*_refused_peers(evidence)]
     joined = any(wire.kind == "fabric" for wire in evidence.machine.wiring.wires)
     if joined or not refused or any(map(_reaches_peer, evidence.cells())):

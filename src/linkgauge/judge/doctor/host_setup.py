@@ -134,8 +134,7 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_near_node(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for devices whose NUMA node is unknown. Such devices are measured from node 0, which
-    may be far away."""
+    """A device of an unknown node is measured from node 0, which may be far away."""
     nodes = {node.index for node in evidence.machine.host.nodes}
     for device, function in shown(evidence):
         node = function.numa_node
@@ -163,8 +162,8 @@ def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
 
 
 def check_smt(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for nodes on which all threads together move less than one thread of each core. Also
-    checks for a process that may use threads of few cores only, although other cores are near."""
+    """All threads of a node move less than one thread of each core, or the process may use threads
+    of few cores although others are near."""
     host, threads = evidence.machine.known.host, evidence.machine.known.host.threads_per_core or 1
     if threads < 2:
         return
@@ -208,8 +207,7 @@ def _crowded(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
 
 
 def check_allowed(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether this process may use the CPUs and memory near each device (cgroup,
-    taskset)."""
+    """By cgroup or taskset."""
     host = evidence.machine.known.host
     why = "threads or buffers are on a remote node: transfers cross the link between sockets"
     for device, function in shown(evidence):
@@ -238,8 +236,8 @@ _FEW = 2
 
 
 def check_guest_copies(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for copies between the host's memory and devices that all reach about half of what
-    their links carry. In a guest, the links and their ports look well then."""
+    """All reach about half of what their links carry: in a guest, the links and their ports look
+    well then."""
     if not evidence.machine.is_virtual:
         return
     cases = [case for case in cases_of(evidence) if _with_host(case)]

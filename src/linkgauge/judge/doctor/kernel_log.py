@@ -79,8 +79,7 @@ _ABOUT: dict[LogKind, _About] = {
 
 
 def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
-    """Checks the kernel's log. The lines about one device are one finding, as severe as the worst
-    line."""
+    """The lines about one device are one finding, as severe as the worst line."""
     log = evidence.log
     if log is None:
         return

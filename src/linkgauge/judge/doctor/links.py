@@ -281,8 +281,8 @@ def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
 
 
 def check_acs(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for ports whose ACS redirects traffic between two devices, or between a device and an
-    adapter, through the root complex."""
+    """ACS redirects traffic between two devices, or a device and an adapter, through the root
+    complex."""
     functions, devices = evidence.machine.functions, evidence.machine.addresses
     for port, pairs in redirecting(evidence).items():
         pairs.sort(key=lambda pair: not devices.keys() >= {*pair})
@@ -344,9 +344,9 @@ an address setpci would write to all functions."""
 def retraining(
     port: PciFunction | None, function: PciFunction, speed: float, *, virtual: bool
 ) -> tuple[str, ...]:
-    """Returns the commands that retrain a link, and a systemd unit that repeats them at each boot.
-    If the port above is not visible, returns a hint where to look. `speed` is in GT/s. The commands
-    are for the host. In a `virtual` machine, they use variables for the host's addresses."""
+    """Commands for the host that retrain a link (`speed` in GT/s), and a systemd unit that repeats
+    them at each boot; a hint where to look if the port above is not visible. In a `virtual`
+    machine, variables stand for the host's addresses."""
     code = generation(speed)  # the encoding of the target speed field
     above, device = (
         (_PORT, _DEVICE)

@@ -50,8 +50,7 @@ seen with A100 and RTX 4090 on AMD's hosts (docs/expect.md), 0.9 and more elsewh
 
 
 def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for all-reduces that run as rings, although reductions in the switches would be
-    faster."""
+    """All-reduces that run as rings, although reductions in the switches would be faster."""
     rates = ExchangeRates(Paths(evidence.machine, Ceilings()), Collective("all_reduce"))
     found = [one for case in cases_of(evidence) if (one := _as_rings(rates, case)) is not None]
     if not found:
@@ -105,8 +104,8 @@ def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set
 
 
 def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for kernels that read the host's memory over PCIe clearly slower than copy engines do.
-    Both are as fast as expected."""
+    """Kernels read the host's memory over PCIe clearly slower than copy engines; both are as
+    expected."""
     reads: dict[tuple[str, str, int], dict[str, Case]] = {}
     for case in cases_of(evidence):
         first, *others = case.cell.transfers
@@ -146,8 +145,8 @@ def _read(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
 
 
 def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for copy engines that use clearly less of a device's memory rate than kernels do. Both
-    are as fast as expected."""
+    """Copy engines use clearly less of a device's memory rate than kernels; both are as
+    expected."""
     shares: dict[str, dict[str, tuple[float, Case]]] = {}
     for case in cases_of(evidence):
         share = _reached(case.cell) if case.cell.is_as_expected else None
@@ -179,8 +178,8 @@ def _within(cell: CellResult) -> str | None:
 
 
 def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for reads from the host that are clearly slower while the same device writes to the
-    host. Alone, the reads are as fast as expected."""
+    """Reads from the host are clearly slower while the device writes; alone, they are as
+    expected."""
     alone: dict[tuple[str, str, int, str], float] = {}
     beside: list[tuple[tuple[str, str, int, str], Case]] = []
     for case in cases_of(evidence):
@@ -216,8 +215,8 @@ def _reached(cell: CellResult) -> float | None:
 
 
 def check_hidden(evidence: Evidence) -> Iterator[Finding]:
-    """Yields a note on links that only collectives crossed. The rates of such links are not known,
-    because collectives may use links in different ways."""
+    """Collectives may use links in different ways: the rates of links that only they crossed are
+    not known."""
     crossed, names = set[Part](), list[str]()
     least, lowest = 1.0, ""
     fabric = {wire.part for wire in evidence.machine.wiring.wires if wire.kind == "fabric"}

@@ -17,8 +17,8 @@ _ACROSS: tuple[AssumedFact, ...] = ("link between nodes",)
 
 
 def rests_on(cell: CellResult, expected: Expected, machine: Machine) -> Expected | None:
-    """Returns an expectation that names what the figure rests on, or None if known facts limit it.
-    A figure that this run measured of the host's memory is no known fact there."""
+    """None if known facts limit the figure. One that this run measured of the host's memory is no
+    known fact there."""
     if machine.simulated is None or not machine.known.assumed or cell.status != "pass":
         return None
     if expected.achievable is not None and not expected.measured:

@@ -25,24 +25,22 @@ Path = tuple[Memory, Memory]
 
 
 class Ceilings(msgspec.Struct, frozen=True):
-    """The highest measured figures of threads that use their own node's memory. `best` has payload
-    bytes/s by node and operation (`read`, `write`, `copy`). `others` has, for each measured path,
-    the highest figure of the other paths, so that no figure is compared with itself."""
+    """The best of threads within their node: payload bytes/s by node and operation (`read`,
+    `write`, `copy`), and for each measured path the best of the `others`, so that no figure is
+    compared with itself."""
 
     best: dict[tuple[int, str], float] = {}
     others: dict[Path, float | None] = {}
 
     def beside(self, transfer: Transfer) -> float | None:
-        """Returns the highest figure of other paths, to compare a transfer by a node's threads
-        with. Returns None if there is none."""
+        """The highest figure of other paths."""
         path = (transfer.source, transfer.destination)
         if path in self.others:
             return self.others[path]
         return self.best.get((transfer.engine.owner.index or 0, _operation(transfer)))
 
     def traffic(self, node: int) -> float | None:
-        """Returns the highest measured traffic of a node's memory in bytes/s. The bytes of a copy
-        count twice, because they are read and written."""
+        """In bytes/s; those of a copy count twice, because they are read and written."""
         figures = [
             weight * self.best[node, operation]
             for operation, weight in _TRAFFIC.items()
@@ -59,8 +57,7 @@ to have the same DIMMs."""
 
 
 def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
-    """Returns the highest measured rates of this run's copies within a node. Sizes that fit in
-    caches do not count."""
+    """Sizes that fit in caches do not count."""
     nodes = {node.index: node for node in machine.host.nodes}
     found: defaultdict[tuple[int, str], dict[Path, float]] = defaultdict(dict)
     for result in results:
@@ -109,8 +106,7 @@ class HostMemory:
         self._rate = rate / len(machine.host.nodes) if rate else None
 
     def reached(self, node: Memory, *, alone: bool) -> ExpectedPath:
-        """Returns the path of a device through the memory of this node. Rates measured with threads
-        do not limit a device that transfers `alone`."""
+        """Rates measured with threads do not limit a device that transfers `alone`."""
         if self._rate is not None:
             return ExpectedPath((self._use(str(node), self._rate, 1.0),))
         traffic = self._ceilings.traffic(node.index or 0)
@@ -123,8 +119,7 @@ class HostMemory:
         return self._rate is not None or self._ceilings.traffic(node) is not None
 
     def by_threads(self, transfer: Transfer, size: int) -> ExpectedPath:
-        """Returns the path of threads that read, write or copy within their node. Raises Unknown if
-        no rate is known for the transfer."""
+        """Raises Unknown if no rate is known."""
         if not _is_local(transfer):
             raise Unknown("the link between the two nodes is unknown")
         if not _all_cpus(transfer, self._machine):

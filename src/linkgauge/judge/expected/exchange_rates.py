@@ -59,9 +59,8 @@ class _Slowest(NamedTuple):
 
 
 class ExchangeRates:
-    """Computes the rates that a collective should reach over the devices of a machine. `paths`
-    finds the path between two devices. `notes` name the library, and what is switched off. `bound`
-    returns the busbw for large sizes."""
+    """What a collective should reach over devices. `notes` name the library, and what is switched
+    off. `bound` is the busbw for large sizes."""
 
     def __init__(self, paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> None:
         self._work = work
@@ -80,9 +79,8 @@ class ExchangeRates:
         return tuple((devices[one], devices[other]) for one, other in found)
 
     def bounds(self, devices: tuple[str, ...]) -> Bounds:
-        """Returns the shares of the achievable rate below which a figure is low, and perhaps low.
-        Without any `figures`, they are loose: the devices are not all joined by links of which
-        healthy figures are known."""
+        """Without any `figures` they are loose: not all links are of a kind of which healthy
+        figures are known."""
         bound, operation = self.bound(devices), self._work.collective
         rings = bound.least / bound.achievable if bound.least and bound.achievable else 1.0
         for pair in self.pairs(devices):
@@ -116,8 +114,7 @@ class ExchangeRates:
         return ways(self._work, len(devices), links, lambda: bool(self.reducing(devices)), hosts)
 
     def reducing(self, devices: Sequence[str]) -> set[str]:
-        """Returns the switches that join all of these devices and can reduce. The result is empty
-        if switches do not join every pair."""
+        """The switches that join all and can reduce; empty if switches do not join every pair."""
         wiring, found = self._paths.machine.wiring, set[str]()
         for one, other in self.pairs(devices):
             joined = wiring.bundles(one, other)
@@ -235,9 +232,8 @@ class ExchangeRates:
         return path + pcie_path(lanes, "write", 1.0, True, {})
 
     def change(self, devices: Sequence[str], before: int, now: int) -> str | None:
-        """Returns a sentence on the bottleneck that appeared when the number of devices grew from
-        `before` to `now`. It names pairs whose path is narrower, or the first pairs that cross a
-        kind of link. Returns None if the map shows neither."""
+        """Pairs whose path is narrower than with `before` devices, or the first that cross a kind
+        of link. None if the map shows neither."""
         here, there = devices[:now], devices[:before]
         try:
             slow, fast = (self._slowest(some, Way(), cost=False) for some in (here, there))

@@ -57,12 +57,10 @@ rblnBandwidthLatencyTest's page), about 3 on GPUs. A shorter transfer says nothi
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """The expectation for a cell, and how certain it is. `most` is a bound that no sharing of links
-    exceeds, while `theoretical` assumes fair sharing. `loose` means that the achievable figure is
-    only known roughly. `bounds` are the shares of it below which a figure is low, and perhaps low,
-    if healthy figures tell. `start` is the most seconds that starting takes. `without` is the
-    reason why there is no achievable figure. `each` is the rate in bytes/s of each transfer of a
-    total, empty if unknown. It is null for a transfer from which others take some of its rate."""
+    """`most` is what no sharing of links exceeds, while `theoretical` assumes fair sharing.
+    `loose`: known only roughly. `bounds` are the shares below which a figure is low, and perhaps
+    low, if healthy figures tell. `start` is in seconds. `without` says why nothing is achievable.
+    `each` has the bytes/s of each transfer of a total, None for one from which others take some."""
 
     expected: Expected
     most: float | None = None
@@ -99,8 +97,7 @@ class Expectations:
     def of(
         self, cell: CellResult | PlannedCell, size: int, unit: str, *, loaded: bool = True
     ) -> Expectation:
-        """Returns the expectation for a cell of `size` bytes whose figures are in `unit`. With
-        `loaded`, the state of its links is the state read under load."""
+        """With `loaded`, links are in the state that was read under load."""
         transfers, does = self._paths.machine.wiring.carried_out(cell), cell.does
         if isinstance(cell.operation, Collective):
             return self._of_collective(cell, cell.operation, transfers, size)

@@ -63,10 +63,9 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class ExpectedPath(msgspec.Struct, frozen=True):
-    """A transfer's path: all links and memories that it uses. `doubts` are the reasons why only a
-    theoretical figure is known. `loose` are the reasons why healthy hardware achieves widely
-    varying figures. `meets` are the host's nodes whose memory a device reaches, each with the kind
-    of link."""
+    """`doubts`: why only a theoretical figure is known. `loose`: why healthy hardware varies
+    widely. `meets` are the host's nodes whose memory a device reaches, each with the kind of
+    link."""
 
     uses: tuple[Use, ...] = ()
     doubts: tuple[str, ...] = ()
@@ -82,8 +81,7 @@ class ExpectedPath(msgspec.Struct, frozen=True):
         )
 
     def flow(self, *, cost: bool) -> Flow:
-        """Returns the transfer as a flow over its links. With `cost`, protocol overhead is
-        included."""
+        """With `cost`, protocol overhead is included."""
         taken: dict[tuple[str, str], float] = {}
         for use in self.uses:
             part = use.cost if cost else use.least
@@ -132,8 +130,7 @@ def under_load(readings: Iterable[Reading]) -> Trained:
 def pcie_path(
     crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
 ) -> ExpectedPath:
-    """Returns the path over these PCIe links, ordered from the side that reads or writes. Raises
-    Unknown if the state of a link is unknown."""
+    """From the side that reads or writes. Raises Unknown if the state of a link is unknown."""
     if not crossed:
         return ExpectedPath()
     packets = _packets(access, kernel, [wire for wire, _ in crossed])
@@ -255,8 +252,7 @@ class _PacketCost(NamedTuple):
 def fabric_path(
     ends: tuple[str, str], bundle: LinkBundle, part: float, access: Access, *, kernel: bool
 ) -> ExpectedPath:
-    """Returns the path over the parallel links from the first device to the second. Raises Unknown
-    if their rate is unknown."""
+    """Raises Unknown if the rate of the links is unknown."""
     if not bundle.count:
         raise Unknown(f"no {bundle.kind} of {' to '.join(ends)} is active")
     if not bundle.rate:
@@ -272,9 +268,9 @@ def fabric_path(
 
 
 def doubts_of_reads(transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
-    """Returns the reasons why copy engines that read one device together may get less than its
-    links carry. On fabrics whose protocol is published they get all of it; eight Zhenwu 810E give
-    all readers together what they give one."""
+    """Copy engines that read one device together may get less than its links carry. On fabrics
+    whose protocol is published they get all of it; eight Zhenwu 810E give all readers together what
+    they give one."""
     sources = Counter(
         transfer.source.place
         for transfer, path in zip(transfers, paths, strict=True)

@@ -25,9 +25,8 @@ def is_beside(cell: CellResult) -> bool:
 
 
 class LinkSharing:
-    """The load of links while cells are measured at the same time, by round and direction. It is
-    the sum of the rates that the transfers over a link would have alone, as a share of the link's
-    rate. It is infinite if the rate is unknown."""
+    """The load of links by round and direction: the sum of the rates that the transfers over it
+    would have alone, as a share of its rate; infinite if that is unknown."""
 
     def __init__(self, wiring: Wiring, result: Result) -> None:
         self._wiring = wiring
@@ -39,9 +38,8 @@ class LinkSharing:
                         self._load[cell.round, wire.name, crossing.forward] += load
 
     def of(self, cell: CellResult) -> tuple[float, ...] | None:
-        """Returns the loads of the links that a cell crosses, the fullest first. The result is
-        empty for a cell that was measured alone. It is None if a link is overloaded or its load is
-        unknown."""
+        """The fullest first; empty for a cell that was measured alone. None if a link is overloaded
+        or its load is unknown."""
         if not is_beside(cell):
             return ()
         if cell.round is None:
@@ -60,8 +58,7 @@ class LinkSharing:
             yield self._wiring.route(str(begin), str(end)) or [], part
 
     def crossed(self, transfer: Transfer) -> Iterator[tuple[Wire, Crossing, float]]:
-        """Yields the links that a transfer crosses, each with the load that the transfer would
-        cause alone."""
+        """Each with the load that the transfer would cause alone."""
         for route, part in self._routes(transfer):
             # Between hosts, the PCIe links on the way to adapters have their best rate.
             is_away = any(wire.kind == "network" for wire, _ in route)

@@ -36,8 +36,7 @@ class Nominal:
         return Expectations(self._best, self._ceilings)
 
     def of(self, cell: CellResult, expected: Expected, size: int, unit: str) -> float | None:
-        """Returns the nominal figure of a cell, in the cell's unit. Returns None if it equals the
-        `expected` figure."""
+        """In the cell's unit. None if it equals the `expected` figure."""
         figure = expected.figure
         if figure is None or not (self._is_degraded(cell) or self._was_slow(cell)):
             return None
@@ -61,8 +60,8 @@ class Nominal:
 
 
 def at_best(machine: Machine) -> Machine:
-    """Returns the machine with all links at their best: PCIe links as fast as both ends support,
-    and fabric links active. Returns the same object if nothing changes."""
+    """PCIe links as fast as both ends support, and fabric links active. The same object if nothing
+    changes."""
     inventory = machine.inventory
     if inventory is None:
         return machine

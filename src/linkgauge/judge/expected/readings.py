@@ -25,8 +25,8 @@ _AS_READ = 0.6
 
 
 def run_of(run: Run) -> Run:
-    """Returns the run as if one process had measured it. Link speeds that its figures refute are
-    replaced by the speed to which the link trains under load."""
+    """As if one process had measured it. Link speeds that its figures refute are replaced by that
+    to which the link trains under load."""
     run = as_one(run)
     carried = most_carried(run.machine, run.results)
     proven = {at: speed for wire, rate, _ in carried.values() for at, speed in _proven(wire, rate)}
@@ -42,9 +42,8 @@ def run_of(run: Run) -> Run:
 def most_carried(
     machine: Machine, results: Sequence[Result]
 ) -> Mapping[str, tuple[Wire, float, bool]]:
-    """Returns the PCIe links that were read at less than their best speed, by name. Each has the
-    highest bytes/s that a copy moved over it, and whether all other links on the way can carry
-    more."""
+    """PCIe links that were read at less than their best speed, each with the highest bytes/s that a
+    copy moved over it, and whether it is the narrowest on the way."""
     slow = {wire.name for wire in machine.wiring.wires if _rests(wire)}
     found: dict[str, tuple[Wire, float, bool]] = {}
     for result in results if slow else ():
@@ -106,8 +105,7 @@ def _faster(function: PciFunction, proven: Mapping[str, float]) -> PciFunction:
 
 
 def as_one(run: Run) -> Run:
-    """Returns the run without its ranks if all ranks are on one machine and each has its own
-    device. Any other run is returned unchanged."""
+    """Without its ranks if all are on one machine and each has its own device; else unchanged."""
     machine = run.machine.alone
     return run if machine is run.machine else replace(run.with_cells(_cell), machine=machine)
 

@@ -49,8 +49,7 @@ class Paths:
         self._fabric = cache(fabric_path)
 
     def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> ExpectedPath:
-        """Returns the path of a transfer in a cell of `size` bytes. `alone` means that no other
-        device or node takes part. Raises Unknown if the path is unknown."""
+        """`alone`: no other device or node takes part. Raises Unknown if the path is unknown."""
         if transfer.engine.kind == "cpu":
             return self.host.by_threads(transfer, size)
         if transfer.engine.kind in NIC_ENGINES:
@@ -157,8 +156,7 @@ _USUAL = 1500
 
 
 def network_path(machine: Machine, transfer: Transfer) -> ExpectedPath:
-    """Returns the path of a transfer between two ranks. Raises Unknown if an interface's rate is
-    unknown."""
+    """Raises Unknown if an interface's rate is unknown."""
     ranks = {rank.number: rank for rank in machine.ranks}
     if not ranks:
         raise Unknown("which interfaces the two ends have is unknown")

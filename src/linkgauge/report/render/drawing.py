@@ -25,9 +25,9 @@ _LETTER, _GAP = 6.4, 44
 
 
 class Drawer:
-    """Draws charts inside a `with` block. `draw` returns None for a chart that cannot be drawn;
-    then `missing` says why. Unless `early` is false, the libraries begin to load at construction,
-    which takes half a second of a CPU even if there is no chart."""
+    """`draw` returns None for a chart that cannot be drawn, and `missing` says why. If `early`, the
+    libraries begin to load at once, which takes half a second of a CPU even if there is no
+    chart."""
 
     def __init__(self, *, early: bool = True) -> None:
         self.missing: str | None = None

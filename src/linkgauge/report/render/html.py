@@ -25,15 +25,13 @@ FRAME = "width:100%;height:32em;border:0;resize:vertical;overflow:auto"
 
 
 def framed(page: Page) -> str:
-    """Returns the page as an element of another page: a frame, so that neither page can affect the
-    other. Charts are tables."""
+    """A frame, so that neither page can affect the other. Charts are tables."""
     content = escape(html_of(page))
     return f'<iframe srcdoc="{content}" sandbox="allow-scripts" style="{FRAME}"></iframe>'
 
 
 def html_of(page: Page, drawer: Drawer | None = None) -> str:
-    """Returns the page as HTML, with pictures that `drawer` draws. A chart that cannot be drawn is
-    replaced by its table."""
+    """A chart that `drawer` cannot draw is replaced by its table."""
     figures = [one for part in page.parts for one in part.blocks if isinstance(one, ChartFigure)]
     drawn = [None] * len(figures) if drawer is None else drawer.draw(figures)
     pictures = {

@@ -39,8 +39,7 @@ _BOLD: frozenset[Tone] = frozenset({"bad", "simulated", "strong"})
 
 
 def as_markdown(title: str, blocks: Iterable[Block | ShownSection]) -> str:
-    """Returns a heading with the blocks below. Sections among the blocks have their own
-    headings."""
+    """Sections among the blocks have their own headings."""
     lines = [f"# {plain(title)}"]
     for block in blocks:
         shown = [*_lines(block)]

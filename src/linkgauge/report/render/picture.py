@@ -35,8 +35,7 @@ class _Box(NamedTuple):
 
 
 def svg_of(picture: Picture, wide: int = 1290) -> str:
-    """Returns the picture as SVG, about `wide` pixels wide if possible. Colours are CSS classes
-    named by their meaning."""
+    """About `wide` pixels wide if possible. Colours are CSS classes."""
     first = _Drawing(picture, wide)
     first.draw()
     several = [name for name, bars in first.bars.items() if len(bars) > 1]
@@ -51,8 +50,7 @@ def svg_of(picture: Picture, wide: int = 1290) -> str:
 
 
 def alone(svg: str) -> str:
-    """Returns the SVG for use outside of a page: with its own style, in the light colours of a
-    page."""
+    """For use outside of a page: with its own style, in light colours."""
     page = files(__package__).joinpath("files", "page.css").read_text("utf-8")
     style = style_of_pictures()
     for name, colour in re.findall(r"--([a-z-]+): (#\w+)", page.partition("@media")[0]):

@@ -13,9 +13,8 @@ from linkgauge.report.words.remedies import Command, RemedyText, Step
 
 
 class Block:
-    """Steps as indented lines, to be pasted into a shell as a whole. Prose and files become
-    comments, and a backslash continues a long command. `label` is in the indent of the first
-    line."""
+    """To be pasted into a shell as a whole: prose and files become comments, and a backslash
+    continues a long command."""
 
     def __init__(self, of: Sequence[Step], indent: int, label: Text | None = None) -> None:
         self.steps = of

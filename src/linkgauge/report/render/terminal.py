@@ -61,8 +61,7 @@ class _Set(NamedTuple):
 
 
 class Columns:
-    """A table on a terminal. The first column has the names of the rows. A short caption replaces
-    the head of this column; a long one is above the heads. A table that is too wide gets short
+    """A short caption replaces the head of the first column. A table that is too wide gets short
     heads, then fewer columns, then long names on their own lines, and last several blocks of
     columns."""
 

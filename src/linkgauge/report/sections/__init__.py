@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 
 class SeveralRuns(msgspec.Struct, frozen=True):
-    """Several runs, with a comparison of the configurations of each accelerator. `last` is the last
-    run for each accelerator and label. `left_out` says what could not be read."""
+    """`last` is by accelerator and label. `left_out` says what could not be read."""
 
     runs: Sequence[OneRun]
     comparisons: Sequence[ConfigurationComparison]
@@ -34,10 +33,9 @@ class SeveralRuns(msgspec.Struct, frozen=True):
 
 
 class Section(NamedTuple):
-    """A section of a report. `of_run` shows one run, and `of_runs` several. A section without
-    blocks is left out. Sections are ordered by `rank`. The section of a room can also be shown on a
-    terminal. If `on_screen`, the blocks of `of_run` are shown after all figures. `below` makes
-    lines below each result; its second argument asks for details."""
+    """`of_run` shows one run, `of_runs` several. One without blocks is left out. With `on_screen`,
+    a room's section also stands below the figures on a terminal. `below` makes lines below each
+    result; its second argument asks for details."""
 
     name: str
     title: str

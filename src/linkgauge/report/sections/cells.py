@@ -110,8 +110,7 @@ _TRANSFERS = (
 
 
 def transfers_of(result: Result, below: Sequence[Line], anchor: str) -> Table:
-    """Shows the single cell of `linkgauge copy` as a table: each transfer's figure, then the
-    total."""
+    """Each transfer of the single cell of `linkgauge copy`, then the total."""
     (cell,) = result.cells
     found = [(str(cell.transfers[one.transfer]), one.summary) for one in cell.parts]
     found.append(("total" if cell.parts else str(cell), cell.summary))
@@ -149,8 +148,7 @@ Entries = Callable[[CellResult | None], Iterator[Entry]]
 
 
 def tables_of(result: Result) -> Iterator[Table]:
-    """Yields a table for each kind of call. A line has the figures out of place and in place. If
-    single iterations were timed, a table of their times follows."""
+    """A table for each kind of call, and one of single iterations if they were timed."""
     found: dict[Collective, dict[bool, dict[str, CellResult]]] = {}
     for cell in result.cells:
         if isinstance(cell.operation, Collective):
@@ -167,8 +165,7 @@ def tables_of(result: Result) -> Iterator[Table]:
 
 
 def blocks_of(result: Result, heading: Line, below: Sequence[Line], anchor: str) -> Iterator[Block]:
-    """Yields all blocks for a collective's result. Below the last table is the average bus
-    bandwidth, as nccl-tests reports it."""
+    """Below the last table is the average bus bandwidth, as nccl-tests reports it."""
     title = result.title.partition(", type(row)")[0]
     units = f"time ({COLLECTIVE.shown}), bandwidths ({BANDWIDTH.shown})"
     yield Prose((heading, plain(f"{title}: {units}")))

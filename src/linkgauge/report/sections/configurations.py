@@ -108,8 +108,7 @@ def entry_of(cell: RunCell | None, at: int) -> Entry:
 
 
 def kind_of(cell: RunCell, at: int) -> str:
-    """Returns `baseline` for the first configuration. For another configuration, returns how its
-    figure differs from the first: `better`, `worse`, `noise` or `not proven`."""
+    """`baseline` for the first; else `better`, `worse`, `noise` or `not proven`."""
     if at == 0:
         return "baseline"
     one = cell.changes[at - 1]

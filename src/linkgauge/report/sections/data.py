@@ -49,8 +49,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def attached(one: OneRun, most: int) -> Iterator[Block]:
-    """Yields the raw data that fit into `most` compressed bytes, and a remark on what does not
-    fit."""
+    """What fits into `most` compressed bytes, and a remark on the rest."""
     files, left_out = next(each for each in _choices(one, most) if _bytes(each[0]) <= most)
     if files:
         yield Attachments(files)

@@ -111,9 +111,8 @@ def anchors(judged: OneRun) -> Iterator[tuple[str, Result]]:
 
 
 def large_of(judged: OneRun) -> Large:
-    """Returns how the large matrices of a run are shown on a page. With `uniform`, only matrices
-    with nearly equal figures become one line. With `reduced`, all become one line, because there
-    are too many cells."""
+    """`uniform`: matrices with nearly equal figures become one line. `reduced`: all do, because
+    there are too many cells."""
     most = FEW_PLACES if judged.is_small else MOST_PLACES
     large = [one for one in judged.run.results if has_figures(one) and is_large(one)]
     if sum(len(one.cells) for one in large) <= most:

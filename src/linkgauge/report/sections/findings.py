@@ -24,8 +24,8 @@ MOST_STEPS = 40
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """The findings of the doctor. `simulated` is the name of a simulated machine. `conclusion` is
-    the verdict on the machine, or on the judged run, as `outcome` is for programs."""
+    """`simulated` is the name of a simulated machine. `conclusion` is the verdict as people see it,
+    `outcome` as programs do."""
 
     findings: Sequence[Finding]
     simulated: str | None = None
@@ -50,8 +50,8 @@ def diagnosis_document(diagnosis: Diagnosis) -> str:
 
 
 def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
-    """Yields blocks of findings. Findings that differ only in their subject are shown once, and a
-    remedy only where it first occurs. At the end is the number of findings of each severity."""
+    """Findings that differ only in their subject are shown once, and a remedy where it first
+    occurs."""
     given: dict[tuple[Step, ...], str] = {}
     for group in groups_of(findings):
         for alike in (group.alike, *group.explained):
@@ -60,8 +60,7 @@ def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
 
 
 def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Problem:
-    """Returns the problem. If an earlier problem (in `given`) has the same steps, a reference to it
-    replaces the steps."""
+    """A reference replaces steps that an earlier problem (in `given`) has."""
     taken = tuple(problem.steps)
     if not taken or (first := given.setdefault(taken, name)) == name:
         return problem
@@ -111,9 +110,8 @@ def _purpose(remedy: Sequence[Step]) -> str:
 
 
 def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> Iterator[Block]:
-    """Yields a short form of the findings: the first of each check, with its reason and the
-    findings that it explains. Its remedy is shown if it is a single command. The other findings of
-    the check are only listed by subject. So are warnings of the check that is reported `below`."""
+    """The first of each check, with its reason, what it explains, and its remedy if it is a single
+    command. Warnings of the check that is reported `below` are listed by subject."""
     by_check = grouped(((one.first.check, one.first.severity), one) for one in groups)
     for (check, severity), (first, *others) in by_check.items():
         subjects = subjects_of(*(group.alike for group in (first, *others)))

@@ -20,9 +20,8 @@ from .machine import machine_heading, unavailable_lines
 
 
 class Glance(NamedTuple):
-    """A first look at a machine. `figures` has the number of cells that the quick profile measures,
-    by what they measure, and `seconds` the most time that they take. `commands` fit this machine;
-    the first comes first."""
+    """`figures` counts the cells of the quick profile by what they measure, `seconds` is the most
+    that they take, and the first of the `commands` comes first."""
 
     machine: Machine
     figures: Mapping[str, int]
@@ -31,8 +30,8 @@ class Glance(NamedTuple):
 
 
 def accelerators_of(machine: Machine) -> list[Subject]:
-    """Returns the accelerators, without processors that OpenCL shows as devices. One whose backend
-    tells no PCI address is listed unless another backend shows its model."""
+    """Without processors that OpenCL shows. One without a PCI address is listed unless another
+    backend shows its model."""
     cpus = {one.memory for one in machine.all_devices if one.is_cpu}
     found = [one for one in subjects(machine) if one.label not in cpus]
     models = {one.model for one in found}

@@ -43,8 +43,7 @@ def _iterated(result: Result) -> list[CellResult]:
 
 
 def percentiles(result: Result) -> Iterator[Table]:
-    """Yields a table of percentiles, with a line for each cell whose samples are single iterations.
-    A percentile is unknown if less than one sample lies beyond it."""
+    """A percentile is unknown if less than one sample lies beyond it."""
     cells = _iterated(result)
     if not cells:
         return
@@ -130,8 +129,8 @@ def _curve(
 
 
 def falling_lines(result: Result) -> Iterator[Line]:
-    """Yields a line for each row whose latency falls as the load grows, by more than the intervals
-    of the figures. If no row falls and the intervals are known, yields a line that says so."""
+    """Rows whose latency falls by more than the intervals while the load grows; else that none
+    does."""
     rows = grouped((cell.row, cell) for cell in result.cells)
     several = {name: cells for name, cells in rows.items() if any(map(load, cells))}
     falls = [fall for cells in several.values() for fall in _falls(cells, result.unit)]

@@ -94,8 +94,7 @@ def machine_blocks(machine: Machine) -> Iterator[Block]:
 
 
 def detailed_machine_blocks(machine: Machine, found: Evidence | None = None) -> Iterator[Block]:
-    """Yields all known facts of a machine, including details of the host and of PCI, and the facts
-    that could not be read. `found` is the evidence of a run, if there is one."""
+    """`found` is the evidence of a run, if there is one."""
     yield from _overview(machine, detailed=True)
     if missing := gaps(machine.known):
         why = (line(Span(what, "warn"), ": " if what else "", why) for why, what in missing.items())
@@ -118,8 +117,8 @@ def _overview(machine: Machine, *, detailed: bool) -> Iterator[Block]:
 
 
 def unavailable_lines(machine: Machine, *, only_unanswered: bool = False) -> Iterator[Line]:
-    """Yields a line for each unavailable backend. A backend that gave no answer in time may have
-    devices, and its line has the command that waits for it."""
+    """A backend that gave no answer in time may have devices: its line has the command that waits
+    for it."""
     for name, why in machine.unavailable.items():
         if name in machine.unanswered:
             waits = f"{program()} devices --backend {name}"
@@ -304,8 +303,7 @@ _NAMED = 4
 
 
 def gaps(inventory: Inventory) -> dict[str, str]:
-    """Returns the missing facts by reason. Each fact is listed with its owners: `link.speed of
-    sim:0-3`."""
+    """By reason: `link.speed of sim:0-3`."""
     found: dict[str, dict[str, list[str]]] = {}
     for owner, unknown in _unknown(inventory):
         for gap in unknown:

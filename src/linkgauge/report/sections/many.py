@@ -48,8 +48,7 @@ def is_many(result: Result) -> bool:
 def blocks_of_many(
     result: Result, heading: Line, below: Sequence[Line], anchor: str
 ) -> Iterator[Block]:
-    """Yields the heading and the remarks of a result, and three tables: the distribution, the
-    lowest ends, and the lowest pairs."""
+    """The distribution, the lowest ends, and the lowest pairs."""
     measured = [cell for cell in result.cells if cell.headline is not None]
     usual = median(cell.headline or 0.0 for cell in measured)
     yield Prose((heading, *below))
@@ -164,8 +163,7 @@ Known = Sequence[tuple[float, CellResult]]
 def table_of(
     results: Sequence[Result], caption: Line, below: Sequence[Line], anchor: str, hint: str
 ) -> Table:
-    """Makes a table with a line for each result. If the result is not judged, cells that stand out
-    are named."""
+    """Of a result that is not judged, cells that stand out are named."""
     known = [_known(result) for result in results]
     rows = [_summary(*each) for each in zip(results, known, strict=True)]
     ends = [shade(own[at][1], "") for own in known if own for at in (0, -1)]

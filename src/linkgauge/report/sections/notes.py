@@ -31,14 +31,12 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def reason_lines(run: Run) -> Iterator[Line]:
-    """Yields lines on benchmarks without figures: `skip  needs two devices:
-    device_to_device_memcpy_read_ce and 3 more`. Failures come last."""
+    """`skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`. Failures come last."""
     yield from _lines(run, _ORDER)
 
 
 def failure_lines(run: Run) -> Iterator[Line]:
-    """Yields the lines that change the verdict: on failures, and if nothing was measured also on
-    what was skipped."""
+    """What changes the verdict: failures, and if nothing was measured what was skipped."""
     nothing = not any(cell.summary for _, cell in cells_of(run.results))
     yield from _lines(run, _ORDER if nothing else _ORDER[1:])
 

@@ -39,8 +39,7 @@ _SHOULD = {
 
 
 def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
-    """Yields the sentence and the problem. A run of a few benchmarks needs no sentence, and yields
-    nothing."""
+    """A run of a few benchmarks needs no sentence."""
     if has_few(run):
         return
     lines = []
@@ -54,9 +53,8 @@ def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
 
 
 def sentence_of(run: Run, outcome: Outcome) -> str:
-    """Returns the run in a sentence: `8 NVIDIA H200 copy 55.4 GB/s each from host memory and 394
-    GB/s from each other, as this hardware should`. A run without devices becomes `2 CPUs copy 25
-    GB/s within host:0`. The text is empty without such figures."""
+    """`8 NVIDIA H200 copy 55.4 GB/s each from host memory and 394 GB/s from each other, as this
+    hardware should`; without devices `2 CPUs copy 25 GB/s within host:0`."""
     known = {where: cells for where, names in _FROM.items() if (cells := _first(run, names))}
     if known:
         who = _devices(run, [*chain(*known.values())])

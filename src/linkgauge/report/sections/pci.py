@@ -33,8 +33,7 @@ _NUMBERS = ("GB/s", "max GB/s", "MaxPayload", "MaxReadReq", "IOMMU", "NODE")
 
 
 class PciOutline:
-    """A table of the PCI functions, each below its parent. Devices have the names that the rest of
-    the report uses."""
+    """The PCI functions, each below its parent."""
 
     def __init__(self, inventory: Inventory, subjects: Sequence[Subject]) -> None:
         self._tree = PciTree(inventory.pci)
@@ -47,8 +46,7 @@ class PciOutline:
         self._adapters = grouped((one.pci, one.name) for one in inventory.adapters)
 
     def tree(self, *, ports: bool) -> Table:
-        """Returns a tree of switches and devices. With `ports`, the tree also has ports that lead
-        to only one device."""
+        """With `ports`, also ports that lead to only one device."""
         tops = self._below.get(None, ())
         nodes = grouped((self._first_device(top).numa_node, top) for top in tops)
         rows: list[Sequence[str | Entry]] = []
@@ -155,9 +153,8 @@ _CLASSES = {
 
 
 def distance_blocks(machine: Machine, subjects: Sequence[Subject]) -> Iterator[Block]:
-    """Yields the hops between accelerators as Linux counts them for peer-to-peer traffic. Then
-    yields the number of active fabric links of each pair. A pair without fabric links has its PCI
-    topology class instead."""
+    """Hops as Linux counts them for peer-to-peer traffic, then the fabric links of each pair or,
+    without these, its PCI class."""
     count = len(subjects)
     if count > MOST_COMPARED:
         many = f": not shown, {count} devices have {count * (count - 1) // 2} pairs"
@@ -185,8 +182,7 @@ class _Pairs:
         return UNKNOWN if known is None else str(known)
 
     def topology_class(self, one: Subject, other: Subject) -> str:
-        """Returns the class of a pair: `NV18`, or a PCI class such as `PIX`. A question mark after
-        `NV18` means that it is unknown where some links lead."""
+        """`NV18`, or a PCI class such as `PIX`; `NV18?` if it is unknown where some links lead."""
         ends = [subject.accelerator.memory for subject in (one, other) if subject.accelerator]
         if len({self._hosts.get(end) for end in ends}) > 1:
             return NETWORK
@@ -197,8 +193,7 @@ class _Pairs:
         return self._tree.topo_class(one.pci or "", other.pci or "") or UNKNOWN
 
     def block(self, title: str, between: Callable[[Subject, Subject], str]) -> Block:
-        """Returns one line if all pairs have the same class, else a matrix. If there are too many
-        devices for a matrix, they are shown as groups."""
+        """One line if all pairs are alike, groups if there are too many devices, else a matrix."""
         rows = [
             [None if one is other else between(one, other) for other in self._subjects]
             for one in self._subjects
@@ -259,8 +254,7 @@ _RUN = "linkgauge run --prefix host_to_device_memcpy_ce"
 
 
 def nearest_blocks(evidence: Evidence) -> Iterator[Table]:
-    """Yields a table with the link and the node of each accelerator. Accelerators with the same
-    facts share a row. Yields nothing for a machine without accelerators, or with several hosts."""
+    """The link and the node of each accelerator. Nothing for a machine with several hosts."""
     machine = evidence.machine
     cpus = {one.memory for one in machine.all_devices if one.is_cpu or one.node}
     found = [one for one in subjects(machine) if one.label not in cpus]
@@ -341,8 +335,8 @@ def _node(evidence: Evidence, one: Subject) -> tuple[int | None, str]:
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """An accelerator. `label` has its names in all backends (`cuda:0/opencl:1`), or its PCI address
-    if no backend reaches it. `accelerator` is what the vendor's library reports."""
+    """`label` has its names in all backends (`cuda:0/opencl:1`), or its PCI address if no backend
+    reaches it."""
 
     label: str
     model: str | None = None
@@ -351,9 +345,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def subjects(machine: Machine) -> tuple[Subject, ...]:
-    """Returns the accelerators. Accelerators that a library reports come first, then those of other
-    backends, then those that only PCI shows. A device without a PCI address (a CPU that OpenCL
-    shows) is left out."""
+    """Those that a library reports first, then those of backends, then those that only PCI shows. A
+    device without a PCI address (a CPU that OpenCL shows) is left out."""
     found: dict[str, Subject] = {}
     listed = (one for one in machine.all_devices if one.pci)
     every: tuple[Accelerator | Device, ...] = (*machine.known.accelerators, *listed)

@@ -85,8 +85,7 @@ def _figure(name: str, unit: Unit, curves: Curves) -> ChartFigure:
 
 
 def chart_of_levels(result: Result) -> ChartFigure:
-    """Makes a chart of latencies with a curve for each row. A thick line marks a plateau, which is
-    a level of the memory hierarchy."""
+    """A thick line marks a plateau, which is a level of the memory hierarchy."""
     unit = unit_of(result.unit)
     curves = dict(islice(curves_of([result]).items(), MOST_CURVES))
     sizes = _sizes(curves)
@@ -119,8 +118,7 @@ def _named(level: Level, unit: str) -> str:
 
 
 def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Line]:
-    """Yields the fitted line of each path in words. If there are more than `most` paths, yields
-    only the ranges of their latencies, bandwidths and half sizes."""
+    """The fitted line of each path; of more than `most`, only the ranges."""
     if len(lines) <= most:
         for one in lines:
             name = ", ".join(filter(None, (one.row, one.column)))

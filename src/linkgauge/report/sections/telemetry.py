@@ -126,8 +126,8 @@ _MHZ = 1e6
 
 
 def state_lines(result: Result, *, detailed: bool = True) -> Iterator[Line]:
-    """Yields a line for each row of a result of matrix products. The line says what throttled the
-    devices. If `detailed`, it also has clocks, power and temperature."""
+    """What throttled the devices of matrix products; if `detailed`, also clocks, power and
+    temperature."""
     for row in dict.fromkeys(cell.row for cell in result.cells if cell.does.product):
         cells = (cell for cell in result.cells if cell.row == row)
         readings = [reading for cell in cells for reading in cell.readings if reading.count]

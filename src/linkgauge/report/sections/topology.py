@@ -91,8 +91,7 @@ def _links_blocks(judged: OneRun) -> Iterator[Block]:
 
 
 def picture_blocks(run: Run, findings: Sequence[Finding]) -> Iterator[Picture]:
-    """Yields a picture of the machine. Yields nothing if the run has several machines, or if all
-    links of the machine lead to the network."""
+    """Nothing if the run has several machines, or if all links lead to the network."""
     one, found = as_one(run), blames(findings)
     topology = topology_of(one.machine, found)
     if topology.joined and not one.machine.ranks:

@@ -57,9 +57,8 @@ DO_THERE = "do there"
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """Additions of a command to the verdict. `kept` is the path that names the run, if it is kept,
-    and `since` compares the run with earlier ones, in a line. `by_doctor` means that all findings
-    are shown above. `scripted` means that the remedies were just written as a script."""
+    """What a command adds. `since` compares the run with earlier ones. `by_doctor`: all findings
+    stand above. `scripted`: the remedies were just written as a script."""
 
     kept: Path | None = None
     since: str | None = None
@@ -68,9 +67,7 @@ class Closing(msgspec.Struct, frozen=True):
 
 
 def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
-    """Yields the verdict with all that is known of it, for a page: what is wrong, why, and what to
-    do first. Then come the lowest cells, the cells that missed the precision, a command that shows
-    more, and the number of cells with each verdict."""
+    """All that is known of it, for a page: what is wrong, why, and what to do first."""
     wrong = worst_of(run, outcome)
     last = (*_lowest(run, outcome), *numbers(run, outcome))
     if wrong is not None:
@@ -86,10 +83,9 @@ def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
 def ending(
     run: Run, outcome: Outcome, closing: Closing, *, verbose: bool = False
 ) -> Iterator[Block]:
-    """Yields the end of a screen: the lowest cells and the number of cells with each verdict, then
-    at most four lines: the verdict, why, what to do first, and the next command. The caller adds
-    the fifth, where the run is kept. With `verbose`, what the figures cannot show stands above,
-    too."""
+    """The end of a screen: the lowest cells and the counts, then at most four lines: the verdict,
+    why, what to do first, the next command. The caller adds where the run is kept. With `verbose`,
+    what the figures cannot show stands above, too."""
     wrong = worst_of(run, outcome)
     above = list(_lowest(run, outcome))
     if wrong is not None and wrong.cause is None:
@@ -141,8 +137,7 @@ def alarm(run: Run, outcome: Outcome) -> Iterator[Block]:
 
 
 def uncounted(outcome: Outcome) -> Iterator[Block]:
-    """Yields a line on failed parts of the machine that do not count for the verdict. They do not
-    count because the run did not measure them."""
+    """Failed parts that do not count because the run did not measure them."""
     others = [f for f in outcome.found if f.severity == "fail" and f not in outcome.findings]
     if others:
         names = first_of([f"{finding.check} {finding.subject}" for finding in others], ", ")
@@ -152,8 +147,7 @@ def uncounted(outcome: Outcome) -> Iterator[Block]:
 def of_machine(
     machine: Machine, findings: Sequence[Finding], then: Command | None = None
 ) -> Iterator[Block]:
-    """Yields the verdict on a machine without a run: its first failure, else its first warning, and
-    what to do. `then` is a command to type next."""
+    """Of a machine without a run. `then` is a command to type next."""
     grave = [finding for finding in findings if finding.is_grave]
     if (wrong := worst_finding(groups_of(grave))) is not None:
         yield _problem(wrong, (), _where(machine))
@@ -225,8 +219,7 @@ def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | Non
 
 
 def can_go_on(run: Run, folder: Path) -> bool:
-    """Whether the run can be resumed. For that, it was interrupted, one process measured it, and
-    its folder has a journal."""
+    """If it was interrupted, one process measured it, and there is a journal."""
     is_open = run.finished is None and not run.machine.ranks
     return is_open and (folder / JOURNAL_FILE).exists()
 

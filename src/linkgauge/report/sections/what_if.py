@@ -37,8 +37,8 @@ class _Pair(NamedTuple):
 
 
 def what_if_blocks(before: Run, after: Run) -> Iterator[Block]:
-    """Yields a table with a row for each kind of figures that the change makes slower, and for each
-    that it makes faster. The figures that do not change are named below it."""
+    """A row for each kind of figures that the change makes slower, or faster; the rest is named
+    below."""
     known = {(one.id, one.unit): one for one in figures_of(before).cells if one.figure}
     now = {(one.id, one.unit): one for one in figures_of(after).cells if one.figure}
     both = [(known[key], one) for key, one in now.items() if key in known]

@@ -29,8 +29,7 @@ _WORDS: dict[Kind, tuple[str, Unit]] = {
 
 
 def compared(run: Run) -> str:
-    """Returns the sentence on a run of a real host's own memory. The text is empty for other runs,
-    such as those of accelerators or of simulated machines."""
+    """The text is empty for all but runs of a real host's own memory."""
     here = _figures(run)
     if run.simulated or "read" not in here or any(one.backend != "host" for one in run.results):
         return ""
@@ -60,8 +59,7 @@ def compared_with(run: Run) -> bool:
 
 
 def may_be_cached(run: Run) -> str:
-    """Returns a sentence if buffers fit, or nearly fit, in the whole last-level cache, so that the
-    figures may be the cache's. The text is empty for the same runs as that of `compared`."""
+    """Empty unless buffers fit, or nearly fit, in the whole last-level cache."""
     near = [
         note
         for result in run.results

@@ -25,8 +25,7 @@ part of the total's share."""
 
 
 def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
-    """Yields the expectations of cells, with their arithmetic. Equal expectations share a line, and
-    the most frequent comes first."""
+    """Equal expectations share a line, the most frequent first."""
     counts = Counter(reason for each in cells for reason in _expected(*each))
     for reason, _ in counts.most_common(MOST):
         yield plain(reason, "dim")
@@ -35,8 +34,7 @@ def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
 
 
 def beside_lines(results: Sequence[Result], verdict: Verdict) -> Iterator[Line]:
-    """Yields lines with the cells of this verdict, each with its share of the figure that it should
-    reach. Those that are held against their peers have a line of their own."""
+    """Cells that are held against their peers have a line of their own."""
     cells = grouped(
         (against(cell), in_result(results, one, compared(one, cell)))
         for one in results
@@ -55,14 +53,12 @@ def against(cell: CellResult) -> str:
 
 
 def in_result(results: Sequence[Result], result: Result, text: str) -> str:
-    """Returns the text. If there are several benchmarks, the text begins with the benchmark's
-    name."""
+    """With the benchmark's name if there are several."""
     return f"{result.benchmark} {text}" if len({one.benchmark for one in results}) > 1 else text
 
 
 def compared(result: Result, cell: CellResult) -> str:
-    """Returns a cell with its share of the expected figure: `host:0 -> sim:3 43%`. If one transfer
-    of a total has a clearly lower share, names the lowest transfer: `others -> sim:7: sim:3 ->
+    """`host:0 -> sim:3 43%`; of a total, the clearly lowest transfer: `others -> sim:7: sim:3 ->
     sim:7 by ce 43%`."""
     lowest = lowest_share(cell)
     if lowest is None:
@@ -71,9 +67,7 @@ def compared(result: Result, cell: CellResult) -> str:
 
 
 class Lowest(NamedTuple):
-    """The cell or transfer whose figure is lowest relative to the expected one. `figure` is in the
-    unit of the result, and `share` is its share of the expected figure. `whose` adds the transfer
-    to the cell's name."""
+    """`whose` adds the transfer to the cell's name."""
 
     share: float
     figure: float
@@ -81,8 +75,7 @@ class Lowest(NamedTuple):
 
 
 def lowest_share(cell: CellResult) -> Lowest | None:
-    """Returns the share of the cell's figure, or of the lowest transfer if its share is clearly
-    lower. None if nothing is expected."""
+    """Of the cell, or of the lowest transfer if its share is clearly lower."""
     share, figure, expected = cell.reached, cell.headline, cell.expected
     if share is None or figure is None or expected is None:
         return None
@@ -126,8 +119,7 @@ def is_judged(cell: CellResult) -> bool:
 
 
 class JudgedShare(NamedTuple):
-    """A count of figures: `measured`, `judged`, and those that are judged only by comparison with
-    similar cells of the run: pairs of CPUs, and `others`."""
+    """Counts of figures; `cpus` (pairs of CPUs) and `others` are judged only by their peers."""
 
     measured: int
     judged: int
@@ -143,8 +135,7 @@ def judged_of(run: Run) -> JudgedShare:
 
 
 def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | None:
-    """Returns the worst verdict or status of these cells, and of results without cells. None if no
-    cell is judged."""
+    """The worst verdict or status. None if no cell is judged."""
     found: set[Status | Verdict] = {one.status for one in results if not one.cells}
     found |= {cell.verdict if cell.status == "pass" else cell.status for cell in cells}
     worst = next((word for word in _WORST_FIRST if word in found), None)
@@ -165,8 +156,7 @@ NOTHING = "nothing was measured"
 
 
 def nothing_wrong(run: Run, unjudged: str = "") -> str:
-    """Returns the words for a run without any failure. `unjudged` says why the run cannot be
-    judged, if it cannot."""
+    """`unjudged` says why the run cannot be judged, if it cannot."""
     passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
     known = judged_of(run)
     if not passed:

@@ -22,8 +22,7 @@ SEVERITIES: Mapping[Severity, Tone] = {
 
 
 class FindingGroup(msgspec.Struct, frozen=True):
-    """Findings that differ only in their subject (`alike`). `explained` are the findings that they
-    explain, grouped in the same way."""
+    """Findings that differ only in their subject, and those that they explain."""
 
     alike: Sequence[Finding]
     explained: Sequence[Sequence[Finding]] = ()
@@ -54,8 +53,7 @@ def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
 
 
 def alike_findings(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
-    """Returns groups of findings that differ only in subject and remedy. The groups keep the order
-    of the findings."""
+    """Those that differ only in subject and remedy, in the order of the findings."""
     return grouped(
         ((one.check, one.severity, one.found, one.why, one.lines), one) for one in findings
     ).values()

@@ -11,8 +11,7 @@ _PEAK = " by the fastest kernel"
 
 
 def in_words(result: Result, cell: CellResult) -> str:
-    """Returns the name of a figure of the host's own memory or CPUs. The text is empty for other
-    figures, which go by the benchmark's name and the cell's place."""
+    """Empty for figures that are not of the host's own memory or CPUs."""
     if result.backend != "host" or not cell.transfers:
         return ""
     does, first = cell.does, cell.transfers[0]
@@ -30,8 +29,7 @@ def in_words(result: Result, cell: CellResult) -> str:
 
 
 def unit_in_words(result: Result, cell: CellResult) -> str:
-    """Returns the unit of a figure, as a table shows it. A CPU finds all primes so many times in a
-    second; once is an event of sysbench."""
+    """A CPU finds all primes so many times in a second; once is an event of sysbench."""
     return "times/s" if cell.does.name == "primes" else unit_of(result.unit).shown
 
 

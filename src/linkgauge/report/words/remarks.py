@@ -35,8 +35,7 @@ def thread_lines(result: Result) -> Iterator[Line]:
 
 
 def steal_lines(result: Result) -> Iterator[Line]:
-    """Yields a line on the CPU time that a hypervisor took from threads of the cells, if the
-    highest share is large."""
+    """The CPU time that a hypervisor took from threads, if it is much."""
     shares = [
         counters.steal / counters.seconds
         for cell in result.cells
@@ -72,9 +71,8 @@ MOST_MODES = 2
 def below_lines(
     results: Sequence[Result], *, named: bool = False, detailed: bool = False
 ) -> Iterator[Line]:
-    """Yields all remarks below the figures of one table. `named` means that the table itself shows
-    the verdict of each cell. `detailed` shows everything that is known, for matrices that also show
-    other figures."""
+    """`named`: the table itself shows the verdict of each cell. `detailed` shows everything that is
+    known."""
     yield from _mode_lines(results, most=None if detailed else MOST_MODES)
     if not named:
         for verdict in _TELLING:
@@ -131,8 +129,7 @@ def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
 
 
 def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
-    """Yields a line for each status other than pass, with the reason and the cells. If there are
-    several benchmarks, the line also names the benchmarks."""
+    """A line for each status other than pass, with the reason and the cells."""
     several = len({result.benchmark for result in results}) > 1
     found = tabled(
         ((cell.status, cell.reason), in_result(results, result, str(cell.place)), None)
@@ -150,8 +147,7 @@ LEAST = 17
 
 
 def round_lines(result: Result) -> Iterator[Line]:
-    """Yields a line for each round of simultaneous transfers: the number of cells, the sum of their
-    figures, and its share of the expected sum."""
+    """How many cells of a round ran at once, the sum of their figures, and its share."""
     rounds = grouped(
         (cell.round, cell)
         for cell in result.cells
@@ -182,9 +178,7 @@ _Figures = dict[str, float]
 
 
 def page_lines(result: Result) -> Iterator[Line]:
-    """Yields lines below a result on the effects of page sizes and memory policies. One kind of
-    line says what huge pages gain or lose against base pages. Other lines compare memory policies,
-    or memory on other nodes with memory on the own node."""
+    """What page sizes, memory policies and memory on other nodes change."""
     cells = [cell for cell in result.cells if cell.summary is not None and cell.transfers]
     if any(cell.does.follows_pointers and len(cell.transfers) == 1 for cell in cells):
         yield from _shares(cells)

@@ -113,8 +113,8 @@ Step = RemedyText | Command | WrittenFile
 
 
 def steps(remedy: Sequence[str]) -> Iterator[Step]:
-    """Yields the steps of a remedy. The lines from `[Section]` to the next comment are a file. The
-    prose before them has the path of the file."""
+    """The lines from `[Section]` to the next comment are a file, whose path the prose before
+    has."""
     lines, path = list(remedy), "FILE"
     while lines:
         line = lines.pop(0)
@@ -131,8 +131,7 @@ def steps(remedy: Sequence[str]) -> Iterator[Step]:
 
 
 def as_command(line: str) -> Command | None:
-    """Returns the line as a shell command. None if the line is prose, or might do more than start
-    the programs known here."""
+    """None if the line is prose, or might do more than start the programs known here."""
     code, *said = _COMMENT.split(line, maxsplit=1)
     if code.strip() in SETTING:
         return Command(tuple(code.split()), "".join(said).strip())

@@ -45,8 +45,7 @@ ANEW = "formed anew from the samples, by today's rule: the file has others"
 
 
 class Noted(NamedTuple):
-    """A sentence of a note, and the number of cells with the note. The number is None for a note on
-    the machine or the request."""
+    """The number of cells is None for a note on the machine or the request."""
 
     sentence: str
     cells: int | None = None
@@ -57,8 +56,7 @@ class Noted(NamedTuple):
 
 
 def note_lines(run: Run) -> Iterator[Line]:
-    """Yields each warning once, with the number of its cells. Then come the cells that missed the
-    precision, and simulated faults that had no effect. Warnings about sizes near a cache's size are
+    """Each warning once, with its number of cells. Those about sizes near a cache's size are
     combined."""
     yield from (noted.line() for noted in (*_of_cells(run), *_shared(run)))
     if (missed := missed_precision(run)) is not None:
@@ -67,8 +65,7 @@ def note_lines(run: Run) -> Iterator[Line]:
 
 
 def folded_notes(run: Run) -> Iterator[Line]:
-    """Yields the notes in few lines, without the note on precision. Notes that differ only in
-    numbers, or after a colon, are combined."""
+    """Notes that differ only in numbers, or after a colon, are combined."""
     kinds = grouped(
         (_NUMBER.sub("0", noted.sentence.partition(": ")[0]), noted) for noted in _of_cells(run)
     )
@@ -110,8 +107,8 @@ def _sentence_of_all(notes: Sequence[Note]) -> str:
 
 
 def deciding_lines(run: Run) -> Iterator[Line]:
-    """Yields the notes that decide what figures say: that their ranges are not those of the file,
-    and of a simulated machine what is assumed of it, and each fault that had no effect."""
+    """What decides what figures say: ranges that are not the file's, what is assumed of a simulated
+    machine, and faults without an effect."""
     if run.ranges == "anew":
         yield Noted(f"ranges are {ANEW}").line()
     if not run.simulated:
@@ -125,8 +122,7 @@ def deciding_lines(run: Run) -> Iterator[Line]:
 
 
 def modes(cell: CellResult, unit: str) -> str:
-    """Returns two groups of samples in words, the larger first: `396.10 or 356.20 GB/s, 60 :
-    40`."""
+    """The larger group first: `396.10 or 356.20 GB/s, 60 : 40`."""
     larger, smaller = cell.modes
     both = larger.gates + smaller.gates
     share = round(100 * larger.gates / both)
@@ -135,9 +131,8 @@ def modes(cell: CellResult, unit: str) -> str:
 
 
 class Missed(NamedTuple):
-    """The cells that missed a precision. `asked` is the requested precision. `cells` are the cells
-    with the precision that they reached, the worst first. `unknown` is the number of cells without
-    an interval. `advice` says what to do."""
+    """`cells` are those with the precision that they reached, the worst first; `unknown` have no
+    interval."""
 
     asked: float
     cells: tuple[str, ...]
@@ -158,8 +153,7 @@ class Missed(NamedTuple):
 
 
 def missed_precision(run: Run) -> Missed | None:
-    """Returns the missed precision of a run. None if every cell reached the precision, or if none
-    was requested."""
+    """None if every cell reached it, or if none was asked for."""
     asked = run.settings.precision
     found: list[tuple[float, str]] = []
     unknown = 0
@@ -184,9 +178,8 @@ def _how_to_go_on(run: Run) -> str:
 
 
 def more_precise(run: Run, *, is_busy: bool = False) -> str:
-    """Returns what to do for the precision that a run missed: give a time budget, if that helps. It
-    may not where other programs use the machine (`is_busy`). Where a budget did not reach all
-    cells, more time goes to these first, so nothing is said."""
+    """A time budget, unless other programs use the machine (`is_busy`). Where a budget did not
+    reach all cells, more time goes to these first: nothing is said."""
     if run.finished is None:
         return f"; {_how_to_go_on(run)}"
     used = ""
@@ -203,8 +196,7 @@ def more_precise(run: Run, *, is_busy: bool = False) -> str:
 
 
 def unreached(run: Run) -> str | None:
-    """Returns which benchmarks the time budget did not reach, and the budget that reaches them.
-    Returns None if it reached all."""
+    """None if the time budget reached all."""
     left = [
         (result.benchmark, number, len(result.cells))
         for result in run.results
@@ -230,8 +222,7 @@ FEW_NAMED = 3
 
 
 def naming(run: Run) -> Callable[[Result, CellResult], str]:
-    """Returns a function that names cells by benchmark and place. If the benchmark has several
-    sizes, the name has the size, too."""
+    """By benchmark and place, with the size if there are several."""
     measured = Counter((result.benchmark, result.backend) for result in run.results)
 
     def name(result: Result, cell: CellResult) -> str:
@@ -251,9 +242,8 @@ SLOWER = 1.25
 
 
 def budget_needed(run: Run) -> str | None:
-    """Returns the time budget with which a run like this one reaches all cells, and also the
-    precision where all cells were reached: `3m`. Returns None if more time would be no help, or for
-    a command without budgets."""
+    """Reaches all cells, and the precision where all were reached: `3m`. None if more time is no
+    help, or for a command without budgets."""
     if run.tool or run.command[1:2] not in ((), ("run",)):
         return None
     cells = [(result, cell) for result in run.results for cell in result.cells]
@@ -304,8 +294,7 @@ def _rounded(seconds: float) -> str:
 
 
 def when(moment: Moment) -> str:
-    """Returns when a moment of a soak was, as in `at 0:03:12, in round 12 (2026-11-24 17:03:12
-    UTC)`."""
+    """`at 0:03:12, in round 12 (2026-11-24 17:03:12 UTC)`"""
     return f"at {clock(moment.at)}, in round {moment.round} ({day(moment)} UTC)"
 
 

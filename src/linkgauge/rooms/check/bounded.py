@@ -43,9 +43,7 @@ and for doubtful cells, which are measured once more."""
 
 
 def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
-    """Returns the settings for a check of this many seconds: how long a cell is sampled, and when
-    it is abandoned. No search for the best settings runs, because it would take longer than the
-    check."""
+    """Without a search for the best settings, which would take longer than the check."""
     profile = PROFILES[PROFILE]
     return replace(
         profile,
@@ -57,10 +55,9 @@ def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
 
 
 def brief_plan(session: Session, seconds: float) -> Plan:
-    """Returns a brief plan: the links of each device, host memory, a collective, and as many pairs
-    of devices as `seconds` allow. The pairs change from minute to minute, so that repeated checks
-    cover all pairs. On a simulated machine they stay the same. Raises InputError if a backend or
-    device that the user named is absent."""
+    """The links of each device, host memory, a collective, and as many pairs as `seconds` allow.
+    The pairs change from minute to minute, so that repeated checks cover all; on a simulated
+    machine they stay. Raises InputError if a named backend or device is absent."""
     request, settings = session.request, session.request.settings
     with_host = not request.backends or "host" in request.backends
     by_link = replace(request, profile=PROFILE)
@@ -108,8 +105,7 @@ _LEAST = 0.5
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A message that asks a process to measure the benchmarks of a profile. `deadline` is a time of
-    the monotonic clock, which all processes of a machine share."""
+    """`deadline` is of the monotonic clock, which all processes of a machine share."""
 
     settings: Settings
     label: str
@@ -130,8 +126,7 @@ def task_of(request: RunRequest, deadline: float) -> Task:
 
 
 class CheckStep(msgspec.Struct, frozen=True, tag=True):
-    """The current step of the process. `what` is the name of the cell that is measured, or
-    describes a step such as `opening the devices`."""
+    """`what` names the cell, or a step such as `opening the devices`."""
 
     what: str
     is_cell: bool = False
@@ -151,10 +146,8 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Bounded(BriefRepr, msgspec.Struct, frozen=True):
-    """The outcome of a measurement with a deadline. `seconds` is how long it took. `run` is what
-    was measured, or None. `missing` are the names of planned cells without a result. `doing` is the
-    activity that was cut off, with its duration, or None if nothing was cut off. `error` is an
-    error before the first cell, or None."""
+    """`missing` are planned cells without a result. `doing` was cut off, after so many seconds.
+    `error` came before the first cell."""
 
     seconds: float
     run: Run | None = None
@@ -181,8 +174,8 @@ class _Leader(Process):
 def measure_within(
     task: Task, folder: Path, step: Callable[[str], object] = lambda _: None
 ) -> Bounded:
-    """Measures the brief plan of the task until its deadline, or until `KeyboardInterrupt`. Keeps
-    the output of the measuring process in `folder`. Calls `step` with each step that begins."""
+    """Until the deadline, or `KeyboardInterrupt`. The output of the measuring process is kept in
+    `folder`."""
     began = time.monotonic()
     doing, since = CheckStep("starting"), began
     kept: Path | None = None
@@ -253,8 +246,7 @@ class _Telling(Observer):
 
 
 def serve(channel: Channel) -> None:
-    """Carries out the task in this process, and reports progress. Cells that would be judged low
-    are measured once more."""
+    """Cells that would be judged low are measured once more."""
     from linkgauge.judge.outcome import doubtful
 
     telling = _Telling(channel)

@@ -83,9 +83,8 @@ def check(asked: CheckOptions) -> int:
 def checked(
     asked: CheckOptions, began: float, say: Say | None = None, now: Say = lambda _: None
 ) -> HealthResult:
-    """Measures and judges this node, as the options say. The time is counted from `began`, of the
-    monotonic clock. `say` takes messages for people (None: they go to stderr), `now`
-    what is done at the moment. Raises InputError."""
+    """The time is counted from `began`, of the monotonic clock. `say` takes messages for people
+    (None: to stderr), `now` what is done at the moment. Raises InputError."""
     under = time_of(asked)
     with tempfile.TemporaryDirectory(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
@@ -162,8 +161,7 @@ def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
 
 @contextmanager
 def ending(deadline: float, form: Format) -> Iterator[None]:
-    """Ends this process with a message if the block is not over at the deadline. This can happen if
-    a file system hangs."""
+    """Ends this process at the deadline, since a file system may hang."""
 
     def end() -> None:
         line = "not ok: the check itself hung"

@@ -42,9 +42,8 @@ Reason = Literal[
 
 
 class Health(BriefRepr, msgspec.Struct, frozen=True):
-    """The verdict on a node. `run` is the judged run, or None if nothing was measured. `lost` are
-    the cells that are worse than in the baseline. `unlike` are the differences from the baseline's
-    machine. `devices` are the numbers of accelerators that are present and expected."""
+    """`lost` are the cells that are worse than in the baseline, `unlike` what differs from its
+    machine, `devices` how many accelerators are there and wanted."""
 
     reason: Reason
     bounded: Bounded
@@ -82,9 +81,7 @@ def health_of(
     devices: int | None = None,
     timeout: float = 10.0,
 ) -> Health:
-    """Judges a node by a brief run. The measures are the hardware's expected figures, the `limits`,
-    and the runs of a `baseline`. The node should have `devices` accelerators (None: any number). A
-    cell that takes more than `timeout` seconds counts as hanging. The result has the worst
+    """A cell that takes more than `timeout` seconds counts as hanging. The result has the worst
     reason."""
     if bounded.run is None:
         busy = bounded.error is not None and bounded.error.is_busy
@@ -148,8 +145,7 @@ def _only(run: RunFigures, keys: Collection[CellId]) -> RunFigures:
 
 
 def worst(lost: Sequence[GateCell]) -> GateCell:
-    """Returns the cell with the largest loss. A cell without a figure counts as the largest
-    loss."""
+    """A cell without a figure counts as the largest loss."""
     return max(lost, key=lambda one: math.inf if one.loss is None else one.loss)
 
 
@@ -163,8 +159,8 @@ MOST_MESSAGE = 1024
 
 
 class NodeCondition(msgspec.Struct, frozen=True, rename="camel"):
-    """The fields of Kubernetes' NodeCondition (core/v1), for a node's `status.conditions`. A check
-    does not know earlier conditions, so the time of the last change is the end of the check."""
+    """Kubernetes' NodeCondition (core/v1). A check knows no earlier conditions, so the time of the
+    last change is its own end."""
 
     type: str
     status: Literal["True", "False"]

@@ -33,9 +33,8 @@ def over_counts(
     *,
     by_node: bool = False,
 ) -> tuple[Benchmark, ...]:
-    """Returns a benchmark for each number of devices in `asked` (default: 1, 2, 4, … and all). Uses
-    the first device set that carries out collectives. With `by_node`, one device of each node is
-    used. Raises InputError if there are too few devices, or if devices have no nodes."""
+    """By default 1, 2, 4, … and all, of the first device set that carries out collectives. Raises
+    InputError if there are too few devices, or if devices have no nodes."""
     able = collecting(fabrics)
     fabric = able[0] if able else fabrics[0]
     if by_node:
@@ -102,8 +101,7 @@ def _sizes(work: Collective, devices: Sequence[Device]) -> tuple[int, ...]:
 
 
 class ScalingBenchmark(msgspec.Struct, frozen=True, tag=True):
-    """A collective over the first N devices, for each N of `counts` (default: 1, 2, 4, … and all).
-    With `by_node`, it uses one device of each of the first N nodes."""
+    """Over the first N devices or, with `by_node`, one device of each of the first N nodes."""
 
     collective: CollectiveName
     counts: tuple[int, ...] = ()

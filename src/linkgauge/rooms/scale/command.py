@@ -111,8 +111,7 @@ def requested(asked: ScaleOptions) -> RunRequest:
 
 
 def counts_of(text: str | None, option: str = "--gpus") -> tuple[int, ...]:
-    """Returns the numbers in a text such as `1,2,4`, without duplicates, the smallest first. Raises
-    InputError for any other text."""
+    """`1,2,4`, ascending and without duplicates. Raises InputError."""
     from linkgauge.model.errors import InputError
 
     given = [] if text is None else [part.strip() for part in text.split(",")]

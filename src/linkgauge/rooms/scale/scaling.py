@@ -31,8 +31,7 @@ NCCL within one fabric varies by a few percent with their length."""
 
 
 def scaling_of(run: Run) -> Scaling:
-    """Returns the scaling that a judged run of `linkgauge scale` shows. Numbers of devices without
-    figures are left out."""
+    """Numbers of devices without figures are left out."""
     measured = [result for result in run.results if _work(result) is not None]
     backend = next((result.backend for result in run.results), "")
     work = next((work for result in measured if (work := _work(result))), Collective("all_reduce"))
@@ -69,8 +68,8 @@ def _member(run: Run, devices: Sequence[str]) -> Member:
 
 
 def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs of devices to measure alone, among the first N devices. N is the smallest
-    number of devices that is low, or that is a knee without a known cause."""
+    """Among the first N devices, where N is the smallest number that is low, or a knee without a
+    known cause."""
     numbers = list(scaling.below)
     if scaling.knee is not None and scaling.knee.because is None:
         numbers.append(scaling.knee.gpus)
