@@ -46,7 +46,6 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """Returns the name of the part or thing that the finding is about."""
         return str(self.about)
 
     @property
@@ -56,7 +55,6 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def ends(self) -> frozenset[str]:
-        """Returns the memories and addresses at the ends of the part that the finding is about."""
         return frozenset(self.about.ends if isinstance(self.about, Part) else ())
 
     @property

@@ -63,7 +63,6 @@ class Outcome(msgspec.Struct, frozen=True):
         return self.word, self.code, self.findings, self.unseen
 
     def parts(self, *checks: str) -> list[str]:
-        """Returns the subjects of what these checks found."""
         return [one.subject for one in self.found if one.check in checks]
 
 

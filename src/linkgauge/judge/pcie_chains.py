@@ -63,12 +63,10 @@ class PcieChain:
 
     @property
     def part(self) -> Part:
-        """Returns the device at the lower end of the link."""
         return Part.device(self.name, self.function.address)
 
 
 def shown(evidence: Evidence) -> Iterator[tuple[Part, PciFunction]]:
-    """Yields the devices that PCI shows, with their functions."""
     for name, address in evidence.machine.addresses.items():
         if function := evidence.machine.functions.get(address):
             yield Part.device(name, address), function

@@ -64,7 +64,6 @@ def _nodes(evidence: Evidence) -> _Nodes:
 
 
 def classes(evidence: Evidence) -> list[list[Case]]:
-    """Returns the cells with figures, in groups of peers."""
     return _classes(cases_of(evidence), _nodes(evidence))
 
 
@@ -93,7 +92,6 @@ def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
 
 
 def behind(evidence: Evidence) -> tuple[Behind, ...]:
-    """Returns the cells that are behind their peers, each once."""
     return _behind(cases_of(evidence), _nodes(evidence))
 
 

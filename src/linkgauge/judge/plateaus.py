@@ -52,7 +52,6 @@ Point = tuple[int, float]
 
 
 def levels_of(points: Iterable[Point]) -> tuple[Level, ...]:
-    """Returns the levels of a curve, the fastest first."""
     curve = sorted(point for point in points if point[0] > 0 and point[1] > 0)
     logs = [math.log(seconds) for _, seconds in curve]
     segments = _segments([math.log2(size) for size, _ in curve], logs)

@@ -141,8 +141,6 @@ def split_levels(figures: Sequence[float]) -> tuple[float, float] | None:
 
 
 class Curve(msgspec.Struct, frozen=True):
-    """A curve of figures over a setting that grows, such as the size or the number of threads."""
-
     name: str
     result: Result
     points: tuple[tuple[float, float], ...]
@@ -229,7 +227,6 @@ def _plateau(curve: Curve) -> _Bend | None:
 
 
 def check_knee(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for curves that stop growing with their setting."""
     why = "beyond this point something else is the limit"
     for alike in _alike(map(_knee, curves(evidence))):
         who = "the figures" if len(alike) == 1 else f"the figures of {len(alike)} curves"

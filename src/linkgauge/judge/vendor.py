@@ -54,7 +54,6 @@ def tool_of(vendor: int | None, matter: Matter) -> str:
 
 
 def nvidia(evidence: Evidence, memory: str, *commands: str) -> tuple[str, ...]:
-    """Returns these commands if the device is NVIDIA's, else none."""
     return commands if vendor_of(evidence, memory) == NVIDIA else ()
 
 

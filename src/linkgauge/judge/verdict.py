@@ -233,7 +233,6 @@ class Judge:
 
 
 def pair_of(transfer: Transfer) -> tuple[str, ...]:
-    """Returns the places that a transfer joins."""
     return tuple(str(end.place) for end in transfer.memories)
 
 
@@ -270,7 +269,6 @@ def judge(run: Run) -> Run:
 
 
 def unjudged(result: Result) -> Result:
-    """Returns the result as one that nobody judges."""
     return result.with_cells(
         lambda cell: replace(
             cell, expected=None, verdict="not judged", not_judged="run", peers=None

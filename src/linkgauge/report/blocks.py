@@ -37,8 +37,6 @@ reasons."""
 
 
 class Span(NamedTuple):
-    """A piece of a line, with its tone."""
-
     text: str
     tone: Tone = ""
 
@@ -47,7 +45,6 @@ Line = tuple[Span, ...]
 
 
 def plain(text: str, tone: Tone = "") -> Line:
-    """Makes a line of one span."""
     return (Span(cut(text), tone),)
 
 
@@ -58,7 +55,6 @@ def line(*pieces: str | Span) -> Line:
 
 
 def text_of(line: Line) -> str:
-    """Returns the text of the line, without tones."""
     return "".join(span.text for span in line)
 
 
@@ -68,8 +64,6 @@ def cut(text: str, most: int = MOST_TEXT) -> str:
 
 
 class Prose(NamedTuple):
-    """Lines of text, shown one below the other."""
-
     lines: Sequence[Line]
 
 
@@ -149,7 +143,6 @@ class Table(NamedTuple):
 
     @property
     def says(self) -> str:
-        """Returns the caption as plain text."""
         return text_of(self.caption)
 
 
@@ -191,7 +184,6 @@ class Heat(NamedTuple):
 
     @property
     def turned(self) -> Heat:
-        """Returns the matrix with rows and columns exchanged."""
         shades = [list(row) for row in zip(*self.shades, strict=True)]
         return self._replace(rows=self.columns, columns=self.rows, shades=shades)
 
@@ -286,16 +278,12 @@ Block = Prose | Problem | Tiles | Table | Heat | ChartFigure | Picture | Code | 
 
 
 class ShownSection(NamedTuple):
-    """A section with its blocks, ready to be shown."""
-
     name: str
     title: str
     blocks: Sequence[Block]
 
 
 class Page(NamedTuple):
-    """A whole page: a title, the lines below the title, and parts."""
-
     title: str
     under: Sequence[Line]
     parts: Sequence[ShownSection]

@@ -138,7 +138,6 @@ def _lines(rows: Iterable[Iterable[object]]) -> list[str]:
 
 
 def run_files(run: Run) -> dict[str, bytes]:
-    """Returns the contents of run.json and its samples.bin by file name."""
     return {name: b"".join(pieces) for name, pieces in _run_pieces(run).items()}
 
 

@@ -39,7 +39,6 @@ class Document(NamedTuple):
         return form.name in self.texts
 
     def shown(self, value: object) -> Iterable[Any]:
-        """Returns the blocks that show a value."""
         blocks: Iterable[Any] = loaded(self.blocks)(value)
         return blocks
 

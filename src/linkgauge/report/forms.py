@@ -42,8 +42,6 @@ _REDUCED: tuple[Large, ...] = ("summary", "reduced")
 
 
 class SharedTable(NamedTuple):
-    """Results that are shown in one table."""
-
     form: Form
     results: tuple[Result, ...]
 
@@ -96,7 +94,6 @@ def _alike(own: Sequence[Result], number: int, large: Large) -> _Alike:
 
 
 def form_of(result: Result, large: Large) -> Form:
-    """Returns the form in which a result of one size is shown."""
     if result.unit == COLLECTIVE.symbol:
         return "collectives"
     if result.benchmark == "copy":
@@ -248,7 +245,6 @@ def error_of(cell: CellResult) -> str:
 
 
 def utilised(cell: CellResult) -> float | None:
-    """Returns the cell's figure as a share of the theoretical figure."""
     return None if cell.expected is None else cell.share(cell.expected.theoretical)
 
 

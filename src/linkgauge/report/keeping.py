@@ -41,7 +41,6 @@ class Display(msgspec.Struct, frozen=True):
     page: bool = False
 
     def judged(self, run: Run, judge: Callable[[Run], Run] = judge) -> Run:
-        """Returns the run with a verdict for each cell."""
         return apply(hold_run(judge(run), self.objection), self.limits)
 
 
@@ -73,7 +72,6 @@ class Keeper:
         return pairs_in_doubt(run, self.judge.verdicts) if self.display.verdict else ()
 
     def outcome(self, run: Run) -> Outcome:
-        """Returns the outcome of a judged run."""
         return outcome_of(run, verdict=self.display.verdict)
 
     def write(self, folder: Path, run: Run) -> None:
@@ -81,7 +79,6 @@ class Keeper:
         write_run(folder, run)
 
     def keep(self, run: Run, folder: Path | None) -> Kept:
-        """Judges the run and writes its files into the folder, if there is one."""
         run = self.display.judged(run, self.judge)
         if folder is None:
             return Kept(run, self.outcome(run))
@@ -94,7 +91,6 @@ class Keeper:
         return Kept(run, self.outcome(run), folder, since=said)
 
     def remember(self, kept: Kept) -> None:
-        """Adds a kept run to the history."""
         if kept.folder is not None:
             self._remember(kept.run, kept.folder, verdict=kept.outcome.word)
 

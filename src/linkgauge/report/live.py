@@ -181,12 +181,10 @@ def show_kept(run: Run, path: Path | None, display: Display) -> int:
 
 
 def whole_run(one: OneRun) -> Iterator[Block]:
-    """Yields a judged run as the default display shows it."""
     return run_blocks(one.run, one.outcome, Display(formats()[TERMINAL]), Closing())
 
 
 def run_blocks(run: Run, outcome: Outcome, display: Display, closing: Closing) -> Iterator[Block]:
-    """Yields the blocks of a judged run: its results, then remarks on all results."""
     judged = shown_as(run, outcome).run
     if display.matrix or display.utilization:
         yield from figures.detailed_blocks(judged, utilization=display.utilization)
@@ -246,5 +244,4 @@ def _findings(run: Run, outcome: Outcome, closing: Closing, *, also_notes: bool)
 
 
 def kept_line(path: Path) -> Prose:
-    """Makes a line that says where a run is kept."""
     return Prose([plain(f"results: {path}")])

@@ -62,7 +62,6 @@ def matrices(result: Result) -> Iterator[Matrix]:
 
 
 def matrix_of(name: str, figures: Mapping[Place, float]) -> Matrix:
-    """Makes a matrix with the rows and columns for which there are figures."""
     rows, columns = (tuple(dict.fromkeys(axis)) for axis in zip(*figures, strict=True))
     if all(label.isdecimal() for label in (*rows, *columns)):
         rows, columns = in_order(rows), in_order(columns)
@@ -72,7 +71,6 @@ def matrix_of(name: str, figures: Mapping[Place, float]) -> Matrix:
 def of_cells(
     result: Result, name: str, figure: Callable[[CellResult], float | None]
 ) -> Iterator[Matrix]:
-    """Yields a matrix with one figure from each cell. Yields nothing if no cell has the figure."""
     figures = {cell.place: value for cell in result.cells if (value := figure(cell)) is not None}
     if figures:
         yield matrix_of(name, figures)

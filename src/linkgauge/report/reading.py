@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 
 def judged(run: Run, path: Path | None = None) -> OneRun:
-    """Judges the run at this path anew."""
     run = judge(run)
     folder = path if path is None or path.is_dir() else path.parent
     return shown_as(run, outcome_of(run), folder)

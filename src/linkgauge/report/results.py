@@ -53,7 +53,6 @@ def size_without_cells(result: BenchmarkTable) -> int | None:
 
 
 def sizes_of(result: Result | PlannedTable) -> tuple[int, ...]:
-    """Returns the sizes of a result's cells, the smallest first."""
     if not result.cells:
         return () if (size := size_without_cells(result)) is None else (size,)
     cells: Iterable[Cell] = {cell.operation: cell for cell in result.cells}.values()
@@ -106,7 +105,6 @@ SIMULATED_TILE = Tile(SIMULATED.text, "", SIMULATED.tone)
 
 
 def named(machine: Machine) -> str:
-    """Returns the name of a machine on one line."""
     return label(machine.simulated or machine.host.hostname or "this machine")
 
 
@@ -116,22 +114,18 @@ def mark(simulated: bool) -> Span:
 
 
 def label(text: str, most: int = MOST_LABEL) -> str:
-    """Returns a name on one line, cut to `most` characters."""
     return cut(text, most)
 
 
 def title_of(text: str) -> str:
-    """Returns a title on one line."""
     return label(text, 2 * MOST_LABEL)
 
 
 def figure(value: float | None, unit: str, tone: Tone = "") -> Entry:
-    """Makes a table entry of a figure, without its unit."""
     return Entry("", None) if value is None else Entry(brief(value, unit), value, tone)
 
 
 def ends(figures: Sequence[float], unit: str) -> tuple[Entry, Entry, Entry]:
-    """Makes table entries of the lowest, the median and the highest figure."""
     found = (min(figures), median(figures), max(figures)) if figures else (None, None, None)
     least, middle, most = (figure(value, unit) for value in found)
     return least, middle, most
@@ -162,7 +156,6 @@ def degraded_note(cells: Iterable[CellResult]) -> str:
 
 
 def without_empty(table: Table) -> Table:
-    """Returns the table without its empty columns."""
     kept = [at for at in range(len(table.columns)) if any(row[at].text for row in table.rows)]
     rows = [[row[at] for at in kept] for row in table.rows]
     return table._replace(columns=[table.columns[at] for at in kept], rows=rows)
@@ -184,8 +177,6 @@ def _entry(one: str | int | Entry | None) -> Entry:
 
 
 def heading(result: Result) -> Line:
-    """Makes the heading of a result: its name, where it was measured, its worst verdict, and
-    whether it is simulated."""
     return line(Span(result.benchmark, "strong"), where(result), *marks([result]))
 
 
@@ -218,13 +209,10 @@ def title_line(result: Result) -> str:
 
 
 def turned(title: str) -> str:
-    """Returns the title of a matrix whose rows and columns are exchanged."""
     return title.replace("(row)", "(\0)").replace("(column)", "(row)").replace("(\0)", "(column)")
 
 
 def common(results: Sequence[Result], more: str = "", *, judged: bool = True) -> Line:
-    """Makes a line of what the results of a table have in common: backend, size, plug-ins, worst
-    verdict."""
     size = usual_size(results)
     parts = (results[0].backend, format_size(size) if size else "", more, _of_plugins(results))
     name = Span("  ".join(part for part in parts if part), "strong")
@@ -232,7 +220,6 @@ def common(results: Sequence[Result], more: str = "", *, judged: bool = True) ->
 
 
 def usual_size(results: Sequence[Result]) -> int:
-    """Returns the size that most results have."""
     return Counter(next(iter(sizes_of(one)), 0) for one in results).most_common(1)[0][0]
 
 

@@ -90,13 +90,11 @@ class OneRun(msgspec.Struct, frozen=True):
 
 
 def cell_rows(run: Run) -> Iterator[CellRow]:
-    """Yields a row for each cell of a judged run, in the order of the cells."""
     for result in run.results:
         yield from result_rows(run, result)
 
 
 def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
-    """Yields the rows of one result."""
     for cell in result.cells:
         yield _row(run, result, cell)
     if not result.cells:
@@ -111,7 +109,6 @@ def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
 
 
 def sample_rows(run: Run) -> Iterator[SampleRow]:
-    """Yields every raw sample of a run, in the unit of its result."""
     for result in run.results:
         for cell in result.cells:
             size = size_of(result, cell)

@@ -35,8 +35,6 @@ _HEADS = (
 
 
 def run_markdown(one: OneRun) -> str:
-    """Returns a run as Markdown: a heading, the verdict, a table with a row for each cell, and the
-    doctor's findings."""
     return as_markdown(f"linkgauge: {one.run.label} {one.run.id}".strip(), _blocks(one))
 
 
@@ -104,7 +102,6 @@ def document_of(suites: Element) -> str:
 
 
 def suite_of(suites: Element, name: str, started: str | None = None) -> Element:
-    """Adds a test suite. `started` is the time at which the suite began, if known."""
     suite = SubElement(suites, "testsuite", name=name)
     if started is not None:
         suite.set("timestamp", started)
@@ -149,7 +146,6 @@ def case_of(suite: Element, classname: str, name: str, seconds: float = 0.0) -> 
 
 
 def fail(case: Element, kind: str, message: str, text: str) -> None:
-    """Marks a case as failed."""
     failure = SubElement(case, "failure", type=kind, message=message)
     failure.text = text.strip()
 
@@ -174,7 +170,6 @@ _LEVELS: Mapping[Severity, str] = {"fail": "error", "warn": "warning", "note": "
 
 
 def diagnosis_sarif(diagnosis: Diagnosis) -> str:
-    """A doctor's findings as SARIF."""
     outcome = diagnosis.outcome
     own = {"simulated": diagnosis.simulated, "verdict": outcome.word, "exit_code": outcome.code}
     return _log(diagnosis.findings, own)

@@ -41,11 +41,9 @@ class Typed(NamedTuple):
         return self.kind.__struct_fields__
 
     def csv(self, one: OneRun) -> str:
-        """Returns the table as CSV, with a line for each row."""
         return csv_text((self.fields, *map(astuple, self.rows(one.run))))
 
     def json(self, one: OneRun) -> str:
-        """Returns the table as JSON: a document with an object for each row."""
         run = one.run
         head = {name: getattr(run, name) for name in ("label", "started", "finished")}
         document = {
@@ -56,7 +54,6 @@ class Typed(NamedTuple):
         return judged_document(document, *found) if self.judges else json_document(document)
 
     def parquet(self, one: OneRun) -> bytes:
-        """Returns the table as a Parquet file."""
         parquet, file = needed("pyarrow.parquet", EXTRA), BytesIO()
         parquet.write_table(self.arrow(self.rows(one.run)), file)
         return file.getvalue()
@@ -104,7 +101,6 @@ class RowTable(Sequence[_R]):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns, which are the fields of a row."""
         return tuple(self._kind.fields)
 
     def to_pandas(self) -> pd.DataFrame:

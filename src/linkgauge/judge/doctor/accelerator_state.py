@@ -134,7 +134,6 @@ _MISMATCH = re.compile(r"version mismatch|insufficient driver|driver.*older than
 
 
 def check_driver(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether the user-space library and the kernel driver have the same version."""
     for backend, reason in evidence.machine.unavailable.items():
         if _MISMATCH.search(reason):
             yield _mismatch(backend, reason)

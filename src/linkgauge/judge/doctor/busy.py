@@ -36,7 +36,6 @@ _MOST_NAMED = 3
 
 
 def check_busy(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether other programs kept the CPUs busy while cells were measured."""
     loaded = [case for case in cases_of(evidence) if case.cell.load is not None]
     busy = _cases_taken(evidence, lambda load: load.others)
     if not busy or len(busy) < _OFTEN * len(loaded):

@@ -65,7 +65,6 @@ def check_iommu(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_channels(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for channels of host memory without a module."""
     host = evidence.machine.known.host
     used, empty = host.memory_channels, host.memory_channels_empty
     if not used or not empty:

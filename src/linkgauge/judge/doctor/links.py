@@ -300,7 +300,6 @@ def check_acs(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_counters(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for error counters that rose during the run, at either end of a link."""
     why = "broken packets are sent again: the link or its contacts are bad"
     remedy = (kernel_log("aer"), RESEAT)
     counted, again = pci_errors(evidence), _again(evidence)

@@ -142,6 +142,5 @@ class AcrossHosts(ExchangeRates):
 
 
 def rates_of(paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> ExchangeRates:
-    """Returns the rates of a collective over the machine's devices, on one host or several."""
     several = len({rank.host for rank in paths.machine.ranks}) > 1
     return (AcrossHosts if several else ExchangeRates)(paths, work, notes)

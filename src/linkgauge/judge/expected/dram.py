@@ -96,8 +96,6 @@ def _alike(one: Node, other: Node) -> bool:
 
 
 class HostMemory:
-    """Computes the rate at which transfers can use the host's memory."""
-
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self._machine = machine
         self._ceilings = ceilings
@@ -115,7 +113,6 @@ class HostMemory:
         return ExpectedPath((_measured(str(node), traffic),))
 
     def knows(self, node: int) -> bool:
-        """Whether the rate of a node's memory is known or was measured by this run."""
         return self._rate is not None or self._ceilings.traffic(node) is not None
 
     def by_threads(self, transfer: Transfer, size: int) -> ExpectedPath:

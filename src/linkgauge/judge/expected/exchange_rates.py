@@ -74,7 +74,6 @@ class ExchangeRates:
         self.bound = cache(self._bound)
 
     def pairs(self, devices: Sequence[str]) -> tuple[Pair, ...]:
-        """Returns all pairs of devices of which the first sends data to the second, each once."""
         found = pairs_of(self._work, len(devices))
         return tuple((devices[one], devices[other]) for one, other in found)
 
@@ -95,7 +94,6 @@ class ExchangeRates:
         return own._replace(low=min(own.low, ring.low * rings))
 
     def steps(self, ranks: int) -> int:
-        """Returns the number of successive steps of a call."""
         return sum(phase.steps for phase in phases(self._work, SIZE, ranks))
 
     def _phases(self, devices: Sequence[str], way: Way) -> Iterator[tuple[Phase, list[Pair]]]:

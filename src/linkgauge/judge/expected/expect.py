@@ -91,7 +91,6 @@ class Expectations:
         self._exchanges: dict[tuple[Collective, tuple[Remark, ...]], ExchangeRates] = {}
 
     def sharing(self, result: Result) -> LinkSharing:
-        """Returns the load of the links while this result's cells were measured together."""
         return LinkSharing(self._paths.machine.wiring, result)
 
     def of(

@@ -97,7 +97,6 @@ def rows() -> list[Healthy]:
 
 @cache
 def table() -> dict[Kind, Bounds]:
-    """Returns the bounds of each kind of figure."""
     healthy = [row for row in rows() if row.reached]
     logs = grouped((row.kind, math.log(share)) for row in healthy for share in row.shares)
     sources = Counter(row.kind for row in healthy)

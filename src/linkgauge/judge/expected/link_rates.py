@@ -90,7 +90,6 @@ class ExpectedPath(msgspec.Struct, frozen=True):
 
 
 def capacity(paths: Iterable[ExpectedPath]) -> dict[tuple[str, str], float]:
-    """Returns the rate of each link and memory of these paths, by direction."""
     return {use.segment: use.rate for path in paths for use in path.uses}
 
 
@@ -119,7 +118,6 @@ Trained = Mapping[str, tuple[float, int]]
 
 
 def under_load(readings: Iterable[Reading]) -> Trained:
-    """Returns the speed and width of links by device, as read under load."""
     return {
         reading.memory: (reading.link_speed, reading.link_width)
         for reading in readings

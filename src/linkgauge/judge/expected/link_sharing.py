@@ -20,7 +20,6 @@ _FULL = 1.01
 
 
 def is_beside(cell: CellResult) -> bool:
-    """Whether other cells were measured at the same time as this cell."""
     return bool(cell.notes) and any(isinstance(note, Beside) for note in cell.notes)
 
 

@@ -24,8 +24,6 @@ LEAST = 1.001
 
 
 class Nominal:
-    """Computes the nominal figures of a machine's cells."""
-
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self._ceilings = ceilings
         self._best = at_best(machine)

@@ -111,7 +111,6 @@ def as_one(run: Run) -> Run:
 
 
 def with_ranks(judged: Sequence[Result], measured: Sequence[Result]) -> tuple[Result, ...]:
-    """Returns the judged results with the transfers as they were measured by ranks."""
     cells = iter([cell for result in measured for cell in result.cells])
     return tuple(
         one.with_cells(lambda cell: replace(cell, transfers=next(cells).transfers))

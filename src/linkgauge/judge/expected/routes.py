@@ -38,8 +38,6 @@ class _Joined(NamedTuple):
 
 
 class Paths:
-    """Finds the paths of one machine and computes each path once."""
-
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self.machine = machine
         self.host = HostMemory(machine, ceilings)

@@ -50,7 +50,6 @@ class Drawer:
             self._process.kill()
 
     def draw(self, figures: Sequence[ChartFigure]) -> list[str | None]:
-        """Returns a picture of each chart, or None where drawing failed."""
         if figures and self._process is None and self.missing is None:
             self._start()
         deadline = time.monotonic() + PATIENCE
@@ -87,7 +86,6 @@ def _columns(figure: ChartFigure) -> int:
 
 
 def spec_of(figure: ChartFigure) -> Spec:
-    """Returns the chart as a Vega-Lite specification with its rows and the page's look."""
     legend = {**chart_specs.LOOK["legend"], "columns": _columns(figure)}
     look = {**chart_specs.LOOK, "legend": legend}
     return {**figure.spec, "config": look, "data": {"values": figure.rows}}

@@ -92,7 +92,6 @@ class _Drawing:
         self.shapes: list[str] = []
 
     def draw(self) -> tuple[float, float]:
-        """Draws everything. Returns width and height in pixels."""
         spans = "".join(
             f'<tspan class="{span.tone}" dx="4">{_safe(span.text)}</tspan>'
             for span in self._picture.head

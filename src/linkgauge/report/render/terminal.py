@@ -43,8 +43,6 @@ BELOW = 4
 
 
 class Printed(NamedTuple):
-    """The text of a table's cell, with its style."""
-
     text: str
     style: str = ""
 
@@ -207,7 +205,6 @@ _ALOOF = (Table, Heat, Picture, Code)
 
 
 def shown(blocks: Iterable[Block]) -> Iterator[RenderableType]:
-    """Yields what a console prints for the blocks."""
     before: Block | None = None
     is_blank = True
     for block in blocks:
@@ -236,7 +233,6 @@ def _is_empty(block: Block) -> bool:
 
 
 def styled(line: Line) -> Text:
-    """Returns the line in colours."""
     return Text.assemble(*((span.text, STYLES[span.tone]) for span in line))
 
 
@@ -344,7 +340,6 @@ def _verdict(one: Problem) -> Iterator[RenderableType]:
 
 
 def named(name: str, text: Text) -> Hanging:
-    """Makes a line of the verdict, with its name in front."""
     label = _label(name)
     return Hanging(Text.assemble(label, " " * (LABEL - len(label)), text), LABEL)
 

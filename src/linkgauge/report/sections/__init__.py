@@ -84,7 +84,6 @@ def _guarded(
 
 @cache
 def sections() -> tuple[Section, ...]:
-    """Returns the sections in order."""
     return tuple(sorted((*_own(), *of_rooms()), key=attrgetter("rank")))
 
 

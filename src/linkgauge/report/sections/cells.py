@@ -52,7 +52,6 @@ _CELLS = (
 
 
 def table_of(results: Sequence[Result], below: Sequence[Line], anchor: str) -> Table:
-    """Makes a table with a line for each cell."""
     found = list(cells_of(results))
     usual = usual_size(results)
     some = any(is_judged(cell) for _, cell in found)

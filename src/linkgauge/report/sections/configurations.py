@@ -47,8 +47,6 @@ _DIFFERENCES = line(
 
 
 def blocks(comparisons: Sequence[ConfigurationComparison]) -> Iterator[Block]:
-    """Yields the table of all configurations, and the differences between the configurations of
-    each accelerator."""
     yield Prose([_head(one) for one in comparisons])
     yield _table(comparisons)
     yield from fact_tables(comparisons)
@@ -96,8 +94,6 @@ def _verdict(one: OneRun | None) -> Entry:
 
 
 def entry_of(cell: RunCell | None, at: int) -> Entry:
-    """Makes a table entry of a figure with its interval, and its difference from the figure of the
-    first configuration."""
     side = cell.sides[at] if cell is not None else None
     if cell is None or side is None or side.figure is None:
         return Entry("-")
@@ -121,7 +117,6 @@ SECTION = Section("configurations", "Configurations", 5, of_runs=_of_runs)
 
 
 def fact_tables(comparisons: Sequence[ConfigurationComparison]) -> Iterator[Block]:
-    """Yields a table of differing facts for each accelerator that has several configurations."""
     for one in comparisons:
         labels = [label(side.name) for side in one.found.sides]
         where = label(one.accelerator) if len(comparisons) > 1 else ""
@@ -170,7 +165,6 @@ COLUMNS = (
 
 
 def configurations_json(comparisons: Sequence[ConfigurationComparison]) -> str:
-    """Returns the comparisons of all accelerators as one JSON document."""
     named = list(map(_named, comparisons))
     return json_document({"schema": "linkgauge.comparison/1", "comparisons": named})
 

@@ -68,7 +68,6 @@ _OF_PAGE: tuple[Large, ...] = ("uniform", "reduced")
 
 
 def blocks(run: Run, large: Large = "summary") -> Iterator[Block]:
-    """Yields the blocks of all results that have any figure."""
     for number, each in enumerate(together(run.results, large)):
         yield from blocks_of(each, run, large, f"b{number}")
 
@@ -76,7 +75,6 @@ def blocks(run: Run, large: Large = "summary") -> Iterator[Block]:
 def blocks_of(
     shown: SharedTable, run: Run, large: Large = "whole", anchor: str = ""
 ) -> Iterator[Block]:
-    """Yields the blocks of results that are shown together."""
     view = _ResultView(anchor, shown, run, large)
     first, below = view.first, view.below()
     match shown.form:
@@ -275,7 +273,6 @@ Shades = Mapping[Place, Shade | None]
 
 
 def detailed_blocks(run: Run, *, utilization: bool = False) -> Iterator[Block]:
-    """Yields the details of each result, and then the tables over several sizes."""
     for result in run.results:
         if has_figures(result):
             yield from _of_result(result, run)

@@ -34,7 +34,6 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 def diagnosis_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
-    """Yields the blocks of all findings, and then of the verdict."""
     if diagnosis.simulated is not None:
         yield Prose([line(SIMULATED, f" {diagnosis.simulated}")])
     yield from blocks(diagnosis.findings)
@@ -129,7 +128,6 @@ def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> 
 
 
 def summary(findings: Sequence[Finding], by: str = "doctor") -> Line:
-    """Makes a line with the number of findings of each severity."""
     counts = Counter(finding.severity for finding in findings)
     shown = [Span(f"{counts[of]} {of}", tone) for of, tone in SEVERITIES.items() if counts[of]]
     listed = [span for one in shown for span in (Span(", "), one)][1:]

@@ -84,8 +84,6 @@ _STATES = {True: "up", False: "down", None: "unknown"}
 
 
 def machine_blocks(machine: Machine) -> Iterator[Block]:
-    """Yields the host in a few lines, its memories, how they are connected, and why a backend has
-    no devices."""
     yield from _overview(machine, detailed=False)
     count = len(gaps(machine.known))
     missing = f", and what could not be read ({count_of(count, 'reason')})" if count else ""
@@ -132,7 +130,6 @@ def _filled(*tables: Table) -> Iterator[Table]:
 
 
 def machine_heading(machine: Machine) -> Iterator[Line]:
-    """Yields lines that say which machine this is: its processors, its system, its surroundings."""
     host, details = machine.host, machine.known.host
     if machine.simulated is not None:
         yield line(SIMULATED, f" {machine.simulated}")
@@ -233,8 +230,6 @@ _KINDS = {"data": "d", "instruction": "i"}
 
 
 def host_facts(machine: Machine) -> Table:
-    """Returns a table of the known facts of the host. Unknown facts are listed elsewhere with the
-    reason."""
     host, size = machine.known.host, machine.host.memory_total
     driver = f" by {host.frequency_driver}" if host.frequency_driver else ""
     facts: dict[str, Iterable[object]] = {
@@ -263,7 +258,6 @@ def host_facts(machine: Machine) -> Table:
 
 
 def counts(host: HostDetails) -> Iterator[str]:
-    """Yields the numbers of sockets and cores, as far as they are known."""
     for count, what in ((host.sockets, "socket"), (host.cores, "core")):
         if count is not None:
             yield count_of(count, what)

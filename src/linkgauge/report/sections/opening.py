@@ -159,7 +159,6 @@ _NO_REFERENCE = "no reference"
 
 
 def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
-    """Yields the number of measured cells, and the number of cells with each verdict."""
     statuses = Counter(cell.status for _, cell in cells_of(run.results))
     measured = statuses["pass"] + statuses["fail"]
     yield Tile(f"{measured:,}" if measured else "nothing", "measured")

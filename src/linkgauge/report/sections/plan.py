@@ -35,8 +35,6 @@ def dry_run(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> Dry
 
 
 def plan_blocks(dry: DryRun) -> Iterator[Block]:
-    """Yields the blocks of a plan: each table and its cells, the highest memory use of any cell,
-    and the maximum time."""
     plan, seconds = dry.plan, dry.most_seconds
     rows: list[Sequence[str | Entry]] = []
     for sheet in plan:

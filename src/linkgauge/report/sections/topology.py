@@ -71,14 +71,11 @@ class _Link(msgspec.Struct, frozen=True):
 
 
 def run_blocks(judged: OneRun) -> Iterator[Block]:
-    """Yields the machine of a run with the bandwidth of each link."""
     yield from _links_blocks(judged)
     yield from nearest_blocks(evidence_of(judged.run))
 
 
 def detailed_run_blocks(judged: OneRun) -> Iterator[Block]:
-    """Yields the machine of a run as `run_blocks` shows it, and all other known facts of the
-    machine."""
     yield from _links_blocks(judged)
     yield from detailed_machine_blocks(judged.run.machine, evidence_of(judged.run))
 

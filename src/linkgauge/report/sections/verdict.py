@@ -262,8 +262,6 @@ def _lowest(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
 
 
 def what_precision(missed: Missed) -> str:
-    """Returns a sentence on how many cells missed the precision, and the cell that missed it
-    most."""
     furthest = f", furthest by {missed.cells[0]}" if missed.cells else ", without an interval"
     return f"±{missed.asked:.2%} missed by {count_of(missed.number)}{furthest}"
 

@@ -47,7 +47,6 @@ def beside_lines(results: Sequence[Result], verdict: Verdict) -> Iterator[Line]:
 
 
 def against(cell: CellResult) -> str:
-    """Returns what the cell's share is a share of, in words."""
     by_peers = cell.expected is not None and cell.expected.peers is not None
     return "what its peers reach" if by_peers else "what is expected"
 

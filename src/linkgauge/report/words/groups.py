@@ -33,7 +33,6 @@ class FindingGroup(msgspec.Struct, frozen=True):
 
 
 def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
-    """Groups the findings by their causes, in the order of the findings."""
     alike = alike_findings(findings)
     causes = {finding.name: group[0] for group in alike for finding in group}
     found = [(_first_cause(group[0], causes), group) for group in alike]
@@ -60,12 +59,10 @@ def alike_findings(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
 
 
 def subjects_of(*alike: Sequence[Finding]) -> str:
-    """Returns the first subjects of all findings, and how many more there are."""
     return first_of([finding.subject for findings in alike for finding in findings], ", ")
 
 
 def headline(alike: Sequence[Finding]) -> Line:
-    """Returns a finding as one line."""
     first = alike[0]
     return line(
         Span(first.severity, SEVERITIES[first.severity]),

@@ -27,8 +27,6 @@ STOLEN = 0.01
 
 
 def thread_lines(result: Result) -> Iterator[Line]:
-    """Yields a line for each cell on its threads: how fast they are, how much they differ, and what
-    disturbed them."""
     for cell in result.cells:
         if cell.counters is not None and cell.counters.threads:
             yield plain("; ".join(_parts(cell.counters, result.unit)), "dim")

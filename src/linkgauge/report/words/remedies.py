@@ -52,14 +52,10 @@ _PLACEHOLDER = re.compile(r"\b(?:PORT|DEVICE|ADDRESS|NAME|SIZE|COUNT|N)\b")
 
 
 class RemedyText(msgspec.Struct, frozen=True):
-    """A line of prose for a person."""
-
     text: str
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A command: its quoted `words` for a shell, and a comment."""
-
     words: tuple[str, ...]
     comment: str = ""
 
@@ -86,14 +82,12 @@ class Command(msgspec.Struct, frozen=True):
 
     @property
     def placeholders(self) -> tuple[str, ...]:
-        """Returns the placeholders that a person has to fill in."""
         if self.sets:
             return ("ADDRESS",) if self.line == DEVICE else ()
         return tuple(dict.fromkeys(_PLACEHOLDER.findall(_VARIABLE.sub("", self.line))))
 
     @property
     def sets(self) -> bool:
-        """Whether the command sets a variable."""
         return self.line in SETTING
 
     @property

@@ -145,7 +145,6 @@ class Missed(NamedTuple):
 
     @property
     def noted(self) -> Noted:
-        """Returns the missed precision as a note."""
         rest = [f"{len(self.cells) - NAMED} more"] if len(self.cells) > NAMED else []
         rest += [f"{count_of(self.unknown)} without an interval"] if self.unknown else []
         named = ", ".join((*self.cells[:NAMED], *rest))
@@ -303,7 +302,6 @@ def day(moment: Moment) -> str:
 
 
 def failed_line(failed: FailedVisit) -> Line:
-    """Makes a line about a round of samples (visit) that failed."""
     reason = f": {failed.reason}" if failed.reason else ""
     return line(
         Span(failed.status.upper(), "bad"), f"  {failed.cell}  {when(failed.moment)}{reason}"

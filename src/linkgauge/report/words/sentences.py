@@ -24,7 +24,6 @@ NAMED = 6
 
 
 def first_of(names: Sequence[str], separator: str = " ") -> str:
-    """Returns the first names, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return separator.join(names[:NAMED]) + more
 

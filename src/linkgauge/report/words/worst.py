@@ -88,7 +88,6 @@ def _worst_low(run: Run, verdict: Verdict, why: str = "") -> Line | None:
 
 
 def more_of(found: Sequence[object]) -> str:
-    """Returns the number of items after the first, in words."""
     return f", and {len(found) - 1} more" if len(found) > 1 else ""
 
 

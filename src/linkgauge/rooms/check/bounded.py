@@ -133,8 +133,6 @@ class CheckStep(msgspec.Struct, frozen=True, tag=True):
 
 
 class Kept(msgspec.Struct, frozen=True, tag=True):
-    """A message with the folder of the run's journal."""
-
     folder: str
 
 

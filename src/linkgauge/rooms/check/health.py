@@ -186,14 +186,12 @@ def condition_document(checked: HealthResult) -> str:
 
 
 def condition_of(checked: HealthResult) -> NodeCondition:
-    """Returns the node condition of a check. Its status is `True` if the node is healthy."""
     health, at = checked.health, checked.at
     status: Literal["True", "False"] = "True" if health.is_healthy else "False"
     return NodeCondition(TYPE, status, health.reason, health.message, at, at)
 
 
 def health_blocks(health: Health) -> Iterator[Block]:
-    """Yields the verdict on a node, and what was found."""
     yield Prose([condition_line(HealthResult(health, ""))])
     yield from blocks(() if health.outcome is None else health.outcome.findings)
 

@@ -62,7 +62,6 @@ def _one_of_each_node(fabric: DeviceSet) -> tuple[Device, ...]:
 
 
 def kind_of(devices: Sequence[Device]) -> Member:
-    """Returns whether each of these devices stands for a node or a GPU."""
     nodes = {device.node for device in devices} - {None}
     return "node" if devices and len(nodes) == len(devices) else "GPU"
 
@@ -114,6 +113,5 @@ class ScalingBenchmark(msgspec.Struct, frozen=True, tag=True):
         return choose_backends(request.backends, request.settings.simulation)
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
-        """Returns the benchmarks. Raises InputError if there are too few devices."""
         over = request.over(machine)
         return over_counts(self.collective, self.counts, over, by_node=self.by_node)

@@ -86,7 +86,6 @@ def scale(asked: ScaleOptions) -> int:
 
 
 def requested(asked: ScaleOptions) -> RunRequest:
-    """The request that the options describe. Raises InputError."""
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.requests import settings_of
     from linkgauge.model.errors import InputError
