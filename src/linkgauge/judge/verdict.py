@@ -3,10 +3,12 @@ of each path, and finds cells whose figures are far from those of their peers.""
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import count
+from operator import itemgetter
 from statistics import median
 
 from msgspec.structs import replace
@@ -15,7 +17,7 @@ from linkgauge.judge.blame.cases import Case, exchanging
 from linkgauge.judge.expected.assumed import rests_on
 from linkgauge.judge.expected.dram import Ceilings, measured_ceilings
 from linkgauge.judge.expected.expect import Expectation, Expectations
-from linkgauge.judge.expected.healthy import LOOSE
+from linkgauge.judge.expected.healthy import LOOSE, START
 from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.expected.nominal import Nominal
 from linkgauge.judge.expected.readings import run_of, with_ranks
@@ -39,7 +41,6 @@ from .findings import Evidence
 from .peers import LOW as LOSS
 from .peers import Behind, behind, classes
 from .plateaus import with_levels
-from .rising import spared
 
 # Cells whose figures are far from those of their peers, whether or not anything is expected of
 # them.
@@ -369,3 +370,32 @@ def _size(one: CellResult | TransferFigure, cell: CellResult) -> int:
 
 def _seconds(cell: CellResult, size: int) -> Callable[[float], float]:
     return (lambda time: time) if cell.report.is_latency else (lambda rate: size / rate)
+
+
+RISING = 1.05
+"""The ratio by which the rate at the largest size exceeds that at the one before. Rates of healthy
+machines differ by 4 % from 512 MiB to 1 GiB, and by 2 % beyond (`healthy.yml`)."""
+NEAR = 4
+"""The most by which the two sizes differ: curves over larger steps always rise."""
+
+
+def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
+    """What is low at the largest size of a curve that still rises is perhaps low."""
+    known = ((one, one.bytes or 0) for one in cells if one.does.collective and one.bytes)
+    rows = grouped((one.row, (size, one)) for one, size in known)
+    ends = [sorted(own, key=itemgetter(0))[-2:] for own in rows.values()]
+    risen = {
+        large.place
+        for (little, before), (much, large) in (end for end in ends if len(end) == 2)
+        if much <= NEAR * little and _moved(large) > RISING * _moved(before)
+    }
+    return tuple(
+        replace(one, verdict="perhaps low") if one.verdict == "low" and one.place in risen else one
+        for one in cells
+    )
+
+
+def _moved(cell: CellResult) -> float:
+    """In bytes/s, without what starting takes."""
+    moving = (cell.headline or math.inf) - START
+    return (cell.bytes or 0) / moving if moving > 0 else math.inf

@@ -240,11 +240,11 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
             look = link_state(hop.function.address, "MaxPayload")
             yield Finding("payload", "unknown", hop.part, found, remedy=(look,))
         elif own != port.max_payload:
-            severity: Severity = "fail" if own > port.max_payload else "warn"
             found = f"MaxPayload is {own} bytes here and {port.max_payload} at {port.address}"
             why = "the other end rejects longer packets, so transfers fail or crawl"
             remedy = ("# Boot with pci=pcie_bus_safe on the kernel's command line.",)
-            yield Finding("payload", severity, hop.part, found, why, remedy)
+            grave = own > port.max_payload
+            yield Finding("payload", "fail" if grave else "warn", hop.part, found, why, remedy)
 
 
 def check_read_request(evidence: Evidence) -> Iterator[Finding]:
@@ -313,9 +313,8 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
             texts.append(f"{again[hop.function.address]} packets sent again")
         grave = any(set(counts) != {"correctable"} for counts in rose.values())
         if texts:
-            severity: Severity = "fail" if grave else "warn"
             found = f"counters rose during the run: {'; '.join(texts)}"
-            yield Finding("link-errors", severity, hop.part, found, why, remedy)
+            yield Finding("link-errors", "fail" if grave else "warn", hop.part, found, why, remedy)
 
 
 OF_LINKS = (check_silent, check_link_speed, check_link_width, check_target_speed)
@@ -340,6 +339,10 @@ _PORT, _DEVICE = '"${PORT:?}"', '"$DEVICE"'
 an address setpci would write to all functions."""
 
 
+_STEPS = ("setpci -s {} CAP_EXP+30.w={:x}:f", "setpci -s {} CAP_EXP+10.w=20:20")
+"""Sets the target speed, and starts the training."""
+
+
 def retraining(
     port: PciFunction | None, function: PciFunction, speed: float, *, virtual: bool
 ) -> tuple[str, ...]:
@@ -347,14 +350,7 @@ def retraining(
     them at each boot; a hint where to look if the port above is not visible. In a `virtual`
     machine, variables stand for the host's addresses."""
     code = generation(speed)  # the encoding of the target speed field
-    above, device = (
-        (_PORT, _DEVICE)
-        if virtual
-        else (
-            port.address if port else None,
-            function.address,
-        )
-    )
+    above, device = (_PORT, _DEVICE) if virtual else (port and port.address, function.address)
     if code is None or above is None:
         return (
             (
@@ -365,8 +361,8 @@ def retraining(
         )
     return (
         *(_ON_THE_HOST if virtual else (_STOP,)),
-        f"sudo {_target(above, code)}  # target speed {speed:g} GT/s",
-        f"sudo {_start(above)}  # retrain",
+        f"sudo {_STEPS[0].format(above, code)}  # target speed {speed:g} GT/s",
+        f"sudo {_STEPS[1].format(above)}  # retrain",
         link_state(device, "LnkSta:"),
         *(_unit("PORT", "DEVICE", code) if virtual else _unit(above, device, code)),
     )
@@ -385,8 +381,8 @@ def _unit(above: str, device: str, code: int) -> tuple[str, ...]:
         "[Service]",
         "Type=oneshot",
         # Some distributions have setpci in /usr/sbin.
-        f"ExecStart=/usr/bin/env {_target(above, code)}",
-        f"ExecStart=/usr/bin/env {_start(above)}",
+        f"ExecStart=/usr/bin/env {_STEPS[0].format(above, code)}",
+        f"ExecStart=/usr/bin/env {_STEPS[1].format(above)}",
         "RemainAfterExit=yes",
         "",
         "[Install]",
@@ -398,11 +394,3 @@ def _unit(above: str, device: str, code: int) -> tuple[str, ...]:
             "that sets target speed 0, which no link has, and does not start the training."
         ),
     )
-
-
-def _target(above: str, code: int) -> str:
-    return f"setpci -s {above} CAP_EXP+30.w={code:x}:f"
-
-
-def _start(above: str) -> str:
-    return f"setpci -s {above} CAP_EXP+10.w=20:20"

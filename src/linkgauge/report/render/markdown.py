@@ -29,7 +29,7 @@ from linkgauge.report.blocks import (
 from linkgauge.report.console import plain_lines
 from linkgauge.report.results import without_empty
 
-from .steps import Block as Steps
+from .terminal import Steps
 
 _LONGEST = 300
 """The most characters of one text; nobody reads a table with longer texts."""

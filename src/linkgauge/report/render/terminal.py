@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -26,9 +27,7 @@ from linkgauge.report.blocks import (
     Tone,
 )
 from linkgauge.report.console import Hanging
-from linkgauge.report.words.remedies import Command
-
-from .steps import Block as Steps
+from linkgauge.report.words.remedies import Command, RemedyText, Step
 
 # Columns of texts as wide as they need to be, as far as a console has room for them.
 
@@ -346,3 +345,54 @@ def named(name: str, text: Text) -> Hanging:
 
 def _label(name: str) -> Text:
     return Text(f"{name}:" if name else "", "bold")
+
+
+class Steps:
+    """To be pasted into a shell as a whole: prose and files become comments, and a backslash
+    continues a long command."""
+
+    def __init__(self, of: Sequence[Step], indent: int, label: Text | None = None) -> None:
+        self.steps = of
+        self.indent = indent
+        self.label = label or Text()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        before = self.label
+        for step in self.steps:
+            for line in _step_lines(step, options.max_width - self.indent):
+                padding = " " * (self.indent - len(before))
+                yield Text.assemble(before, padding, line) if line else Text()
+                before = Text()
+
+
+def _step_lines(step: Step, room: int) -> Iterator[Text]:
+    if isinstance(step, RemedyText):
+        yield from _comment_lines(step.text, room)
+    elif isinstance(step, Command):
+        yield from _command_lines(step, room)
+    else:
+        yield from (Text(f"#     {line}".rstrip(), "dim") for line in step.lines)
+
+
+def _comment_lines(text: str, room: int) -> Iterator[Text]:
+    lines = textwrap.wrap(text, max(1, room - 2), break_long_words=False, break_on_hyphens=False)
+    yield from (Text(f"# {line}", "dim") for line in lines)
+
+
+def _command_lines(step: Command, room: int) -> Iterator[Text]:
+    said = f"  # {step.comment}" if step.comment else ""
+    if cell_len(step.line + said) <= room:
+        yield Text(step.line).append(said, "dim")
+        return
+    if said:
+        yield from _comment_lines(step.comment, room)
+    lines = [step.words[0]]
+    for number, word in enumerate(step.words[1:], 2):
+        end = 0 if number == len(step.words) else len(" \\")
+        if cell_len(lines[-1]) + 1 + cell_len(word) + end > room:
+            lines.append(f"  {word}")
+        else:
+            lines[-1] += f" {word}"
+    *begun, last = lines
+    yield from (Text(f"{line} \\") for line in begun)
+    yield Text(last)

@@ -39,9 +39,9 @@ from linkgauge.report.results import (
     verdict,
     without_empty,
 )
+from linkgauge.report.words.comparison import in_words, unit_in_words
 from linkgauge.report.words.expectations import is_judged
 from linkgauge.report.words.figures import histogram
-from linkgauge.report.words.host_figures import in_words, unit_in_words
 
 _BINS = 8
 _CELLS = (

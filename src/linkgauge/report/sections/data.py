@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from operator import attrgetter
@@ -15,13 +16,16 @@ from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
 from linkgauge.model.stats.summary import Summary
-from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, attachment, plain
+from linkgauge.model.units import format_size
+from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, attachment, cut, plain
 from linkgauge.report.csv_text import csv_text
 from linkgauge.report.files import SAMPLES_FILE, document_of, sample_lines, sample_pieces
+from linkgauge.report.results import table
 from linkgauge.report.rows import result_rows
 from linkgauge.report.tables import CELLS
 
 from . import OneRun, Section
+from .machine import detailed_machine_blocks
 
 MOST_BYTES = 900_000
 """The most bytes of all files, compressed: as text they take a third more."""
@@ -137,3 +141,31 @@ def _digits(value: Any, form: str = f".{_DIGITS}g") -> Any:
 
 
 SECTION = Section("data", "Raw data", 95, of_run=_blocks)
+
+
+MOST_VALUE = 2000
+
+
+def _bill(one: OneRun) -> Iterator[Block]:
+    yield from detailed_machine_blocks(one.run.machine)
+    facts = ((name, cut(text, MOST_VALUE)) for name, text in _facts(one.run) if text)
+    yield table("How it was measured", ("", ""), facts)
+
+
+def _facts(run: Run) -> Iterator[tuple[str, str | None]]:
+    settings, machine = run.settings, run.machine
+    yield "linkgauge", machine.linkgauge
+    yield "commit", machine.commit
+    yield "Python", machine.python
+    yield "command", shlex.join(run.command)
+    yield "run", run.id
+    yield "label", run.label
+    yield "began", run.started
+    yield "resumed", ", ".join(run.resumed)
+    yield "ended", run.finished or "interrupted"
+    yield "sizes", ", ".join(map(format_size, settings.sizes))
+    yield "precision", f"±{settings.precision:.2%}"
+    yield "verified", "yes" if settings.verify else "no"
+
+
+BILL = Section("bill", "Bill of materials", 90, of_run=_bill)

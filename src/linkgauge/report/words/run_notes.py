@@ -30,7 +30,7 @@ from linkgauge.report.blocks import Line, Span, line
 from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import shown
 
-from .host_figures import in_words
+from .comparison import in_words
 from .sentences import NAMED, QUIET, near_cache, sentence
 
 MOST_NOTES = 4
