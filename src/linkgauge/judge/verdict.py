@@ -1,5 +1,4 @@
-"""Judges whether figures are as high as the hardware should achieve. Also fits a line to the times
-of each path, and finds cells whose figures are far from those of their peers."""
+"""Judges whether figures are as high as the hardware, and their peers, let them be."""
 
 from __future__ import annotations
 
@@ -41,9 +40,6 @@ from .findings import Evidence
 from .peers import LOW as LOSS
 from .peers import Behind, behind, classes
 from .plateaus import with_levels
-
-# Cells whose figures are far from those of their peers, whether or not anything is expected of
-# them.
 
 FAR = 0.75
 """A figure is far from its peers if it is below this share of their median, or above the inverse

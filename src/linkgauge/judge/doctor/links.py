@@ -350,7 +350,8 @@ def retraining(
     them at each boot; a hint where to look if the port above is not visible. In a `virtual`
     machine, variables stand for the host's addresses."""
     code = generation(speed)  # the encoding of the target speed field
-    above, device = (_PORT, _DEVICE) if virtual else (port and port.address, function.address)
+    place = port.address if port else None
+    above, device = (_PORT, _DEVICE) if virtual else (place, function.address)
     if code is None or above is None:
         return (
             (
