@@ -87,7 +87,8 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
     machine = evidence.machine
     named = machine.named | {one.pci: one.device for one in machine.known.adapters if one.pci}
     adapters = {one.pci for one in machine.known.adapters}
-    loaded, latest = _under_load(evidence), _latest_functions(evidence)
+    after = evidence.after.pci if evidence.after else ()
+    loaded, latest = _under_load(evidence), machine.functions | {one.address: one for one in after}
     accelerators = latest_accelerators(evidence)
     carried = most_carried(machine, evidence.results).values()
     confirmed = {wire.lower.address for wire, rate, narrowest in carried
@@ -97,7 +98,8 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
     names = named | slots
     seen: set[str] = set()
     for address in named:
-        functions = machine.pci_line(address) or (_hidden(evidence, address),)
+        hidden = PciFunction(address=address, unknown=machine.known.unknown)
+        functions = machine.pci_line(address) or (hidden,)
         for function in functions:
             ends = function.address == address or function.port == "upstream port"
             if ends and function.address not in seen:
@@ -110,11 +112,6 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
                 at = function.address
                 is_sure = at in confirmed or at in adapters  # adapters' links do not slow down
                 yield PcieChain(name, lower, port, loaded.get(own, ()), link, is_sure)
-
-
-def _latest_functions(evidence: Evidence) -> dict[str, PciFunction]:
-    after = evidence.after.pci if evidence.after else ()
-    return evidence.machine.functions | {function.address: function for function in after}
 
 
 def latest_accelerators(evidence: Evidence) -> dict[str, Accelerator]:
@@ -131,10 +128,6 @@ def _under_load(evidence: Evidence) -> dict[str, list[Reading]]:
         for reading in case.cell.readings
         if not case.touched.isdisjoint(own(reading.memory))
     )
-
-
-def _hidden(evidence: Evidence, address: str) -> PciFunction:
-    return PciFunction(address=address, unknown=evidence.machine.known.unknown)
 
 
 def _completed(function: PciFunction, reported: PciLink) -> PciFunction:

@@ -97,7 +97,10 @@ def behind(evidence: Evidence) -> tuple[Behind, ...]:
 
 @lru_cache(maxsize=2)
 def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
-    alike = [own for own in _classes(cases, cpus) if _counts(own[0])]
+    alike = [
+        own for own in _classes(cases, cpus) for first in own[:1]
+        if first.result.better == "higher" and (first.alike is None or not first.is_crowded)
+    ]  # fmt: skip
     standings = [one for members in alike for one in _standings(members)]
     noise, at_most = cache(_noise), cache(_at_most)
     spread = grouped(((one.about, noise(one.inside[0])), one.beside) for one in standings)
@@ -121,11 +124,6 @@ def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
             if loss >= PERHAPS and not (case in known and known[case].is_sure):
                 known[case] = Behind(case, one.usual, one.peers, loss, is_sure)
     return tuple(known.values())
-
-
-def _counts(case: Case) -> bool:
-    is_sweep = case.alike is None
-    return case.result.better == "higher" and (is_sweep or not case.is_crowded)
 
 
 def _noise(case: Case) -> frozenset[str]:

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import IO, Any
 
 from rich.cells import cell_len
@@ -100,13 +101,13 @@ _WORD = re.compile(r"[^\sA-Za-z]*\d (?:[KMGT]i?)?B\b\S*|\S+")
 """A pattern of a figure and its unit, which form one word."""
 
 
+@dataclass(frozen=True)
 class Hanging:
     """Wrapped at words; lines after the first are indented. A word wider than the console is not
     broken."""
 
-    def __init__(self, text: Text, indent: int) -> None:
-        self.text = text
-        self.indent = indent
+    text: Text
+    indent: int
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         text = self.text.copy()

@@ -138,14 +138,10 @@ def share(value: float | None, tone: Tone = "") -> Entry:
 def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
     """With the signs of cells that are far from their peers."""
     word = word_of(results, cells) or Word("not judged", "not judged")
-    signs = "".join(sorted({sign for cell in cells if (sign := _unsaid(cell))}))
+    unsaid = (cell for cell in cells if cell.verdict in ("ok", "not judged"))
+    signs = "".join(sorted(set(map(peers_sign, unsaid))))
     tone = "warn" if signs else TONES[word.kind]
     return Entry(f"{word.text} {signs}".rstrip(), list(TONES).index(word.kind), tone)
-
-
-def _unsaid(cell: CellResult) -> str:
-    """The sign of a cell that is far from its peers, unless the verdict says so."""
-    return peers_sign(cell) if cell.verdict in ("ok", "not judged") else ""
 
 
 def degraded_note(cells: Iterable[CellResult]) -> str:

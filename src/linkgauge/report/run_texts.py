@@ -84,7 +84,10 @@ def summary_junit(one: OneRun) -> str:
     if failed:
         suite = suite_of(suites, DOCTOR, run.started)
         for check, found in groupby(failed, key=attrgetter("check")):
-            _add_check(suite, check, tuple(found))
+            first, *others = found
+            case = case_of(suite, DOCTOR, f"{DOCTOR}.{check}")
+            told = (line for o in (first, *others) for line in (_said(o), o.why, *o.remedy, ""))
+            fail(case, "fail", _said(first), "\n".join(told))
     return document_of(suites)
 
 
@@ -128,12 +131,6 @@ def _add_cell(suite: Element, row: CellRow, seconds: float) -> None:
         fail(case, "low", figure, row.transfers)
     if figure:
         SubElement(case, "system-out").text = figure
-
-
-def _add_check(suite: Element, check: str, found: tuple[Finding, ...]) -> None:
-    case = case_of(suite, DOCTOR, f"{DOCTOR}.{check}")
-    lines = [line for one in found for line in (_said(one), one.why, *one.remedy, "")]
-    fail(case, "fail", _said(found[0]), "\n".join(lines))
 
 
 def _said(finding: Finding) -> str:

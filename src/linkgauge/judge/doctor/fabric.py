@@ -20,7 +20,6 @@ from linkgauge.model.hardware.inventory import Accelerator, Adapter
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.part import MACHINE, Part, is_memory
 from linkgauge.model.hardware.pcie import TopologyClass, link_rate
-from linkgauge.model.hardware.wiring import Wire
 from linkgauge.model.names import spans
 from linkgauge.model.notes import STAGED
 from linkgauge.model.units import count_of
@@ -119,7 +118,10 @@ def check_mtu(evidence: Evidence) -> Iterator[Finding]:
 
 def check_uncrossed(evidence: Evidence) -> Iterator[Finding]:
     """Yields a note on links of a network that no measured cell crossed, while others were."""
-    wires = [one for one in evidence.machine.wiring.wires if _of_network(one)]
+    wires = [
+        one for one in evidence.machine.wiring.wires
+        if one.kind == "network" or (one.kind == "fabric" and one.bundle is None)
+    ]  # fmt: skip
     if not wires:
         return
     crossed = frozenset[Part]().union(*(case.touched for case in cases_of(evidence)))
@@ -132,11 +134,6 @@ def check_uncrossed(evidence: Evidence) -> Iterator[Finding]:
     )
     about = missed[0] if len(missed) == 1 else f"{len(missed)} links of the network"
     yield Finding("uncrossed", "unknown", about, found, remedy=remedy)
-
-
-def _of_network(wire: Wire) -> bool:
-    bundle = wire.bundle
-    return wire.kind == "network" or (wire.kind == "fabric" and bundle is None)
 
 
 def check_gpudirect(evidence: Evidence) -> Iterator[Finding]:

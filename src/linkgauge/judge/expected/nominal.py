@@ -36,15 +36,13 @@ class Nominal:
     def of(self, cell: CellResult, expected: Expected, size: int, unit: str) -> float | None:
         """In the cell's unit. None if it equals the `expected` figure."""
         figure = expected.figure
-        if figure is None or not (self._is_degraded(cell) or self._was_slow(cell)):
+        is_below = not self._degraded.isdisjoint(cell.places) or self._was_slow(cell)
+        if figure is None or not is_below:
             return None
         best = self._expectations.of(cell, size, unit, loaded=False).expected
         nominal = best.theoretical if expected.achievable is None else best.achievable
         share = cell.share(nominal, figure)
         return nominal if share is not None and share * LEAST < 1 else None
-
-    def _is_degraded(self, cell: CellResult) -> bool:
-        return bool(self._degraded) and not self._degraded.isdisjoint(cell.places)
 
     def _was_slow(self, cell: CellResult) -> bool:
         for reading in cell.readings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -57,26 +58,21 @@ class _Set(NamedTuple):
         return room + text if self.head.figures else text + room
 
 
+@dataclass(frozen=True)
 class Columns:
     """A short caption replaces the head of the first column. A table that is too wide gets short
     heads, then fewer columns, then long names on their own lines, and last several blocks of
     columns."""
 
-    def __init__(
-        self,
-        caption: Text,
-        columns: Sequence[Column],
-        rows: Sequence[Sequence[Printed]],
-        *,
-        even: bool = False,
-    ) -> None:
-        self._caption, self._rows, self._even = caption, rows, even
-        self._columns = columns
+    caption: Text
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Printed]]
+    even: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = options.max_width
         names, *others = self._sets(short=False)
-        title = self._caption
+        title = self.caption
         if len(title) > max(names.width, 0 if names.name else SHORT_NAME):
             yield Hanging(title, BELOW)
             title = Text()
@@ -95,15 +91,15 @@ class Columns:
 
     def _sets(self, *, short: bool) -> list[_Set]:
         found = []
-        for at, head in enumerate(self._columns):
-            entries = [row[at] for row in self._rows]
+        for at, head in enumerate(self.columns):
+            entries = [row[at] for row in self.rows]
             if at and not any(entry.text for entry in entries):
                 continue
             name = head.short if short and head.short else head.name
-            wide = entries if at else [row[0] for row in self._rows if any(r.text for r in row[1:])]
+            wide = entries if at else [row[0] for row in self.rows if any(r.text for r in row[1:])]
             width = max(cell_len(name), *(cell_len(one.text) for one in wide), 0)
             found.append(_Set(head, name, entries, width))
-        if self._even:
+        if self.even:
             widest = max((one.width for one in found[1:]), default=0)
             found[1:] = [one._replace(width=widest) for one in found[1:]]
         return found
@@ -347,14 +343,14 @@ def _label(name: str) -> Text:
     return Text(f"{name}:" if name else "", "bold")
 
 
+@dataclass(frozen=True)
 class Steps:
     """To be pasted into a shell as a whole: prose and files become comments, and a backslash
     continues a long command."""
 
-    def __init__(self, of: Sequence[Step], indent: int, label: Text | None = None) -> None:
-        self.steps = of
-        self.indent = indent
-        self.label = label or Text()
+    steps: Sequence[Step]
+    indent: int
+    label: Text = field(default_factory=Text)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         before = self.label
