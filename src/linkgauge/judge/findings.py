@@ -19,10 +19,8 @@ from linkgauge.model.kernel_log import KernelLog
 from linkgauge.model.settings import Settings
 
 Severity = Literal["fail", "warn", "note", "unknown"]
-"""The severity of a finding: `fail` costs bandwidth or correctness, `warn` may cost some, `note` is
-good to know, and `unknown` could not be read here."""
+"""`fail` costs bandwidth or correctness, `warn` may, `unknown` could not be read here."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-"""The gravest first."""
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -184,8 +184,7 @@ class _LimitParser(Cursor):
 # Measured figures against what the user asked for.
 
 Objection = Callable[[CellResult], str | None]
-"""A function that returns in one line why a measured cell is not good enough; None if it is good
-enough."""
+"""Says in one line why a measured cell is not good enough, if it is not."""
 
 
 def hold(result: Result, objection: Objection) -> Result:
@@ -214,7 +213,6 @@ _QUANTITY = {
 }  # fmt: skip
 """The units that count as the same unit in limits."""
 _NAMES = 5
-"""The most names that are listed if none is near."""
 
 Sheets = Sequence[Result | PlannedTable]
 

@@ -24,8 +24,7 @@ from .unseen import Unseen, unseen_of
 from .verdict import BELOW, judge, pair_of
 
 _BROKEN = (1, 3)
-"""The exit codes of runs with a cell that failed. One that was interrupted, or measured nothing, is
-judged by its figures."""
+"""A cell failed. One that was interrupted, or measured nothing, is judged by its figures."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -115,8 +114,7 @@ def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...
 
 
 _MOST_PAIRS = 128
-"""The most pairs of devices that are all measured alone. If there are more, only neighbouring pairs
-are measured, which touch each device and its links."""
+"""With more, only neighbouring pairs are measured, which touch each device and its links."""
 
 
 def pairs_in_doubt(

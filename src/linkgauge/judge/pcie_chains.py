@@ -15,8 +15,7 @@ from linkgauge.model.hardware.inventory import Accelerator, PciFunction, PciLink
 from linkgauge.model.hardware.part import Part
 
 _LATEST = 3
-"""Number of latest cells whose readings give a link's state: a single one may catch it waking
-up."""
+"""A single reading may catch a link waking up."""
 
 
 class PcieChain:

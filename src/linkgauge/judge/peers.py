@@ -24,12 +24,9 @@ from .blame.limits import QUIET
 from .findings import Evidence
 
 LEAST = 3
-"""The fewest other parts of its kind with which a part is compared."""
 LOW, PERHAPS = 0.05, 0.02
-"""The losses from which a cell is low, and perhaps low."""
 CHANCE = 0.01
-"""The probability that chance alone makes any part of a healthy run stand out at one moment. It is
-divided by the number of comparisons (Bonferroni)."""
+"""That any part of a healthy run stands out. Divided by the number of comparisons (Bonferroni)."""
 
 
 class Behind(NamedTuple):
@@ -55,7 +52,6 @@ class _Standing(NamedTuple):
 
 
 _Nodes = tuple[tuple[int, int], ...]
-"""The CPUs of a machine, each with its node."""
 
 
 def _nodes(evidence: Evidence) -> _Nodes:

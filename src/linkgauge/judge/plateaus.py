@@ -31,8 +31,7 @@ TOLERANCE = 0.13
 """The deviation of log latency at which a point costs as much in a level as between levels."""
 BETWEEN = 1.0
 OUTLIER = 1.1
-"""The most that a point of a level costs: a little more than BETWEEN, so that no level begins or
-ends with an outlier."""
+"""A little more than BETWEEN, so that no level begins or ends with an outlier."""
 LEVEL = 1.5
 WIDTH = 0.9
 """The least width of a level, in octaves from its first to its last point."""
@@ -43,12 +42,11 @@ cycles after 4 or 5, 40 to 75 after 14)."""
 EDGE = 0.33
 """The part of the way to the next level, in log latency, at which a level ends."""
 ENDLESS = 1 << 40
-"""A size in bytes that no curve reaches."""
 LEAST = 8
 """The fewest sizes of a curve: a few chosen sizes show no levels."""
 
 Point = tuple[int, float]
-"""A size in bytes, and the seconds of an access."""
+"""Bytes, and the seconds of an access."""
 
 
 def levels_of(points: Iterable[Point]) -> tuple[Level, ...]:
@@ -77,8 +75,7 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
         if sizes[last] - sizes[first] >= WIDTH
     ]
     best: list[tuple[float, float, tuple[int, int], int]] = []
-    """The cost up to a candidate's end, its height, the candidate, and the number of the one before
-    it in its chain, or -1."""
+    """Cost up to its end, height, candidate, and the one before it in its chain, or -1."""
 
     @cache
     def chains(first: int) -> list[tuple[float, int, float]]:

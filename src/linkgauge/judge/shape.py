@@ -31,7 +31,6 @@ _TIGHT = 0.05
 PLATEAU = 0.85
 """The share of its peak that a curve should keep at the largest sizes."""
 _LEAST = 3
-"""The fewest settings of a curve."""
 _KNEE = 0.5
 """The share of the slope before a knee that remains behind it."""
 

@@ -40,7 +40,6 @@ from linkgauge.model.stats.student import critical
 from linkgauge.model.units import count_of
 
 SIZES = (0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-"""The losses that are tried."""
 ANY = 1.0
 """The loss of a part that no loss would show."""
 

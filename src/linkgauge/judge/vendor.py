@@ -9,11 +9,8 @@ from linkgauge.model.hardware.inventory import Accelerator
 from .findings import Evidence
 
 NVIDIA, AMD, REBELLIONS = 0x10DE, 0x1002, 0x1EFF
-"""PCI vendor IDs."""
 
 Matter = Literal["state", "users", "links", "errors", "peers", "topology", "slots"]
-"""The facts that a tool shows: clocks, power and temperature; processes; a fabric's links; their
-error counters; the devices that can reach each other; how devices are joined; their PCIe links."""
 
 _TOOLS: dict[Matter, dict[int, str]] = {
     "state": {

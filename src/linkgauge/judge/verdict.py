@@ -42,13 +42,11 @@ from .peers import Behind, behind, classes
 from .plateaus import with_levels
 
 FAR = 0.75
-"""A figure is far from its peers if it is below this share of their median, or above the inverse
-share. A path that lost half of its lanes or links is that far off."""
+"""A path that lost half of its lanes or links is that far off."""
 MOST_UNSURE = 2
 """The largest class in which a fast cell shows only that the other one is slow."""
 ENOUGH = 4
-"""The fewest equal cells that are judged by their median; among fewer cells, one slow cell moves it
-too far."""
+"""Among fewer equal cells, one slow cell moves the median too far."""
 _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
 """The reasons for a missing expectation with which cells are judged by their peers instead."""
 
@@ -163,8 +161,7 @@ def _is_staged(cell: CellResult) -> bool:
 
 
 HELD = 0.9
-"""The share of what links carry at their best, below which a figure that is as expected of them is
-degraded."""
+"""Below this share of their best, a figure that is as expected of its links is degraded."""
 LOW = 0.75
 """The share of the achievable figure below which a cell is low. The lowest known figures of healthy
 hardware are 0.83 of it, reading from the host (Zhenwu 810E), and 0.85, kernels both ways over
@@ -172,12 +169,10 @@ NVLink (H200); all others are 0.91 or more (docs/expect.md). A tenth is margin f
 yet. A loss of half the lanes, speed or links is well below."""
 
 COPIED = 0.9
-"""The share of the achievable figure that a single copy between two devices reaches if it is
-healthy: 0.91 and more are known."""
+"""Of a single copy between two healthy devices, 0.91 and more are known."""
 
 HIGH = 1.03
-"""A figure above this share of the bound that no sharing exceeds comes from a cache, or the
-expectation is wrong. 3 % are margin for clocks."""
+"""A higher figure comes from a cache, or the expectation is wrong. 3 % are margin for clocks."""
 
 BELOW = "low", "perhaps low"
 _WORST_FIRST: tuple[Verdict, ...] = ("low", "perhaps low", "not judged")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .chart_specs import Spec
 
 Tone = Literal["", "bad", "warn", "good", "simulated", "dim", "name", "strong"]
-"""The meaning of a colour; nothing depends on the colour alone."""
+"""Nothing depends on the colour alone."""
 TONES: Mapping[str, Tone] = {
     "error": "bad",
     "timeout": "bad",
@@ -30,10 +30,9 @@ TONES: Mapping[str, Tone] = {
     "not judged": "dim",
     "skip": "dim",
 }
-"""The tones of statuses, verdicts and words for them, in the order of a sorted column."""
+"""In the order of a sorted column."""
 MOST_TEXT = 10_000
-"""The most characters of one text on a page: drivers' reasons are long, and longer texts are no
-reasons."""
+"""Drivers' reasons are long, and longer texts are no reasons."""
 
 
 class Span(NamedTuple):
@@ -258,7 +257,7 @@ class Attachment(NamedTuple):
 
 
 _LEVEL = 4
-"""The level of compression. The usual 6 takes 1.6 times as long, for 7 to 10 % fewer bytes."""
+"""The usual 6 takes 1.6 times as long, for 7 to 10 % fewer bytes."""
 
 
 def attachment(name: str, says: str, content: Iterable[bytes]) -> Attachment:

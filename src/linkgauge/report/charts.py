@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 EXTRA = "report"
 Rows = Any
-"""The data of a chart: a sequence of dicts, a data frame, or anything else that altair takes."""
+"""A sequence of dicts, a data frame, or anything else that altair takes."""
 
 
 def on_paper() -> None:

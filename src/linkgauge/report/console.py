@@ -98,7 +98,7 @@ def _with_a_size(environment: Mapping[str, str], *, is_terminal: bool) -> dict[s
 # Text that is wrapped at words to the console's width.
 
 _WORD = re.compile(r"[^\sA-Za-z]*\d (?:[KMGT]i?)?B\b\S*|\S+")
-"""A pattern of a figure and its unit, which form one word."""
+"""A figure and its unit form one word."""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from linkgauge.model.printable import printable
 SIMULATED = "SIMULATED"
 
 _GUARDED = ("=", "+", "-", "@", "|", "%", "'", "＝", "＋", "－", "＠")
-"""Texts that begin with these characters get a quote. Some spreadsheet takes such a text for a
-formula, or a reader would remove its first quote."""
+"""Some spreadsheet takes such texts for formulas, or a reader would remove the first quote."""
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 

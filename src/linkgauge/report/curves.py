@@ -18,7 +18,6 @@ from .chart_specs import Spec
 from .results import has_own_size, label, size_of, title_of
 
 MOST_ROWS = 200
-"""The most rows in the table of a chart over time."""
 EXTREMES: dict[str, Callable[[list[float]], float]] = {
     "lowest": min,
     "median": median,

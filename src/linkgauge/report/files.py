@@ -30,12 +30,9 @@ from .rows import OneRun, SampleRow, samples_of
 
 SAMPLES_FILE = "samples.csv"
 _PIECE = 1 << 18
-"""The bytes of a file that are read at once."""
 _MOST_KEPT = 1 << 16
-"""The most samples of a result whose text is kept, in 35 bytes each, for other cells that share the
-samples."""
+"""The most samples of a result whose text is kept, in 35 bytes each, for cells that share them."""
 _LENGTHS = 4
-"""The different numbers of samples for which the form of a text is kept."""
 _START = "\0"
 _Pieces = Iterable[bytes | memoryview]
 

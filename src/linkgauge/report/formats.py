@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from .blocks import Block
 
 TERMINAL = "terminal"
-"""The default format."""
 _REPORT = "linkgauge.report"
 
 

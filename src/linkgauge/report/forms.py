@@ -22,22 +22,16 @@ from .matrix import brief
 MOST_COLUMNS = 16
 """A matrix with more columns or rows is large."""
 UNIFORM = 0.05
-"""Figures that differ by no more than this share of their median are much the same."""
 Form = Literal[
     "rows", "columns", "summary", "matrix", "sizes", "levels", "collectives", "transfers"
 ]
-"""The form of a result: a line for each cell; a line for each row of cells; a line for each matrix;
-the matrix; a column for each size; the levels that a curve shows; collectives by size; each
-transfer as written."""
 FEW = 2
-"""The most cells of a result that is shown cell by cell."""
 FEW_SETTINGS = 4
-"""The most cells of a sweep, or of a single column, that is shown cell by cell."""
 
 
 Large = Literal["summary", "reduced", "uniform", "whole"]
-"""Which large matrices become one line of a summary: any (`summary` on a terminal, `reduced` on a
-page), only `uniform` matrices, or none."""
+"""Which large matrices become one line of a summary: any (on a page `reduced`), only uniform ones,
+or none."""
 _REDUCED: tuple[Large, ...] = ("summary", "reduced")
 
 
@@ -154,7 +148,6 @@ WORDS: dict[Status, str] = {
     "timeout": "TIMEOUT",
     "skip": "SKIP",
 }
-"""The words in place of a figure that was not measured."""
 _HALF = 0.5
 _DEGRADED = "↓"
 _LOW, _FAR_BELOW, _PERHAPS, _HIGH, _FAILED = "▼", "▼▼", "▼?", "▲", "!"
@@ -169,18 +162,15 @@ _MEANINGS: dict[str, tuple[str, Tone]] = {
     ABOVE_PEERS: ("far above its peers", "warn"),
     _FAILED: ("failed", "bad"),
 }
-"""The meanings of signs. Figures far from their peers are neither low nor high, whether or not
-anything is expected of them."""
+"""Figures far from their peers are neither low nor high, whatever is expected of them."""
 _SIGNS: dict[Verdict, str] = {"perhaps low": _PERHAPS, "high": _HIGH, "degraded": _DEGRADED}
 _HOPELESS = 10.0
-"""The width of an interval from which its width no longer matters."""
+"""From here on, the width of an interval no longer matters."""
 _DEPTHS = 10
 _MUCH_THE_SAME = 1.02
 _LONGEST = 200
-"""The most characters of a reason beside a figure."""
 
 Ends = tuple[float, float]
-"""The lowest and the highest figure of a matrix."""
 
 
 def shade(

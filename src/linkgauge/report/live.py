@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from .render.drawing import Drawer
 
 MOST_FINDINGS = 3
-"""The most findings above the verdict, each in a few lines."""
 INTERRUPTED = "interrupted: keeping what was measured; Ctrl-C again stops without a verdict"
 
 

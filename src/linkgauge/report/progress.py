@@ -25,7 +25,7 @@ from rich.text import Text
 
 _BAR = 24
 _LEAST = 10
-"""The columns kept for the running benchmark. A window without room for both has no bar."""
+"""A window without room for both has no bar."""
 
 
 def progress_bar(console: Console) -> Progress:
@@ -60,7 +60,6 @@ class _OneLine(Progress, RenderHook):
     several, and rich would erase only the last of them."""
 
     _width = 0
-    """The columns of the line as it was last written."""
 
     def start(self) -> None:
         if not self.disable:

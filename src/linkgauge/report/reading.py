@@ -54,9 +54,7 @@ def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
 
 
 MOST_NAME = 120
-"""Characters of a name in a title."""
 MOST_ASPECTS = 24
-"""The most benchmarks by which runs of other profiles are compared."""
 
 
 def page_of(paths: Sequence[Path], against: str | None = None) -> Page:

@@ -98,9 +98,8 @@ def _only_row(result: Result) -> str | None:
 
 
 MOST_LABEL = 80
-"""Characters of a row's or a column's name."""
 SIMULATED = Span("SIMULATED", "simulated")
-"""The mark beside every figure of a simulated machine."""
+"""Stands beside every figure of a simulated machine."""
 SIMULATED_TILE = Tile(SIMULATED.text, "", SIMULATED.tone)
 
 

@@ -36,19 +36,17 @@ CHECKS = checks_in(
     host_setup, unsteady, shape, reach,
 )  # fmt: skip
 OF_MACHINE = ("busy", "steal")
-"""Checks of the whole machine during a run. Their warnings come before findings about parts, and
-explain unsteady cells."""
+"""Their warnings come before findings about parts, and explain unsteady cells."""
 KNOWN = (
     *OF_MACHINE, "processes", "clocks", "capped-clock", "locked-clock", "silent", "switch",
     "link-speed", "link-width", "fabric-links", "ecc", "link-errors", "fabric-errors", "acs",
 )  # fmt: skip
-"""Checks of facts that were read. Their failures and warnings explain what others infer from
-figures."""
+"""Facts that were read: they explain what others infer from figures."""
 CONFIRMED = (
     "lost", "hang", "crash", "wrong-bytes", "silent", "switch", "link-errors", "fabric-errors",
     "ecc", "row-remap",
 )  # fmt: skip
-"""Checks whose findings the kernel's log confirms if it names the same part."""
+"""The kernel's log confirms these if it names the same part."""
 UNSTEADY = ("scatter", "stall")
 INFERRED = ("slow", "drift", *UNSTEADY)
 

@@ -185,9 +185,8 @@ Names of cards for workstations contain RTX or Quadro."""
 _SMALL_WINDOW = re.compile(r"\b(?:T4|P4|P40|M\d{1,2})\b")
 """Models for data centres whose window is small by design."""
 _LEAST_MEMORY = 8 << 30
-"""The least memory in bytes of all other models for data centres."""
+"""Of all other models for data centres."""
 _LESS = 0.99
-"""The least share of the usual power limit that counts as equal."""
 _SAVING = ("powersave", "powersupersave")
 
 

@@ -13,18 +13,16 @@ from linkgauge.judge.peers import behind
 from linkgauge.model.hardware.part import Part
 
 _OF_LIMITS = ("capped-clock", "locked-clock", "power-limit")
-"""Checks of limits on a device's clocks. Limits cost little, so that also a small difference from
-peers counts."""
+"""They cost little, so that also a small difference from peers counts."""
 OF_CLOCKS = ("clocks", *_OF_LIMITS)
-"""Checks of a device's clocks. Kernels are slower by them, and copies by copy engines are not."""
+"""Kernels are slower by them, and copies by copy engines are not."""
 SETUP = (
     *_OF_LIMITS, "iommu", "governor", "transparent-huge-pages", "near-node", "relaxed-ordering",
     "aspm", "bar1", "ecc-off", "compute-mode", "payload", "read-request", "acs",
 )  # fmt: skip
-"""Checks of how a machine is set up. Their warnings say what may slow a transfer, and nothing of
-what fails."""
+"""They say what may slow a transfer, and nothing of what fails."""
 _OF_PEERS = ("bar1", "acs")
-"""Checks of what only matters if devices reach each other's memory over PCIe."""
+"""Matter only if devices reach each other's memory over PCIe."""
 
 
 def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:

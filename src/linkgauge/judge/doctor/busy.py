@@ -18,16 +18,12 @@ from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.units import count_of, percent
 
 BUSY = 0.1
-"""Figures are in doubt if others take at least this share of all CPUs' time, and at least `_LEAST`
-CPUs."""
+"""Others take this share of all CPUs' time, and at least `_LEAST` CPUs."""
 _LEAST = 0.25
-"""The least number of CPUs that others must keep busy: an idle machine's own services take less
-than a tenth of one."""
+"""CPUs: an idle machine's own services take less than a tenth of one."""
 _OFTEN = 0.1
-"""The least share of the cells that must be affected. A passing job affects fewer cells."""
+"""A passing job affects fewer cells."""
 MUCH_STEAL = 0.02
-"""The share of CPU time taken by the hypervisor from which a note is given, because threads
-waited."""
 _TAKEN = 0.2
 """The share of all CPUs' time from which others explain low figures of the host's memory. In
 recorded runs they took 0.22 or more where they slowed such figures below 0.75, and 0.11 at most

@@ -17,8 +17,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.units import count_of
 
 _BREAKS = 2.0
-"""The cost of blaming a part that was well at first, and that ends all cells that touch it
-since."""
+"""The cost of a part that was well at first, and ends all cells that touch it since."""
 
 
 def _outcome(
@@ -67,7 +66,7 @@ def _outcome(
 
 
 _OF_MEMORIES: tuple[OutcomeKind, ...] = ("lost", "memory")
-"""The kinds of outcome that a device or a node causes, and none of its links."""
+"""A device or a node causes these, and none of its links."""
 
 
 def _of_memory(blame: Blame) -> Blame:

@@ -27,7 +27,6 @@ from linkgauge.model.units import count_of
 from .links import LEAST_WORN
 
 CLOSENESS: tuple[TopologyClass, ...] = ("PIX", "PXB", "PHB", "NODE", "SYS")
-"""The classes of ways between an accelerator and an adapter, the closest first."""
 _FAST = 12.5e9
 """The bytes/s of a port (100 Gb/s) from which small packets cost much of its rate."""
 _LARGE = 4200

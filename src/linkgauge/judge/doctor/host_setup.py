@@ -23,7 +23,6 @@ from linkgauge.model.hardware.part import MACHINE, Part
 from linkgauge.model.units import BANDWIDTH
 
 _LOST = 0.9
-"""The share of the rate of one thread a core below which all threads clearly move less."""
 LITTLE_LOCKED = 1 << 30
 """Limit of locked memory, in bytes, that is too small for a run's buffers."""
 HUGE = 2 << 20

@@ -25,7 +25,6 @@ from linkgauge.model.kernel_log import LogKind, LogLine
 _OF_LINKS = ("aer", "hotplug")
 _GRADED = ("aer", "sxid", "hardware")
 _NAMED = 4
-"""The most kinds of lines that are named."""
 
 
 class _About(msgspec.Struct, frozen=True):
@@ -99,7 +98,7 @@ def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
 
 
 _Named = dict[tuple[bool, str], Part]
-"""The parts that messages may name, by whether the message is about a link, and by address."""
+"""By whether the message is about a link, and by address."""
 
 
 def _named(evidence: Evidence) -> _Named:

@@ -23,12 +23,10 @@ from linkgauge.model.hardware.part import Part
 from linkgauge.model.hardware.pcie import generation, link_rate
 
 LEAST_READ_REQUEST = 512
-"""The least read request in bytes. Smaller requests need so many packets that reads stay below the
-link's rate."""
+"""Smaller requests, in bytes, need so many packets that reads stay below the link's rate."""
 UNDER_LOAD = ("linkgauge run --profile quick  # reads the speed under load",)
 LEAST_WORN = 3
-"""The fewest links with counted errors for which the part that joins them is blamed; two links may
-have two faults."""
+"""Two links may have two faults."""
 
 
 def check_silent(evidence: Evidence) -> Iterator[Finding]:
@@ -71,7 +69,7 @@ def check_switches(evidence: Evidence) -> Iterator[Finding]:
 
 
 _Counted = dict[str, dict[str, int]]
-"""New errors of each severity, by who counted them."""
+"""By who counted them, and by severity."""
 
 
 def _rose(hop: PcieChain, counted: _Counted) -> _Counted:
@@ -318,7 +316,7 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
 
 
 OF_LINKS = (check_silent, check_link_speed, check_link_width, check_target_speed)
-"""The checks of devices that are passed through, for a virtual machine's host and its guest."""
+"""For devices that are passed through, by a virtual machine's host and its guest."""
 
 
 _STOP = (
@@ -335,8 +333,7 @@ _ON_THE_HOST = (
     PORT_ABOVE,
 )
 _PORT, _DEVICE = '"${PORT:?}"', '"$DEVICE"'
-"""The shell variables of the port and the device. If PORT is empty, `:?` stops the command; without
-an address setpci would write to all functions."""
+"""If PORT is empty, `:?` stops the command: setpci would write to all functions."""
 
 
 _STEPS = ("setpci -s {} CAP_EXP+30.w={:x}:f", "setpci -s {} CAP_EXP+10.w=20:20")

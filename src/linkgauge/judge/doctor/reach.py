@@ -43,7 +43,6 @@ _GAIN = 1.1
 are reported: with up to four, eight H100s reach the same with and without (NVIDIA/nccl issue
 1455)."""
 _CLEARLY = 0.8
-"""The share of one engine's rate below which another engine is clearly slower."""
 _BESIDE = 0.6
 """The share of its rate alone below which a read is clearly slower beside a write: 0.40 to 0.48 is
 seen with A100 and RTX 4090 on AMD's hosts (docs/expect.md), 0.9 and more elsewhere."""

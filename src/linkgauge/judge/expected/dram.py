@@ -21,7 +21,6 @@ rest. STREAM reaches 0.75 to 0.9 on servers with all channels populated."""
 
 
 Path = tuple[Memory, Memory]
-"""The source and the destination of threads of one node that use its own memory."""
 
 
 class Ceilings(msgspec.Struct, frozen=True):
@@ -52,8 +51,7 @@ class Ceilings(msgspec.Struct, frozen=True):
 _TRAFFIC = {"read": 1.0, "write": 1.0, "copy": 2.0}
 """The bytes over the memory bus per byte of payload."""
 _ALIKE = 0.1
-"""The relative difference in memory size below which nodes with the same number of CPUs are assumed
-to have the same DIMMs."""
+"""Nodes of as many CPUs, and memory within this, are assumed to have the same DIMMs."""
 
 
 def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:

@@ -26,9 +26,7 @@ from .routes import Paths
 SIZE = 1 << 30
 """The bytes of a call that is so large that its start does not matter."""
 SAME = 1.01
-"""The ratio below which two rates count as equal."""
 LESS = 0.95
-"""The share of another path's rate below which a path is narrower."""
 _KINDS = {
     "pcie": "PCIe",
     "socket": "what joins the host's nodes",
@@ -37,7 +35,6 @@ _KINDS = {
     "internal": "links to the host",
     "network": "a network",
 }
-"""The kinds of links, in words."""
 
 _REDUCED = {4: 0.85}
 _REDUCED_SINCE = 0.74
@@ -45,7 +42,6 @@ _REDUCED_SINCE = 0.74
 generation of NVLink; this value applies from the fifth generation on. Source: NCCL's own model
 (`nvlsEfficiency`, src/graph/tuning.cc)."""
 SWITCHES = "switch"
-"""The name that stands for the switches in pairs of devices."""
 SWITCHED_OFF = Remark("NCCL_NVLS_ENABLE=0")
 _LIBRARIES = ("NCCL ", "RCCL ")
 Pair = tuple[str, str]
@@ -265,7 +261,6 @@ def _named(way: Way) -> str:
 
 
 _MOST = 4
-"""The most pairs that are named."""
 
 
 def _listed(names: Sequence[str]) -> str:

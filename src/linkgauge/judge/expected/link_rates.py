@@ -107,8 +107,7 @@ kernels reach 0.95 of the rate that packets of this size leave (52 of 54.5 GB/s 
 53.1 writing)."""
 _NVIDIA = 0x10DE
 _LINES_UP_TO = 16.0
-"""The highest speed in GT/s of NVIDIA's devices whose copy engines write one line a packet, as
-kernels do."""
+"""GT/s up to which NVIDIA's copy engines write one line a packet, as kernels do."""
 _SHORT_UP_TO = 8.0
 MAX_PAYLOAD, MAX_READ_REQUEST = 256, 512
 """The values assumed if the registers cannot be read: the usual ones on servers."""

@@ -16,7 +16,7 @@ from linkgauge.model.notes import Beside
 from linkgauge.model.transfer import Transfer
 
 _FULL = 1.01
-"""The highest load that counts as fitting a link, because rates are not exact."""
+"""Rates are not exact."""
 
 
 def is_beside(cell: CellResult) -> bool:

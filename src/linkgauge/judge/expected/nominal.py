@@ -17,8 +17,7 @@ from .dram import Ceilings
 from .expect import Expectations
 
 _UPPER_ENDS = ("root port", "downstream port")
-"""The ports whose link is described by the function below them, which knows what both ends
-support."""
+"""The function below describes their link: it knows what both ends support."""
 LEAST = 1.001
 """The ratio from which a nominal figure exceeds the expected one by more than rounding."""
 

@@ -150,7 +150,6 @@ _INFINIBAND = 8 + 12 + 4 + 2
 _PAYLOADS = (4096, 2048, 1024, 512, 256)
 """The bytes of payload that a packet of RDMA may have: its MTU."""
 _USUAL = 1500
-"""The MTU of Ethernet if none is known."""
 
 
 def network_path(machine: Machine, transfer: Transfer) -> ExpectedPath:

@@ -19,9 +19,8 @@ from linkgauge.report.chart_specs import Spec
 
 PACKAGE = "vl_convert"
 PATIENCE = 60.0
-"""Seconds that pictures of a report may take together."""
+"""Seconds for all pictures of a report together."""
 _LETTER, _GAP = 6.4, 44
-"""The pixels of a letter in a legend, and between two names."""
 
 
 class Drawer:

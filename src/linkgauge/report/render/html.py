@@ -21,7 +21,7 @@ from .drawing import Drawer
 from .picture import style_of_pictures, svg_of
 
 FRAME = "width:100%;height:32em;border:0;resize:vertical;overflow:auto"
-"""The style of a page's frame, whose height a person can drag."""
+"""A person can drag its height."""
 
 
 def framed(page: Page) -> str:

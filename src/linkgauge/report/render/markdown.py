@@ -32,9 +32,8 @@ from linkgauge.report.results import without_empty
 from .terminal import Steps
 
 _LONGEST = 300
-"""The most characters of one text; nobody reads a table with longer texts."""
 _MARKS = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-"""A pattern of characters that are marks in the middle of a line; `_` within a word is none."""
+"""Marks in the middle of a line; `_` within a word is none."""
 _BOLD: frozenset[Tone] = frozenset({"bad", "simulated", "strong"})
 
 

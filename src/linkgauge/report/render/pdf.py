@@ -18,13 +18,12 @@ from .drawing import Drawer
 from .picture import alone, svg_of
 
 MOST_TEXT = 1500
-"""The most characters of one text."""
 MOST_ROWS = 120
-"""The most rows of one table: paper has no scroll bars, and the page has all rows."""
+"""Paper has no scroll bars, and the page has all rows."""
 MOST_COLUMNS = 72
 _DRAWN = (ChartFigure.__name__, Picture.__name__)
 WIDE = 900
-"""The pixels of a picture of a machine, at which its letters are large enough on paper."""
+"""In pixels: letters are large enough on paper then."""
 _DATA = "data.json"
 
 

@@ -18,14 +18,11 @@ from linkgauge.model.printable import printable
 from linkgauge.report.blocks import DrawnLink, DrawnPart, Picture
 
 BAR, GAP, LANE, EDGE, INSET = 26, 56, 20, 10, 14
-"""Pixels: the height of a part, the space between parts that a link joins, the width of a bracket,
-the margin around parts, and the distance from a part's left end to its first link."""
+"""Pixels: a part's height, the space for a link, a bracket, margins, and before the first link."""
 LETTER = 6.7
-"""Pixels of a letter, in nearly every font."""
 
 
 _Lanes = list[list[tuple[float, float]]]
-"""The occupied intervals of each lane, from left to right."""
 
 
 class _Box(NamedTuple):

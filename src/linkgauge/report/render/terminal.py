@@ -35,11 +35,9 @@ from linkgauge.report.words.remedies import Command, RemedyText, Step
 GAP = 2
 LEAST_NAME = 4
 SHORT_NAME = 20
-"""The most columns of names that stay beside their figures, even if the table continues below."""
 LEAST_PROSE = 24
-"""The least columns of a text that is wrapped beside others; with less space it goes below them."""
+"""With less space, a text goes below its row."""
 BELOW = 4
-"""The columns before text that goes below the name of its row."""
 
 
 class Printed(NamedTuple):
@@ -192,11 +190,9 @@ STYLES: Mapping[Tone, str] = {
     "strong": "bold",
 }
 INDENT = 4
-"""The columns before the continuation of a line, and before the explanation of a problem."""
 LABEL = 11
-"""The columns of the label of a line of the verdict, such as `do first:`."""
 _ALOOF = (Table, Heat, Picture, Code)
-"""The kinds of blocks with blank lines around them."""
+"""Blank lines stand around these."""
 
 
 def shown(blocks: Iterable[Block]) -> Iterator[RenderableType]:

@@ -142,7 +142,6 @@ _OF_CALLS = ("time (µs)", "algbw", "busbw", "#wrong")
 _SINGLES = ("p50 (µs)", "p99 (µs)", "last, by µs")
 
 Side = Mapping[str, CellResult]
-"""The cells of one side, by size."""
 Entries = Callable[[CellResult | None], Iterator[Entry]]
 
 

@@ -36,8 +36,7 @@ _KINDS: dict[str, tuple[str, Tone]] = {
     "noise": (" ≈ {}", "dim"),
     "not proven": (" ({})", "dim"),
 }
-"""The kinds of difference between a figure and that of the first configuration, with their form on
-the screen and their tone: `noise` is within the interval, `not proven` has no interval."""
+"""`noise` is within the interval, `not proven` has none."""
 _REACH = plain("±: the wider half of the 95% interval")
 _DIFFERENCES = line(
     "Differences are from the first configuration of the same accelerator: ",

@@ -28,21 +28,17 @@ from . import OneRun, Section
 from .machine import detailed_machine_blocks
 
 MOST_BYTES = 900_000
-"""The most bytes of all files, compressed: as text they take a third more."""
+"""Compressed: as text they take a third more."""
 CELLS_FILE = "cells.csv"
 MOST_SAMPLES = 120_000
 MOST_CELLS = 12_000
-"""The most cells and devices of a run whose data can fit into a page. The data of more are never
-tried."""
+"""Of cells and devices; the data of more are never tried."""
 _FEWER = (256, 32, 0)
-"""The numbers of samples of a cell that are tried in turn until all data fit. Cells with more
-samples come without any."""
+"""Tried in turn until all data fit. Cells with more samples come without any."""
 _DIGITS = 7
-"""The digits of the statistics in run.json if not all data fit."""
 _FEW_DIGITS = 5
 _NAMES = ("benchmark", "backend", "size", "row", "column", "status", "verdict", "unit")
 _FIGURES = ("figure", "low", "high", "expected")
-"""The fields of cells, of which a run has very many."""
 
 Files = tuple[Attachment, ...]
 

@@ -47,13 +47,10 @@ from .latency import percentiles
 from .sizes import MOST_PATHS, chart_of_levels, level_lines, line_lines
 
 MOST_LINES = 8
-"""The most lines below a matrix of a page."""
 MOST_PLACES, FEW_PLACES = 50_000, 8_000
-"""The most cells of all large matrices of a page together, and of a small page."""
+"""The most cells of all large matrices of a page, and of a small page."""
 FEW_LINES = 4
-"""The most paths whose lines over sizes are shown; more are summed up."""
 SOME = 8
-"""The number of columns that are shown of a sweep with too many."""
 WHOLE = "--all shows the whole"
 SHADES = (
     "Green is as expected, amber below (▼), what slow links allow (↓) or far from its peers (▽ △),"
@@ -121,7 +118,6 @@ def large_of(judged: OneRun) -> Large:
 
 
 Shaded = tuple[str, list[Shade | None]]
-"""A row with its name."""
 
 
 class _ResultView(NamedTuple):

@@ -20,7 +20,6 @@ from linkgauge.report.words.sentences import NAMED, first_of
 
 TO_FIX, TO_LOOK = "to fix it", "to look"
 MOST_STEPS = 40
-"""The most lines of a remedy."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True):

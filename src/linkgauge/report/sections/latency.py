@@ -21,13 +21,11 @@ from . import OneRun, Section
 PERCENTILES = (0.50, 0.95, 0.99, 0.999)
 MOST_CHARTS = 6
 MOST_CELLS = 48
-"""The most cells that have a line of percentiles each; with more, those of the first column
-have."""
+"""With more, only those of the first column have percentiles."""
 POINTS = 120
-"""The points of a curve; more of them lie close to its end, where it matters."""
+"""More of them lie close to the end, where it matters."""
 _TAIL = tuple(1 - 10 ** (-step / 8) for step in range(8, 25))
 FEWEST = 64
-"""The fewest samples of a cell whose distribution is shown."""
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:

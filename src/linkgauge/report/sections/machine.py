@@ -33,12 +33,10 @@ from .pci import PciOutline, distance_blocks, nearest_blocks
 # Accelerators' own links (NVLink and the like), those that are alike in one row.
 
 _MOST = 8
-"""Most rows for a kind of link; if there are more, their ends are listed together."""
 _HEADS: Sequence[str | Column] = (
     "", "kind", "active", Column("GB/s each, one way", True), Column("errors", True), "lead to",
 )  # fmt: skip
 _Ends = tuple[tuple[str, int], ...]
-"""The places to which links lead, each with the number of links."""
 
 
 def fabric_links(accelerators: Sequence[Accelerator]) -> Table:

@@ -33,7 +33,6 @@ from linkgauge.report.results import ends, figure, label, share, verdict, withou
 from linkgauge.report.words.sentences import first_of
 
 MOST_ROWS = 32
-"""The most rows of a narrow matrix that a person still reads."""
 WORST = 12
 _BOUNDS = (0.5, 0.75, 0.9, 0.97)
 """The shares of the median at which the classes of figures end."""
@@ -150,14 +149,11 @@ _HEADS = (
     Column("at", rank=2), Column("most", True), Column("at", rank=3), Column("verdict", rank=1),
 )  # fmt: skip
 _LEAST = 4
-"""The fewest figures with meaningful quartiles."""
 _FENCE = 1.5
 """Tukey's fence, in distances between the quartiles."""
 _CLEARLY = 0.05
-"""The least share of the median by which a figure stands out."""
 
 Known = Sequence[tuple[float, CellResult]]
-"""Figures with their cells, ascending."""
 
 
 def table_of(

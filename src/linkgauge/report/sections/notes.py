@@ -13,11 +13,8 @@ from linkgauge.report.words.run_notes import note_lines
 from . import OneRun, Section
 
 MOST_LINES = 40
-"""The most lines of a page."""
 MOST_REASONS = 6
-"""The most reasons for one status."""
 MOST_NAMED = 2
-"""The most benchmarks that are all named."""
 _ORDER: tuple[Status, ...] = ("skip", "fail", "timeout", "error")
 
 

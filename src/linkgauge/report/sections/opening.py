@@ -35,7 +35,6 @@ _SHOULD = {
     "low": ", less than this hardware should",
     "perhaps low": ", perhaps less than this hardware should",
 }
-"""The sentences on what should be, by the word for all of the cells."""
 
 
 def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:

@@ -136,9 +136,9 @@ def _hex(number: int | None, digits: int) -> str:
 
 
 MOST = 16
-"""The most devices whose matrix is readable; with more, close devices are listed in groups."""
+"""With more devices, close ones are listed in groups."""
 MOST_COMPARED = 256
-"""The most devices whose pairs are compared; a thousand devices would take minutes."""
+"""The pairs of a thousand devices would take minutes."""
 UNKNOWN, NETWORK = "?", "NET"
 _CLASSES = {
     "PIX": "at most one PCIe switch between them",
@@ -149,7 +149,7 @@ _CLASSES = {
     NETWORK: "the network between hosts",
     UNKNOWN: "unknown: a hypervisor hides or emulates a bridge or a NUMA node",
 }
-"""The classes of distances, from close to far; devices joined by links of a fabric are closer."""
+"""From close to far; devices joined by links of a fabric are closer."""
 
 
 def distance_blocks(machine: Machine, subjects: Sequence[Subject]) -> Iterator[Block]:

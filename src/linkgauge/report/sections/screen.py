@@ -63,27 +63,22 @@ from . import OneRun, Section, figures
 from .figures import anchors
 
 MOST_LINES = 24
-"""The most lines of figures that are shown whole."""
 FEW = 4
-"""The most benchmarks that are shown whole."""
 MOST_ROWS = 22
-"""The most benchmarks with a line each. If there are more, benchmarks that do the same in several
-ways share a line."""
+"""With more, benchmarks that do the same in several ways share a line."""
 MOST_FAMILIES = 26
-"""The most lines for such families. If there are more, the screen shows those whose figures mean
-the most."""
+"""With more, those are shown whose figures mean the most."""
 MATRIX = "--matrix shows percentiles and what is expected"
 MORE = "--all shows every figure, --matrix shows what is expected, -v shows what was left out"
 _MUCH_THE_SAME = 1.2
-"""The relative difference up to which shares of expected figures are much the same; only the first
-one is then shown."""
+"""Of shares that differ by no more, only the first is shown."""
 _HEADS = (
     Column("benchmark"), Column("median", True), Column("", True, 4), Column("least", True, 4),
     Column("", True, 5), Column("most", True, 6), Column("", True, 6), Column("unit", rank=3),
     Column("size", True, 9), Column("of expected", True, 8), Column("verdict", rank=1, short=" "),
     Column("where", rank=7),
 )  # fmt: skip
-"""The heads of the columns. A column without a name has the figures of the second engine."""
+"""A column without a name has the figures of the second engine."""
 
 
 def blocks(run: Run) -> Iterator[Block]:

@@ -29,16 +29,13 @@ from linkgauge.report.results import label, sizes_of
 from . import OneRun, Section
 
 MOST_CURVES = 8
-"""The most curves in one chart. If there are more, the lowest, the median and the highest figures
-are shown."""
+"""With more, only their extremes are shown."""
 MOST_CHARTS = 12
 MOST_LINES = 4
 MOST_PATHS = 16
-"""The most paths that are shown. If there are more, the lowest, the median and the highest figures
-are shown."""
+"""With more, only their extremes are shown."""
 LEAST_SHOWN = 0.001
-"""The least deviation of a line from the times that is shown; a closer line is said to be within
-this."""
+"""A line that is closer to the times is said to be within this."""
 _NO_LINE = "no line fits"
 _UNTOLD = "these sizes do not separate latency from bandwidth"
 _LATENCY_ALONE = "a latency whatever the size"
@@ -200,10 +197,8 @@ SECTION = Section("sizes", "By size", 50, of_run=_blocks)
 
 
 FEWEST = 3
-"""The fewest numbers in a curve."""
 MOST_SERIES = 8
 ENOUGH = 0.95
-"""The share of the highest rate that counts as having reached it."""
 
 
 def _by_concurrency(one: OneRun) -> Iterator[Block]:

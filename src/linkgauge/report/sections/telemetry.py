@@ -19,10 +19,9 @@ from linkgauge.report.words.sentences import first_of
 from . import OneRun, Section
 
 MOST_POINTS = 200
-"""The most points of one device."""
 MOST_DEVICES = 8
 MOST_ROWS = 128
-"""The most devices with a row each. If there are more, only devices that stand out have a row."""
+"""With more, only devices that stand out have a row."""
 
 
 def _mega(clock: float | None) -> float | None:
@@ -46,7 +45,6 @@ _CURVES: Sequence[tuple[str, Read]] = (
     ("power (W)", lambda one: one.power_max),
 )
 Timed = tuple[float, Reading]
-"""The seconds of sampling before a reading, and the reading."""
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:

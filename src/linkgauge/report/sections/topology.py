@@ -38,10 +38,9 @@ from .machine import detailed_machine_blocks
 from .pci import link_entry, nearest_blocks
 
 MOST_SINGLE = 72
-"""The most devices that a picture shows one by one. If there are more, alike devices are shown as
-one."""
+"""With more devices, equal ones are drawn as one."""
 MOST_ROWS = 48
-"""The most links that a tree shows one by one. If there are more, alike links share a row."""
+"""With more links, equal ones share a row."""
 _HEADS = ("", "link", Column("GB/s one way", True), Column("both ways", True), "verdict")
 _HOW = 'GB/s one way over each link; "both": in both directions at once'
 _BEST = "A link has the best figure of the cells that nothing else on their way limits."

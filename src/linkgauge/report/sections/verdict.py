@@ -50,10 +50,9 @@ from .opening import tally
 
 MOST_LOW = 3
 LONGEST_COMMENT = 40
-"""The most characters of a caption that stands behind its command."""
 DO_FIRST = "do first"
 DO_THERE = "do there"
-"""The words for the first step on a simulated machine, where nothing can be done."""
+"""On a simulated machine nothing can be done."""
 
 
 class Closing(msgspec.Struct, frozen=True):

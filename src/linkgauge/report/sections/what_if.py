@@ -17,9 +17,7 @@ from linkgauge.report.matrix import brief
 from linkgauge.report.results import SIMULATED, named, table
 
 SAME = 0.01
-"""The greatest difference of figures that counts as unchanged."""
 SPREAD = 1.2
-"""Changes of one kind that differ by more than this factor are shown as a range."""
 _TONES: dict[int, Tone] = {-1: "bad", 1: "good"}
 
 

@@ -18,10 +18,8 @@ from .comparison import compared_with
 from .sentences import first_of
 
 MOST = 3
-"""The most expectations that are shown for a result, those of the most cells first."""
 CLEARLY = 0.9
-"""The ratio below which a difference is shown. A transfer's own share is shown if it is below this
-part of the total's share."""
+"""A transfer's own share is shown if it is below this part of the total's."""
 
 
 def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:

@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     from linkgauge.model.units import Better
 
 _TWICE = 2.0
-"""From this ratio on, a difference is said as a multiple."""
 _TENFOLD = math.log(10)
 _ALL = 1 - 1e-12
 """The largest loss of a rate: all but nothing."""
 _FLAT = 1.002
-"""The largest ratio of the highest bar to the lowest one of a chart without a valley."""
 
 
 def digits(value: float) -> str:
@@ -124,7 +122,6 @@ MOST_FACTS = 3
 TONES: dict[Direction, Tone] = {
     "worse": "bad", "better": "good", "same": "dim", "unknown": "warn",
 }  # fmt: skip
-"""The tones of the results of a comparison, wherever they are shown."""
 SAME = "~"
 
 

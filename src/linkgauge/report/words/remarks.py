@@ -23,7 +23,6 @@ from .sentences import first_of
 # What the threads of a cell met with, as text, for work that each does by itself.
 
 STOLEN = 0.01
-"""The share of the time from which a run's report mentions stolen CPU time."""
 
 
 def thread_lines(result: Result) -> Iterator[Line]:
@@ -61,9 +60,8 @@ def _parts(counters: Counters, unit: str) -> Iterator[str]:
 
 
 _TELLING: tuple[Verdict, ...] = ("low", "perhaps low", "high")
-"""The verdicts that make a reader ask what was expected, and why."""
+"""They make a reader ask what was expected, and why."""
 MOST_MODES = 2
-"""The most cells with two modes that are shown; the others are counted."""
 
 
 def below_lines(
@@ -141,7 +139,6 @@ def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
 
 
 LEAST = 17
-"""The number of cells from which matrices do not show their sum."""
 
 
 def round_lines(result: Result) -> Iterator[Line]:
@@ -170,7 +167,6 @@ def _share(figure: float, cells: list[CellResult]) -> str:
 
 HUGE = ("huge", "thp", "hugetlb")
 MOST_SIZES = 6
-"""The most sizes of a curve that are named."""
 
 _Figures = dict[str, float]
 

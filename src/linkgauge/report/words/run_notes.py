@@ -34,10 +34,8 @@ from .comparison import in_words
 from .sentences import NAMED, QUIET, near_cache, sentence
 
 MOST_NOTES = 4
-"""The most notes at the end of a run."""
 MORE = "linkgauge show -v"
 _MORE = "show -v"
-"""The option with which all notes are shown."""
 _NUMBER = re.compile(r"[0-9]+")
 
 
@@ -217,7 +215,6 @@ def unreached(run: Run) -> str | None:
 
 _LIST = "linkgauge run BENCHMARK..."
 FEW_NAMED = 3
-"""The most benchmarks that are named among those that the budget did not reach."""
 
 
 def naming(run: Run) -> Callable[[Result, CellResult], str]:
@@ -233,7 +230,7 @@ def naming(run: Run) -> Callable[[Result, CellResult], str]:
 
 
 MOST_SECONDS = 3600.0
-"""The longest time budget that is suggested. Where it takes more, more time is no help."""
+"""Where it takes more, more time is no help."""
 ROOM = 3.0
 """The factor by which a variance that few visits show may be too small."""
 SLOWER = 1.25

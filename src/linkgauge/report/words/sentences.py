@@ -20,7 +20,6 @@ from linkgauge.model.units import approximate_size, format_size
 
 QUIET = "quiet the machine"
 NAMED = 6
-"""The most cells or subjects that are named."""
 
 
 def first_of(names: Sequence[str], separator: str = " ") -> str:

@@ -38,8 +38,7 @@ COLLECTIVE = ("all_reduce",)
 PAIRS = ("device_to_device_memcpy_write_ce",)
 PROFILE = "quick"
 SHARE = 0.6
-"""The share of the time that the plan's estimate may fill. The rest is for the start of workers,
-and for doubtful cells, which are measured once more."""
+"""The rest is for the start of workers, and for doubtful cells, which are measured once more."""
 
 
 def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
@@ -101,7 +100,7 @@ def _cells(plan: Plan) -> int:
 
 OUTPUT_FILE = "output.txt"
 _LEAST = 0.5
-"""The seconds within which a killed group of processes must disappear."""
+"""Seconds within which a killed group of processes must disappear."""
 
 
 class Task(msgspec.Struct, frozen=True):

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 CONDITION = Document("a check", texts={"json": "linkgauge.rooms.check.health:condition_document"})
 LEAST, MOST, UNDER = 5.0, 86400.0, 60.0
 GOOD = "good"
-"""The label that a message suggests for a baseline."""
 
 
 class CheckOptions(Options):

@@ -38,7 +38,7 @@ Reason = Literal[
     "WrongBytes", "BelowLimit", "FaultFound", "SlowTransfer", "UnlikeBaseline", "Regression",
     "NotMeasured", "NothingMeasured",
 ]  # fmt: skip
-"""The reason in a node condition. All reasons but the first mean that the node is not healthy."""
+"""All but the first mean that the node is not healthy."""
 
 
 class Health(BriefRepr, msgspec.Struct, frozen=True):
@@ -155,7 +155,6 @@ def worst(lost: Sequence[GateCell]) -> GateCell:
 SCHEMA = "linkgauge.check/1"
 TYPE = "LinksHealthy"
 MOST_MESSAGE = 1024
-"""The most characters of a message; a longer message is cut."""
 
 
 class NodeCondition(msgspec.Struct, frozen=True, rename="camel"):

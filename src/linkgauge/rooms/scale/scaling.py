@@ -26,8 +26,8 @@ from linkgauge.uses.pairs_alone import PAIRS
 from .benchmarks import kind_of, label_of
 
 FALLEN = 0.9
-"""A plateau below this share of the best plateau before it is a knee. The busbw of healthy rings of
-NCCL within one fabric varies by a few percent with their length."""
+"""The busbw of healthy rings of NCCL within one fabric varies by a few percent with their
+length."""
 
 
 def scaling_of(run: Run) -> Scaling:

@@ -33,12 +33,9 @@ from linkgauge.report.sections.sizes import line_lines
 from .scaling import FALLEN
 
 BAR = 20
-"""The length in characters of a bar for an efficiency of 100 %."""
 MOST_PROBLEMS = 8
-"""The most failed or skipped cells that are shown."""
 MOST_PAIRS = 16
-"""The most pairs that a terminal shows completely. If more pairs were measured alone, it shows only
-the slow pairs."""
+"""With more, a terminal shows only the slow ones."""
 COLUMNS = ("gpus", "size", "seconds", "algbw", "busbw", "expected", "unit", "simulated")
 
 
