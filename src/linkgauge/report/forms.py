@@ -1,5 +1,4 @@
-"""Chooses how each result is shown. Neighbouring results with at most one row share a table. Each
-other result is shown as a matrix."""
+"""Chooses how each result is shown, and the shade and the sign of each cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Arranges a result as matrices of figures in nvbandwidth's layout, and formats figures."""
+"""Arranges a result as matrices in nvbandwidth's layout, with further ones that its cells tell, and
+formats figures."""
 
 from __future__ import annotations
 

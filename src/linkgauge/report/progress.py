@@ -1,5 +1,5 @@
-"""Shows a progress bar: what is measured now, how many rounds of samples are done and planned, and
-the time left. A cell is sampled in several rounds (visits)."""
+"""Shows a progress bar: what is measured now, how many rounds of samples (visits) are done, and the
+time left."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Makes a report page of one run or of several runs. The user names the runs, or folders in which
-runs are found. The sections of the page come from their registry."""
+"""Makes a report page of one run or of several, which the user names, or which are found in
+folders."""
 
 from __future__ import annotations
 

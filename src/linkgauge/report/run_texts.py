@@ -1,5 +1,4 @@
-"""Writes a run as Markdown (GitHub's, with tables) for an issue, a merge request or a wiki. Also
-writes JUnit XML with a test suite for each benchmark and a test case for each cell."""
+"""Writes a run as Markdown (GitHub's) for people, and as JUnit XML and SARIF for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks accelerators, as their vendor's library describes them."""
+"""Checks the state of accelerators, their drivers, and how they are set up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the links between accelerators (NVLink and the like), and peer access."""
+"""Checks what leaves a device: links of a fabric and their switches, and network adapters."""
 
 from __future__ import annotations
 

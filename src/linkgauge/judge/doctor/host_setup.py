@@ -1,4 +1,4 @@
-"""Checks the host: its memory, CPUs and IOMMU, and which of these this process may use."""
+"""Checks how the host is set up, and copies that a guest's place on its host slows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks PCI Express: the trained state of each link, and the settings along its path."""
+"""Checks PCIe links, and has the commands that retrain one."""
 
 from __future__ import annotations
 

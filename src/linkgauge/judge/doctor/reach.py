@@ -1,5 +1,4 @@
-"""Checks why figures are lower than hoped for, although nothing is broken. Also checks what the
-figures cannot show."""
+"""Checks why figures are lower than hoped for, or of two values, although nothing is broken."""
 
 from __future__ import annotations
 

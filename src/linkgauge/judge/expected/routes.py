@@ -1,5 +1,5 @@
-"""Finds the path of any transfer in a machine: the memories at its ends, and the links between
-them."""
+"""Finds the path of any transfer in a machine or between hosts: the memories at its ends, and the
+links between them."""
 
 from __future__ import annotations
 

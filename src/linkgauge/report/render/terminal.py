@@ -1,4 +1,4 @@
-"""Prints blocks on a terminal."""
+"""Shows blocks on a terminal, in columns as wide as they need to be, as far as there is room."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""The registry of a report's sections. Each module of this folder is a section, registered by its
-`SECTION`. Modules of the folder `several` only show several runs. Optional features (rooms) can add
-sections."""
+"""The registry of a report's sections: each `Section` of a module of this folder is one. Optional
+features (rooms) can add sections."""
 
 from __future__ import annotations
 

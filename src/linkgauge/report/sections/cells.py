@@ -1,5 +1,4 @@
-"""Shows cells as a table with a line for each cell. A line has the figure, interval, slow samples,
-expected figure, verdict and histogram. Also makes a table of one cell's transfers."""
+"""Shows cells, the transfers of a copy, and calls of a collective as tables with a line each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Shows the configurations of all accelerators in one table, with a row for each configuration."""
+"""Compares the configurations of each accelerator: tables and charts for people, JSON and CSV for
+programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts raw data into the page as attached files, up to a limit."""
+"""Shows what a run was measured with, and attaches its raw data to a page, up to a limit."""
 
 from __future__ import annotations
 

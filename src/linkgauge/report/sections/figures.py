@@ -1,5 +1,4 @@
-"""Shows all figures with remarks: results with at most one row as tables, the others as
-matrices."""
+"""Shows all figures with remarks, as tables and matrices, and on demand every detail of them."""
 
 from __future__ import annotations
 

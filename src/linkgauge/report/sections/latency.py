@@ -1,5 +1,5 @@
-"""Shows how the times of single iterations vary: percentiles, and some distributions. Also shows
-rows in which the latency falls while the load grows."""
+"""Shows how the times of single iterations vary, and rows in which the latency falls while the load
+grows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Shows a machine: its memories, how they are connected, and what could not be read. `linkgauge
-devices` and the page of a run show these blocks."""
+"""Shows a machine: its host, its memories, how they are connected, and what could not be read."""
 
 from __future__ import annotations
 

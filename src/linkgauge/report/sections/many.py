@@ -1,5 +1,5 @@
-"""Shows a result with too many pairs to read. Tables have the distribution of its figures, and the
-pairs and their ends (devices or ranks) with the lowest figures."""
+"""Shows results with too many cells to read: a line for each, or the distribution and what is
+lowest."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Shows the first lines of a run on a terminal: a sentence with the rates of its memories and
-whether they are as expected, then any problem."""
+"""Shows the first lines of a run on a terminal, and how many cells have each verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Shows the PCI devices and how they are connected: a tree for each NUMA node."""
+"""Shows where accelerators and adapters are: the tree of PCI devices, the distances between them,
+and what is nearest to each."""
 
 from __future__ import annotations
 

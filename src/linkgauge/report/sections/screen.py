@@ -1,5 +1,4 @@
-"""Chooses the figures that a terminal shows first. If all figures fit a screen, all are shown.
-Otherwise there is a line for each benchmark, and the matrix of a figure that stands out."""
+"""Shows a line for each benchmark: on a terminal unless all figures fit, and on a page."""
 
 from __future__ import annotations
 

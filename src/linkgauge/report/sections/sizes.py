@@ -1,5 +1,4 @@
-"""Shows figures against the size: results at several sizes with a fitted line, copies, collectives,
-and latencies with the levels of memory."""
+"""Shows figures against sizes, and against how many copies or threads work at the same time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Shows the verdict on a run: what is wrong, why, and what to do first, or that nothing is wrong.
-Also shows the number of cells with each verdict."""
+"""Shows the verdict on a run: what is wrong, why, and what to do first, or that nothing is
+wrong."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Says in one sentence how the host's memory compares: with what its DIMMs allow, else with
-published figures of processors of its family, else how to tell what it should reach."""
+"""Says how the host's own memory compares with what its DIMMs allow, or with published figures, and
+names such figures in words."""
 
 from __future__ import annotations
 

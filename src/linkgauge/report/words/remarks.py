@@ -1,4 +1,4 @@
-"""Makes remarks below a table of results: a line for each kind of irregularity."""
+"""Makes the lines below a table of figures."""
 
 from __future__ import annotations
 

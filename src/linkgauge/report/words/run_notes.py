@@ -1,4 +1,4 @@
-"""Makes notes on a run besides its figures: warnings, two modes, wide intervals."""
+"""Makes the lines on a run as a whole: notes, missed precision, and the time that would mend it."""
 
 from __future__ import annotations
 
