@@ -197,7 +197,8 @@ def check_runs(every, of):
 
 def check_figures(every, of):
     """The verdict and the share of each figure."""
-    for command in every.own.keys() - {"run", *(SHORT if of.is_rare else ())}:
+    # Which figures jitter reaches differs from one measurement to the next.
+    for command in every.own.keys() - ({*SHORT, *MEASURING} if of.is_rare else {"run"}):
         for key in every.own["run"].keys() & every.own[command].keys():
             (verdict, share), (other, same) = every.own["run"][key], every.own[command][key]
             if (verdict, other, command) == ("degraded", "low", "judge"):
