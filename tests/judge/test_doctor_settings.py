@@ -7,7 +7,7 @@ from msgspec.structs import replace
 import fakes
 from doctor_kit import GOOD, GPU, card, found, gpu, inventory, measured, root, the
 from linkgauge.judge.doctor import diagnose
-from linkgauge.judge.doctor.settings import is_of_data_centre
+from linkgauge.judge.doctor.accelerator_state import is_of_data_centre
 from linkgauge.judge.findings import Evidence
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.hardware.machine import Device

@@ -36,6 +36,21 @@ def test_a_cube_mesh_is_a_topology():
     assert "3 groups, 2 nvlink2 links to 2 others each: 48" in said
 
 
+def test_groups_of_three_and_of_four_links_are_a_topology():
+    pairs = measured(lambda a, b: 96.4 if a // 2 == b // 2 else 72.3)
+    joins, said = joined(pairs, "Tesla V100-SXM2-16GB")
+    assert set(joins.values()) == {"NV4", "NV3"}
+    assert "2 groups, 4 nvlink2 links in pairs: 96" in said
+
+
+@pytest.mark.parametrize("devices", [3, 4, 8])
+@pytest.mark.parametrize("rate", [24.0, 48.0])
+def test_noise_is_no_topology(devices, rate):
+    for seed in range(60):
+        pairs = measured(lambda _a, _b: rate, devices, noise=0.1, seed=seed)
+        assert joined(pairs) == joined(pairs, "Tesla V100-SXM2-16GB") == ({}, "")
+
+
 @pytest.mark.parametrize("model", [None, "NVIDIA RTX A6000"])
 def test_bridges_in_pairs_are_a_topology(model):
     pairs = measured(lambda a, b: 52.8 if a // 2 == b // 2 else 24.6)

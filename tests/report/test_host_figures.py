@@ -8,7 +8,7 @@ from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.hardware.machine import Node
 from linkgauge.model.stats.summary import summarize
 from linkgauge.report.sections.cells import table_of
-from linkgauge.report.words.host_figures import in_words
+from linkgauge.report.words.comparison import in_words
 
 ONE = (Node(0, (0, 1), cores=(0, 1)),)
 TWO = (Node(0, (0, 1), cores=(0, 1)), Node(1, (2, 3), cores=(2, 3)))

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from doctor_kit import FULL, gpu, inventory, machine, root
 from linkgauge.judge.findings import Evidence
-from linkgauge.report.sections.nearest import nearest_blocks
+from linkgauge.report.sections.pci import nearest_blocks
 
 
 def said(*functions):

@@ -16,10 +16,9 @@ from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.documents.history import figures_by_result
 from linkgauge.report.files import json_document, write_run
+from linkgauge.report.forms import shade
 from linkgauge.report.rows import OneRun
-from linkgauge.report.run_texts import run_markdown, summary_junit
-from linkgauge.report.sarif import run_sarif
-from linkgauge.report.shading import shade
+from linkgauge.report.run_texts import run_markdown, run_sarif, summary_junit
 from linkgauge.report.tables import CELLS
 from linkgauge.rooms.exporter.families import VERDICTS
 from linkgauge.rooms.exporter.results import FromFolder, Which

@@ -11,7 +11,7 @@ from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.hardware.part import Part
 from linkgauge.report.rows import OneRun
-from linkgauge.report.sarif import diagnosis_sarif, run_sarif
+from linkgauge.report.run_texts import diagnosis_sarif, run_sarif
 from linkgauge.report.sections.findings import Diagnosis
 from report.samples import RUN
 from schema_kit import stored

@@ -19,10 +19,8 @@ from linkgauge.model.kernel_log import KernelLog
 from linkgauge.model.settings import Settings
 
 Severity = Literal["fail", "warn", "note", "unknown"]
-"""The severity of a finding: `fail` costs bandwidth or correctness, `warn` may cost some, `note` is
-good to know, and `unknown` could not be read here."""
+"""`fail` costs bandwidth or correctness, `warn` may, `unknown` could not be read here."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-"""The gravest first."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -46,7 +44,6 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """Returns the name of the part or thing that the finding is about."""
         return str(self.about)
 
     @property
@@ -56,7 +53,6 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def ends(self) -> frozenset[str]:
-        """Returns the memories and addresses at the ends of the part that the finding is about."""
         return frozenset(self.about.ends if isinstance(self.about, Part) else ())
 
     @property
@@ -66,10 +62,8 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, eq=False):
-    """The facts that checks use. `machine` is the machine before the run, and `after` its inventory
-    after the run. `results` and `log` are the run's results and the kernel's log. `earlier` is the
-    comparison with earlier runs. `tool` is the other tool that measured, if any. `settings` say how
-    it was measured. Without a run, there is only the machine."""
+    """What checks use: `machine` before the run, `after` its inventory behind it. `tool` is the
+    other program that measured, if any. Without a run, there is only the machine."""
 
     machine: Machine
     after: Inventory | None = None

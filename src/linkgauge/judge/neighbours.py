@@ -16,8 +16,7 @@ from linkgauge.model.load import AT_WORK
 def at_work(
     before: Inventory | None, after: Inventory | None, results: Iterable[Result]
 ) -> dict[str, tuple[int, ...]]:
-    """Returns the ids of the processes that were seen to use each device. `before` and `after` are
-    the inventories before and after the run, and `results` were measured between them."""
+    """The ids of processes that were seen to use each device."""
     loads = (cell.load for result in results for cell in result.cells)
     busy = frozenset(load.pid for load in loads if load is not None and load.pid is not None)
     found: dict[str, dict[int, None]] = {}
@@ -29,9 +28,7 @@ def at_work(
 
 
 def _seen(one: Accelerator, busy: frozenset[int], *, is_quiet: bool) -> Iterator[int]:
-    """Yields the processes that used a device. `busy` are processes that used the CPUs while cells
-    were measured. `is_quiet` means that this run did not use the device yet, so that others did if
-    it was at work."""
+    """`is_quiet`: this run did not use the device yet, so others did if it was at work."""
     pids = one.processes or ()
     if one.process_use is not None:
         yield from (p for p, use in zip(pids, one.process_use, strict=False) if use > AT_WORK)

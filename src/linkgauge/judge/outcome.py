@@ -24,17 +24,14 @@ from .unseen import Unseen, unseen_of
 from .verdict import BELOW, judge, pair_of
 
 _BROKEN = (1, 3)
-"""The exit codes of runs with a cell that failed. One that was interrupted, or measured nothing, is
-judged by its figures."""
+"""A cell failed. One that was interrupted, or measured nothing, is judged by its figures."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The outcome of a run. `code` is the exit code. `findings` are the findings to report, and
-    `found` are all findings. `low` means that a cell is low, and no process explains it. If
-    `verdict` is false, the exit code is that of the statuses alone. `unjudged` says why the run
-    cannot be judged; it is empty if it can, or if no verdict was asked for. `broken` means that a
-    cell failed, `judged` that a cell has a verdict, and `perhaps_low` that one is perhaps low.
-    `unseen` has the losses that no figure would show."""
+    """`findings` are to be reported, `found` are all. `low`: a cell is, and no process explains it.
+    Without `verdict`, the code is that of the statuses alone. `unjudged` says why the run cannot be
+    judged. `broken`: a cell failed. `judged`: a cell has a verdict. `unseen` has the losses that no
+    figure would show."""
 
     code: int
     findings: tuple[Finding, ...] = ()
@@ -49,9 +46,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def word(self) -> RunVerdict:
-        """The verdict on the run in one word, which every output shows: a failure comes before a
-        low cell, and that before a warning, such as a cell that is perhaps low. A run without any
-        judged figure is not judged."""
+        """A failure comes before a low cell, and that before a warning, such as a cell that is
+        perhaps low."""
         if self.broken or failed(self.findings):
             return "fail"
         if self.low:
@@ -66,7 +62,6 @@ class Outcome(msgspec.Struct, frozen=True):
         return self.word, self.code, self.findings, self.unseen
 
     def parts(self, *checks: str) -> list[str]:
-        """Returns the subjects of what these checks found."""
         return [one.subject for one in self.found if one.check in checks]
 
 
@@ -76,9 +71,9 @@ def outcome_of_setup(findings: tuple[Finding, ...]) -> Outcome:
 
 
 def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
-    """Returns the outcome of a run. A run that passed gets the exit code 1 if a cell is low, unless
-    a process used its devices or others kept its host busy, or if a finding about a measured part
-    is a failure. These do not count without `verdict`, or if the run cannot be judged."""
+    """A run that passed gets the exit code 1 if a cell is low, unless a process used its devices or
+    others kept its host busy, or if a finding about a measured part is a failure. Neither counts
+    without `verdict`, or if the run cannot be judged."""
     code = exit_code(run)
     why = why_unjudged(run)
     if not verdict or why is not None:
@@ -102,8 +97,7 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
 
 
 def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...]:
-    """Returns the cells to measure once more before they are called low, perhaps low or unsteady.
-    `judge` judges the run."""
+    """To measure once more before they are called low, perhaps low or unsteady."""
     if why_unjudged(run) is not None:
         return ()
     evidence = evidence_of(judge(run))
@@ -120,16 +114,14 @@ def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...
 
 
 _MOST_PAIRS = 128
-"""The most pairs of devices that are all measured alone. If there are more, only neighbouring pairs
-are measured, which touch each device and its links."""
+"""With more, only neighbouring pairs are measured, which touch each device and its links."""
 
 
 def pairs_in_doubt(
     run: Run, verdicts: Callable[[Run], Sequence[Result]]
 ) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs of devices to measure alone, to find the link that slows a collective.
-    These are pairs between which the collective sends data and that the run has not measured
-    otherwise."""
+    """To measure alone, to find the link that slows a collective: pairs between which it sends data
+    and that the run has not measured."""
     collectives = any(result.unit == COLLECTIVE.symbol for result in run.results)
     able = run.finished is not None and not run.machine.ranks and run.soak is None
     if not (collectives and able and why_unjudged(run) is None):

@@ -15,16 +15,13 @@ from linkgauge.model.hardware.inventory import Accelerator, PciFunction, PciLink
 from linkgauge.model.hardware.part import Part
 
 _LATEST = 3
-"""Number of latest cells whose readings give a link's state: a single one may catch it waking
-up."""
+"""A single reading may catch a link waking up."""
 
 
 class PcieChain:
     """A PCIe link with the function at its lower end, and the port above if it is visible.
-    `loaded_speed` and `loaded_width` are the latest readings under load. `fastest` is the best
-    reading. `reported` is the link in the vendor's library. `both_speeds` and `both_widths` say
-    whether the maxima of both ends are known, not only those of the lower end. `is_confirmed` means
-    that the measured rate confirms the speed that was read."""
+    `loaded_*` are the latest readings under load, `fastest` the best. `both_*`: the maxima of both
+    ends are known. `is_confirmed`: the measured rate confirms the speed that was read."""
 
     def __init__(
         self,
@@ -54,8 +51,7 @@ class PcieChain:
 
     @property
     def is_slow(self) -> bool | None:
-        """Whether the link runs below its best. None if unknown, because an idle link may be
-        slower."""
+        """None if unknown, because an idle link may be slower."""
         width, speed = self.loaded_width or self.link.width, self.loaded_speed or self.link.speed
         if width is not None and self.width is not None and width < self.width:
             return True
@@ -66,12 +62,10 @@ class PcieChain:
 
     @property
     def part(self) -> Part:
-        """Returns the device at the lower end of the link."""
         return Part.device(self.name, self.function.address)
 
 
 def shown(evidence: Evidence) -> Iterator[tuple[Part, PciFunction]]:
-    """Yields the devices that PCI shows, with their functions."""
     for name, address in evidence.machine.addresses.items():
         if function := evidence.machine.functions.get(address):
             yield Part.device(name, address), function
@@ -83,8 +77,8 @@ def _least(*values: float | None) -> float | None:
 
 @lru_cache(maxsize=1)
 def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
-    """Returns the link of each accelerator and RDMA adapter, and of each switch above. All checks
-    of the same evidence share the result."""
+    """Of each accelerator and RDMA adapter, and of each switch above. All checks of the same
+    evidence share it."""
     return tuple(_hops(evidence))
 
 
@@ -92,7 +86,8 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
     machine = evidence.machine
     named = machine.named | {one.pci: one.device for one in machine.known.adapters if one.pci}
     adapters = {one.pci for one in machine.known.adapters}
-    loaded, latest = _under_load(evidence), _latest_functions(evidence)
+    after = evidence.after.pci if evidence.after else ()
+    loaded, latest = _under_load(evidence), machine.functions | {one.address: one for one in after}
     accelerators = latest_accelerators(evidence)
     carried = most_carried(machine, evidence.results).values()
     confirmed = {wire.lower.address for wire, rate, narrowest in carried
@@ -102,7 +97,8 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
     names = named | slots
     seen: set[str] = set()
     for address in named:
-        functions = machine.pci_line(address) or (_hidden(evidence, address),)
+        hidden = PciFunction(address=address, unknown=machine.known.unknown)
+        functions = machine.pci_line(address) or (hidden,)
         for function in functions:
             ends = function.address == address or function.port == "upstream port"
             if ends and function.address not in seen:
@@ -117,12 +113,6 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
                 yield PcieChain(name, lower, port, loaded.get(own, ()), link, is_sure)
 
 
-def _latest_functions(evidence: Evidence) -> dict[str, PciFunction]:
-    """Returns PCI functions by address, as read after the run if possible."""
-    after = evidence.after.pci if evidence.after else ()
-    return evidence.machine.functions | {function.address: function for function in after}
-
-
 def latest_accelerators(evidence: Evidence) -> dict[str, Accelerator]:
     """Returns accelerators by the notation of their memory, as read after the run if possible."""
     after = evidence.after.accelerators if evidence.after else ()
@@ -130,7 +120,6 @@ def latest_accelerators(evidence: Evidence) -> dict[str, Accelerator]:
 
 
 def _under_load(evidence: Evidence) -> dict[str, list[Reading]]:
-    """Returns the readings of each device while its PCIe link was in use."""
     own = cache(lambda memory: (Part.pcie_link(memory), Part.unseen_link(memory)))
     return grouped(
         (reading.memory, reading)
@@ -140,13 +129,7 @@ def _under_load(evidence: Evidence) -> dict[str, list[Reading]]:
     )
 
 
-def _hidden(evidence: Evidence, address: str) -> PciFunction:
-    """Returns a placeholder function for a device that PCI does not show."""
-    return PciFunction(address=address, unknown=evidence.machine.known.unknown)
-
-
 def _completed(function: PciFunction, reported: PciLink) -> PciFunction:
-    """Returns the function, with missing values of its link taken from the vendor's library."""
     missing = {
         name: value
         for name in PciLink.__struct_fields__

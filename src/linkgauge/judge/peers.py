@@ -24,18 +24,14 @@ from .blame.limits import QUIET
 from .findings import Evidence
 
 LEAST = 3
-"""The fewest other parts of its kind with which a part is compared."""
 LOW, PERHAPS = 0.05, 0.02
-"""The losses from which a cell is low, and perhaps low."""
 CHANCE = 0.01
-"""The probability that chance alone makes any part of a healthy run stand out at one moment. It is
-divided by the number of comparisons (Bonferroni)."""
+"""That any part of a healthy run stands out. Divided by the number of comparisons (Bonferroni)."""
 
 
 class Behind(NamedTuple):
-    """A cell that is behind its peers. `usual` is the median figure of the others, and `peers` the
-    number of equal cells. `loss` is the share of that figure that is missing. `is_sure` means that
-    another benchmark of the same part, or another repetition of the cell, shows it, too."""
+    """`loss` is the share of the `usual` figure that is missing. `is_sure`: another benchmark of
+    the part, or another repetition of the cell, shows it, too."""
 
     case: Case
     usual: float
@@ -45,8 +41,8 @@ class Behind(NamedTuple):
 
 
 class _Standing(NamedTuple):
-    """A part, or a single cell, among equal cells. `inside` are the cells that touch it, and
-    `usual` is the median of the others. `beside` are the logarithms of the others."""
+    """A part, or a single cell, among equal cells: the cells that touch it, the median of the
+    others, and their logarithms."""
 
     about: Part | Case
     inside: Sequence[Case]
@@ -56,7 +52,6 @@ class _Standing(NamedTuple):
 
 
 _Nodes = tuple[tuple[int, int], ...]
-"""The CPUs of a machine, each with its node."""
 
 
 def _nodes(evidence: Evidence) -> _Nodes:
@@ -65,7 +60,6 @@ def _nodes(evidence: Evidence) -> _Nodes:
 
 
 def classes(evidence: Evidence) -> list[list[Case]]:
-    """Returns the cells with figures, in groups of peers."""
     return _classes(cases_of(evidence), _nodes(evidence))
 
 
@@ -80,8 +74,8 @@ def _classes(cases: tuple[Case, ...], cpus: _Nodes) -> list[list[Case]]:
 
 
 def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
-    """Returns a key that is equal for cells that are peers. In a sweep, peers are cells of the same
-    setting on other parts. Pairs of CPUs are peers if they lie in the same two nodes."""
+    """In a sweep, peers are cells of the same setting on other parts. Pairs of CPUs are peers if
+    they lie in the same two nodes."""
     if case.alike is not None:
         return case.alike
     ends = case.cell.transfers[0].memories
@@ -94,13 +88,15 @@ def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
 
 
 def behind(evidence: Evidence) -> tuple[Behind, ...]:
-    """Returns the cells that are behind their peers, each once."""
     return _behind(cases_of(evidence), _nodes(evidence))
 
 
 @lru_cache(maxsize=2)
 def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
-    alike = [own for own in _classes(cases, cpus) if _counts(own[0])]
+    alike = [
+        own for own in _classes(cases, cpus) for first in own[:1]
+        if first.result.better == "higher" and (first.alike is None or not first.is_crowded)
+    ]  # fmt: skip
     standings = [one for members in alike for one in _standings(members)]
     noise, at_most = cache(_noise), cache(_at_most)
     spread = grouped(((one.about, noise(one.inside[0])), one.beside) for one in standings)
@@ -126,20 +122,12 @@ def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
     return tuple(known.values())
 
 
-def _counts(case: Case) -> bool:
-    """Whether the cell's class is compared: figures of which more is better, and that no transfer
-    beside them changes."""
-    is_sweep = case.alike is None
-    return case.result.better == "higher" and (is_sweep or not case.is_crowded)
-
-
 def _noise(case: Case) -> frozenset[str]:
-    """Returns the kinds of the parts on the way: cells over the same kinds of parts vary alike."""
+    """Cells over the same kinds of parts vary alike."""
     return frozenset(part.kind for part in case.timed)
 
 
 def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
-    """Yields the parts, and the single cells, that have enough others beside them."""
     if len(members) <= LEAST:
         return
     logs = {case: math.log(case.figure) for case in members}
@@ -159,8 +147,7 @@ def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
 
 
 def _at_most(case: Case) -> float:
-    """Returns the logarithm of the most that a cell's figure may be: by its interval, and by its
-    last repetition."""
+    """By its interval, and by its last repetition."""
     cell = case.cell
     last = cell.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
     ends = (cell.summary.ci95 if cell.summary is not None else None) or ()

@@ -31,8 +31,7 @@ TOLERANCE = 0.13
 """The deviation of log latency at which a point costs as much in a level as between levels."""
 BETWEEN = 1.0
 OUTLIER = 1.1
-"""The most that a point of a level costs: a little more than BETWEEN, so that no level begins or
-ends with an outlier."""
+"""A little more than BETWEEN, so that no level begins or ends with an outlier."""
 LEVEL = 1.5
 WIDTH = 0.9
 """The least width of a level, in octaves from its first to its last point."""
@@ -43,16 +42,14 @@ cycles after 4 or 5, 40 to 75 after 14)."""
 EDGE = 0.33
 """The part of the way to the next level, in log latency, at which a level ends."""
 ENDLESS = 1 << 40
-"""A size in bytes that no curve reaches."""
 LEAST = 8
 """The fewest sizes of a curve: a few chosen sizes show no levels."""
 
 Point = tuple[int, float]
-"""A size in bytes, and the seconds of an access."""
+"""Bytes, and the seconds of an access."""
 
 
 def levels_of(points: Iterable[Point]) -> tuple[Level, ...]:
-    """Returns the levels of a curve, the fastest first."""
     curve = sorted(point for point in points if point[0] > 0 and point[1] > 0)
     logs = [math.log(seconds) for _, seconds in curve]
     segments = _segments([math.log2(size) for size, _ in curve], logs)
@@ -70,8 +67,7 @@ def levels_of(points: Iterable[Point]) -> tuple[Level, ...]:
 
 
 def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, int]]:
-    """Returns the first and last point of each level, in order. Levels are chosen so that their
-    total cost is the least."""
+    """Chosen so that their total cost is the least."""
     candidates = [
         (first, last)
         for first in range(len(sizes))
@@ -79,13 +75,12 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
         if sizes[last] - sizes[first] >= WIDTH
     ]
     best: list[tuple[float, float, tuple[int, int], int]] = []
-    """The cost up to a candidate's end, its height, the candidate, and the number of the one before
-    it in its chain, or -1."""
+    """Cost up to its end, height, candidate, and the one before it in its chain, or -1."""
 
     @cache
     def chains(first: int) -> list[tuple[float, int, float]]:
-        """Returns what may stand before a level that begins with this point, the cheapest first:
-        the cost, the number of the last level, and the least height of the level after it."""
+        """What may stand before a level that begins here, the cheapest first: the cost, the number
+        of the last level, and the least height of the next."""
         ended = (
             (spent + BETWEEN * (first - end - 1), number, below + math.log(APART))
             for number, (spent, below, (_, end), _) in enumerate(best)
@@ -137,20 +132,17 @@ def _ends(chase: Transfer) -> tuple[Memory, Memory]:
 
 
 def _shown_by_both(levels: Sequence[Level], others: Sequence[Level]) -> tuple[Level, ...]:
-    """Returns the levels that both curves show, with new numbers. They share most of their
-    sizes."""
     kept = {max(levels, key=lambda one: _shared(one, other)) for other in others}
     ordered = [one for one in levels if one in kept and any(_shared(one, o) > 0 for o in others)]
     return tuple(replace(one, number=number) for number, one in enumerate(ordered, 1))
 
 
 def _shared(one: Level, other: Level) -> float:
-    """Returns how many octaves of size two levels share."""
+    """In octaves."""
     most = min(one.most or ENDLESS, other.most or ENDLESS)
     return max(0.0, math.log2(most / max(one.least, other.least)))
 
 
 def _is_curve(result: Result) -> bool:
-    """Whether the cells chase pointers through many different sizes."""
     alone = all(c.does.follows_pointers and len(c.transfers) == 1 for c in result.cells)
     return result.sweep and alone and len({c.transfers[0].scale for c in result.cells}) >= LEAST

@@ -19,8 +19,7 @@ BUSIEST = "ps -eo pcpu,pid,args --sort=-pcpu | head  # the programs that use the
 FABRIC_MANAGER = "systemctl status nvidia-fabricmanager"
 DEVICE = "DEVICE=ADDRESS"
 PORT_ABOVE = 'PORT=$(basename "$(dirname "$(readlink -f "/sys/bus/pci/devices/$DEVICE")")")'
-"""A command that finds the port above a device, as sysfs nests them. If DEVICE does not exist, the
-result is no address, and setpci refuses it."""
+"""If DEVICE does not exist, the result is no address, and setpci refuses it."""
 COMPARE_ON_HOST = ("# On the host:", "virsh dumpxml NAME > NAME.xml; linkgauge vm NAME.xml")
 
 
@@ -30,7 +29,6 @@ def kernel_log(*words: str) -> str:
 
 
 DEVICE_LOST = (kernel_log("xid", "fallen off", "aer", "pciehp"), POWER_CYCLE)
-"""The remedy for a device that no longer answers."""
 
 
 def link_state(address: str, fields: str = "LnkCap|LnkSta|LnkCtl2") -> str:
@@ -39,8 +37,7 @@ def link_state(address: str, fields: str = "LnkCap|LnkSta|LnkCtl2") -> str:
 
 
 def restarted(name: str) -> tuple[str, ...]:
-    """Returns the commands that put a virtual machine's new definition into effect. `name` is its
-    name, quoted for a shell."""
+    """`name` is quoted for a shell."""
     return (
         "# Shut the domain down and start it again. A reboot in the guest keeps the old one.",
         f"virsh shutdown {name}",

@@ -31,7 +31,6 @@ _TIGHT = 0.05
 PLATEAU = 0.85
 """The share of its peak that a curve should keep at the largest sizes."""
 _LEAST = 3
-"""The fewest settings of a curve."""
 _KNEE = 0.5
 """The share of the slope before a knee that remains behind it."""
 
@@ -87,8 +86,7 @@ def _named(result: Result, cells: Sequence[CellResult]) -> tuple[str, ...]:
 
 
 def check_classes(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for matrices whose figures form two levels, such as pairs with different numbers of
-    links."""
+    """Figures form two levels, such as those of pairs with different numbers of links."""
     for result in evidence.results:
         if result.sweep or result.better != "higher" or len(result.cells) < 6:
             continue
@@ -118,7 +116,6 @@ def check_classes(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _by_pairs(result: Result) -> bool:
-    """Whether rows and columns name the same places."""
     rows = {cell.row for cell in result.cells}
     columns = {cell.column for cell in result.cells}
     return len(rows) > 2 and rows == columns
@@ -129,8 +126,7 @@ def _share_a_place(cells: Sequence[CellResult]) -> bool:
 
 
 def split_levels(figures: Sequence[float]) -> tuple[float, float] | None:
-    """Returns the medians of the two groups that the figures form. Returns None if they do not form
-    exactly two groups. `figures` must ascend."""
+    """The medians of two groups, or None. `figures` must ascend."""
     if len(figures) < 6:
         return None
     gaps = [later / earlier for earlier, later in itertools.pairwise(figures)]
@@ -144,8 +140,6 @@ def split_levels(figures: Sequence[float]) -> tuple[float, float] | None:
 
 
 class Curve(msgspec.Struct, frozen=True):
-    """A curve of figures over a setting that grows, such as the size or the number of threads."""
-
     name: str
     result: Result
     points: tuple[tuple[float, float], ...]
@@ -153,8 +147,7 @@ class Curve(msgspec.Struct, frozen=True):
 
 
 def curves(evidence: Evidence) -> Iterator[Curve]:
-    """Yields the curves of cells that were measured at three sizes or more, and of the rows of a
-    sweep."""
+    """Cells at three sizes or more, and the rows of a sweep."""
     several = at_sizes(evidence.results, _LEAST)
     by_size = grouped(
         ((result.benchmark, result.backend, cell.row, cell.column, cell.definition or ""), case)
@@ -177,15 +170,12 @@ def curves(evidence: Evidence) -> Iterator[Curve]:
 
 
 def _curve(name: str, result: Result, found: Sequence[tuple[float, float, str]]) -> Iterator[Curve]:
-    """Yields a curve if there are three settings or more."""
     if len({setting for setting, _, _ in found}) >= _LEAST:
         points = tuple((setting, figure) for setting, figure, _ in found)
         yield Curve(name, result, points, tuple(place for _, _, place in found))
 
 
 def _swept(result: Result) -> Iterator[Curve]:
-    """Yields the rows of a sweep whose columns are numbers. For threads, the setting is their
-    actual number."""
     rows = grouped(
         (cell.row, (setting, figure, spoken(result, cell)))
         for cell in result.cells
@@ -204,10 +194,6 @@ def _setting(cell: CellResult) -> float | None:
 
 
 class _Bend(msgspec.Struct, frozen=True):
-    """The point at which a curve bends. `at` is its setting, and `figure` the curve's figure from
-    there on. `share` is `figure` as a share of the curve's peak. `cells` are the cells of the
-    curve."""
-
     curve: Curve
     at: str
     figure: float
@@ -240,7 +226,6 @@ def _plateau(curve: Curve) -> _Bend | None:
 
 
 def check_knee(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for curves that stop growing with their setting."""
     why = "beyond this point something else is the limit"
     for alike in _alike(map(_knee, curves(evidence))):
         who = "the figures" if len(alike) == 1 else f"the figures of {len(alike)} curves"
@@ -257,7 +242,6 @@ def _knee(curve: Curve) -> _Bend | None:
 
 
 def _alike(bends: Iterable[_Bend | None]) -> Iterable[list[_Bend]]:
-    """Groups bends of the same benchmark, backend and setting."""
     return grouped(
         ((bend.curve.result.benchmark, bend.curve.result.backend, bend.at), bend)
         for bend in bends
@@ -273,16 +257,14 @@ def _bent(check: str, alike: Sequence[_Bend], found: str, why: str) -> Finding:
 
 
 def _range(alike: Sequence[_Bend]) -> str:
-    """Returns the range of the bends' figures in words, from the lowest to the highest."""
     result, figures = alike[0].curve.result, [bend.figure for bend in alike]
     least, most = _shown(min(figures), result), _shown(max(figures), result)
     return most if least == most else f"{least} to {most}"
 
 
 def knee(points: Sequence[tuple[float, float]]) -> int | None:
-    """Returns the position at which a curve stops growing, or None. Growth is the slope of the
-    logarithms. Before the position it is at least half of proportional, and behind it at most half
-    of the growth before."""
+    """Where a curve stops growing: before, the slope of the logarithms is at least half of
+    proportional, and behind at most half of that."""
     if len(points) < 4 or any(x <= 0 or y <= 0 for x, y in points):
         return None
     logs = [(math.log(x), math.log(y)) for x, y in points]
@@ -299,8 +281,8 @@ def knee(points: Sequence[tuple[float, float]]) -> int | None:
 
 
 def _slopes(logs: Sequence[tuple[float, float]]) -> list[float]:
-    """Returns the slope up to each point, which is the median of the slopes of all pairs (Theil and
-    Sen). A single bad point hardly changes it."""
+    """The median of the slopes of all pairs up to each point (Theil and Sen), which a single bad
+    point hardly changes."""
     found: list[float] = []
     slopes: list[float] = []
     for place, (x2, y2) in enumerate(logs):

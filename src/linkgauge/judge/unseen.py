@@ -40,7 +40,6 @@ from linkgauge.model.stats.student import critical
 from linkgauge.model.units import count_of
 
 SIZES = (0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-"""The losses that are tried."""
 ANY = 1.0
 """The loss of a part that no loss would show."""
 
@@ -56,7 +55,6 @@ class Unseen(msgspec.Struct, frozen=True):
     parts: dict[str, float]
 
     def __str__(self) -> str:
-        """Returns the losses in words: `any loss of host:0-host:1 and less than 10% of 3 links`."""
         noun = "PCIe link" if self.kind == "PCIe link above" else self.kind
         several = f"{noun}es" if noun == "switch" else ""
         sides = grouped((loss == ANY, name) for name, loss in self.parts.items())
@@ -69,8 +67,8 @@ class Unseen(msgspec.Struct, frozen=True):
 
 
 class _Side(NamedTuple):
-    """The rows of a part within one class, beside `top`, the fastest figure of their peers without
-    the part; 0 without such peers. `error` is the standard error of their difference."""
+    """`top` is the fastest of their peers without the part, 0 without such peers. `error` is the
+    standard error of their difference."""
 
     rows: Sequence[Row]
     top: float
@@ -103,7 +101,6 @@ def unseen_of(evidence: Evidence) -> tuple[Unseen, ...]:
 
 
 def _sides(rows: Sequence[Row]) -> Mapping[Part, Mapping[Hashable, _Side]]:
-    """Returns the rows of each part by class."""
     found: defaultdict[Part, dict[Hashable, _Side]] = defaultdict(dict)
     classes = grouped((row.peers, row) for row in rows)
     spread = _spread(classes.values())
@@ -121,8 +118,6 @@ def _sides(rows: Sequence[Row]) -> Mapping[Part, Mapping[Hashable, _Side]]:
 
 
 def _spread(classes: Iterable[Sequence[Row]]) -> dict[Hashable, tuple[float, int]]:
-    """Returns the variance of logarithms of equal cells, with its degrees of freedom, by the kinds
-    of parts that cells use."""
     by_kinds = grouped(
         (kinds_of(every[0].parts), Moments.over(math.log(row.figure) for row in every))
         for every in classes
@@ -135,8 +130,7 @@ def _spread(classes: Iterable[Sequence[Row]]) -> dict[Hashable, tuple[float, int
 
 
 def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
-    """Returns a function that says how far a cell fills a part: the share of its rate that the cell
-    takes. A link that is filled by half may lose half of its rate before the cell is slower. Parts
+    """A link that is filled by half may lose half of its rate before the cell is slower. Parts
     whose rate is unknown count as full."""
     sharing = LinkSharing(evidence.machine.wiring, evidence.results[0])
     crossed = cache(lambda transfer: tuple(sharing.crossed(transfer)))
@@ -156,8 +150,7 @@ def _unseen(
     past: Evidence | None,
     parts: int,
 ) -> float:
-    """Returns the largest of the tried losses of a part that does not show. `rows` use the part,
-    and `fills` are the shares of its rate that they take. `past` has earlier runs that may show
+    """The largest of the tried losses that does not show. `past` has earlier runs that may show
     it."""
     known = [(row, _needed(row, sides[row.peers], past)) for row in rows]
     for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
@@ -169,7 +162,6 @@ def _unseen(
 
 
 def _needed(row: Row, side: _Side, past: Evidence | None) -> float:
-    """Returns the loss from which a cell is slow by itself; 1 if no loss shows."""
     needed = [ANY]
     sure = math.exp(-2 * row.off)
     if side.top:
@@ -183,7 +175,6 @@ def _needed(row: Row, side: _Side, past: Evidence | None) -> float:
 
 
 def _is_slow(known: Sequence[tuple[Row, float]], lost: Mapping[Row, float]) -> bool:
-    """Whether slow cells suffice to blame the part, beside those that are as fast as before."""
     gain = 0.0
     for row, needed in known:
         if lost[row] > needed:
@@ -194,7 +185,6 @@ def _is_slow(known: Sequence[tuple[Row, float]], lost: Mapping[Row, float]) -> b
 
 
 def _differs(sides: Mapping[Hashable, _Side], lost: Mapping[Row, float], parts: int) -> bool:
-    """Whether all cells of the part together differ from their peers by more than chance."""
     told = [side for side in sides.values() if side.top and side.degrees]
     if sum(len(side.rows) for side in told) <= ENOUGH_PEERS:
         return False
@@ -210,8 +200,7 @@ def _differs(sides: Mapping[Hashable, _Side], lost: Mapping[Row, float], parts: 
 
 
 def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
-    """Yields the links between switches that no cell crosses, and such switches, if one end is
-    crossed. Switches of devices that were not measured are left out."""
+    """Also switches with one end crossed; those of devices that were not measured are left out."""
     known, inner = set(crossed), evidence.machine.wiring.switches
     wires = [wire for wire in evidence.machine.wiring.wires if wire.kind == "fabric"]
     outer = {end for wire in wires for end in (wire.a, wire.b) if not {wire.a, wire.b} <= inner}
@@ -224,8 +213,8 @@ def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
 
 
 def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
-    """Yields a note on the parts of which no loss would show. Their cells have no peers without the
-    part, no expectation, and no earlier runs to compare with, or there are no such cells."""
+    """Cells of such parts have no peers without the part, no expectation, and no earlier runs, or
+    there are no such cells."""
     every = unseen_of(evidence)
     parts = [name for one in every for name, loss in one.parts.items() if loss == ANY]
     if not parts:

@@ -9,11 +9,8 @@ from linkgauge.model.hardware.inventory import Accelerator
 from .findings import Evidence
 
 NVIDIA, AMD, REBELLIONS = 0x10DE, 0x1002, 0x1EFF
-"""PCI vendor IDs."""
 
 Matter = Literal["state", "users", "links", "errors", "peers", "topology", "slots"]
-"""The facts that a tool shows: clocks, power and temperature; processes; a fabric's links; their
-error counters; the devices that can reach each other; how devices are joined; their PCIe links."""
 
 _TOOLS: dict[Matter, dict[int, str]] = {
     "state": {
@@ -42,26 +39,22 @@ def vendor_of(evidence: Evidence, memory: str) -> int | None:
 
 
 def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
-    """Returns the commands that show this `matter`, of the vendors whose devices are present. Empty
-    if no tool is known."""
+    """Of the vendors whose devices are present."""
     vendors = {vendor_of(evidence, memory) for memory in evidence.machine.addresses}
     vendors |= {vendor_of(evidence, device.memory) for device in evidence.machine.all_devices}
     return tuple(tool for vendor, tool in _TOOLS[matter].items() if vendor in vendors)
 
 
 def tool_of(vendor: int | None, matter: Matter) -> str:
-    """Returns the command of this vendor that shows this `matter`, without a comment, or that which
-    shows the links of any vendor."""
+    """Without a comment; else what shows the links of any vendor."""
     return _TOOLS[matter].get(vendor or 0, "lspci -vv").partition("  #")[0]
 
 
 def nvidia(evidence: Evidence, memory: str, *commands: str) -> tuple[str, ...]:
-    """Returns these commands if the device is NVIDIA's, else none."""
     return commands if vendor_of(evidence, memory) == NVIDIA else ()
 
 
 def nvidia_option(evidence: Evidence, device: Accelerator, option: str) -> tuple[str, ...]:
-    """Returns the command that sets an option of nvidia-smi for the device. Returns nothing if the
-    device is not NVIDIA's."""
+    """Nothing if the device is not NVIDIA's."""
     which = device.pci or device.memory.rpartition(":")[2]
     return nvidia(evidence, device.memory, f"sudo nvidia-smi -i {which} {option}")

@@ -1,25 +1,25 @@
-"""Judges whether figures are as high as the hardware should achieve. Also fits a line to the times
-of each path, and finds cells whose figures are far from those of their peers."""
+"""Judges whether figures are as high as the hardware, and their peers, let them be."""
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import count
+from operator import itemgetter
 from statistics import median
 
 from msgspec.structs import replace
 
 from linkgauge.judge.blame.cases import Case, exchanging
-from linkgauge.judge.expected.as_one import with_ranks
 from linkgauge.judge.expected.assumed import rests_on
 from linkgauge.judge.expected.dram import Ceilings, measured_ceilings
 from linkgauge.judge.expected.expect import Expectation, Expectations
-from linkgauge.judge.expected.healthy import LOOSE
+from linkgauge.judge.expected.healthy import LOOSE, START
 from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.expected.nominal import Nominal
-from linkgauge.judge.expected.readings import run_of
+from linkgauge.judge.expected.readings import run_of, with_ranks
 from linkgauge.model.documents.result import (
     CellResult,
     Expected,
@@ -40,27 +40,20 @@ from .findings import Evidence
 from .peers import LOW as LOSS
 from .peers import Behind, behind, classes
 from .plateaus import with_levels
-from .rising import spared
-
-# Cells whose figures are far from those of their peers, whether or not anything is expected of
-# them.
 
 FAR = 0.75
-"""A figure is far from its peers if it is below this share of their median, or above the inverse
-share. A path that lost half of its lanes or links is that far off."""
+"""A path that lost half of its lanes or links is that far off."""
 MOST_UNSURE = 2
 """The largest class in which a fast cell shows only that the other one is slow."""
 ENOUGH = 4
-"""The fewest equal cells that are judged by their median; among fewer cells, one slow cell moves it
-too far."""
+"""Among fewer equal cells, one slow cell moves the median too far."""
 _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
 """The reasons for a missing expectation with which cells are judged by their peers instead."""
 
 
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
-    """Returns the results with the comparison of each cell with its peers. A cell that is far from
-    its peers gets their median. A cell without another expectation is judged by the median of its
-    peers."""
+    """A cell that is far from its peers gets their median; one without another expectation is
+    judged by it."""
     alike = classes(evidence)
     found = {case.number: cell for own in alike for case, cell in _beside_peers(own)}
     for one in behind(evidence):
@@ -69,14 +62,13 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
         return evidence.results
     numbers = count()
     return tuple(
-        replace(result, cells=tuple(found.get(next(numbers), cell) for cell in result.cells))
+        result.with_cells(lambda cell: found.get(next(numbers), cell))
         for result in evidence.results
     )
 
 
 def _behind(one: Behind, cell: CellResult) -> CellResult:
-    """Returns the cell with the verdict that its peers give. What its own links or arithmetic
-    explain keeps its verdict."""
+    """What its own links or arithmetic explain keeps its verdict."""
     known = cell.verdict in ("ok", "perhaps low") or cell.not_judged in _UNLIMITED
     if not (one.is_sure and known):
         return cell
@@ -88,8 +80,6 @@ def _behind(one: Behind, cell: CellResult) -> CellResult:
 
 
 def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
-    """Yields the cells that the comparison with their peers changes, each with the changed
-    result."""
     figures = sorted(case.figure for case in alike)
     if len(alike) == 1:
         return
@@ -109,8 +99,7 @@ def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
 
 
 def _is_far(case: Case, peers: float, count: int) -> bool:
-    """Whether the cell's whole interval is far from the median of its peers. If the cell has only
-    one peer, only the slower of the two can be far."""
+    """Of two peers, only the slower can be far."""
     low, high = _interval(case.cell)
     is_below, is_above = high < FAR * peers, low * FAR > peers
     is_slow = is_below if case.result.better == "higher" else is_above
@@ -118,7 +107,6 @@ def _is_far(case: Case, peers: float, count: int) -> bool:
 
 
 def _as_peers(usual: float, count: int, theoretical: float | None) -> Expected:
-    """Returns the expectation that a cell is like its peers."""
     because = f"the median of {count} equal cells"
     return Expected(theoretical, usual, because, measured=True, peers=count)
 
@@ -154,8 +142,8 @@ def at_sizes(results: Iterable[Result], least: int) -> set[tuple[str, str]]:
 
 
 def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Timed]]:
-    """Yields the cell as a point of its path. The column is None if columns are sizes. Yields
-    nothing if the cell's figure is not the time in which its bytes are moved."""
+    """The column is None if columns are sizes. Nothing if the figure is not the time in which the
+    cell's bytes are moved."""
     figure = cell.headline
     if not figure or cell.kind == "wrong-bytes":
         return
@@ -167,14 +155,13 @@ def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Time
 
 
 def _is_staged(cell: CellResult) -> bool:
-    """Whether host threads use a staging buffer for as long as the other engines run. More bytes
-    then take no longer."""
+    """Host threads use a staging buffer for as long as the other engines run: more bytes take no
+    longer."""
     return any(m.is_staging for transfer in cell.transfers for m in transfer.memories)
 
 
 HELD = 0.9
-"""The share of what links carry at their best, below which a figure that is as expected of them is
-degraded."""
+"""Below this share of their best, a figure that is as expected of its links is degraded."""
 LOW = 0.75
 """The share of the achievable figure below which a cell is low. The lowest known figures of healthy
 hardware are 0.83 of it, reading from the host (Zhenwu 810E), and 0.85, kernels both ways over
@@ -182,20 +169,17 @@ NVLink (H200); all others are 0.91 or more (docs/expect.md). A tenth is margin f
 yet. A loss of half the lanes, speed or links is well below."""
 
 COPIED = 0.9
-"""The share of the achievable figure that a single copy between two devices reaches if it is
-healthy: 0.91 and more are known."""
+"""Of a single copy between two healthy devices, 0.91 and more are known."""
 
 HIGH = 1.03
-"""A figure above this share of the bound that no sharing exceeds comes from a cache, or the
-expectation is wrong. 3 % are margin for clocks."""
+"""A higher figure comes from a cache, or the expectation is wrong. 3 % are margin for clocks."""
 
 BELOW = "low", "perhaps low"
 _WORST_FIRST: tuple[Verdict, ...] = ("low", "perhaps low", "not judged")
 
 
 class Judge:
-    """Judges a run repeatedly while it grows. The expectations are computed once, and a result that
-    has not changed keeps its verdicts."""
+    """Judges a run repeatedly while it grows. Results that have not changed keep their verdicts."""
 
     def __init__(self) -> None:
         self._machine: Machine | None = None
@@ -207,8 +191,7 @@ class Judge:
         """The verdicts from which a run was judged last, and that run."""
 
     def verdicts(self, run: Run) -> tuple[Result, ...]:
-        """Returns the results with the expectation and the verdict of each cell. Cells are not
-        compared with peers yet."""
+        """Cells are not compared with peers yet."""
         alone = run_of(run)
         ceilings = measured_ceilings(alone.results, alone.machine)
         if (alone.machine, ceilings) != (self._machine, self._ceilings):
@@ -227,7 +210,6 @@ class Judge:
         return self._verdicts
 
     def __call__(self, run: Run) -> Run:
-        """Judges a run as the function `judge` does, and reuses what earlier calls computed."""
         if run.is_profiled or run.machine.shared:
             return with_lines(replace(run, results=tuple(map(unjudged, run.results))))
         verdicts = self.verdicts(run)
@@ -243,14 +225,13 @@ class Judge:
 
 
 def pair_of(transfer: Transfer) -> tuple[str, ...]:
-    """Returns the places that a transfer joins."""
     return tuple(str(end.place) for end in transfer.memories)
 
 
 def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Result, ...]:
-    """Returns the results. A collective that is perhaps low is low if copies between two of its
-    devices are low, behind their peers, or short of what healthy ones reach: then the links are the
-    reason, not the algorithm. Copies that are short beside such a collective are low, too."""
+    """A collective that is perhaps low is low if copies between two of its devices are low, behind
+    their peers, or short of what healthy ones reach: then the links are the reason, not the
+    algorithm. Such copies are low, too."""
     cells = [cell for result in results for cell in result.cells]
     sent = {pair for cell in cells if cell.verdict in BELOW for pair in exchanging(cell)}
     copies = [one.case.cell for one in slower if one.loss >= LOSS]
@@ -262,11 +243,10 @@ def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Resu
         is_low = is_low or _is_short(cell, sent)
         return replace(cell, verdict="low", not_judged=None) if is_low else cell
 
-    return tuple(replace(each, cells=tuple(map(judged, each.cells))) for each in results)
+    return tuple(each.with_cells(judged) for each in results)
 
 
 def _is_short(cell: CellResult, pairs: Collection[tuple[str, ...]]) -> bool:
-    """Whether the cell is a copy between one of these pairs alone that healthy ones exceed."""
     if cell.verdict != "ok" or len(cell.transfers) != 1 or pair_of(cell.transfers[0]) not in pairs:
         return False
     expected = cell.expected.achievable if cell.expected is not None else None
@@ -275,26 +255,23 @@ def _is_short(cell: CellResult, pairs: Collection[tuple[str, ...]]) -> bool:
 
 
 def judge(run: Run) -> Run:
-    """Returns the run with the expectation and the verdict of each cell, and the fitted lines of
-    its sweeps. Figures get no expectation if a profiler may have changed them, or if ranks share a
+    """Figures get no expectation if a profiler may have changed them, or if ranks share a
     device."""
     return Judge()(run)
 
 
 def unjudged(result: Result) -> Result:
-    """Returns the result as it was measured, without expectations and verdicts."""
-    cells = (
-        replace(cell, expected=None, verdict="not judged", not_judged="run", peers=None)
-        for cell in result.cells
+    return result.with_cells(
+        lambda cell: replace(
+            cell, expected=None, verdict="not judged", not_judged="run", peers=None
+        )
     )
-    return replace(result, cells=tuple(cells))
 
 
 def judge_result(
     result: Result, expectations: Expectations, nominal: Nominal | None = None
 ) -> Result:
-    """Returns one result with expectations and verdicts. With `nominal`, cells also get the figure
-    for links at their best."""
+    """With `nominal`, also the figure for links at their best."""
     sharing = expectations.sharing(result)
     cells = tuple(
         _judge_cell(cell, result, expectations, sharing, nominal) for cell in result.cells
@@ -331,8 +308,6 @@ def _judge_cell(
 
 
 def _shared(estimate: Expectation) -> Expectation:
-    """Returns the expectation of a cell while other pairs used the same links. The achievable
-    figure is then unknown."""
     expected = estimate.expected
     if expected.achievable is None:
         return estimate
@@ -343,10 +318,9 @@ def _shared(estimate: Expectation) -> Expectation:
 
 
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
-    """Judges the median of a cell, or returns why it cannot be judged. A cell is low only if its
-    whole interval and its last visit are low. If only the median is low, it is perhaps low. A total
-    is as good as the worst of its transfers that should be as fast as alone. With only a
-    theoretical figure a cell may be ok, but never low."""
+    """A cell is low only if its whole interval and its last visit are; if only the median is, it is
+    perhaps low. A total is as good as the worst of its transfers that should be as fast as alone.
+    With only a theoretical figure a cell may be ok, but never low."""
     if cell.summary is None or not _size(cell, cell):
         return "not judged", "no-figure"
     expected, most = estimate.expected, estimate.most
@@ -365,8 +339,6 @@ def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged
 def _beside(
     one: CellResult | TransferFigure, cell: CellResult, expected: float, estimate: Expectation
 ) -> Verdict:
-    """Returns the verdict on the figure of a cell, or of one of its transfers. `expected` is the
-    expected figure."""
     size = _size(one, cell)
     if one.summary is None or not size:
         return "not judged"
@@ -383,11 +355,38 @@ def _beside(
 
 
 def _size(one: CellResult | TransferFigure, cell: CellResult) -> int:
-    """Returns the bytes that a figure counts. Returns 1 if it counts products or tokens."""
+    """1 if it counts products or tokens."""
     return 1 if cell.work or cell.does.product else one.bytes or 0
 
 
 def _seconds(cell: CellResult, size: int) -> Callable[[float], float]:
-    """Returns a function that converts the cell's figure to the time of `size` bytes. A latency is
-    returned unchanged."""
     return (lambda time: time) if cell.report.is_latency else (lambda rate: size / rate)
+
+
+RISING = 1.05
+"""The ratio by which the rate at the largest size exceeds that at the one before. Rates of healthy
+machines differ by 4 % from 512 MiB to 1 GiB, and by 2 % beyond (`healthy.yml`)."""
+NEAR = 4
+"""The most by which the two sizes differ: curves over larger steps always rise."""
+
+
+def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
+    """What is low at the largest size of a curve that still rises is perhaps low."""
+    known = ((one, one.bytes or 0) for one in cells if one.does.collective and one.bytes)
+    rows = grouped((one.row, (size, one)) for one, size in known)
+    ends = [sorted(own, key=itemgetter(0))[-2:] for own in rows.values()]
+    risen = {
+        large.place
+        for (little, before), (much, large) in (end for end in ends if len(end) == 2)
+        if much <= NEAR * little and _moved(large) > RISING * _moved(before)
+    }
+    return tuple(
+        replace(one, verdict="perhaps low") if one.verdict == "low" and one.place in risen else one
+        for one in cells
+    )
+
+
+def _moved(cell: CellResult) -> float:
+    """In bytes/s, without what starting takes."""
+    moving = (cell.headline or math.inf) - START
+    return (cell.bytes or 0) / moving if moving > 0 else math.inf

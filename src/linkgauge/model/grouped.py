@@ -6,6 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 _K = TypeVar("_K", bound=Hashable)
+_L = TypeVar("_L", bound=Hashable)
 _V = TypeVar("_V")
 
 
@@ -54,4 +55,13 @@ def grouped(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
     found: dict[_K, list[_V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
+    return found
+
+
+def tabled(entries: Iterable[tuple[_K, _L, _V]]) -> dict[_K, dict[_L, _V]]:
+    """Returns the values by row and column, in the order of `entries`. The last value of a place
+    counts."""
+    found: dict[_K, dict[_L, _V]] = {}
+    for row, column, value in entries:
+        found.setdefault(row, {})[column] = value
     return found

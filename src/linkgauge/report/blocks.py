@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from zlib import compressobj
 
+from linkgauge.model.grouped import grouped
 from linkgauge.report.words.remedies import Step
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from .chart_specs import Spec
 
 Tone = Literal["", "bad", "warn", "good", "simulated", "dim", "name", "strong"]
-"""The meaning of a colour; nothing depends on the colour alone."""
+"""Nothing depends on the colour alone."""
 TONES: Mapping[str, Tone] = {
     "error": "bad",
     "timeout": "bad",
@@ -29,15 +30,12 @@ TONES: Mapping[str, Tone] = {
     "not judged": "dim",
     "skip": "dim",
 }
-"""The tones of statuses, verdicts and words for them, in the order of a sorted column."""
+"""In the order of a sorted column."""
 MOST_TEXT = 10_000
-"""The most characters of one text on a page: drivers' reasons are long, and longer texts are no
-reasons."""
+"""Drivers' reasons are long, and longer texts are no reasons."""
 
 
 class Span(NamedTuple):
-    """A piece of a line, with its tone."""
-
     text: str
     tone: Tone = ""
 
@@ -46,7 +44,6 @@ Line = tuple[Span, ...]
 
 
 def plain(text: str, tone: Tone = "") -> Line:
-    """Makes a line of one span."""
     return (Span(cut(text), tone),)
 
 
@@ -57,7 +54,6 @@ def line(*pieces: str | Span) -> Line:
 
 
 def text_of(line: Line) -> str:
-    """Returns the text of the line, without tones."""
     return "".join(span.text for span in line)
 
 
@@ -67,15 +63,12 @@ def cut(text: str, most: int = MOST_TEXT) -> str:
 
 
 class Prose(NamedTuple):
-    """Lines of text, shown one below the other."""
-
     lines: Sequence[Line]
 
 
 class Problem(NamedTuple):
-    """A problem with its severity, its subject and what was found. `said` has further facts, each
-    with a name. `steps` fix the problem; `do` is the heading above the steps. `last` has lines
-    below the steps. `first` marks the verdict of the run."""
+    """`said` has further facts, each with a name; `do` is the heading above the `steps`, and `last`
+    stands below. `first` marks the verdict of the run."""
 
     severity: str
     tone: Tone
@@ -89,8 +82,7 @@ class Problem(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A number that stands out, with its name. A tile without a name is a mark such as SIMULATED,
-    shown at the end of a line or in the head of a page."""
+    """A number that stands out. Without a name it is a mark such as SIMULATED."""
 
     number: str
     name: str
@@ -105,8 +97,7 @@ class Tiles(NamedTuple):
 
     @property
     def as_line(self) -> Line:
-        """Returns the tiles as one line: `soak: 8 h of 8 h, 12 rounds`, or `42 measured: 41 ok, 1
-        low SIMULATED`."""
+        """`soak: 8 h of 8 h, 12 rounds`, or `42 measured: 41 ok, 1 low  SIMULATED`"""
         spans = [Span(f"{self.of}: ", "strong")] if self.of else []
         for number, tile in enumerate(self.tiles):
             joint = " " if not tile.name else ": " if number == 1 and not self.of else ", "
@@ -116,9 +107,8 @@ class Tiles(NamedTuple):
 
 
 class Column(NamedTuple):
-    """The head of a column. A column of figures is aligned right. A table that is too wide uses the
-    `short` heads. If it is still too wide, columns are left out, the highest `rank` first; columns
-    of rank 0 always stay."""
+    """A table that is too wide uses the `short` heads, and then leaves out columns, the highest
+    `rank` first; those of rank 0 always stay."""
 
     name: str
     figures: bool = False
@@ -127,8 +117,8 @@ class Column(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A cell of a table. Rows are sorted by the `key`, or by the text if the key is None. `link`
-    leads to a part of the page. In a tree, `depth` is the level of the row, 0 at the top."""
+    """Rows are sorted by the `key`, or by the text. `link` leads to a part of the page. In a tree,
+    `depth` is the row's level."""
 
     text: str
     key: float | None = None
@@ -138,10 +128,8 @@ class Entry(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table: rows of entries below heads. The first entry of a row is its name. `lines` are shown
-    below the table. If `sortable`, a click on a head sorts the rows. `anchor` is the name to which
-    links lead. A terminal shows at most `few` rows, and then the text `rest`, which says how to see
-    the others."""
+    """The first entry of a row is its name. If `sortable`, a click on a head sorts. A terminal
+    shows at most `few` rows, and then the text `rest`, which says how to see the others."""
 
     caption: Line
     columns: Sequence[Column]
@@ -154,15 +142,13 @@ class Table(NamedTuple):
 
     @property
     def says(self) -> str:
-        """Returns the caption as plain text."""
         return text_of(self.caption)
 
 
 class Shade(NamedTuple):
-    """A cell of a matrix. `text` is the figure, `tone` the colour of the verdict. `sign` has the
-    same meaning without colour. `share` is the share of what `against` names. `more` is shown when
-    a mouse points at the cell. `depth` shades a figure that is not judged: 0 for the lowest of the
-    matrix, 10 for the highest."""
+    """A cell of a matrix. `sign` means what the `tone` means, without colour. `share` is of what
+    `against` names. `more` is shown when a mouse points at it. `depth` shades a figure that is not
+    judged, from 0 (lowest) to 10."""
 
     text: str
     tone: Tone = ""
@@ -179,8 +165,7 @@ class Shade(NamedTuple):
 
 
 class Heat(NamedTuple):
-    """A matrix with shaded cells. `anchor` is the name to which links lead. `lines` are shown below
-    the matrix. `corner` says what rows and columns are."""
+    """A matrix with shaded cells. `corner` says what rows and columns are."""
 
     anchor: str
     title: Line
@@ -198,7 +183,6 @@ class Heat(NamedTuple):
 
     @property
     def turned(self) -> Heat:
-        """Returns the matrix with rows and columns exchanged."""
         shades = [list(row) for row in zip(*self.shades, strict=True)]
         return self._replace(rows=self.columns, columns=self.rows, shades=shades)
 
@@ -207,9 +191,8 @@ DENSE = 24
 
 
 class ChartFigure(NamedTuple):
-    """A chart. `spec` defines the chart, and `rows` are its data. `says` describes the chart in
-    words. `table` shows the same data where charts cannot be drawn. `lines` stand below the chart.
-    `anchor` is the name that links to the chart use."""
+    """A chart: `spec` defines it, `says` describes it, and `table` has the same data where charts
+    cannot be drawn."""
 
     title: str
     says: str
@@ -221,9 +204,8 @@ class ChartFigure(NamedTuple):
 
 
 class DrawnPart(NamedTuple):
-    """A part of a machine in a picture. `above` is the name of the part to which it is connected on
-    the host's side. `word` says what is wrong with the part. `level` counts the steps from a switch
-    of a fabric to the devices; it is 0 for all other parts."""
+    """`above` is the part on the host's side. `word` says what is wrong. `level` counts the steps
+    from a switch of a fabric to the devices; it is 0 for all other parts."""
 
     name: str
     label: str
@@ -235,8 +217,7 @@ class DrawnPart(NamedTuple):
 
 
 class DrawnLink(NamedTuple):
-    """A link between two parts of a picture. `texts` are shown next to the link, `word` stands out,
-    and `says` has all further facts."""
+    """`texts` stand beside the link, `word` stands out, `says` has the rest."""
 
     a: str
     b: str
@@ -247,8 +228,7 @@ class DrawnLink(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A picture of a machine: its parts and links in drawing order. `says` describes the picture in
-    words. `table` has the same facts, and a terminal shows only the table."""
+    """Parts and links in drawing order. A terminal shows only the `table`."""
 
     title: str
     says: str
@@ -268,8 +248,7 @@ class Code(NamedTuple):
 
 
 class Attachment(NamedTuple):
-    """A file inside the page: its name, a description, its size in bytes and its compressed
-    content."""
+    """A file inside the page; its size in bytes and its compressed content."""
 
     name: str
     says: str
@@ -278,7 +257,7 @@ class Attachment(NamedTuple):
 
 
 _LEVEL = 4
-"""The level of compression. The usual 6 takes 1.6 times as long, for 7 to 10 % fewer bytes."""
+"""The usual 6 takes 1.6 times as long, for 7 to 10 % fewer bytes."""
 
 
 def attachment(name: str, says: str, content: Iterable[bytes]) -> Attachment:
@@ -298,16 +277,12 @@ Block = Prose | Problem | Tiles | Table | Heat | ChartFigure | Picture | Code | 
 
 
 class ShownSection(NamedTuple):
-    """A section with its blocks, ready to be shown."""
-
     name: str
     title: str
     blocks: Sequence[Block]
 
 
 class Page(NamedTuple):
-    """A whole page: a title, the lines below the title, and parts."""
-
     title: str
     under: Sequence[Line]
     parts: Sequence[ShownSection]
@@ -318,8 +293,7 @@ class Page(NamedTuple):
 
 
 def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> Block:
-    """Makes a table of facts that differ between sides, such as machines or configurations. A row
-    has the name of a fact, and each value with the sides that have it."""
+    """A row has a fact, and each of its values with the sides that have it."""
     if not facts:
         text = f"{where}: " if where else ""
         return Prose([plain(f"{text}no difference of machine or settings is known", "dim")])
@@ -334,9 +308,6 @@ def moved(fact: Fact) -> str:
 
 
 def said(fact: Fact, names: Sequence[str]) -> str:
-    """Returns the values of a fact, each with the sides (such as runs) that have it: `580.1
-    (before); 590.2 (after)`."""
-    owners: dict[str | None, list[str]] = {}
-    for name, value in zip(names, fact.values, strict=True):
-        owners.setdefault(value, []).append(name)
+    """`580.1 (before); 590.2 (after)`"""
+    owners = grouped(zip(fact.values, names, strict=True))
     return "; ".join(f"{value or 'unknown'} ({', '.join(of)})" for value, of in owners.items())

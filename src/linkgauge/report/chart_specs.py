@@ -11,18 +11,16 @@ from typing import Any
 
 WIDTH, HEIGHT = 640, 260
 COLOURS = ("#3b78d8", "#d9730d", "#1a9a8a", "#9a5fd6", "#d64545", "#9c6b4e", "#cf5c9c", "#7d8f1f")
-"""The colours of curves. Each has a contrast of at least 3:1 with white and with black."""
+"""Each has a contrast of at least 3:1 with white and with black."""
 SIZES = (
     "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB' : datum.value >= 1048576 ? "
     "datum.value / 1048576 + ' MiB' : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : "
     "datum.value + ' B'"
 )
-"""The expression with which a chart's axis shows bytes."""
 OVER_TIME = "seconds of sampling, in the order of the benchmarks"
 _GREY = "#808080"
 Spec = dict[str, Any]
 Marks = Sequence[Mapping[str, object]]
-"""The rows of what a chart shows beside its curves."""
 
 
 def _look(font: str, text: str) -> Spec:
@@ -43,10 +41,9 @@ def _look(font: str, text: str) -> Spec:
 
 
 LOOK = _look("system-ui, sans-serif", "currentColor")
-"""The look of a chart inside a page, with the page's own text colour, light or dark."""
+"""In the page's own text colour, light or dark."""
 PAPER = {**_look("Liberation Sans, Arial, sans-serif", "#22262c"), "background": "white"}
-"""The look of a chart that stands alone. vl-convert brings the font, so that it looks the same
-everywhere."""
+"""vl-convert brings the font, so that it looks the same everywhere."""
 
 
 def sizes(y: str, *, log: bool = False, marks: Sequence[float] = ()) -> Spec:
@@ -125,7 +122,6 @@ def _names(field: str, **how: object) -> Spec:
 
 
 def _curves(x: Spec, y: Spec, **line: object) -> Spec:
-    """Makes a chart with a line for each series, and a point wherever a row has a remark."""
     ends = {"x": x, "y": y, "color": _colour()}
     shape, says = _names("series", sort=None, legend=None), _names("says")
     points = {

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import IO, Any
 
 from rich.cells import cell_len
@@ -27,9 +28,9 @@ _PLAIN = dict(zip(f"{BARS}▼▲▽△↓·±→←×÷µ–…", "_.,-=+*#v^v^|
 
 
 class _Console(Console):
-    """A console that keeps each text on one line, even if the text contains line breaks. Characters
-    that the stream cannot encode are replaced. It writes to the stream below all proxies: rich
-    unwraps only one, and a live display adds its own to the one that cleans what others print."""
+    """Keeps each text on one line and replaces characters that the stream cannot encode. It writes
+    to the stream below all proxies: rich unwraps only one, and a live display adds its own to the
+    one that cleans what others print."""
 
     @property
     def file(self) -> IO[str]:
@@ -53,7 +54,6 @@ class _Console(Console):
 
 
 def _one_line(text: Text) -> Text:
-    """Returns the text on one line, without characters that control a terminal."""
     shown = printable(text.plain, "\t")
     if shown != text.plain:
         text = text.copy()
@@ -62,8 +62,6 @@ def _one_line(text: Text) -> Text:
 
 
 def _encodable(text: str, encoding: str) -> str:
-    """Returns the text with similar ASCII characters in place of characters that the encoding
-    lacks."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -74,9 +72,8 @@ def _encodable(text: str, encoding: str) -> str:
 
 
 def make_console(**options: Any) -> Console:
-    """Makes a console, with colour on a terminal only. The width is the terminal's, also after its
-    window has changed; for a file or pipe it is COLUMNS, or unlimited without COLUMNS. The console
-    itself wraps no text. `options` are rich's, such as `stderr=True`."""
+    """A console with colour on a terminal only. The width is the terminal's, also after its window
+    has changed; for a file or pipe it is COLUMNS, or unlimited. `options` are rich's."""
     stream = options.get("file") or (sys.stderr if options.get("stderr") else sys.stdout)
     environment = _with_a_size(os.environ, is_terminal=unwrapped(stream).isatty())
     console = _Console(
@@ -88,8 +85,8 @@ def make_console(**options: Any) -> Console:
 
 
 def _with_a_size(environment: Mapping[str, str], *, is_terminal: bool) -> dict[str, str]:
-    """Returns the environment without COLUMNS and LINES if they are not positive, since with a
-    width of 0 the console would show nothing, and for a terminal, which says its size itself."""
+    """Leaves out COLUMNS and LINES if they are not positive, since with a width of 0 the console
+    would show nothing, and for a terminal, which says its size itself."""
     return {
         name: text
         for name, text in environment.items()
@@ -101,16 +98,16 @@ def _with_a_size(environment: Mapping[str, str], *, is_terminal: bool) -> dict[s
 # Text that is wrapped at words to the console's width.
 
 _WORD = re.compile(r"[^\sA-Za-z]*\d (?:[KMGT]i?)?B\b\S*|\S+")
-"""A pattern of a figure and its unit, which form one word."""
+"""A figure and its unit form one word."""
 
 
+@dataclass(frozen=True)
 class Hanging:
-    """A text that is wrapped at words; lines after the first are indented by `indent` columns. A
-    word that is wider than the console is not broken."""
+    """Wrapped at words; lines after the first are indented. A word wider than the console is not
+    broken."""
 
-    def __init__(self, text: Text, indent: int) -> None:
-        self.text = text
-        self.indent = indent
+    text: Text
+    indent: int
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         text = self.text.copy()
@@ -121,7 +118,6 @@ class Hanging:
             yield indent.append_text(line)
 
     def _breaks(self, plain: str, width: int) -> Iterator[int]:
-        """Yields the position where each line after the first begins."""
         begin, room = 0, width
         for word in _WORD.finditer(plain):
             before = plain[begin : word.start()]

@@ -12,15 +12,13 @@ from linkgauge.model.printable import printable
 SIMULATED = "SIMULATED"
 
 _GUARDED = ("=", "+", "-", "@", "|", "%", "'", "＝", "＋", "－", "＠")
-"""Texts that begin with these characters get a quote. Some spreadsheet takes such a text for a
-formula, or a reader would remove its first quote."""
+"""Some spreadsheet takes such texts for formulas, or a reader would remove the first quote."""
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Returns the rows as CSV, one in each line. A text that begins like a formula or with `'` gets
-    a `'` in front. Spreadsheets hide this `'`, and a reader removes it. Simulated figures are
-    marked SIMULATED."""
+    """A text that begins like a formula or with `'` gets a `'` in front, which spreadsheets hide
+    and a reader removes. Simulated figures are marked SIMULATED."""
     lines = _Lines()
     guarded = cache(_guarded)  # most texts are met again
     csv.writer(lines).writerows(
@@ -31,7 +29,7 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
 
 
 class _Lines(list[str]):
-    """A list of CSV lines, which replaces CR LF at line ends by LF."""
+    """Replaces CR LF at line ends by LF."""
 
     def write(self, line: str) -> None:
         self.append(line.removesuffix("\r\n") + "\n")

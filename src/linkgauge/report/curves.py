@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import TypeVar
 
 from linkgauge.model.documents.result import Result
+from linkgauge.model.grouped import grouped, tabled
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import Unit, format_size
@@ -17,21 +18,20 @@ from .chart_specs import Spec
 from .results import has_own_size, label, size_of, title_of
 
 MOST_ROWS = 200
-"""The most rows in the table of a chart over time."""
 EXTREMES: dict[str, Callable[[list[float]], float]] = {
     "lowest": min,
     "median": median,
     "highest": max,
 }
 
-At = TypeVar("At")
+At = TypeVar("At", bound=Hashable)
 Curves = dict[str, dict[int, float]]
 """Figures by size, or by number, for each path."""
 
 
 def curves_of(results: Iterable[Result]) -> Curves:
-    """Returns the figures of each curve by size. For collectives the figures are bus bandwidths as
-    nccl-tests defines them. If a size was measured several times, the last figure counts."""
+    """Of collectives, bus bandwidths as nccl-tests defines them. The last figure of a size
+    counts."""
     curves: Curves = {}
     for result in results:
         for cell in result.cells:
@@ -48,20 +48,15 @@ def curves_of(results: Iterable[Result]) -> Curves:
 
 
 def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, float]]:
-    """Returns the lowest, the median and the highest figure of all curves at each position of the x
-    axis."""
-    figures: dict[At, list[float]] = {}
-    for curve in curves.values():
-        for at, figure in curve.items():
-            figures.setdefault(at, []).append(figure)
+    """The lowest, the median and the highest figure at each position."""
+    figures = grouped(each for curve in curves.values() for each in curve.items())
     return {word: {at: of(own) for at, own in figures.items()} for word, of in EXTREMES.items()}
 
 
 def chart(
     title: str, curves: Curves, unit: Unit, define: Callable[..., Spec], x: str = ""
 ) -> ChartFigure:
-    """Makes a chart of curves. `define` defines the chart for the title `y` of the vertical axis.
-    Without `x`, the horizontal axis is the size."""
+    """`define` takes the title `y`. Without `x`, the horizontal axis is the size."""
     rows = [
         {
             "x": at, "y": float(f"{value / unit.scale:.5g}"), "series": label(name),
@@ -78,8 +73,7 @@ def chart(
 def over_time(
     title: str, y: str, curves: Mapping[str, Iterable[tuple[float, float]]], x: str = ""
 ) -> Iterator[ChartFigure]:
-    """Yields a chart of values over seconds of sampling, or over another quantity that `x` names.
-    Yields nothing if there are no values."""
+    """Over seconds of sampling, or another quantity that `x` names."""
     rows: list[dict[str, object]] = [
         {"x": round(at, 3), "y": round(value, 3), "series": name}
         for name, curve in curves.items()
@@ -91,12 +85,9 @@ def over_time(
 
 
 def pivot(caption: str, across: str, rows: Sequence[Mapping[str, object]]) -> Table:
-    """Returns the figures of a chart as a table, with a row for each `x` and a column for each
-    series. `across` names the x axis; if it is empty, the x axis is the size."""
+    """A row for each `x`, a column for each series. Without `across`, x is the size."""
     series = list(dict.fromkeys(str(row["series"]) for row in rows))
-    by: dict[float, dict[str, float]] = {}
-    for row in rows:
-        by.setdefault(float(str(row["x"])), {})[str(row["series"])] = float(str(row["y"]))
+    by = tabled((float(str(o["x"])), str(o["series"]), float(str(o["y"]))) for o in rows)
     lines = [
         (
             Entry(f"{x:g}" if across else format_size(round(x)), x),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain
+from operator import methodcaller
 from pathlib import Path
 from shlex import quote
 
@@ -17,7 +18,7 @@ from linkgauge.engine.kept.packed import SAMPLES_BIN, PackedRun
 from linkgauge.engine.kept.stored import share_texts, stored
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.unseen import Unseen
-from linkgauge.model.documents.result import CellResult, Result, Run, RunVerdict
+from linkgauge.model.documents.result import CellResult, Run, RunVerdict
 from linkgauge.model.errors import InputError, ResultsError, unwritable
 from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
@@ -29,19 +30,15 @@ from .rows import OneRun, SampleRow, samples_of
 
 SAMPLES_FILE = "samples.csv"
 _PIECE = 1 << 18
-"""The bytes of a file that are read at once."""
 _MOST_KEPT = 1 << 16
-"""The most samples of a result whose text is kept, in 35 bytes each, for other cells that share the
-samples."""
+"""The most samples of a result whose text is kept, in 35 bytes each, for cells that share them."""
 _LENGTHS = 4
-"""The different numbers of samples for which the form of a text is kept."""
 _START = "\0"
 _Pieces = Iterable[bytes | memoryview]
 
 
 def json_document(value: object) -> str:
-    """Returns indented JSON with a trailing newline. The document of a run is defined by
-    docs/run.schema.json."""
+    """Indented, with a trailing newline. A run's is defined by docs/run.schema.json."""
     if isinstance(value, OneRun):
         return judged_document(document_of(value.run), *value.outcome.answer)
     return _indented(value).decode()
@@ -54,8 +51,8 @@ def judged_document(
     findings: Sequence[Finding],
     unseen: Sequence[Unseen] = (),
 ) -> str:
-    """Returns the document of a command that judges. After its schema, it says what the verdict is.
-    The files of runs do not, because a run is judged when it is read."""
+    """Says after its schema what the verdict is. The files of runs do not, because a run is judged
+    when it is read."""
     known = msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else dict(value)
     first = {"schema": known.pop("schema"), "verdict": verdict, "exit_code": code}
     fields = first | {"findings": findings} | ({"unseen": unseen} if unseen else {}) | known
@@ -63,14 +60,8 @@ def judged_document(
 
 
 def document_of(run: Run) -> Run:
-    """Returns the run in the form that is written to files. Notes are also written as sentences,
-    and equal texts are stored once."""
-    return share_texts(with_words(run))
-
-
-def with_words(run: Run) -> Run:
-    """Returns the run, in which the notes of cells are also written as sentences."""
-    return replace(run, results=tuple(map(_with_warnings, run.results)))
+    """As files have it: notes also as sentences, and equal texts once."""
+    return share_texts(run.with_cells(with_words))
 
 
 def _indented(value: object) -> bytes:
@@ -78,18 +69,13 @@ def _indented(value: object) -> bytes:
     return escaped(msgspec.json.format(document, indent=1)) + b"\n"
 
 
-def _with_warnings(result: Result) -> Result:
-    return replace(result, cells=tuple(map(_with_words, result.cells)))
-
-
-def _with_words(cell: CellResult) -> CellResult:
+def with_words(cell: CellResult) -> CellResult:
+    """Returns the cell, in which the notes are also written as sentences."""
     return replace(cell, warnings=tuple(map(sentence, cell.notes))) if cell.notes else cell
 
 
 def samples_csv(one: OneRun) -> str:
-    """Returns all raw samples as CSV, one in each line, in the base unit of the result. The text
-    equals that of the table SAMPLES, but is made faster, because a run may have millions of
-    samples."""
+    """The text of the table SAMPLES, made faster: a run may have millions of samples."""
     return b"".join(sample_lines(one.run)).decode()
 
 
@@ -115,8 +101,8 @@ def sample_lines(run: Run) -> Iterator[bytes]:
 
 
 def sample_pieces(one: OneRun) -> Iterator[bytes]:
-    """Yields the text of `samples_csv` in pieces. Reads it if it has just been written, which is
-    faster than to format it again. Raises ResultsError if it cannot be read."""
+    """Read if it has just been written, which is faster than to format it again. Raises
+    ResultsError."""
     if not one.is_written or one.folder is None:
         yield from sample_lines(one.run)
         return
@@ -130,8 +116,8 @@ def sample_pieces(one: OneRun) -> Iterator[bytes]:
 
 
 def _numbered(samples: Sequence[float], form: Callable[[int], str]) -> str:
-    """Returns the samples' lines, with `_START` in place of what they begin with. `form` returns
-    the lines of so many samples with `%s` in place of each sample."""
+    """`form` returns the lines of so many samples with `%s` in place of each; `_START` is in place
+    of what they begin with."""
     unlike = {*samples}
     if 2 * len(unlike) > len(samples):
         return form(len(samples)) % tuple(samples)
@@ -145,23 +131,23 @@ def _numbered_lines(count: int, after: str) -> str:
 
 
 def _lines(rows: Iterable[Iterable[object]]) -> list[str]:
-    """Returns the rows as lines of CSV, or as parts of lines, without newlines."""
     return csv_text(rows).split("\n")[:-1]
 
 
 def run_files(run: Run) -> dict[str, bytes]:
-    """Returns the contents of run.json and its samples.bin by file name."""
     return {name: b"".join(pieces) for name, pieces in _run_pieces(run).items()}
 
 
 def _run_pieces(run: Run) -> dict[str, _Pieces]:
     samples = PackedRun(run)
-    return {SAMPLES_BIN: samples, RUN_FILE: map(escaped, stored(run, samples, _with_warnings))}
+    return {
+        SAMPLES_BIN: samples,
+        RUN_FILE: map(escaped, stored(run, samples, methodcaller("with_cells", with_words))),
+    }
 
 
 def write_run(folder: Path, run: Run) -> Path:
-    """Writes the run's files, run.json last, and returns the path of run.json. Raises ResultsError
-    with the path and a hint how to resume the run."""
+    """Writes run.json last, and returns its path. Raises ResultsError with a hint how to resume."""
     try:
         _write_kept({folder / SAMPLES_FILE: sample_lines(run)})
         _write_kept({folder / name: pieces for name, pieces in _run_pieces(run).items()})
@@ -171,8 +157,7 @@ def write_run(folder: Path, run: Run) -> Path:
 
 
 def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
-    """Adds a hint to the error: the command that resumes the run or, if several ranks measured it,
-    that shows it. Only a folder with a journal gets the hint."""
+    """Adds the command that resumes the run or, if ranks measured it, shows it."""
     try:
         by_ranks = folder is not None and bool(read_opening(folder).machine.ranks)
     except (OSError, InputError):
@@ -191,14 +176,13 @@ def write_document(path: Path, value: object) -> Path:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Writes a file atomically: no reader sees half of the file. Raises ResultsError with the
-    path."""
+    """Atomically. Raises ResultsError with the path."""
     _write_kept({path: (data,)})
 
 
 def write_asked(path: Path, data: bytes) -> None:
-    """Writes a file that a person named, atomically. Raises InputError if the file cannot be
-    created there, and ResultsError if the disk is full."""
+    """Atomically. Raises InputError if it cannot be created there, ResultsError if the disk is
+    full."""
     try:
         _write({path: (data,)})
     except OSError as error:
@@ -213,8 +197,7 @@ def _write_kept(files: Mapping[Path, _Pieces]) -> None:
 
 
 def _write(files: Mapping[Path, _Pieces]) -> None:
-    """Writes files, each in pieces, so that the last file appears only after all others. Raises
-    OSError with the path."""
+    """The last file appears only after all others. Raises OSError with the path."""
     partials = {path: path.with_name(path.name + ".partial") for path in files}
     path = last = next(reversed(partials))
     try:

@@ -17,16 +17,14 @@ if TYPE_CHECKING:
     from .blocks import Block
 
 TERMINAL = "terminal"
-"""The default format."""
 _REPORT = "linkgauge.report"
 
 
 class Document(NamedTuple):
-    """A kind of document that commands write. `name` is used in messages. `blocks` names the
-    function that makes what people see of a value, as `MODULE:FUNCTION`. `texts` names, for each
-    format, the function that makes the text or bytes for programs. Blocks from such a function are
-    written as Markdown. A document that is kept in a file has a `title` for its page, and a type
-    `kept` (`MODULE:TYPE`). The module of this type defines `SCHEMA`."""
+    """A kind of document. `blocks` (`MODULE:FUNCTION`) makes what people see of a value, and
+    `texts` what programs get, by format; blocks from there become Markdown. One that is kept in a
+    file has a `title` for its page, and a type `kept` (`MODULE:TYPE`) beside which SCHEMA
+    stands."""
 
     name: str
     blocks: str = ""
@@ -40,15 +38,13 @@ class Document(NamedTuple):
         return form.name in self.texts
 
     def shown(self, value: object) -> Iterable[Any]:
-        """Returns the blocks that show a value."""
         blocks: Iterable[Any] = loaded(self.blocks)(value)
         return blocks
 
 
 class Format(NamedTuple):
-    """An output format, selected by the option `--name`. `of_blocks` is the function
-    (`MODULE:FUNCTION`) that turns blocks into text or bytes. A format with `of_blocks` can write
-    every document that has blocks. `hook` guards calls of `of_blocks`."""
+    """Selected by `--name`. `of_blocks` (`MODULE:FUNCTION`) turns blocks into text or bytes, for
+    every document that has blocks. `hook` guards its calls."""
 
     name: str
     help: str = ""
@@ -61,13 +57,11 @@ class Format(NamedTuple):
 
     @property
     def is_document(self) -> bool:
-        """Whether the format is a document. Stdout then holds only the document, and messages go to
-        stderr."""
+        """Stdout then holds only the document, and messages go to stderr."""
         return self.name != TERMINAL
 
     def render(self, document: Document, value: object) -> str | bytes | Iterable[Any]:
-        """Returns the value as text, as bytes for a file, or as lines for a console. Raises
-        InputError if the document has no such format."""
+        """Text, bytes for a file, or lines for a console. Raises InputError."""
         if not document.has(self):
             from linkgauge.model.errors import InputError
 
@@ -97,8 +91,7 @@ class Format(NamedTuple):
         return (rendered if isinstance(rendered, str) else "\n".join(map(str, rendered))).encode()
 
     def write(self, document: Document, value: object) -> None:
-        """Writes the value to stdout. Raises InputError as `render` does, and if the value becomes
-        bytes."""
+        """Raises InputError as `render` does, and if the value becomes bytes."""
         rendered = self.render(document, value)
         if isinstance(rendered, str):
             sys.stdout.write(rendered)
@@ -132,8 +125,7 @@ def formats() -> dict[str, Format]:
 
 
 def _of_plugin(form: Any, hook: Hook) -> Format:
-    """Returns a plug-in's format with its hook. Raises Unfit if a field has a wrong type, or if the
-    name makes no option."""
+    """Raises Unfit if a field has a wrong type, or if the name makes no option."""
     made: Format = expect(form, Format)
     for value in form[:3]:
         expect(value, str)
@@ -147,7 +139,7 @@ JSON = f"{_REPORT}.files:json_document"
 RUN = Document(
     "a run",
     f"{_REPORT}.live:whole_run",
-    {"json": JSON, "csv": f"{_REPORT}.tables:CELLS.csv", "sarif": f"{_REPORT}.sarif:run_sarif"},
+    {"json": JSON, "csv": f"{_REPORT}.tables:CELLS.csv", "sarif": f"{_REPORT}.run_texts:run_sarif"},
 )
 _GLANCE = f"{_REPORT}.sections.glance"
 GLANCE = Document("a look", f"{_GLANCE}:glance_blocks", {"json": f"{_GLANCE}:glance_document"})
@@ -158,7 +150,7 @@ SUMMARY = Document(
         **{form: f"{_REPORT}.tables:CELLS.{form}" for form in ("json", "csv", "parquet")},
         "markdown": f"{_REPORT}.run_texts:run_markdown",
         "junit": f"{_REPORT}.run_texts:summary_junit",
-        "sarif": f"{_REPORT}.sarif:run_sarif",
+        "sarif": f"{_REPORT}.run_texts:run_sarif",
     },
 )
 SAMPLES = Document(
@@ -179,7 +171,7 @@ FINDINGS = Document(
     f"{_REPORT}.sections.findings:diagnosis_blocks",
     {
         "json": f"{_REPORT}.sections.findings:diagnosis_document",
-        "sarif": f"{_REPORT}.sarif:diagnosis_sarif",
+        "sarif": f"{_REPORT}.run_texts:diagnosis_sarif",
     },
 )
 _CATALOG = f"{_REPORT}.sections.catalog"
@@ -190,9 +182,9 @@ NAMES_OF_BENCHMARKS = BENCHMARKS._replace(blocks=f"{_CATALOG}:overview_blocks")
 FAULTS = Document("faults", f"{_REPORT}.sections.catalog:fault_blocks")
 COMPARISONS = Document(
     "configurations",
-    f"{_REPORT}.sections.several.configurations:blocks",
+    f"{_REPORT}.sections.configurations:blocks",
     {
-        "json": f"{_REPORT}.configurations:configurations_json",
-        "csv": f"{_REPORT}.configurations:configurations_csv",
+        "json": f"{_REPORT}.sections.configurations:configurations_json",
+        "csv": f"{_REPORT}.sections.configurations:configurations_csv",
     },
 )

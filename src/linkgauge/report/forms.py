@@ -1,51 +1,47 @@
-"""Chooses how each result is shown. Neighbouring results with at most one row share a table. Each
-other result is shown as a matrix."""
+"""Chooses how each result is shown, and the shade and the sign of each cell."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from statistics import median
 from typing import Literal, NamedTuple
 
-from linkgauge.model.documents.result import CellResult, Result
-from linkgauge.model.units import COLLECTIVE
+from linkgauge.model.documents.result import CellResult, Result, Status, Verdict
+from linkgauge.model.grouped import grouped
+from linkgauge.model.stats.summary import relative_error
+from linkgauge.model.transfer import Report
+from linkgauge.model.units import COLLECTIVE, unit_of
+from linkgauge.report.words.expectations import against, is_judged
 
-from .shading import sign_of
+from .blocks import TONES, Line, Shade, Span, Tone, cut, line
+from .matrix import brief
 
 MOST_COLUMNS = 16
 """A matrix with more columns or rows is large."""
 UNIFORM = 0.05
-"""Figures that differ by no more than this share of their median are much the same."""
 Form = Literal[
     "rows", "columns", "summary", "matrix", "sizes", "levels", "collectives", "transfers"
 ]
-"""The form of a result: a line for each cell; a line for each row of cells; a line for each matrix;
-the matrix; a column for each size; the levels that a curve shows; collectives by size; each
-transfer as written."""
 FEW = 2
-"""The most cells of a result that is shown cell by cell."""
 FEW_SETTINGS = 4
-"""The most cells of a sweep, or of a single column, that is shown cell by cell."""
 
 
 Large = Literal["summary", "reduced", "uniform", "whole"]
-"""Which large matrices become one line of a summary: any (`summary` on a terminal, `reduced` on a
-page), only `uniform` matrices, or none."""
+"""Which large matrices become one line of a summary: any (on a page `reduced`), only uniform ones,
+or none."""
 _REDUCED: tuple[Large, ...] = ("summary", "reduced")
 
 
 class SharedTable(NamedTuple):
-    """Results that are shown in one table."""
-
     form: Form
     results: tuple[Result, ...]
 
 
 class _Alike(NamedTuple):
-    """A key for results. Neighbouring results with equal keys share a table. `only` is None, or the
-    number of a result that shares no table."""
+    """Neighbouring results with equal keys share a table. `only` is the number of a result that
+    shares none."""
 
     form: Form
     only: int | None
@@ -61,11 +57,9 @@ def has_figures(result: Result) -> bool:
 
 
 def together(results: Sequence[Result], large: Large) -> Iterator[SharedTable]:
-    """Groups the results that have figures, in their order. Results of one benchmark at several
-    sizes are in one group."""
-    by_benchmark: dict[tuple[str, str], list[Result]] = {}
-    for result in filter(has_figures, results):
-        by_benchmark.setdefault((result.benchmark, result.backend), []).append(result)
+    """Results of one benchmark at several sizes are in one group."""
+    shown = filter(has_figures, results)
+    by_benchmark = grouped(((one.benchmark, one.backend), one) for one in shown)
     found: list[tuple[_Alike, Sequence[Result]]] = []
     for own in by_benchmark.values():
         of_sizes = own[0].unit != COLLECTIVE.symbol and len({one.size for one in own}) > 1
@@ -93,7 +87,6 @@ def _alike(own: Sequence[Result], number: int, large: Large) -> _Alike:
 
 
 def form_of(result: Result, large: Large) -> Form:
-    """Returns the form in which a result of one size is shown."""
     if result.unit == COLLECTIVE.symbol:
         return "collectives"
     if result.benchmark == "copy":
@@ -119,8 +112,8 @@ def is_uniform(result: Result) -> bool:
 
 
 def is_large(result: Result) -> bool:
-    """Whether the matrix has too many rows or columns to be shown. A sweep is large only if it has
-    a single column, or if rows and columns are the same settings."""
+    """A sweep is large only if it has a single column, or if rows and columns are the same
+    settings."""
     rows, columns = rows_of(result), columns_of(result)
     if not result.sweep or len(columns) == 1 or set(rows) & set(columns):
         return max(len(rows), len(columns)) > MOST_COLUMNS
@@ -136,8 +129,7 @@ def columns_of(result: Result) -> tuple[str, ...]:
 
 
 def meaning_of(title: str) -> str:
-    """Returns the meaning of the columns, read from the title of a matrix: `device`, `memory of
-    node`, `by number of threads`."""
+    """`device`, `memory of node`, `by number of threads`"""
     found = re.search(r"\(row\)\s*(?:,|->|<->|<-)?\s*([^()]*)\(column\)", title)
     found = found or re.search(r"(\w+)\(column\)", title)
     return found[1] if found else ""
@@ -147,3 +139,122 @@ def cells_of(results: Sequence[Result]) -> Iterator[tuple[Result, CellResult]]:
     for result in results:
         for cell in result.cells:
             yield result, cell
+
+
+WORDS: dict[Status, str] = {
+    "fail": "FAIL",
+    "error": "ERROR",
+    "timeout": "TIMEOUT",
+    "skip": "SKIP",
+}
+_HALF = 0.5
+_DEGRADED = "↓"
+_LOW, _FAR_BELOW, _PERHAPS, _HIGH, _FAILED = "▼", "▼▼", "▼?", "▲", "!"
+BELOW_PEERS, ABOVE_PEERS = "▽", "△"
+_MEANINGS: dict[str, tuple[str, Tone]] = {
+    _LOW: ("below what is expected", "warn"),
+    _FAR_BELOW: ("below half of what is expected", "bad"),
+    _PERHAPS: ("perhaps below what is expected", "warn"),
+    _HIGH: ("above what is expected", "simulated"),
+    _DEGRADED: ("degraded: links on the way run below their best", "warn"),
+    BELOW_PEERS: ("far below its peers", "warn"),
+    ABOVE_PEERS: ("far above its peers", "warn"),
+    _FAILED: ("failed", "bad"),
+}
+"""Figures far from their peers are neither low nor high, whatever is expected of them."""
+_SIGNS: dict[Verdict, str] = {"perhaps low": _PERHAPS, "high": _HIGH, "degraded": _DEGRADED}
+_HOPELESS = 10.0
+"""From here on, the width of an interval no longer matters."""
+_DEPTHS = 10
+_MUCH_THE_SAME = 1.02
+_LONGEST = 200
+
+Ends = tuple[float, float]
+
+
+def shade(
+    cell: CellResult | None,
+    unit: str,
+    ends: Ends | None = None,
+    text: str | None = None,
+) -> Shade | None:
+    """With `ends`, a figure that is not judged is shaded by its depth."""
+    if cell is None:
+        return None
+    if text is None and cell.headline is not None:
+        text = brief(cell.headline, unit)
+    if text is None or cell.headline is None:
+        word = WORDS.get(cell.status)
+        return None if word is None else Shade(word, TONES[cell.status], more=_reason(cell))
+    if cell.status != "pass":
+        return Shade(text, "bad", _FAILED, more=_reason(cell))
+    sign = sign_of(cell)
+    tone = _MEANINGS[sign][1] if sign else TONES[cell.verdict] if is_judged(cell) else ""
+    share = cell.reached
+    said = "" if share is None else f"{share:.0%}"
+    depth = None if is_judged(cell) or sign or ends is None else _depth(cell.headline, ends)
+    return Shade(text, tone, sign, said, _more(cell, unit), depth, against(cell))
+
+
+def sign_of(cell: CellResult) -> str:
+    """Empty if nothing stands out."""
+    if cell.verdict == "low":
+        share = cell.reached
+        return _LOW if share is None or share >= _HALF else _FAR_BELOW
+    return _SIGNS.get(cell.verdict) or peers_sign(cell)
+
+
+def peers_sign(cell: CellResult) -> str:
+    """Returns the sign of a cell that is far from its peers, or an empty text."""
+    if cell.peers is None or cell.headline is None:
+        return ""
+    return BELOW_PEERS if cell.headline < cell.peers else ABOVE_PEERS
+
+
+def legend(shades: Iterable[Shade | None]) -> Line | None:
+    """Explains the signs that are used, or returns None without signs."""
+    used = {one.sign for one in shades if one is not None}
+    parts = [
+        (Span(sign, tone), Span(f" {meaning}"))
+        for sign, (meaning, tone) in _MEANINGS.items()
+        if sign in used
+    ]
+    spans = [span for part in parts for span in (Span(", "), *part)]
+    return line(*spans[1:]) if spans else None
+
+
+def error_of(cell: CellResult) -> str:
+    """Returns half of the cell's interval, as a share of the median."""
+    error = relative_error(cell.summary)
+    if error is None or cell.report is Report.BEST:
+        return ""
+    if error >= _HOPELESS:
+        return f"±>{_HOPELESS - 0.01:.0%}"
+    return f"±{error:.1%}" if error < 0.0995 else f"±{error:.0%}"
+
+
+def utilised(cell: CellResult) -> float | None:
+    return None if cell.expected is None else cell.share(cell.expected.theoretical)
+
+
+def _reason(cell: CellResult) -> str:
+    return cut(cell.reason or cell.status, _LONGEST)
+
+
+def _more(cell: CellResult, unit: str) -> str:
+    shown, judged = unit_of(unit).shown, is_judged(cell)
+    expected, used = cell.at_best, utilised(cell)
+    parts = (
+        error_of(cell) if judged else "",
+        f"its peers' median is {brief(cell.peers, unit)} {shown}" if cell.peers is not None else "",
+        f"expected {brief(expected, unit)} {shown}" if judged and expected is not None else "",
+        f"{used:.0%} of theoretical" if used is not None else "",
+    )
+    return ", ".join(filter(None, parts))
+
+
+def _depth(figure: float, ends: Ends) -> int | None:
+    least, most = ends
+    if most <= least * _MUCH_THE_SAME:
+        return None
+    return round(_DEPTHS * (figure - least) / (most - least))

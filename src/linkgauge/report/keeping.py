@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from linkgauge.engine.visits import CellAt
-from linkgauge.judge.limit_checks import apply, refuse_unmatched
-from linkgauge.judge.limits import Objection, hold_run
+from linkgauge.judge.limits import Objection, apply, hold_run, refuse_unmatched
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
 from linkgauge.judge.verdict import Judge, judge
 from linkgauge.model.documents.result import Run
@@ -27,11 +26,9 @@ Since = Callable[[Run], tuple[Run, str | None]]
 
 
 class Display(msgspec.Struct, frozen=True):
-    """The options that say how a run is judged and shown. `format` is the output format.
-    `utilization` adds the share of hardware and CPU that each cell used. `verdict` adds what is
-    wrong. Cells beyond one of the `limits` fail, and so do cells with an `objection`. With
-    `matrix`, each benchmark is a matrix with all details. With `whole`, no benchmark is summarised.
-    With `verbose`, every note is shown. With `page`, a report is written next to the results."""
+    """How a run is judged and shown. Cells beyond one of the `limits` fail, and so do those with an
+    `objection`. `matrix` shows all details, `whole` summarises nothing, `verbose` shows every note,
+    and `page` writes a report next to the results."""
 
     format: Format
     utilization: bool = False
@@ -44,13 +41,11 @@ class Display(msgspec.Struct, frozen=True):
     page: bool = False
 
     def judged(self, run: Run, judge: Callable[[Run], Run] = judge) -> Run:
-        """Returns the run with a verdict for each cell."""
         return apply(hold_run(judge(run), self.objection), self.limits)
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A judged run and its outcome. `folder` is where it is kept, if it is; `problem` says why it
-    could not be. `since` compares it with earlier runs, in a line."""
+    """`problem` says why it could not be kept. `since` compares it with earlier runs."""
 
     run: Run
     outcome: Outcome
@@ -60,9 +55,8 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Keeper:
-    """Judges a run as its `display` says, and keeps it. `since` adds a comparison with earlier
-    runs, and may return a line about it. A run whose files are written is passed to `remember`,
-    with its folder."""
+    """`since` adds a comparison with earlier runs. A run whose files are written is passed to
+    `remember`."""
 
     def __init__(self, display: Display, remember: Remember, since: Since) -> None:
         self.display = display
@@ -70,17 +64,14 @@ class Keeper:
         self._remember, self._since = remember, since
 
     def doubts(self, run: Run) -> Collection[CellAt]:
-        """Returns the cells that would be judged low. These cells are measured once more before
-        they are called low."""
+        """They are measured once more before they are called low."""
         return doubtful(run, self.judge) if self.display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
-        """Returns the pairs of devices to measure alone, because a collective that sends data
-        between them would be judged low."""
+        """To measure alone, because a collective between them would be judged low."""
         return pairs_in_doubt(run, self.judge.verdicts) if self.display.verdict else ()
 
     def outcome(self, run: Run) -> Outcome:
-        """Returns the outcome of a judged run."""
         return outcome_of(run, verdict=self.display.verdict)
 
     def write(self, folder: Path, run: Run) -> None:
@@ -88,7 +79,6 @@ class Keeper:
         write_run(folder, run)
 
     def keep(self, run: Run, folder: Path | None) -> Kept:
-        """Judges the run and writes its files into the folder, if there is one."""
         run = self.display.judged(run, self.judge)
         if folder is None:
             return Kept(run, self.outcome(run))
@@ -101,14 +91,12 @@ class Keeper:
         return Kept(run, self.outcome(run), folder, since=said)
 
     def remember(self, kept: Kept) -> None:
-        """Adds a kept run to the history."""
         if kept.folder is not None:
             self._remember(kept.run, kept.folder, verdict=kept.outcome.word)
 
 
 def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:
-    """Judges a run anew; `path` is the file that keeps it, if any. Raises InputError for a limit
-    that fits nothing."""
+    """Raises InputError for a limit that fits nothing."""
     refuse_unmatched(run.results, run.machine, display.limits)
     run = display.judged(run)
     folder = None if path is None else path.parent

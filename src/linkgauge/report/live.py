@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 from rich.console import Console
@@ -18,7 +18,7 @@ from linkgauge.engine.interrupts import Ending, Interrupts
 from linkgauge.engine.kept.journal import RUN_FILE
 from linkgauge.engine.kept.runs import place_of_run
 from linkgauge.judge.doctor import OF_MACHINE
-from linkgauge.judge.limit_checks import of_other_models
+from linkgauge.judge.limits import of_other_models
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
@@ -27,8 +27,7 @@ from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import Tried
 from linkgauge.report.words.groups import groups_of
-from linkgauge.report.words.moments import failed_line
-from linkgauge.report.words.run_notes import deciding_lines, folded_notes, note_lines
+from linkgauge.report.words.run_notes import deciding_lines, failed_line, folded_notes, note_lines
 from linkgauge.report.words.worst import worst_of
 
 from .blocks import Block, Prose, plain
@@ -38,7 +37,7 @@ from .keeping import Display, Keeper, Kept, judge_kept
 from .matrix import shown
 from .reading import shown_as
 from .render.terminal import print_blocks, styled
-from .sections import OneRun, details, figures, findings, of_rooms, opening, screen, verdict
+from .sections import OneRun, figures, findings, of_rooms, opening, screen, verdict
 from .sections.notes import failure_lines, reason_lines
 from .sections.verdict import Closing
 
@@ -48,20 +47,17 @@ if TYPE_CHECKING:
     from .render.drawing import Drawer
 
 MOST_FINDINGS = 3
-"""The most findings above the verdict, each in a few lines."""
 INTERRUPTED = "interrupted: keeping what was measured; Ctrl-C again stops without a verdict"
 
 
 def say_interrupted() -> None:
-    """Answers a signal. May be called in its handler, which must not use a stream that may be in
-    use."""
+    """May be called in a signal's handler, which must not use a stream that may be in use."""
     with suppress(OSError):
         os.write(sys.stderr.fileno(), f"{INTERRUPTED}\n".encode())
 
 
 class LiveReport(Observer):
-    """Shows the progress of a run until `conclude` ends the display. The `keeper` judges and keeps
-    the run."""
+    """Shows the progress of a run until `conclude` ends the display."""
 
     def __init__(self, keeper: Keeper) -> None:
         self.keeper = keeper
@@ -92,21 +88,22 @@ class LiveReport(Observer):
                 self._bar.enter_context(self._progress)
 
     def planned(self, visits: int) -> None:
-        if self._progress is not None:
-            self._progress.update(self._task, total=self._done + visits)
+        self._update(total=self._done + visits)
 
     def ends_by(self, moment: float) -> None:
-        if self._progress is not None:
-            self._progress.update(self._task, ends_by=moment)
+        self._update(ends_by=moment)
 
     def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
         if self._progress is not None:
-            self._progress.update(self._task, description=spoken(sheet, cell))
+            self._update(description=spoken(sheet, cell))
 
     def finished(self, _cell: CellResult) -> None:
         self._done += 1
+        self._update(advance=1)
+
+    def _update(self, **known: Any) -> None:
         if self._progress is not None:
-            self._progress.advance(self._task)
+            self._progress.update(self._task, **known)
 
     def tried(self, tried: Tried) -> None:
         figure = "dropped" if tried.problem else f"{shown(tried.rate, 'B/s')} GB/s"
@@ -126,8 +123,7 @@ class LiveReport(Observer):
         self._errors.print(line)
 
     def conclude(self, run: Run, folder: Path | None) -> int:
-        """Judges the run, writes its files and shows the run. The run is shown even if the files
-        cannot be written. Returns the exit code."""
+        """The run is shown even if its files cannot be written. Returns the exit code."""
         with self._ending.concluding(), ExitStack() as held:
             self._bar.close()
             drawer = None
@@ -149,8 +145,6 @@ class LiveReport(Observer):
         return kept.outcome.code
 
     def _show(self, kept: Kept, console: Console) -> None:
-        """Shows the run. If the format is a document, stdout has only the document, and remarks go
-        to stderr."""
         closing = Closing(kept=kept.folder, since=kept.since)
         if self._display.format.is_document:
             print_blocks(console, summary_blocks(kept.run, kept.outcome, self._display, closing))
@@ -159,7 +153,7 @@ class LiveReport(Observer):
             print_blocks(console, run_blocks(kept.run, kept.outcome, self._display, closing))
 
     def _write_page(self, run: Run, outcome: Outcome, folder: Path, drawer: Drawer) -> None:
-        """Writes the HTML page next to the results. If that fails, prints a message and goes on."""
+        """If that fails, prints a message and goes on."""
         from .reading import page_of_run
         from .render.writing import REPORT_FILE, write_page
 
@@ -171,8 +165,7 @@ class LiveReport(Observer):
 
 
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
-    """Judges a kept run anew and shows it. `path` is None for a run without a file. Returns the
-    exit code. Raises InputError if one of the limits matches no cell."""
+    """Returns the exit code. Raises InputError if a limit matches no cell."""
     found = judge_kept(run, path, display)
     run, outcome = found.run, found.outcome
     if display.format.is_document:
@@ -187,15 +180,13 @@ def show_kept(run: Run, path: Path | None, display: Display) -> int:
 
 
 def whole_run(one: OneRun) -> Iterator[Block]:
-    """Yields a judged run as the default display shows it."""
     return run_blocks(one.run, one.outcome, Display(formats()[TERMINAL]), Closing())
 
 
 def run_blocks(run: Run, outcome: Outcome, display: Display, closing: Closing) -> Iterator[Block]:
-    """Yields the blocks of a judged run: its results, then remarks on all results."""
     judged = shown_as(run, outcome).run
     if display.matrix or display.utilization:
-        yield from details.blocks(judged, utilization=display.utilization)
+        yield from figures.detailed_blocks(judged, utilization=display.utilization)
     else:
         yield from opening.blocks(judged, outcome)
         yield from figures.blocks(judged, "whole") if display.whole else screen.blocks(judged)
@@ -206,9 +197,7 @@ def run_blocks(run: Run, outcome: Outcome, display: Display, closing: Closing) -
 def summary_blocks(
     run: Run, outcome: Outcome, display: Display, closing: Closing
 ) -> Iterator[Block]:
-    """Yields everything about a run except its figures: benchmarks without figures, notes,
-    findings, and last the verdict. If the run is not kept, the findings show all of their
-    remedies."""
+    """All but the figures. If the run is not kept, the findings show all of their remedies."""
     remarks = [
         *_remarks(run, outcome, display),
         *_findings(run, outcome, closing, also_notes=display.verbose),
@@ -239,8 +228,6 @@ def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
 
 
 def _findings(run: Run, outcome: Outcome, closing: Closing, *, also_notes: bool) -> Iterator[Block]:
-    """Yields a short form of the findings that the verdict does not mention. With `also_notes`, the
-    doctor's notes on what was measured follow."""
     if closing.kept is None and outcome.findings:
         yield from findings.blocks(outcome.findings)
         return
@@ -256,5 +243,4 @@ def _findings(run: Run, outcome: Outcome, closing: Closing, *, also_notes: bool)
 
 
 def kept_line(path: Path) -> Prose:
-    """Makes a line that says where a run is kept."""
     return Prose([plain(f"results: {path}")])

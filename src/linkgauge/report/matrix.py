@@ -1,24 +1,27 @@
-"""Arranges a result as matrices of figures in nvbandwidth's layout, and formats figures."""
+"""Arranges a result as matrices in nvbandwidth's layout, with further ones that its cells tell, and
+formats figures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from statistics import median
 
 import msgspec
 
 from linkgauge.model.documents.result import CellResult, Result
-from linkgauge.model.transfer import Place
-from linkgauge.model.units import unit_of
+from linkgauge.model.grouped import grouped
+from linkgauge.model.memory import Memory
+from linkgauge.model.operations.operation import operations_of, order_of
+from linkgauge.model.operations.overlap import time_together
+from linkgauge.model.transfer import BEST_OF, Place, Report
+from linkgauge.model.units import BANDWIDTH, unit_of
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """A matrix of figures by (row, column). The figures are in the result's base unit, or in the
-    unit that the name states. Cells without a figure are absent.
-
-    `total` is the sum of the figures, or None for latencies and without figures. `cells` is the
-    number of figures that the matrix would have if every pair had been measured successfully.
-    `part` names the matrix if a result has several (`total` for the headline figures); else it is
-    empty."""
+    """Figures in the result's base unit, or in the unit that the name states. `total` is their sum,
+    None for latencies. `cells` counts the figures that there would be if every pair had been
+    measured. `part` names one matrix of several (`total` for the headline figures)."""
 
     name: str
     rows: tuple[str, ...]
@@ -30,8 +33,7 @@ class Matrix(msgspec.Struct, frozen=True):
 
 
 def matrices(result: Result) -> Iterator[Matrix]:
-    """Yields the matrices of a result's named parts, if any, then the matrix of headline
-    figures."""
+    """Those of named parts, then the matrix of headline figures."""
     rows = tuple(dict.fromkeys(cell.row for cell in result.cells))
     columns = tuple(dict.fromkeys(cell.column for cell in result.cells))
     if result.drawn is not None:
@@ -61,7 +63,6 @@ def matrices(result: Result) -> Iterator[Matrix]:
 
 
 def matrix_of(name: str, figures: Mapping[Place, float]) -> Matrix:
-    """Makes a matrix with the rows and columns for which there are figures."""
     rows, columns = (tuple(dict.fromkeys(axis)) for axis in zip(*figures, strict=True))
     if all(label.isdecimal() for label in (*rows, *columns)):
         rows, columns = in_order(rows), in_order(columns)
@@ -71,7 +72,6 @@ def matrix_of(name: str, figures: Mapping[Place, float]) -> Matrix:
 def of_cells(
     result: Result, name: str, figure: Callable[[CellResult], float | None]
 ) -> Iterator[Matrix]:
-    """Yields a matrix with one figure from each cell. Yields nothing if no cell has the figure."""
     figures = {cell.place: value for cell in result.cells if (value := figure(cell)) is not None}
     if figures:
         yield matrix_of(name, figures)
@@ -87,17 +87,155 @@ def _natural(label: str) -> tuple[int, str]:
 
 
 def shown(value: float, unit: str) -> str:
-    """Formats a figure for people, without its unit. The figure has two decimals, or three digits
-    if it is small."""
+    """Without the unit: two decimals, or three digits if it is small."""
     scaled = value / unit_of(unit).scale
     return f"{scaled:.2f}" if scaled >= 1 or scaled == 0 else f"{scaled:.3g}"
 
 
 def brief(value: float, unit: str) -> str:
-    """Formats a figure for people, without its unit. The figure has four digits, or three if it is
-    small."""
+    """Without the unit: four digits, or three if it is small."""
     scaled = value / unit_of(unit).scale
     for least, decimals in ((999.95, 0), (99.995, 1), (1, 2)):
         if abs(scaled) >= least:
             return f"{scaled:.{decimals}f}"
     return shown(value, unit)
+
+
+_MILLI, _MICRO = 1e-3, 1e-6
+_LOOPS = ("copies alone (µs)", "the kernel alone (µs)", "both at once (µs)")
+_TOKENS = ("request", "first token", "between tokens")
+
+
+def matrices_beside(result: Result) -> Iterator[Matrix]:
+    """Yields the additional matrices of a result that have any figure."""
+    yield from _own(result)
+    yield from _each(result)
+    operations = operations_of(order_of(result.size))
+    loops = _LOOPS if any(cell.report is Report.HIDDEN for cell in result.cells) else ()
+    tokens = _TOKENS if any(cell.work is not None for cell in result.cells) else ()
+    known: dict[str, Callable[[CellResult], float | None]] = {
+        "time of a product (ms)": partial(_of_product, operations),
+        f"spread of the {BEST_OF} (% of the best)": _spread,
+        **{name: partial(_of_loop, number) for number, name in enumerate(loops)},
+        **{
+            f"{name}, {percent} (ms)": partial(_of_tokens, name, percent)
+            for name in tokens
+            for percent in ("p50", "p99")
+        },
+        f"bandwidth of the load meanwhile ({BANDWIDTH.shown})": load,
+    }
+    for name, figure in known.items():
+        yield from of_cells(result, name, figure)
+
+
+def _of_product(operations: float, cell: CellResult) -> float | None:
+    rate = cell.headline if cell.does.product is not None else None
+    return operations / rate / _MILLI if rate else None
+
+
+def _spread(cell: CellResult) -> float | None:
+    """(best - worst) ÷ best in percent."""
+    if cell.report is not Report.BEST or cell.summary is None:
+        return None
+    return 100 * (cell.summary.max - cell.summary.min) / cell.summary.max
+
+
+def _of_loop(number: int, cell: CellResult) -> float | None:
+    """A median time in µs: of the copies (0), the kernel (1) or both at once (2)."""
+    if cell.report is not Report.HIDDEN or not cell.parts or not cell.samples:
+        return None
+    computing, *others = (part.samples for part in cell.parts)
+    copying = [max(own) for own in zip(*others, strict=True)]
+    together = map(time_together, computing, copying, cell.samples)
+    times = (copying, computing, list(together))
+    return float(median(times[number])) / _MICRO
+
+
+def _of_tokens(name: str, percent: str, cell: CellResult) -> float | None:
+    """A time in ms: to the first token, between two tokens, or of a whole request."""
+    stages = cell.work.stages if cell.work is not None else ()
+    found = (one.summary for one in stages if one.name == name and one.summary)
+    summary = next(found, None)
+    return None if summary is None else float(getattr(summary, percent)) / _MILLI
+
+
+def load(cell: CellResult) -> float | None:
+    """The bandwidth of the other transfers while a latency is measured."""
+    if not cell.report.is_latency:
+        return None
+    rates = [part.summary.median for part in cell.parts[1:] if part.summary is not None]
+    return sum(rates) / BANDWIDTH.scale if rates else None
+
+
+def _own(result: Result) -> Iterator[Matrix]:
+    """If every copy has another source, each has a row of its own. If the copies of a device ran
+    one after another, each device has one rate."""
+    if result.sweep or len(result.cells) != 1 or result.cells[0].report is not Report.TOTAL:
+        return
+    (cell,) = result.cells
+    if not cell.parts or not all(one.engine.owner.is_device for one in cell.transfers):
+        return
+    unit = unit_of(result.unit)
+    if cell.definition == "serial":
+        name = f"each device's own {unit.quantity} ({unit.shown})"
+        yield matrix_of(name, _of_devices(cell, unit.scale))
+        return
+    places = _by_ends(cell)
+    figures = {
+        places[part.transfer]: part.summary.median / unit.scale
+        for part in cell.parts
+        if part.summary is not None
+    }
+    yield matrix_of(_own_name(result), figures)
+
+
+def _own_name(result: Result) -> str:
+    unit = unit_of(result.unit)
+    return f"each one's own {unit.quantity} ({unit.shown})"
+
+
+def _by_ends(cell: CellResult) -> list[Place]:
+    ends = [(one.source.label, one.destination.label) for one in cell.transfers]
+    if len({source for source, _ in ends}) < len(ends):
+        return [Place(*both) for both in ends]
+    return [Place(f"{source}->{destination}", cell.column) for source, destination in ends]
+
+
+def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
+    """Its bytes divided by the time until its last copy ended."""
+    moved: dict[Memory, int] = {}
+    until: dict[Memory, float] = {}
+    for part in cell.parts:
+        if part.summary is not None:
+            owner = cell.transfers[part.transfer].engine.owner
+            moved[owner] = moved.get(owner, 0) + part.bytes
+            until[owner] = max(until.get(owner, 0.0), part.bytes / part.summary.median)
+    return {
+        Place(cell.row, owner.label): moved[owner] / until[owner] / scale
+        for owner in sorted(moved, key=lambda one: one.index or 0)
+    }
+
+
+def _each(result: Result) -> Iterator[Matrix]:
+    counted = [cell for cell in result.cells if _is_counted(result, cell)]
+    rates = grouped((cell.column, rate) for cell in counted for rate in _rates(cell))
+    if not any(len(cell.transfers) > 1 for cell in result.cells):
+        return
+    figures = {
+        Place(word, column): pick(own) / unit_of(result.unit).scale
+        for word, pick in (("slowest", min), ("fastest", max))
+        for column, own in rates.items()
+    }
+    if figures:
+        yield matrix_of(_own_name(result), figures)
+
+
+def _is_counted(result: Result, cell: CellResult) -> bool:
+    by_devices = all(transfer.engine.owner.is_device for transfer in cell.transfers)
+    counts = cell.column == str(len(cell.transfers))
+    return result.sweep and cell.report is Report.TOTAL and by_devices and counts
+
+
+def _rates(cell: CellResult) -> list[float]:
+    own = [part.summary.median for part in cell.parts if part.summary is not None]
+    return own if own or cell.headline is None else [cell.headline]

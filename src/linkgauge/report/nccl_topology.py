@@ -47,7 +47,6 @@ def nccl_topology(machine: Machine) -> bytes:
 
 
 def _cards(machine: Machine) -> Iterator[PciFunction]:
-    """Yields the accelerators, and the adapters if there are any."""
     adapters = {adapter.pci for adapter in machine.known.adapters}
     own = [one for one in machine.known.pci if one.port in (None, "endpoint")]
     cards = [one for one in own if is_accelerator(one)]

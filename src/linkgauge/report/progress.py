@@ -1,5 +1,5 @@
-"""Shows a progress bar: what is measured now, how many rounds of samples are done and planned, and
-the time left. A cell is sampled in several rounds (visits)."""
+"""Shows a progress bar: what is measured now, how many rounds of samples (visits) are done, and the
+time left."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from rich.text import Text
 
 _BAR = 24
 _LEAST = 10
-"""The columns kept for the running benchmark. A window without room for both has no bar."""
+"""A window without room for both has no bar."""
 
 
 def progress_bar(console: Console) -> Progress:
-    """Makes a progress bar on the console that disappears at the end. Shows nothing if the console
-    is no terminal, or one without control of the cursor (TERM=dumb)."""
+    """Shows nothing if the console is no terminal, or one without control of the cursor
+    (TERM=dumb)."""
     return _OneLine(
         _Doing(console),
         _Bar(console),
@@ -44,9 +44,8 @@ def progress_bar(console: Console) -> Progress:
 
 
 def time_left(task: Task) -> str:
-    """Returns the time left, estimated from the average duration of all rounds of samples (visits).
-    The average of the last visits would vary, because some benchmarks take much longer than
-    others. Where a time budget ends the task (its field `ends_by`, of the monotonic clock), no more
+    """By the mean of all visits: that of the last would vary, because some benchmarks take much
+    longer. Where a time budget ends the task (its field `ends_by`, of the monotonic clock), no more
     than that is left."""
     limits = []
     if task.completed and task.elapsed is not None and task.remaining is not None:
@@ -57,11 +56,10 @@ def time_left(task: Task) -> str:
 
 
 class _OneLine(Progress, RenderHook):
-    """A progress display of one line. When the window becomes narrower, most terminals fold the
-    line that stands there into several. rich would erase only the last of them."""
+    """When the window becomes narrower, most terminals fold the line that stands there into
+    several, and rich would erase only the last of them."""
 
     _width = 0
-    """The columns of the line as it was last written."""
 
     def start(self) -> None:
         if not self.disable:
@@ -83,14 +81,12 @@ class _OneLine(Progress, RenderHook):
 
 
 def _room(console: Console, task: Task) -> int:
-    """Returns the columns that the count, the time left, and the gaps leave."""
     count = len(f"{task.total or 0:g}") * 2 + 1
     return console.width - count - len("left") - len(time_left(task)) - 4
 
 
 class _Doing(ProgressColumn):
-    """A column that shows what is measured now. The text is cut to the width that the other columns
-    leave, so that the time left is always shown."""
+    """Cut to the width that the other columns leave, so that the time left is always shown."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(Column(no_wrap=True))

@@ -1,5 +1,5 @@
-"""Makes a report page of one run or of several runs. The user names the runs, or folders in which
-runs are found. The sections of the page come from their registry."""
+"""Makes a report page of one run or of several, which the user names, or which are found in
+folders."""
 
 from __future__ import annotations
 
@@ -41,29 +41,24 @@ if TYPE_CHECKING:
 
 
 def judged(run: Run, path: Path | None = None) -> OneRun:
-    """Judges the run at this path anew."""
     run = judge(run)
     folder = path if path is None or path.is_dir() else path.parent
     return shown_as(run, outcome_of(run), folder)
 
 
 def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
-    """Returns a judged run, ready to be shown. If the run cannot be judged, its figures have no
-    verdicts."""
+    """If the run cannot be judged, its figures have no verdicts."""
     if not outcome.verdict:
         run = replace(run, results=tuple(map(unjudged, run.results)))
     return OneRun(run, outcome, folder)
 
 
 MOST_NAME = 120
-"""Characters of a name in a title."""
 MOST_ASPECTS = 24
-"""The most benchmarks by which runs of other profiles are compared."""
 
 
 def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
-    """Makes the report page of a run, or of several runs, including all runs in folders. Runs are
-    compared by label, and the label `against` comes first. Raises InputError if there is no run."""
+    """Runs are compared by label, `against` first. Raises InputError if there is none."""
     if len(paths) == 1 and is_run(paths[0]):
         if against is not None:
             raise InputError(f"--against is of several runs: {paths[0]} is one")
@@ -74,9 +69,8 @@ def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
 def runs_by_accelerator(
     paths: Sequence[Path], against: str | None, say: Callable[[str], None]
 ) -> dict[str, list[tuple[Path, Run]]]:
-    """Returns all runs at these paths, and in these folders, by their accelerator. `say` gets a
-    message about each run that is left out. Raises InputError if there is none, or if no run has
-    the label `against`."""
+    """`say` gets a message about each run that is left out. Raises InputError if there is none, or
+    none with the label `against`."""
     runs = usable(_kept(paths), say)
     found = grouped((_accelerator(path, run), (path, run)) for path, run in runs)
     if not found:
@@ -104,7 +98,6 @@ def _is_measured(run: Run) -> bool:
 
 
 def _kept(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yields each run once: the named runs, and the runs below the named folders."""
     found: dict[Path, None] = {}
     for path in paths:
         folders = [path] if is_run(path) else run_folders(path.resolve())
@@ -113,8 +106,6 @@ def _kept(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _accelerator(path: Path, run: Run) -> str:
-    """Returns the name of the accelerator folder that holds a run, as `linkgauge show` prints it.
-    If the run is elsewhere, returns the name of its first device."""
     if path.is_dir() and len(path.parents) > 1 and path.parent.parent.name:
         return path.parent.parent.name
     return accelerator_of(run.machine)
@@ -123,9 +114,8 @@ def _accelerator(path: Path, run: Run) -> str:
 def _comparison(
     accelerator: str, runs: Sequence[Run], against: str | None
 ) -> ConfigurationComparison:
-    """Compares runs by the figures of profile vm, with those of the label `against` if there are
-    any. If the runs lack these figures, compares the worst cell of each benchmark that was measured
-    under all labels."""
+    """By the figures of profile vm; if the runs lack these, by the worst cell of each benchmark
+    that was measured under all labels."""
     from linkgauge.judge.compare.configurations import compare
 
     first = against if any(run.label == against for run in runs) else None
@@ -134,7 +124,6 @@ def _comparison(
 
 
 def _common(runs: Sequence[Run]) -> tuple[Aspect, ...]:
-    """Returns the benchmarks that were measured under every label, as aspects to compare."""
     by_label: dict[str, set[str]] = {}
     for run in runs:
         own = by_label.setdefault(run.label, set())
@@ -163,7 +152,7 @@ def page_of_run(one: OneRun, only: Collection[str] = ()) -> Page:
 
 
 def page_of_runs(several: SeveralRuns) -> Page:
-    known = sections(several=True)
+    known = sections()
     made = ((each, each.of_runs(several)) for each in known if each.of_runs is not None)
     labels = sum(len(one.found.sides) for one in several.comparisons)
     configurations = count_of(labels, "configuration")
@@ -183,9 +172,7 @@ def _parts(made: Iterable[tuple[Section, Iterable[Block]]]) -> tuple[ShownSectio
 
 
 def kept_at(path: Path) -> tuple[Document, Any] | None:
-    """Returns the document that an optional feature (room) wrote to this file or folder. None if
-    there is no such document, or if the folder holds a run. Raises InputError if the document is
-    damaged."""
+    """None for a run. Raises InputError if the document is damaged."""
     if path.is_dir() and is_run(path):
         return None
     for name, place in registry.named("kept").items():
@@ -198,7 +185,6 @@ def kept_at(path: Path) -> tuple[Document, Any] | None:
 
 
 def _kind_of_kept(place: str) -> tuple[tuple[Document, type[Any], str]]:
-    """Returns the document at `MODULE:NAME` with the type and the schema of what is kept."""
     document = registry.loaded(place)
     expect(document, Document)
     kind, schema = (
@@ -210,8 +196,7 @@ def _kind_of_kept(place: str) -> tuple[tuple[Document, type[Any], str]]:
 
 
 def page_of_kept(document: Document, value: Any) -> Page:
-    """Makes a page of a document that an optional feature (room) wrote. The page shows the document
-    to people, and has files for programs attached."""
+    """Has the files for programs attached."""
     name, said = document.name.split()[-1], f"{document.name}, for programs"
     files = [
         attachment(f"{name}.{form}", said, (formats()[form].document(document, value),))
@@ -239,6 +224,5 @@ def machine_of(run: Run) -> str:
 
 
 def _times(of: Any) -> str:
-    """Returns the label of a run or document, and the times at which it began and ended."""
     end = f" to {of.finished}" if of.finished else ", interrupted"
     return label(f"label {of.label} · {of.started}{end}", MOST_NAME)

@@ -28,9 +28,8 @@ from .blocks import (
     line,
     plain,
 )
-from .forms import cells_of
+from .forms import cells_of, peers_sign
 from .matrix import brief
-from .shading import peers_sign
 
 # The sizes that cells have of their own, and names that tell results apart.
 
@@ -49,13 +48,11 @@ def size_of(result: BenchmarkTable, cell: Cell) -> int | None:
 
 
 def size_without_cells(result: BenchmarkTable) -> int | None:
-    """Returns the size of a result that was skipped altogether. None if its cells have their own
-    sizes."""
+    """None if its cells have their own sizes."""
     return result.size if result.size > _UNIT else None
 
 
 def sizes_of(result: Result | PlannedTable) -> tuple[int, ...]:
-    """Returns the sizes of a result's cells, the smallest first."""
     if not result.cells:
         return () if (size := size_without_cells(result)) is None else (size,)
     cells: Iterable[Cell] = {cell.operation: cell for cell in result.cells}.values()
@@ -78,9 +75,7 @@ def ends_of_sizes(sizes: Iterable[int | None]) -> str:
 
 
 def names_of(results: Sequence[Result]) -> list[str]:
-    """Returns a name for each result: the name of its benchmark. If several results would have the
-    same name, their only row is added (for a collective, the number of devices), or else a
-    number."""
+    """Equal names get their only row (of a collective, the number of devices) or a number."""
     alike = [(one.benchmark, one.backend, sizes_of(one)) for one in results]
     rows = [_only_row(one) for one in results]
     counts, named = Counter(alike), Counter(zip(alike, rows, strict=True))
@@ -103,14 +98,12 @@ def _only_row(result: Result) -> str | None:
 
 
 MOST_LABEL = 80
-"""Characters of a row's or a column's name."""
 SIMULATED = Span("SIMULATED", "simulated")
-"""The mark beside every figure of a simulated machine."""
+"""Stands beside every figure of a simulated machine."""
 SIMULATED_TILE = Tile(SIMULATED.text, "", SIMULATED.tone)
 
 
 def named(machine: Machine) -> str:
-    """Returns the name of a machine on one line."""
     return label(machine.simulated or machine.host.hostname or "this machine")
 
 
@@ -120,22 +113,18 @@ def mark(simulated: bool) -> Span:
 
 
 def label(text: str, most: int = MOST_LABEL) -> str:
-    """Returns a name on one line, cut to `most` characters."""
     return cut(text, most)
 
 
 def title_of(text: str) -> str:
-    """Returns a title on one line."""
     return label(text, 2 * MOST_LABEL)
 
 
 def figure(value: float | None, unit: str, tone: Tone = "") -> Entry:
-    """Makes a table entry of a figure, without its unit."""
     return Entry("", None) if value is None else Entry(brief(value, unit), value, tone)
 
 
 def ends(figures: Sequence[float], unit: str) -> tuple[Entry, Entry, Entry]:
-    """Makes table entries of the lowest, the median and the highest figure."""
     found = (min(figures), median(figures), max(figures)) if figures else (None, None, None)
     least, middle, most = (figure(value, unit) for value in found)
     return least, middle, most
@@ -146,18 +135,12 @@ def share(value: float | None, tone: Tone = "") -> Entry:
 
 
 def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
-    """Makes a table entry of the worst verdict of these cells, with the signs of cells that are far
-    from their peers."""
+    """With the signs of cells that are far from their peers."""
     word = word_of(results, cells) or Word("not judged", "not judged")
-    signs = "".join(sorted({sign for cell in cells if (sign := _unsaid(cell))}))
+    unsaid = (cell for cell in cells if cell.verdict in ("ok", "not judged"))
+    signs = "".join(sorted(set(map(peers_sign, unsaid))))
     tone = "warn" if signs else TONES[word.kind]
     return Entry(f"{word.text} {signs}".rstrip(), list(TONES).index(word.kind), tone)
-
-
-def _unsaid(cell: CellResult) -> str:
-    """Returns the sign of a cell that is far from its peers. Returns an empty text if the cell is
-    not far from them, or if the verdict already says so."""
-    return peers_sign(cell) if cell.verdict in ("ok", "not judged") else ""
 
 
 def degraded_note(cells: Iterable[CellResult]) -> str:
@@ -168,7 +151,6 @@ def degraded_note(cells: Iterable[CellResult]) -> str:
 
 
 def without_empty(table: Table) -> Table:
-    """Returns the table without its empty columns."""
     kept = [at for at in range(len(table.columns)) if any(row[at].text for row in table.rows)]
     rows = [[row[at] for at in kept] for row in table.rows]
     return table._replace(columns=[table.columns[at] for at in kept], rows=rows)
@@ -190,14 +172,11 @@ def _entry(one: str | int | Entry | None) -> Entry:
 
 
 def heading(result: Result) -> Line:
-    """Makes the heading of a result: its name, where it was measured, its worst verdict, and
-    whether it is simulated."""
     return line(Span(result.benchmark, "strong"), where(result), *marks([result]))
 
 
 def where(sheet: Result | PlannedTable) -> str:
-    """Returns where a result was measured: the backend, the sizes, and the plug-ins that offer the
-    benchmark. If only a sample of the pairs was measured, adds their number."""
+    """The backend, the sizes, the plug-ins, and how many of the pairs were drawn."""
     sizes, drawn = size_ends(sheet), sheet.drawn
     sample = f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}" if drawn else ""
     origin = f"  {offered}" if (offered := _of_plugins([sheet])) else ""
@@ -205,8 +184,6 @@ def where(sheet: Result | PlannedTable) -> str:
 
 
 def _of_plugins(sheets: Sequence[Result | PlannedTable]) -> str:
-    """Returns the plug-ins that offer these results, as text: `of fast-links 1.0`. The text is
-    empty if no plug-in offers them."""
     names = dict.fromkeys(name for sheet in sheets for name in sheet.plugins or ())
     return f"of {', '.join(names)}" if names else ""
 
@@ -227,13 +204,10 @@ def title_line(result: Result) -> str:
 
 
 def turned(title: str) -> str:
-    """Returns the title of a matrix whose rows and columns are exchanged."""
     return title.replace("(row)", "(\0)").replace("(column)", "(row)").replace("(\0)", "(column)")
 
 
 def common(results: Sequence[Result], more: str = "", *, judged: bool = True) -> Line:
-    """Makes a line of what the results of a table have in common: backend, size, plug-ins, worst
-    verdict."""
     size = usual_size(results)
     parts = (results[0].backend, format_size(size) if size else "", more, _of_plugins(results))
     name = Span("  ".join(part for part in parts if part), "strong")
@@ -241,7 +215,6 @@ def common(results: Sequence[Result], more: str = "", *, judged: bool = True) ->
 
 
 def usual_size(results: Sequence[Result]) -> int:
-    """Returns the size that most results have."""
     return Counter(next(iter(sizes_of(one)), 0) for one in results).most_common(1)[0][0]
 
 
@@ -253,8 +226,7 @@ _KERNELS = ("read", "write", "copy", "scale", "add", "triad")
 
 
 class Family(NamedTuple):
-    """Results that share one name. `words` has a word for each result by which it differs from the
-    others. The word is empty if there is only one result."""
+    """Results that share one name. `words` has the word by which each differs."""
 
     name: str
     results: Sequence[Result]
@@ -262,15 +234,13 @@ class Family(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """Whether the results differ in more than the engine. A median over such results means
-        nothing."""
+        """Results that differ in more than the engine: their median means nothing."""
         alike = len(self.results) == 1 or tuple(self.words) == _ENGINES
         return not alike or any(one.sweep or one.levels for one in self.results)
 
 
 def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[Family]:
-    """Groups results into families, in the order of their first results. A benchmark that was
-    measured several times is a family of its own. If not `folded`, each benchmark is a family."""
+    """Unless `folded`, each benchmark is a family."""
     by_name = grouped(((one.benchmark, one.backend), one) for one in results)
     found = grouped((_alike(own, folded=folded), own) for own in by_name.values())
     for (_, frame, *_), each in found.items():
@@ -284,7 +254,6 @@ def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[F
 
 
 def _alike(own: Sequence[Result], *, folded: bool) -> tuple[str, str, str, str, int]:
-    """Returns a key that is equal for results of one family."""
     first = own[0]
     only = "" if folded and len(own) == 1 else first.benchmark
     return only, _framed(first.benchmark)[0], first.backend, first.unit, first.size
@@ -300,8 +269,7 @@ def folded(names: Iterable[str]) -> list[str]:
 
 
 def _framed(benchmark: str) -> tuple[str, str]:
-    """Returns the benchmark's name with `{}` in place of the engine, and the engine that was
-    replaced. If the name has no engine, `{}` replaces the word for the kernel's work."""
+    """`{}` stands for the engine, or for the word for the kernel's work."""
     words = benchmark.replace("{", "").replace("}", "").split("_")
     for kind in (_ENGINES, _KERNELS):
         for at in reversed(range(len(words))):

@@ -62,9 +62,8 @@ class CellRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class SampleRow(msgspec.Struct, frozen=True, gc=False):
-    """A raw sample as a row, numbered from 0. `transfer` is empty for a sample of the headline
-    figure. Otherwise `transfer` is the notation of the measured transfer, or of a rank's part in a
-    single collective."""
+    """Numbered from 0. `transfer` is empty for the headline figure, else the notation of the
+    transfer, or of a rank's part in a single collective."""
 
     run: str
     benchmark: str
@@ -80,9 +79,8 @@ class SampleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class OneRun(msgspec.Struct, frozen=True):
-    """A judged run: each cell with its verdict, the outcome, and the folder that keeps the run, if
-    any. With `is_small`, the page of the run should be small. With `is_written`, the folder's files
-    have just been written from this run."""
+    """`is_small`: its page should be small. `is_written`: the folder's files have just been written
+    from it."""
 
     run: Run
     outcome: Outcome
@@ -92,13 +90,11 @@ class OneRun(msgspec.Struct, frozen=True):
 
 
 def cell_rows(run: Run) -> Iterator[CellRow]:
-    """Yields a row for each cell of a judged run, in the order of the cells."""
     for result in run.results:
         yield from result_rows(run, result)
 
 
 def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
-    """Yields the rows of one result."""
     for cell in result.cells:
         yield _row(run, result, cell)
     if not result.cells:
@@ -113,7 +109,6 @@ def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
 
 
 def sample_rows(run: Run) -> Iterator[SampleRow]:
-    """Yields every raw sample of a run, in the unit of its result."""
     for result in run.results:
         for cell in result.cells:
             size = size_of(result, cell)
@@ -124,8 +119,7 @@ def sample_rows(run: Run) -> Iterator[SampleRow]:
 
 
 def samples_of(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
-    """Yields a name and the samples for the headline figure, then for each transfer and each rank.
-    The name is empty for the headline figure."""
+    """The name is empty for the headline figure."""
     yield "", cell.samples
     for part in cell.parts:
         yield str(cell.transfers[part.transfer]), part.samples

@@ -1,22 +1,28 @@
-"""Writes a run as Markdown (GitHub's, with tables) for an issue, a merge request or a wiki. Also
-writes JUnit XML with a test suite for each benchmark and a test case for each cell."""
+"""Writes a run as Markdown (GitHub's) for people, and as JUnit XML and SARIF for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, zip_longest
 from operator import attrgetter
+from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from linkgauge.judge.findings import Finding
+from linkgauge import __version__
+from linkgauge.judge.findings import Finding, Severity
+from linkgauge.model.cell_id import spoken
+from linkgauge.model.hardware.part import Part
 from linkgauge.model.printable import printable
 from linkgauge.model.units import format_size, unit_of
 
 from .blocks import Block, Column, Entry, Problem, Prose, ShownSection, line
+from .files import json_document
+from .forms import cells_of
 from .matrix import shown
 from .render.markdown import as_markdown
-from .results import SIMULATED, names_of, share, size_ends, table
+from .results import SIMULATED, named, names_of, share, size_ends, size_of, table
 from .rows import CellRow, OneRun, cell_rows, result_rows
+from .sections.findings import Diagnosis
 from .sections.findings import blocks as findings
 from .sections.verdict import Closing, verdict
 
@@ -28,8 +34,6 @@ _HEADS = (
 
 
 def run_markdown(one: OneRun) -> str:
-    """Returns a run as Markdown: a heading, the verdict, a table with a row for each cell, and the
-    doctor's findings."""
     return as_markdown(f"linkgauge: {one.run.label} {one.run.id}".strip(), _blocks(one))
 
 
@@ -64,9 +68,8 @@ DOCTOR = "doctor"
 
 
 def summary_junit(one: OneRun) -> str:
-    """Returns a run as JUnit XML. A test case fails if its cell failed, is low, or ended with an
-    error or a timeout. A check of the doctor (`doctor.CHECK`) that has a finding of severity `fail`
-    is a failed case, too. Other checks are left out."""
+    """A test case fails if its cell failed, is low, or ended with an error or a timeout. So does a
+    check of the doctor (`doctor.CHECK`) with a finding `fail`; others are left out."""
     run = one.run
     suites = Element("testsuites", name="linkgauge")
     for name, result in zip(names_of(run.results), run.results, strict=True):
@@ -80,7 +83,10 @@ def summary_junit(one: OneRun) -> str:
     if failed:
         suite = suite_of(suites, DOCTOR, run.started)
         for check, found in groupby(failed, key=attrgetter("check")):
-            _add_check(suite, check, tuple(found))
+            first, *others = found
+            case = case_of(suite, DOCTOR, f"{DOCTOR}.{check}")
+            told = (line for o in (first, *others) for line in (_said(o), o.why, *o.remedy, ""))
+            fail(case, "fail", _said(first), "\n".join(told))
     return document_of(suites)
 
 
@@ -98,7 +104,6 @@ def document_of(suites: Element) -> str:
 
 
 def suite_of(suites: Element, name: str, started: str | None = None) -> Element:
-    """Adds a test suite. `started` is the time at which the suite began, if known."""
     suite = SubElement(suites, "testsuite", name=name)
     if started is not None:
         suite.set("timestamp", started)
@@ -127,24 +132,16 @@ def _add_cell(suite: Element, row: CellRow, seconds: float) -> None:
         SubElement(case, "system-out").text = figure
 
 
-def _add_check(suite: Element, check: str, found: tuple[Finding, ...]) -> None:
-    case = case_of(suite, DOCTOR, f"{DOCTOR}.{check}")
-    lines = [line for one in found for line in (_said(one), one.why, *one.remedy, "")]
-    fail(case, "fail", _said(found[0]), "\n".join(lines))
-
-
 def _said(finding: Finding) -> str:
     return f"{finding.subject}: {finding.found}"
 
 
 def case_of(suite: Element, classname: str, name: str, seconds: float = 0.0) -> Element:
-    """Adds a test case to a suite. `seconds` is how long the case was measured, or 0 if it was only
-    judged."""
+    """`seconds` is 0 if it was only judged."""
     return SubElement(suite, "testcase", classname=classname, name=name, time=f"{seconds:.3f}")
 
 
 def fail(case: Element, kind: str, message: str, text: str) -> None:
-    """Marks a case as failed."""
     failure = SubElement(case, "failure", type=kind, message=message)
     failure.text = text.strip()
 
@@ -159,3 +156,63 @@ def _figure(row: CellRow) -> str:
         text += f", {row.share:.0%} of {best} {unit} expected"
     text += f", {row.verdict}" if row.status == "pass" else ""
     return f"{text}, SIMULATED" if row.simulated else text
+
+
+SARIF_SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+_LEVELS: Mapping[Severity, str] = {"fail": "error", "warn": "warning", "note": "note"}
+"""The levels of failures; what could not be read (`unknown`) is open, which has no level."""
+
+
+def diagnosis_sarif(diagnosis: Diagnosis) -> str:
+    outcome = diagnosis.outcome
+    own = {"simulated": diagnosis.simulated, "verdict": outcome.word, "exit_code": outcome.code}
+    return _log(diagnosis.findings, own)
+
+
+def run_sarif(one: OneRun) -> str:
+    """The findings about what a judged run measured as SARIF, with the verdict on each figure."""
+    run, outcome = one.run, one.outcome
+    figures = [
+        {"cell": spoken(result, cell), "bytes": size_of(result, cell), "status": cell.status,
+         "share": cell.reached, "verdict": cell.verdict}
+        for result, cell in cells_of(run.results)
+    ]  # fmt: skip
+    where = {
+        "simulated": run.machine.simulated, "machine": named(run.machine), "run": run.id,
+        "verdict": outcome.word, "exit_code": outcome.code, "figures": figures,
+    }  # fmt: skip
+    return _log(outcome.findings, where, f"linkgauge/{run.label}/{run.id}")
+
+
+def _log(findings: Sequence[Finding], properties: Mapping[str, Any], run: str | None = None) -> str:
+    rules = [*dict.fromkeys(finding.check for finding in findings)]
+    driver = {"name": "linkgauge", "version": __version__, "rules": [{"id": one} for one in rules]}
+    mark = f" {SIMULATED.text}" if properties.get("simulated") else ""
+    results = [_result(finding, rules.index(finding.check), mark) for finding in findings]
+    own = {"tool": {"driver": driver}, "results": results, "properties": properties}
+    if run is not None:
+        own["automationDetails"] = {"id": run}
+    return json_document({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [own]})
+
+
+def _result(finding: Finding, rule: int, mark: str) -> dict[str, Any]:
+    level = _LEVELS.get(finding.severity)
+    kind = finding.about.kind if isinstance(finding.about, Part) else "machine"
+    place = {"name": finding.subject, "fullyQualifiedName": finding.subject, "kind": kind}
+    said = "; ".join(filter(None, (finding.found, finding.why)))
+    known = {
+        "cells": finding.cells, "lines": finding.lines, "explained_by": finding.explained_by,
+        "remedy": finding.remedy,
+    }  # fmt: skip
+    return {
+        "ruleId": finding.check,
+        "ruleIndex": rule,
+        "kind": "open" if level is None else "fail",
+        "level": level or "none",
+        "message": {"text": f"{finding.subject}: {said}{mark}"},
+        "locations": [{"logicalLocations": [place]}],
+        "partialFingerprints": {"finding/v1": finding.name},
+        "properties": {name: value for name, value in known.items() if value},
+    }

@@ -28,9 +28,7 @@ _ARROW = {int: "int64", float: "float64", bool: "bool"}
 
 
 class Typed(NamedTuple):
-    """A table of a run. `name` is its name in JSON, `kind` the type of its rows, and `rows` the
-    function that makes rows from a judged run. If it `judges`, the JSON also has the doctor's
-    findings."""
+    """`kind` is the type of the rows. If it `judges`, the JSON also has the doctor's findings."""
 
     name: str
     schema: str
@@ -43,11 +41,9 @@ class Typed(NamedTuple):
         return self.kind.__struct_fields__
 
     def csv(self, one: OneRun) -> str:
-        """Returns the table as CSV, with a line for each row."""
         return csv_text((self.fields, *map(astuple, self.rows(one.run))))
 
     def json(self, one: OneRun) -> str:
-        """Returns the table as JSON: a document with an object for each row."""
         run = one.run
         head = {name: getattr(run, name) for name in ("label", "started", "finished")}
         document = {
@@ -58,7 +54,6 @@ class Typed(NamedTuple):
         return judged_document(document, *found) if self.judges else json_document(document)
 
     def parquet(self, one: OneRun) -> bytes:
-        """Returns the table as a Parquet file."""
         parquet, file = needed("pyarrow.parquet", EXTRA), BytesIO()
         parquet.write_table(self.arrow(self.rows(one.run)), file)
         return file.getvalue()
@@ -90,8 +85,6 @@ class Typed(NamedTuple):
         return columns
 
     def _types(self) -> dict[str, type]:
-        """Returns the type of each column. For an optional column, this is the type of its
-        values."""
         hints = get_type_hints(self.kind)
         return {n: next(iter(getattr(hints[n], "__args__", ())), hints[n]) for n in self.fields}
 
@@ -101,35 +94,30 @@ SAMPLES = Typed("samples", "linkgauge.samples/1", SampleRow, sample_rows)
 
 
 class RowTable(Sequence[_R]):
-    """Rows of a table, which are counted, indexed and iterated over like a tuple, or taken as a
-    whole by a library for tables."""
+    """Used like a tuple, or taken as a whole by a library for tables."""
 
     def __init__(self, kind: Typed, rows: Sequence[_R]) -> None:
         self._kind, self._rows = kind, tuple(rows)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns, which are the fields of a row."""
         return tuple(self._kind.fields)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Returns a pandas data frame; absent figures are NaN. Raises MissingPackage without
-        pandas."""
+        """Absent figures are NaN. Raises MissingPackage without pandas."""
         return self._kind.frame(self._rows)
 
     def to_polars(self) -> Any:
-        """Returns a polars.DataFrame; absent figures are null. Raises MissingPackage without polars
-        or pyarrow."""
+        """Absent figures are null. Raises MissingPackage without polars or pyarrow."""
         return needed("polars", "polars").from_arrow(self.to_arrow())
 
     def to_arrow(self) -> Any:
-        """Returns a pyarrow.Table; absent figures are null. Raises MissingPackage without
-        pyarrow."""
+        """Absent figures are null. Raises MissingPackage without pyarrow."""
         return self._kind.arrow(self._rows)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
-        """Returns the table as a capsule of Arrow's C stream interface, by which DuckDB, pandas 3
-        and others take the table itself. Raises MissingPackage without pyarrow."""
+        """Arrow's C stream interface, by which DuckDB, pandas 3 and others take the table itself.
+        Raises MissingPackage without pyarrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:

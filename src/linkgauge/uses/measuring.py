@@ -15,7 +15,7 @@ from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import Session
 from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.history.keeping import remember
-from linkgauge.judge.limit_checks import refuse_unmatched
+from linkgauge.judge.limits import refuse_unmatched
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import ResultsError
 from linkgauge.report.files import resumable

@@ -7,7 +7,7 @@ from pathlib import Path
 from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.engine.kept.resume import go_on, of_ranks
 from linkgauge.engine.kept.runs import RESULTS, latest_run, run_folders
-from linkgauge.judge.limit_checks import refuse_unmatched
+from linkgauge.judge.limits import refuse_unmatched
 from linkgauge.machine.processes.launch import launched
 from linkgauge.model.errors import InputError
 from linkgauge.report.keeping import Display

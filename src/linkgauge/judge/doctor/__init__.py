@@ -21,38 +21,32 @@ from linkgauge.registry import listed
 
 from . import (
     accelerator_state,
-    adapters,
     busy,
     cells,
     fabric,
-    guest_copies,
     host_setup,
     kernel_log,
     links,
     reach,
-    settings,
-    two_modes,
 )
 from .bearing import OF_CLOCKS, is_by_copy_engine, weighed
 
 CHECKS = checks_in(
-    busy, cells, links, adapters, fabric, kernel_log, slow_parts, lonely, unseen, accelerator_state,
-    settings, host_setup, guest_copies, unsteady, shape, two_modes, reach,
+    busy, cells, links, fabric, kernel_log, slow_parts, lonely, unseen, accelerator_state,
+    host_setup, unsteady, shape, reach,
 )  # fmt: skip
 OF_MACHINE = ("busy", "steal")
-"""Checks of the whole machine during a run. Their warnings come before findings about parts, and
-explain unsteady cells."""
+"""Their warnings come before findings about parts, and explain unsteady cells."""
 KNOWN = (
     *OF_MACHINE, "processes", "clocks", "capped-clock", "locked-clock", "silent", "switch",
     "link-speed", "link-width", "fabric-links", "ecc", "link-errors", "fabric-errors", "acs",
 )  # fmt: skip
-"""Checks of facts that were read. Their failures and warnings explain what others infer from
-figures."""
+"""Facts that were read: they explain what others infer from figures."""
 CONFIRMED = (
     "lost", "hang", "crash", "wrong-bytes", "silent", "switch", "link-errors", "fabric-errors",
     "ecc", "row-remap",
 )  # fmt: skip
-"""Checks whose findings the kernel's log confirms if it names the same part."""
+"""The kernel's log confirms these if it names the same part."""
 UNSTEADY = ("scatter", "stall")
 INFERRED = ("slow", "drift", *UNSTEADY)
 
@@ -60,9 +54,8 @@ INFERRED = ("slow", "drift", *UNSTEADY)
 def diagnose(
     evidence: Evidence, checks: Sequence[Check[Evidence]] | None = None
 ) -> tuple[Finding, ...]:
-    """Returns the findings of the checks. Findings that explain others come first. The rest is
-    sorted by severity, failures first, and then by the order of the checks. A failure that a known
-    failure or a process explains becomes a warning, because the part itself may be healthy."""
+    """Findings that explain others come first, then failures. A failure that a known failure or a
+    process explains becomes a warning, because the part itself may be healthy."""
     if checks is None:
         checks = (*CHECKS, *listed("checks", _of_plugin))
     found = [finding for check in checks for finding in check(evidence)]
@@ -109,7 +102,6 @@ def diagnose(
 
 
 def _of_plugin(check: Any, hook: Hook) -> Check[Evidence]:
-    """Returns a plug-in's check as one that never raises."""
     if not callable(check):
         raise Unfit(f"{brief(check)} is no function")
     return lambda evidence: iter(hook.items(lambda: check(evidence), Finding))
@@ -123,10 +115,9 @@ def _causes(
     turned: Mapping[str, frozenset[str]],
     copied: Set[str],
 ) -> tuple[Finding, ...]:
-    """Returns the known findings that explain a finding inferred from figures. They are about the
-    same part, the switch of its links, ports that redirect the traffic of all its cells, or other
-    programs that used the devices. A device's clocks do not explain cells that its copy engine
-    carries out (`copied`)."""
+    """What is known of the same part, of the switch of its links, of ports that redirect the
+    traffic of all its cells, or of other programs on its devices. A device's clocks explain no
+    cells of its copy engine (`copied`)."""
     if finding.check not in INFERRED:
         return ()
     ports = [turned.get(cell, frozenset()) for cell in finding.cells]
@@ -150,8 +141,7 @@ def _causes(
 
 
 def _is_meanwhile(cause: Finding, finding: Finding) -> bool:
-    """Whether a cause was there while the finding's cells were measured. A limit of clocks counts
-    only for cells in which it was seen."""
+    """A limit of clocks counts only for cells in which it was seen."""
     seen = cause.cells if cause.check == "capped-clock" else ()
     return not seen or not {*seen}.isdisjoint(finding.cells)
 
@@ -159,7 +149,6 @@ def _is_meanwhile(cause: Finding, finding: Finding) -> bool:
 def _turned(
     evidence: Evidence, touched: Mapping[str, frozenset[Part]]
 ) -> dict[str, frozenset[str]]:
-    """Returns, for each cell, the ports that redirect the traffic between its devices."""
     ports = links.redirecting(evidence)
 
     @cache
@@ -175,8 +164,8 @@ def _turned(
 def _meanwhile(
     finding: Finding, known: Sequence[Finding], touched: Mapping[str, frozenset[Part]]
 ) -> list[Finding]:
-    """Returns the findings about other programs that may explain this finding. The programs must
-    have used a device of all its cells. For unsteady cells, other use of the CPUs counts, too."""
+    """Programs must have used a device of all cells. For unsteady cells, other use of the CPUs
+    counts, too."""
     parts = [touched[cell] for cell in finding.cells if cell in touched]
     in_use = [each for each in known if each.check == "processes"]
     found = [each for each in in_use if parts and all(each.about in of for of in parts)]
@@ -193,7 +182,6 @@ def _meanwhile(
 
 
 def _held_down(finding: Finding, asking: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Returns the findings about the port's target speed that explain why a link is slow."""
     is_slow = finding.check == "link-speed" and finding.is_grave
     return tuple(each for each in asking if is_slow and each.about == finding.about)
 
@@ -212,8 +200,7 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
 
 
 def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Finding]:
-    """Yields the findings. A finding of the kernel's log names other findings about the same device
-    or a part above, so that one fault does not look like two."""
+    """So that one fault, seen by the kernel's log and by the figures, does not look like two."""
     others = [finding for finding in found if finding.check in CONFIRMED]
     for finding in found:
         of: list[Finding] = []
@@ -225,8 +212,6 @@ def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Findin
 
 
 def _around(evidence: Evidence, finding: Finding) -> frozenset[str]:
-    """Returns the ends of the part that the finding is about, with the addresses of the bridges
-    above."""
     places = finding.ends
     for name, address in evidence.machine.addresses.items():
         if not places.isdisjoint((name, address)):
@@ -240,8 +225,8 @@ def failed(findings: Sequence[Finding]) -> bool:
 
 
 def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Returns the findings to report after a judged run. These are failures and warnings about
-    measured parts. If a cell is low or was not measured properly, all warnings are included."""
+    """Failures and warnings about measured parts. If a cell is low or was not measured properly,
+    all warnings."""
     cells = evidence.cells()
     has_failed = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
     is_measured = concerns_measured(evidence)

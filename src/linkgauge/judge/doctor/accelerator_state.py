@@ -1,4 +1,4 @@
-"""Checks accelerators, as their vendor's library describes them."""
+"""Checks the state of accelerators, their drivers, and how they are set up."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from linkgauge.judge.blame.cases import named
 from linkgauge.judge.blame.counters import held_down, held_under_load, is_limit
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.neighbours import at_work
-from linkgauge.judge.pcie_chains import latest_accelerators
+from linkgauge.judge.pcie_chains import hops, latest_accelerators, shown
+from linkgauge.judge.remedies import DEVICE_LOST
 from linkgauge.judge.vendor import nvidia, nvidia_option, tools
 from linkgauge.model.grouped import grouped
-from linkgauge.model.hardware.part import Part
+from linkgauge.model.hardware.part import MACHINE, Part
 from linkgauge.model.hardware.pcie import is_accelerator
+from linkgauge.model.units import approximate_size
 
 _STOP_FIRST = "stop the programs that use it first"
 
@@ -28,8 +30,8 @@ def check_persistence(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for clocks that are throttled under load or locked. If no throttling was seen under
-    load, the device's latest state counts. A limit by design is told apart from a fault or heat."""
+    """If no throttling was seen under load, the latest state counts. A limit by design is told
+    apart from a fault or heat."""
     why = "kernels, and copies by them, are slower"
     throttled = held_under_load(evidence)
     for device in latest_accelerators(evidence).values():
@@ -88,8 +90,7 @@ def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_processes(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for other processes on a device. Those that were seen to use it are a warning; one
-    that only has it open slows nothing."""
+    """One that only has the device open slows nothing."""
     latest = latest_accelerators(evidence)
     using = at_work(evidence.machine.inventory, evidence.after, evidence.results)
     for memory, device in evidence.machine.accelerators.items():
@@ -109,8 +110,7 @@ def check_processes(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_answers(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for backends that gave no answer in time, while an accelerator is there that no other
-    backend reaches."""
+    """Only while an accelerator is there that no other backend reaches."""
     machine = evidence.machine
     reached = {device.pci for device in machine.all_devices}
     if all(one.address in reached for one in machine.known.pci if is_accelerator(one)):
@@ -134,7 +134,6 @@ _MISMATCH = re.compile(r"version mismatch|insufficient driver|driver.*older than
 
 
 def check_driver(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether the user-space library and the kernel driver have the same version."""
     for backend, reason in evidence.machine.unavailable.items():
         if _MISMATCH.search(reason):
             yield _mismatch(backend, reason)
@@ -162,8 +161,7 @@ _ROCM = re.compile(r"ROCm (\d+)\.(\d+)")
 
 
 def check_runtime(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether the library of a backend has kernels for the device, and whether its ROCm
-    knows the device."""
+    """Has the library kernels for the device, and does its ROCm know it?"""
     why = "kernels fail or end the process, although copies may work"
     for device in evidence.machine.accelerators.values():
         isa = (device.isa or "").partition(":")[0]
@@ -179,3 +177,117 @@ def check_runtime(evidence: Evidence) -> Iterator[Finding]:
         if found is not None:
             remedy = (f"# Install a torch for {isa}, {wanted}, from the index that AMD names.",)
             yield Finding("runtime", "fail", device.part, found, why, remedy)
+
+
+_DATA_CENTRE = re.compile(r"\b(?:Tesla|Instinct|[ABHLPV]\d{1,3}S?|T4|G[BH]\d{3})\b")
+"""Models for data centres, which have error correction on by default: A100, H200, L40S, GB200.
+Names of cards for workstations contain RTX or Quadro."""
+_SMALL_WINDOW = re.compile(r"\b(?:T4|P4|P40|M\d{1,2})\b")
+"""Models for data centres whose window is small by design."""
+_LEAST_MEMORY = 8 << 30
+"""Of all other models for data centres."""
+_LESS = 0.99
+_SAVING = ("powersave", "powersupersave")
+
+
+def is_of_data_centre(model: str) -> bool:
+    return bool(_DATA_CENTRE.search(model)) and not re.search("RTX|Quadro|GeForce", model)
+
+
+def check_relaxed_ordering(evidence: Evidence) -> Iterator[Finding]:
+    """Devices that nobody has set up do not count."""
+    why = (
+        "its writes wait for earlier ones, and what it reads waits behind them, so that both ways "
+    )
+    why += "at once are slow"
+    for part, function in shown(evidence):
+        if function.relaxed_ordering is False:
+            found = "relaxed ordering is off (DevCtl)"
+            remedy = (
+                f"sudo setpci -s {function.address} CAP_EXP+8.w=10:10  # until the next boot",
+                "# In the firmware's setup, enable relaxed ordering (PCIe).",
+            )
+            yield Finding("relaxed-ordering", "warn", part, found, why, remedy)
+
+
+def check_aspm(evidence: Evidence) -> Iterator[Finding]:
+    """Links on a device's path that may sleep, and a kernel policy that allows it."""
+    policy = evidence.machine.known.host.aspm_policy
+    why = "a link that rests wakes up before each transfer: latencies grow, and small copies vary"
+    remedy = (
+        "echo performance | sudo tee /sys/module/pcie_aspm/parameters/policy",
+        "# For good, boot with pcie_aspm.policy=performance on the kernel's command line.",
+    )
+    if policy in _SAVING and evidence.machine.addresses:
+        found = f"the kernel saves power on PCIe links: its policy of ASPM is {policy}"
+        yield Finding("aspm", "warn", MACHINE, found, why, remedy)
+    models = {device.model for device in evidence.machine.all_devices}
+    models |= {device.model for device in evidence.machine.accelerators.values()}
+    severity: Severity = "warn" if any(map(is_of_data_centre, models)) else "note"
+    for hop in () if evidence.machine.is_virtual else hops(evidence):
+        above = hop.port.aspm if hop.port is not None else ()
+        states = sorted({*(hop.function.aspm or ()), *(above or ())})
+        if states:
+            found = f"its link may rest while idle (ASPM {' and '.join(states)})"
+            yield Finding("aspm", severity, hop.part, found, why, remedy)
+
+
+def check_window(evidence: Evidence) -> Iterator[Finding]:
+    """Checks for devices whose memory others can reach only through a small window (BAR1)."""
+    sizes = {device.memory: device.memory_bytes for device in evidence.machine.all_devices}
+    why = "adapters and other devices reach its memory through that window only, and map it again "
+    why += "and again"
+    for device in evidence.machine.accelerators.values():
+        own, size = device.bar1_bytes, sizes.get(device.memory)
+        large = is_of_data_centre(device.model) and not _SMALL_WINDOW.search(device.model)
+        least = size or (_LEAST_MEMORY if large else 0)
+        if own is None or own >= least or device.mig:
+            continue
+        found = f"its window in PCI (BAR1) has {approximate_size(own)}, its memory "
+        found += approximate_size(size) if size else f"at least {approximate_size(least)}"
+        remedy = (
+            "# In the firmware's setup, enable Above 4G Decoding and Resizable BAR.",
+            "# In a virtual machine, give the guest a large 64-bit window (OVMF: X-PciMmio64Mb).",
+        )
+        severity: Severity = "warn" if large else "note"
+        yield Finding("bar1", severity, device.part, found, why, remedy)
+
+
+def check_error_correction(evidence: Evidence) -> Iterator[Finding]:
+    why = "bits of its memory that flip stay unseen: programs compute wrong results"
+    for device in evidence.machine.accelerators.values():
+        if device.ecc is False and is_of_data_centre(device.model):
+            found = "the error correction of its memory is off (ECC)"
+            on = nvidia_option(evidence, device, "-e 1  # takes effect when it is reset")
+            remedy = (*on, "# Switch it on, and reset the device.")
+            yield Finding("ecc-off", "warn", device.part, found, why, remedy)
+
+
+def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
+    """Below the board's default, or below that of other boards of the model."""
+    devices = latest_accelerators(evidence).values()
+    why = "clocks fall under load to keep within it: kernels, and copies by them, are slower"
+    limits = grouped((device.model, device.power_limit or 0.0) for device in devices)
+    most = {model: max(alike) for model, alike in limits.items()}
+    for device in devices:
+        limit = device.power_limit
+        usual, whose = device.power_default, "by default"
+        if usual is None:
+            usual, whose = most[device.model], "on others of its model"
+        if limit and limit < _LESS * usual:
+            found = f"its power is limited to {limit:.0f} W, {usual:.0f} W {whose}"
+            again = nvidia_option(evidence, device, f"-pl {usual:.0f}")
+            remedy = (*again, "# If the rack's power allows it, set the board's own limit again.")
+            yield Finding("power-limit", "warn", device.part, found, why, remedy)
+
+
+def check_gone(evidence: Evidence) -> Iterator[Finding]:
+    """Checks for devices that their vendor's library lists but PCI does not."""
+    inventory = evidence.machine.known
+    listed = {function.address for function in inventory.pci}
+    for device in inventory.accelerators if listed else ():
+        if device.pci is not None and device.pci not in listed:
+            found = f"its vendor's library lists it at {device.pci}, where the kernel shows no "
+            found += "PCI function"
+            why = "it fell off the bus or was removed while its driver was loaded"
+            yield Finding("gone", "fail", device.part, found, why, DEVICE_LOST)

@@ -13,23 +13,21 @@ from linkgauge.judge.peers import behind
 from linkgauge.model.hardware.part import Part
 
 _OF_LIMITS = ("capped-clock", "locked-clock", "power-limit")
-"""Checks of limits on a device's clocks. Limits cost little, so that also a small difference from
-peers counts."""
+"""They cost little, so that also a small difference from peers counts."""
 OF_CLOCKS = ("clocks", *_OF_LIMITS)
-"""Checks of a device's clocks. Kernels are slower by them, and copies by copy engines are not."""
+"""Kernels are slower by them, and copies by copy engines are not."""
 SETUP = (
     *_OF_LIMITS, "iommu", "governor", "transparent-huge-pages", "near-node", "relaxed-ordering",
     "aspm", "bar1", "ecc-off", "compute-mode", "payload", "read-request", "acs",
 )  # fmt: skip
-"""Checks of how a machine is set up. Their warnings say what may slow a transfer, and nothing of
-what fails."""
+"""They say what may slow a transfer, and nothing of what fails."""
 _OF_PEERS = ("bar1", "acs")
-"""Checks of what only matters if devices reach each other's memory over PCIe."""
+"""Matter only if devices reach each other's memory over PCIe."""
 
 
 def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
-    """Returns the findings of a run. A warning about the setup becomes a note if no figure that
-    depends on it is low, failed, or behind its peers, and it explains no other finding."""
+    """A warning about the setup becomes a note if no figure that depends on it is low, failed, or
+    behind its peers, and it explains no other finding."""
     if not any(one.check in SETUP and one.severity == "warn" for one in found):
         return list(found)
     cases = cases_of(evidence)
@@ -56,8 +54,7 @@ def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
 
 
 def _depends(case: Case, one: Finding) -> bool:
-    """Whether a cell may depend on what the finding is about. Everything depends on the machine as
-    a whole."""
+    """Everything depends on the machine as a whole."""
     if one.check in _OF_PEERS and not _is_between_devices(case):
         return False
     if one.check in OF_CLOCKS and is_by_copy_engine(case):
@@ -72,7 +69,6 @@ def is_by_copy_engine(case: Case) -> bool:
 
 
 def _is_between_devices(case: Case) -> bool:
-    """Whether devices or adapters reach each other's memory over PCIe."""
     return any(part.kind == "PCIe link" for part in case.touched) and any(
         len({end for end in (*one.memories, one.engine.owner) if end and not end.is_host}) > 1
         for one in case.cell.transfers

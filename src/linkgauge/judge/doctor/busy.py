@@ -8,25 +8,22 @@ from collections.abc import Callable, Iterator, Sequence
 
 from linkgauge.judge.blame.cases import Case, cases_of, named
 from linkgauge.judge.findings import Evidence, Finding, Severity
-from linkgauge.judge.precision import shortfall
 from linkgauge.judge.remedies import BUSIEST
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.hardware.host_details import stolen
 from linkgauge.model.hardware.part import MACHINE
 from linkgauge.model.load import Load
 from linkgauge.model.settings import Settings
+from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.units import count_of, percent
 
 BUSY = 0.1
-"""Figures are in doubt if others take at least this share of all CPUs' time, and at least `_LEAST`
-CPUs."""
+"""Others take this share of all CPUs' time, and at least `_LEAST` CPUs."""
 _LEAST = 0.25
-"""The least number of CPUs that others must keep busy: an idle machine's own services take less
-than a tenth of one."""
+"""CPUs: an idle machine's own services take less than a tenth of one."""
 _OFTEN = 0.1
-"""The least share of the cells that must be affected. A passing job affects fewer cells."""
+"""A passing job affects fewer cells."""
 MUCH_STEAL = 0.02
-"""The share of CPU time taken by the hypervisor from which a note is given, because threads
-waited."""
 _TAKEN = 0.2
 """The share of all CPUs' time from which others explain low figures of the host's memory. In
 recorded runs they took 0.22 or more where they slowed such figures below 0.75, and 0.11 at most
@@ -35,7 +32,6 @@ _MOST_NAMED = 3
 
 
 def check_busy(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether other programs kept the CPUs busy while cells were measured."""
     loaded = [case for case in cases_of(evidence) if case.cell.load is not None]
     busy = _cases_taken(evidence, lambda load: load.others)
     if not busy or len(busy) < _OFTEN * len(loaded):
@@ -52,21 +48,19 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
     why = "they take CPUs, memory bandwidth and cache from what is measured"
     pids = ",".join(str(pid) for _, pid in programs)
     remedy = ("# Stop them and run again:", f"ps -fp {pids}" if pids else BUSIEST)
-    severity: Severity = "warn" if uncertain else "note"
-    yield Finding("busy", severity, MACHINE, found, why, remedy, named(busy))
+    cells = named(busy)
+    yield Finding("busy", "warn" if uncertain else "note", MACHINE, found, why, remedy, cells)
 
 
 def is_host_taken(case: Case, cpus: int) -> bool:
-    """Whether other programs explain that a cell is low: it crosses the host's memory, and they
-    kept so many CPUs busy that they may have taken much of that memory's rate."""
+    """It crosses the host's memory, and other programs kept so many CPUs busy that they may have
+    taken much of that memory's rate."""
     load = case.cell.load
     crosses = any(memory.is_host for one in case.cell.transfers for memory in one.memories)
     return crosses and load is not None and load.others >= _TAKEN * cpus * load.seconds > 0
 
 
 def _uncertain(cases: Sequence[Case], settings: Settings | None) -> str:
-    """Returns how many of these figures missed their precision, and by how much. The text is empty
-    if none did."""
     if settings is None:
         return ""
     errors = [error for one in cases if (error := shortfall(one.cell, settings)) is not None]
@@ -83,8 +77,6 @@ def _uncertain(cases: Sequence[Case], settings: Settings | None) -> str:
 
 
 def _cases_taken(evidence: Evidence, of: Callable[[Load], float]) -> list[Case]:
-    """Returns the cells during which much CPU time was taken, by other programs or the hypervisor.
-    `of` selects this CPU time from a load."""
     least = max(_LEAST, BUSY * evidence.machine.host.cpus)
     return [
         case
@@ -94,7 +86,6 @@ def _cases_taken(evidence: Evidence, of: Callable[[Load], float]) -> list[Case]:
 
 
 def _programs(loads: list[Load]) -> list[tuple[str, int]]:
-    """Returns the names and process ids of the busiest programs, the busiest first."""
     used: defaultdict[tuple[str, int], float] = defaultdict(float)
     for load in loads:
         if load.process is not None and load.pid is not None:
@@ -103,8 +94,7 @@ def _programs(loads: list[Load]) -> list[tuple[str, int]]:
 
 
 def check_steal(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for CPU time that the hypervisor took (steal) during the run. Without readings before
-    and after the run, checks the time since boot."""
+    """During the run or, without readings before and after it, since boot."""
     host = evidence.machine.known.host
     during = stolen(host, evidence.after.host) if evidence.after else None
     steal, when = (host.steal, "since boot") if during is None else (during, "during the run")
@@ -115,3 +105,20 @@ def check_steal(evidence: Evidence) -> Iterator[Finding]:
         remedy = "# On the host, pin each virtual CPU (<vcpupin>) to a CPU of its own."
         cells = named(_cases_taken(evidence, lambda load: load.stolen))
         yield Finding("steal", severity, MACHINE, found, why, (remedy,), cells)
+
+
+_CUT_SHORT = ("max-time", "noise", "budget")
+"""Why sampling stopped, if not because the figure was precise or the number of samples was set."""
+
+
+def shortfall(cell: CellResult, settings: Settings) -> float | None:
+    """How far the interval reaches from the figure, as a fraction, if it missed the precision;
+    infinite without an interval. None if it is precise enough, or if none was asked for, as in a
+    soak."""
+    asked = settings.of(cell).precision
+    if settings.soak is not None or not asked or cell.stopped not in _CUT_SHORT:
+        return None
+    error = relative_error(cell.summary)
+    if error is None:
+        return math.inf
+    return error if error > asked else None

@@ -17,15 +17,13 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.units import count_of
 
 _BREAKS = 2.0
-"""The cost of blaming a part that was well at first, and that ends all cells that touch it
-since."""
+"""The cost of a part that was well at first, and ends all cells that touch it since."""
 
 
 def _outcome(
     check: str, kind: OutcomeKind, found: str, why: str, *remedy: str, first: Matter | None = None
 ) -> Check[Evidence]:
-    """Makes a check for cells with this kind of outcome. The check finds the part that these cells
-    share and that passed cells do not touch. The remedy begins with vendors' tools."""
+    """Finds the part that cells with this outcome share and that passed cells do not touch."""
     began = BEGAN if kind == "wrong-bytes" else _BREAKS
 
     def shared(evidence: Evidence) -> Iterator[Finding]:
@@ -68,21 +66,17 @@ def _outcome(
 
 
 _OF_MEMORIES: tuple[OutcomeKind, ...] = ("lost", "memory")
-"""The kinds of outcome that a device or a node causes, and none of its links."""
+"""A device or a node causes these, and none of its links."""
 
 
 def _of_memory(blame: Blame) -> Blame:
-    """Returns a blame on a single device or node, if the blame names only one. Otherwise returns
-    the blame unchanged."""
     every = (blame.part, *blame.others)
     memories = [part for part in every if part.kind in ("device", "node")]
     return Blame(memories[0]) if len(memories) == 1 else blame
 
 
 def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list[Case]]:
-    """Returns groups of bad cells that were measured at the same time and share no part. Probably
-    the end of one cell ended the others. Tables with cells that are bad in another way are left
-    out."""
+    """Bad cells of one moment that share no part: probably the end of one ended the others."""
     others = {sheet_id(case.result) for case in cases if case.cell.kind != bad[0].cell.kind}
     groups = grouped((sheet_id(case.result), case) for case in bad if case.cell.round is not None)
     return {
@@ -92,8 +86,8 @@ def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list
 
 
 def _by_iommu(evidence: Evidence, bad: Sequence[Case]) -> bool:
-    """Whether only copies between devices over PCIe have wrong bytes, while an IOMMU translates. On
-    bare metal, CUDA does not support such copies (CUDA C++ Programming Guide, IOMMU on Linux)."""
+    """On bare metal, CUDA does not support copies between devices while an IOMMU translates (CUDA
+    C++ Programming Guide, IOMMU on Linux)."""
     host = evidence.machine.known.host
     return host.iommu == "translating" and host.hypervisor is None and all(
         any(part.kind == "PCIe link" for part in case.touched)

@@ -1,4 +1,4 @@
-"""Checks the links between accelerators (NVLink and the like), and peer access."""
+"""Checks what leaves a device: links of a fabric and their switches, and network adapters."""
 
 from __future__ import annotations
 
@@ -6,19 +6,149 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from linkgauge.judge.blame.cases import cases_of, listed
 from linkgauge.judge.blame.counters import bundles, fabric_errors
+from linkgauge.judge.expected.link_rates import figure
 from linkgauge.judge.findings import Check, Evidence, Finding, Severity
-from linkgauge.judge.pcie_chains import latest_accelerators
+from linkgauge.judge.pcie_chains import hops, latest_accelerators
 from linkgauge.judge.remedies import FABRIC_MANAGER
 from linkgauge.judge.vendor import Matter, nvidia, tools
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.errors import OutcomeKind
 from linkgauge.model.grouped import grouped
-from linkgauge.model.hardware.inventory import Accelerator
-from linkgauge.model.hardware.part import Part, is_memory
+from linkgauge.model.hardware.inventory import Accelerator, Adapter
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.hardware.part import MACHINE, Part, is_memory
+from linkgauge.model.hardware.pcie import TopologyClass, link_rate
+from linkgauge.model.names import spans
 from linkgauge.model.notes import STAGED
+from linkgauge.model.units import count_of
 
 from .links import LEAST_WORN
+
+CLOSENESS: tuple[TopologyClass, ...] = ("PIX", "PXB", "PHB", "NODE", "SYS")
+_FAST = 12.5e9
+"""The bytes/s of a port (100 Gb/s) from which small packets cost much of its rate."""
+_LARGE = 4200
+"""The bytes of an Ethernet packet that carries 4096 bytes of payload of RoCE."""
+NO_MODULE = "none"
+"""What `HostDetails.gpudirect` has if no module lets adapters reach accelerators' memory."""
+
+
+def used_adapters(machine: Machine) -> dict[str, list[Adapter]]:
+    """By the adapter's name, without ports that are down."""
+    ports = (one for one in machine.known.adapters if one.pci in machine.functions)
+    return grouped((one.device, one) for one in ports if one.state in (None, "active"))
+
+
+def nearest(machine: Machine, address: str) -> tuple[TopologyClass | None, tuple[str, ...]]:
+    """Nothing is known of a virtual machine, whose bridges are made up."""
+    if machine.is_virtual:
+        return None, ()
+    found = grouped(
+        (how, name)
+        for name, ports in used_adapters(machine).items()
+        if (how := machine.pci_tree.topo_class(address, ports[0].pci or "")) is not None
+    )
+    closest = next((how for how in CLOSENESS if how in found), None)
+    return closest, tuple(found[closest]) if closest is not None else ()
+
+
+def check_far_adapters(evidence: Evidence) -> Iterator[Finding]:
+    """With a single adapter, some accelerators are always far."""
+    machine = evidence.machine
+    far = [
+        (name, address, adapters)
+        for name, address in machine.addresses.items()
+        for how, adapters in [nearest(machine, address)]
+        if how == "SYS"
+    ]
+    several = len({one.pci for one in machine.known.adapters}) > 1
+    for name, address, adapters in far:
+        found = f"no adapter is at its NUMA node: the nearest is {spans(adapters[:4])}"
+        why = "what it sends to other hosts crosses the link between the nodes first"
+        remedy = ("# Move an adapter to a slot of this node; the board's manual has a drawing.",)
+        yield Finding(
+            "far-adapter",
+            "warn" if several else "note",
+            Part.device(name, address),
+            found,
+            why,
+            remedy,
+        )
+
+
+def check_slots(evidence: Evidence) -> Iterator[Finding]:
+    """Checks for adapters whose slot carries less than their ports, alone or together."""
+    machine = evidence.machine
+    links = {hop.function.address: hop for hop in hops(evidence)}
+    slots = grouped(
+        ((one.pci or "").rpartition(".")[0], one)
+        for ports in used_adapters(machine).values()
+        for one in ports
+    )
+    for ports in slots.values():
+        hop, rates = links.get(ports[0].pci or ""), [port.rate for port in ports]
+        if hop is None or not hop.speed or not hop.width or not all(rates):
+            continue
+        need, carries = sum(rate or 0.0 for rate in rates), link_rate(hop.speed, int(hop.width))
+        if need > carries:
+            shared = f"its {len(ports)} ports share" if len(ports) > 1 else "its port has"
+            found = f"{shared} PCIe {hop.speed:g} GT/s x{hop.width:g}, which carries "
+            found += f"{figure(carries)}, and need {figure(need)}"
+            why = f"all of them together reach {carries / need:.0%} of their rate"
+            remedy = (
+                "# Use a slot of a newer generation or of more lanes, or one port of the card.",
+            )
+            yield Finding("adapter-slot", "warn", hop.part, found, why, remedy)
+
+
+def check_mtu(evidence: Evidence) -> Iterator[Finding]:
+    """Checks for Ethernet ports with RDMA whose packets are small for their speed."""
+    for nic in evidence.machine.known.interfaces:
+        is_roce = nic.rdma is not None and nic.kind == "Ethernet" and nic.up is not False
+        if is_roce and nic.mtu and nic.mtu < _LARGE and (nic.speed or 0.0) >= _FAST:
+            found = f"packets have {nic.mtu} bytes at most (MTU), the port {figure(nic.speed or 0)}"
+            why = "RDMA then sends 1024 bytes a packet instead of 4096, and TCP needs six times "
+            why += "the packets: headers and interrupts take their part"
+            remedy = (f"sudo ip link set {nic.name} mtu 9000  # at the switch and all hosts, too",)
+            yield Finding("mtu", "warn", f"{nic.name} ({nic.rdma})", found, why, remedy)
+
+
+def check_uncrossed(evidence: Evidence) -> Iterator[Finding]:
+    """Yields a note on links of a network that no measured cell crossed, while others were."""
+    wires = [
+        one for one in evidence.machine.wiring.wires
+        if one.kind == "network" or (one.kind == "fabric" and one.bundle is None)
+    ]  # fmt: skip
+    if not wires:
+        return
+    crossed = frozenset[Part]().union(*(case.touched for case in cases_of(evidence)))
+    missed = [wire.part for wire in wires if wire.part not in crossed]
+    if len(missed) in (0, len(wires)):
+        return
+    found = f"no cell crossed {listed(missed)}: nothing is known of what they carry"
+    remedy = (
+        "linkgauge run nodes_rails rails_crossing  # rails_crossing takes the spine switches",
+    )
+    about = missed[0] if len(missed) == 1 else f"{len(missed)} links of the network"
+    yield Finding("uncrossed", "unknown", about, found, remedy=remedy)
+
+
+def check_gpudirect(evidence: Evidence) -> Iterator[Finding]:
+    """Checks for hosts whose adapters do not reach the memory of accelerators."""
+    machine = evidence.machine
+    ports = used_adapters(machine)
+    if machine.known.host.gpudirect != NO_MODULE or not ports or not machine.addresses:
+        return
+    found = "no module lets adapters read and write the accelerators' memory (GPUDirect RDMA)"
+    why = f"what {count_of(len(ports), 'adapter')} send goes through the host's memory first"
+    remedy = (
+        "sudo modprobe nvidia-peermem",
+        "# Or use the open kernel modules of the driver, which share memory as DMA-BUF.",
+    )
+    yield Finding("gpudirect", "warn", MACHINE, found, why, remedy)
+
 
 _HALVED = re.compile(r"\b[AH]800\b")
 """Boards that use only some of their links to switches."""
@@ -29,8 +159,7 @@ _SPANS_HOSTS = re.compile(r"\b(?:GB[2-9]|VR[1-9])\d\d\b")
 
 
 def check_switch(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for a switch to which every device has lost links. The switch is then at fault, not
-    the devices."""
+    """If every device has lost links to it, the switch is at fault."""
     joined: dict[str, list[Accelerator]] = {}
     for device in latest_accelerators(evidence).values():
         to = {link.remote for link in device.links if link.remote and not is_memory(link.remote)}
@@ -52,7 +181,6 @@ def check_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _lost(evidence: Evidence, device: Accelerator) -> int:
-    """Returns the number of links that are down although the product uses them."""
     down = sum(link.active is False for link in device.links)
     # With a thousand devices, comparing each with all others takes long: only where links are down.
     return down - _unused(device).total() if down and _is_as_built(evidence, device) else down
@@ -93,9 +221,8 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
-    """Whether a device's missing links are missing by design. All cards of the model must lack
-    equally many links, also before the run. Whether a card may lack links depends on its form
-    factor and model."""
+    """All cards of the model must lack equally many links, also before the run. Whether a card may
+    lack links depends on its form factor and model."""
     latest = latest_accelerators(evidence).values()
     cards = [other for other in latest if other.model == device.model]
     before = [
@@ -112,7 +239,7 @@ def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
 
 
 def _unused(device: Accelerator) -> Counter[str]:
-    """Returns the number of links of each kind that are down and do not report where they lead."""
+    """Links that are down and do not report where they lead."""
     return Counter(
         link.kind for link in device.links if link.active is False and link.remote is None
     )
@@ -133,8 +260,8 @@ def check_errors(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_state(evidence: Evidence) -> Iterator[Finding]:
-    """Checks the state of the fabric. A device behind NVSwitch must have joined the fabric and, if
-    the fabric spans hosts, belong to a clique of a cluster."""
+    """A device behind NVSwitch must have joined the fabric and, if that spans hosts, a clique of a
+    cluster."""
     for device in evidence.machine.accelerators.values():
         state = (device.fabric_state or "").lower()
         if not state or "not supported" in state:
@@ -160,9 +287,6 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
 def _unmeasured(
     check: str, kind: OutcomeKind, why: str, *remedy: str, first: Matter | None = None
 ) -> Check[Evidence]:
-    """Makes a check for cells with this kind of outcome. It yields one finding for each reason. The
-    remedy begins with vendors' tools."""
-
     def by_reason(evidence: Evidence) -> Iterator[Finding]:
         found = ((cell.reason or "", str(cell)) for cell in evidence.cells() if cell.kind == kind)
         steps = (*(tools(evidence, first) if first else ()), *remedy)
@@ -179,9 +303,8 @@ _refused_peers = _unmeasured(
 
 
 def check_peers(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for devices that refuse each other's memory. If no fabric joins the devices of a
-    machine, and none reaches another's memory, that is no fault: their product or its driver does
-    not offer it."""
+    """If no fabric joins the devices, and none reaches another's memory, that is no fault: their
+    product or its driver does not offer it."""
     refused = [*_refused_peers(evidence)]
     joined = any(wire.kind == "fabric" for wire in evidence.machine.wiring.wires)
     if joined or not refused or any(map(_reaches_peer, evidence.cells())):
@@ -194,7 +317,6 @@ def check_peers(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _reaches_peer(cell: CellResult) -> bool:
-    """Whether the cell measured how a device reaches the memory of another one."""
     devices = {str(end.place) for one in cell.transfers for end in one.memories if end.is_device}
     return cell.status == "pass" and len(devices) > 1 and STAGED not in cell.notes
 

@@ -1,4 +1,4 @@
-"""Checks the host: its memory, CPUs and IOMMU, and which of these this process may use."""
+"""Checks how the host is set up, and copies that a guest's place on its host slows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from linkgauge.model.hardware.part import MACHINE, Part
 from linkgauge.model.units import BANDWIDTH
 
 _LOST = 0.9
-"""The share of the rate of one thread a core below which all threads clearly move less."""
 LITTLE_LOCKED = 1 << 30
 """Limit of locked memory, in bytes, that is too small for a run's buffers."""
 HUGE = 2 << 20
@@ -36,7 +35,6 @@ passive mode they call themselves intel_cpufreq and amd-pstate."""
 
 
 def _why_unknown(evidence: Evidence, field: str) -> str:
-    """Returns the reason why a field could not be read."""
     gaps = evidence.machine.known.host.unknown
     return next((f": {gap.why}" for gap in gaps if field in gap.fields), "")
 
@@ -66,7 +64,6 @@ def check_iommu(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_channels(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for channels of host memory without a module."""
     host = evidence.machine.known.host
     used, empty = host.memory_channels, host.memory_channels_empty
     if not used or not empty:
@@ -135,8 +132,7 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_near_node(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for devices whose NUMA node is unknown. Such devices are measured from node 0, which
-    may be far away."""
+    """A device of an unknown node is measured from node 0, which may be far away."""
     nodes = {node.index for node in evidence.machine.host.nodes}
     for device, function in shown(evidence):
         node = function.numa_node
@@ -157,8 +153,6 @@ def check_near_node(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
-    """Returns commands that find the node near a device and set it. If a hypervisor hides the node,
-    the commands compare figures with the host's."""
     if hidden:
         return (NEAR_NODE, *COMPARE_ON_HOST)
     told = f"echo N | sudo tee /sys/bus/pci/devices/{function.address}/numa_node"
@@ -166,8 +160,8 @@ def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
 
 
 def check_smt(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for nodes on which all threads together move less than one thread of each core. Also
-    checks for a process that may use threads of few cores only, although other cores are near."""
+    """All threads of a node move less than one thread of each core, or the process may use threads
+    of few cores although others are near."""
     host, threads = evidence.machine.known.host, evidence.machine.known.host.threads_per_core or 1
     if threads < 2:
         return
@@ -190,8 +184,8 @@ def check_smt(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _crowded(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
-    """Yields pairs of cells that differ in their number of threads. The first has at most one
-    thread a core. The second has all threads of the node and is clearly slower."""
+    """The first has at most one thread a core; the second has all threads of the node and is
+    clearly slower."""
     counts = {f"host:{node.index}": len(node.cpus) for node in evidence.machine.host.nodes}
     cases = grouped(
         ((case.result.benchmark, case.result.size, case.cell.row, one.engine.owner), case)
@@ -211,8 +205,7 @@ def _crowded(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
 
 
 def check_allowed(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether this process may use the CPUs and memory near each device (cgroup,
-    taskset)."""
+    """By cgroup or taskset."""
     host = evidence.machine.known.host
     why = "threads or buffers are on a remote node: transfers cross the link between sockets"
     for device, function in shown(evidence):
@@ -233,3 +226,46 @@ def check_allowed(evidence: Evidence) -> Iterator[Finding]:
                 "# In a container, widen its cpuset: docker run --cpuset-cpus --cpuset-mems.",
             )
             yield Finding("allowed", "fail", device, found, why, remedy)
+
+
+_LEAST, _MOST = 0.3, 0.7
+"""The shares of what is expected between which all copies lie that a host's placement slows."""
+_FEW = 2
+
+
+def check_guest_copies(evidence: Evidence) -> Iterator[Finding]:
+    """All reach about half of what their links carry: in a guest, the links and their ports look
+    well then."""
+    if not evidence.machine.is_virtual:
+        return
+    cases = [case for case in cases_of(evidence) if _with_host(case)]
+    shares = [share for case in cases if (share := _share(case)) is not None]
+    if len(shares) < _FEW or len(shares) < len(cases):
+        return
+    least, most = min(shares), max(shares)
+    if not (least >= _LEAST and most <= _MOST):
+        return
+    found = f"all {len(shares)} kinds of copies with the host's memory reach {least:.0%} to "
+    found += f"{most:.0%} of what their links carry"
+    why = "all alike, so no card or slot: vCPUs that move among the host's CPUs, memory of another "
+    why += "node, or an IOMMU that translates each address slow them so"
+    remedy = (
+        *COMPARE_ON_HOST,
+        "# Pin each vCPU, and bind the memory to the devices' node, as it prints.",
+        f"# On the host: {IOMMU_PT.removeprefix('# ')}",
+    )
+    names = tuple(case.name for case in cases)
+    yield Finding("guest-copies", "warn", MACHINE, found, why, remedy, names)
+
+
+def _with_host(case: Case) -> bool:
+    first, *others = case.cell.transfers
+    ends = first.memories
+    is_copy = first.engine.kind == "ce" and len(ends) == 2 and case.result.unit == BANDWIDTH.symbol
+    pinned = all(end.kind != "pageable" for end in ends)
+    return is_copy and pinned and not others and sum(end.is_host for end in ends) == 1
+
+
+def _share(case: Case) -> float | None:
+    expected = case.cell.expected
+    return case.cell.share(expected.achievable) if expected is not None else None

@@ -25,13 +25,9 @@ from linkgauge.model.kernel_log import LogKind, LogLine
 _OF_LINKS = ("aer", "hotplug")
 _GRADED = ("aer", "sxid", "hardware")
 _NAMED = 4
-"""The most kinds of lines that are named."""
 
 
 class _About(msgspec.Struct, frozen=True):
-    """How to report one kind of lines in the kernel's log: its name, why it matters, and the
-    remedy."""
-
     name: str
     why: str
     remedy: tuple[str, ...]
@@ -82,8 +78,7 @@ _ABOUT: dict[LogKind, _About] = {
 
 
 def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
-    """Checks the kernel's log. The lines about one device are one finding, as severe as the worst
-    line."""
+    """The lines about one device are one finding, as severe as the worst line."""
     log = evidence.log
     if log is None:
         return
@@ -103,12 +98,11 @@ def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
 
 
 _Named = dict[tuple[bool, str], Part]
-"""The parts that messages may name, by whether the message is about a link, and by address."""
+"""By whether the message is about a link, and by address."""
 
 
 def _named(evidence: Evidence) -> _Named:
-    """Returns the part that each address in the kernel's log stands for. A port's messages about
-    its link concern the device below."""
+    """A port's messages about its link concern the device below."""
     of_devices = {at: Part.device(name, at) for name, at in evidence.machine.addresses.items()}
     named = {(is_link, at): part for at, part in of_devices.items() for is_link in (True, False)}
     for hop in hops(evidence):

@@ -1,28 +1,34 @@
-"""Checks PCI Express: the trained state of each link, and the settings along its path."""
+"""Checks PCIe links, and has the commands that retrain one."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import combinations
 
 from linkgauge.judge.blame.counters import pci_errors, replays
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.pcie_chains import PcieChain, hops, shown
-from linkgauge.judge.remedies import DEVICE_LOST, POWER_CYCLE, RESEAT, kernel_log, link_state
+from linkgauge.judge.remedies import (
+    DEVICE,
+    DEVICE_LOST,
+    PORT_ABOVE,
+    POWER_CYCLE,
+    RESEAT,
+    kernel_log,
+    link_state,
+)
+from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.inventory import PciFunction, PciLink
 from linkgauge.model.hardware.part import Part
-from linkgauge.model.hardware.pcie import link_rate
-
-from . import retrain
+from linkgauge.model.hardware.pcie import generation, link_rate
 
 LEAST_READ_REQUEST = 512
-"""The least read request in bytes. Smaller requests need so many packets that reads stay below the
-link's rate."""
+"""Smaller requests, in bytes, need so many packets that reads stay below the link's rate."""
 UNDER_LOAD = ("linkgauge run --profile quick  # reads the speed under load",)
 LEAST_WORN = 3
-"""The fewest links with counted errors for which the part that joins them is blamed; two links may
-have two faults."""
+"""Two links may have two faults."""
 
 
 def check_silent(evidence: Evidence) -> Iterator[Finding]:
@@ -65,23 +71,19 @@ def check_switches(evidence: Evidence) -> Iterator[Finding]:
 
 
 _Counted = dict[str, dict[str, int]]
-"""New errors of each severity, by who counted them."""
+"""By who counted them, and by severity."""
 
 
 def _rose(hop: PcieChain, counted: _Counted) -> _Counted:
-    """Returns the errors that each end of a link counted during the run."""
     ends = {"AER": hop.function, "AER of the port above": hop.port}
     return {e: counted[f.address] for e, f in ends.items() if f and f.address in counted}
 
 
 def _again(evidence: Evidence) -> dict[str, int]:
-    """Returns the number of packets that each device retransmitted. The key is the device's PCI
-    address."""
     return {evidence.machine.addresses.get(of, of): n for of, n in replays(evidence).items()}
 
 
 def _joins(hop: PcieChain) -> Iterator[Part]:
-    """Yields the switches and host bridges at the ends of a link."""
     if hop.function.port == "upstream port":
         yield Part.pcie_switch(hop.function.address)
     if hop.port is not None and hop.port.port == "downstream port" and hop.port.parent:
@@ -112,14 +114,12 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
                     "the host's port decides, which a guest cannot read: it is likely to ask for "
                     "the same at every boot"
                 )
-            remedy = retrain.lines(port, hop.function, hop.speed, virtual=virtual)
-            severity: Severity = "fail" if held else "note"
-            yield Finding("target-speed", severity, hop.part, found, why, remedy)
+            remedy = retraining(port, hop.function, hop.speed, virtual=virtual)
+            yield Finding("target-speed", "fail" if held else "note", hop.part, found, why, remedy)
 
 
 def _asking(hop: PcieChain, evidence: Evidence) -> PciFunction | None:
-    """Returns the port above the device if its target speed is lower than both ends support, else
-    None."""
+    """The port above whose target speed is lower than both ends support."""
     virtual = evidence.machine.is_virtual
     port = evidence.machine.functions.get(hop.function.parent or "") if virtual else hop.port
     if port is None or port.link.target is None or hop.speed is None:
@@ -157,13 +157,11 @@ def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding
         return Finding("link-speed", "note", hop.part, found, why, UNDER_LOAD)
     severity: Severity = "fail" if loaded and hop.both_speeds else "warn"
     found = f"the link runs at {at:g} GT/s {when}; {_able(hop.both_speeds, f'{best:g}')}"
-    remedy = retrain.lines(hop.port, hop.function, best, virtual=evidence.machine.is_virtual)
+    remedy = retraining(hop.port, hop.function, best, virtual=evidence.machine.is_virtual)
     return Finding("link-speed", severity, hop.part, found, why, remedy)
 
 
 def _able(both: bool, most: str) -> str:
-    """Returns a phrase that says which speed or width the ends of a link support. `both` says
-    whether both ends report it."""
     if both:
         return f"both ends support {most}"
     return f"its lower end supports {most}, the upper end is unknown"
@@ -217,14 +215,13 @@ def check_bridge(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _slower(function: PciFunction, evidence: Evidence) -> PciFunction | None:
-    """Returns the closest bridge above the device that is slower than the device, or None."""
     own = _capacity(function.link) or 0.0
     above = evidence.machine.pci_line(function.address)[1:]
     return next((one for one in above if (_capacity(one.link) or own) < own), None)
 
 
 def _capacity(link: PciLink) -> float | None:
-    """Returns the maximum rate of a link in GT/s, summed over all lanes."""
+    """In GT/s, summed over all lanes."""
     if link.max_speed is None or link.max_width is None:
         return None
     return link.max_speed * link.max_width
@@ -243,11 +240,11 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
             look = link_state(hop.function.address, "MaxPayload")
             yield Finding("payload", "unknown", hop.part, found, remedy=(look,))
         elif own != port.max_payload:
-            severity: Severity = "fail" if own > port.max_payload else "warn"
             found = f"MaxPayload is {own} bytes here and {port.max_payload} at {port.address}"
             why = "the other end rejects longer packets, so transfers fail or crawl"
             remedy = ("# Boot with pci=pcie_bus_safe on the kernel's command line.",)
-            yield Finding("payload", severity, hop.part, found, why, remedy)
+            grave = own > port.max_payload
+            yield Finding("payload", "fail" if grave else "warn", hop.part, found, why, remedy)
 
 
 def check_read_request(evidence: Evidence) -> Iterator[Finding]:
@@ -284,8 +281,8 @@ def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
 
 
 def check_acs(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for ports whose ACS redirects traffic between two devices, or between a device and an
-    adapter, through the root complex."""
+    """ACS redirects traffic between two devices, or a device and an adapter, through the root
+    complex."""
     functions, devices = evidence.machine.functions, evidence.machine.addresses
     for port, pairs in redirecting(evidence).items():
         pairs.sort(key=lambda pair: not devices.keys() >= {*pair})
@@ -303,7 +300,6 @@ def check_acs(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_counters(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for error counters that rose during the run, at either end of a link."""
     why = "broken packets are sent again: the link or its contacts are bad"
     remedy = (kernel_log("aer"), RESEAT)
     counted, again = pci_errors(evidence), _again(evidence)
@@ -317,10 +313,84 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
             texts.append(f"{again[hop.function.address]} packets sent again")
         grave = any(set(counts) != {"correctable"} for counts in rose.values())
         if texts:
-            severity: Severity = "fail" if grave else "warn"
             found = f"counters rose during the run: {'; '.join(texts)}"
-            yield Finding("link-errors", severity, hop.part, found, why, remedy)
+            yield Finding("link-errors", "fail" if grave else "warn", hop.part, found, why, remedy)
 
 
 OF_LINKS = (check_silent, check_link_speed, check_link_width, check_target_speed)
-"""The checks of devices that are passed through, for a virtual machine's host and its guest."""
+"""For devices that are passed through, by a virtual machine's host and its guest."""
+
+
+_STOP = (
+    "# First stop the virtual machines and programs that use the device: the link goes down for a "
+    "moment, and they would crash or hang."
+)
+_ON_THE_HOST = (
+    (
+        "# On the virtual machine's host, whose addresses are not the guest's: ADDRESS is <source> "
+        "of the device's <hostdev> in `virsh dumpxml NAME`."
+    ),
+    _STOP,
+    f"{DEVICE}  # such as 0000:41:00.0",
+    PORT_ABOVE,
+)
+_PORT, _DEVICE = '"${PORT:?}"', '"$DEVICE"'
+"""If PORT is empty, `:?` stops the command: setpci would write to all functions."""
+
+
+_STEPS = ("setpci -s {} CAP_EXP+30.w={:x}:f", "setpci -s {} CAP_EXP+10.w=20:20")
+"""Sets the target speed, and starts the training."""
+
+
+def retraining(
+    port: PciFunction | None, function: PciFunction, speed: float, *, virtual: bool
+) -> tuple[str, ...]:
+    """Commands for the host that retrain a link (`speed` in GT/s), and a systemd unit that repeats
+    them at each boot; a hint where to look if the port above is not visible. In a `virtual`
+    machine, variables stand for the host's addresses."""
+    code = generation(speed)  # the encoding of the target speed field
+    place = port.address if port and re.fullmatch(ADDRESS, port.address) else None
+    above, device = (_PORT, _DEVICE) if virtual else (place, function.address)
+    if code is None or above is None:
+        return (
+            (
+                f"# The port above {function.address} is not visible here. On the host, find it "
+                "with `lspci -tv`, then:"
+            ),
+            link_state("PORT"),
+        )
+    return (
+        *(_ON_THE_HOST if virtual else (_STOP,)),
+        f"sudo {_STEPS[0].format(above, code)}  # target speed {speed:g} GT/s",
+        f"sudo {_STEPS[1].format(above)}  # retrain",
+        link_state(device, "LnkSta:"),
+        *(_unit("PORT", "DEVICE", code) if virtual else _unit(above, device, code)),
+    )
+
+
+def _unit(above: str, device: str, code: int) -> tuple[str, ...]:
+    is_named = device == "DEVICE"
+    service = f"pcie-retrain{'' if is_named else '-' + device.replace(':', '-')}.service"
+    values = ', with what `echo "$PORT" "$DEVICE"` prints for PORT and DEVICE' if is_named else ""
+    return (
+        f"# To repeat this at each boot, write /etc/systemd/system/{service}{values}:",
+        "[Unit]",
+        f"Description=Retrain the PCIe link of {device}",
+        "Before=libvirtd.service virtqemud.service",
+        "",
+        "[Service]",
+        "Type=oneshot",
+        # Some distributions have setpci in /usr/sbin.
+        f"ExecStart=/usr/bin/env {_STEPS[0].format(above, code)}",
+        f"ExecStart=/usr/bin/env {_STEPS[1].format(above)}",
+        "RemainAfterExit=yes",
+        "",
+        "[Install]",
+        "WantedBy=multi-user.target",
+        "# Then enable it:",
+        f"sudo systemctl enable {service}",
+        (
+            "# Do not copy the unit found on the web that writes 0x0060 to LnkCtl2 of the card: "
+            "that sets target speed 0, which no link has, and does not start the training."
+        ),
+    )

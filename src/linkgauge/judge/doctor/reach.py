@@ -1,5 +1,4 @@
-"""Checks why figures are lower than hoped for, although nothing is broken. Also checks what the
-figures cannot show."""
+"""Checks why figures are lower than hoped for, or of two values, although nothing is broken."""
 
 from __future__ import annotations
 
@@ -18,22 +17,38 @@ from linkgauge.model.hardware.part import Part
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective, bus_factor
 from linkgauge.model.transfer import Transfer
-from linkgauge.model.units import BANDWIDTH
+from linkgauge.model.units import BANDWIDTH, unit_of
+
+
+def check_modes(evidence: Evidence) -> Iterator[Finding]:
+    why = "samples fall into two groups: their average is a value that never occurs"
+    for case in cases_of(evidence):
+        if case.cell.modes:
+            remedy = (f"linkgauge run {case.result.benchmark} --samples 60",)
+            name = case.name
+            yield Finding("modes", "note", name, _found(case), why, remedy, (name,))
+
+
+def _found(case: Case) -> str:
+    larger, smaller = case.cell.modes
+    unit = unit_of(case.result.unit)
+    values = [f"{mode.median / unit.scale:.4g}" for mode in (larger, smaller)]
+    share = round(100 * larger.gates / (larger.gates + smaller.gates))
+    return f"either {values[0]} or {values[1]} {unit.shown}, {share} : {100 - share}"
+
 
 _GAIN = 1.1
 """The least ratio of the expected rates of reductions in a switch and of rings from which slow sums
 are reported: with up to four, eight H100s reach the same with and without (NVIDIA/nccl issue
 1455)."""
 _CLEARLY = 0.8
-"""The share of one engine's rate below which another engine is clearly slower."""
 _BESIDE = 0.6
 """The share of its rate alone below which a read is clearly slower beside a write: 0.40 to 0.48 is
 seen with A100 and RTX 4090 on AMD's hosts (docs/expect.md), 0.9 and more elsewhere."""
 
 
 def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for all-reduces that run as rings, although reductions in the switches would be
-    faster."""
+    """All-reduces that run as rings, although reductions in the switches would be faster."""
     rates = ExchangeRates(Paths(evidence.machine, Ceilings()), Collective("all_reduce"))
     found = [one for case in cases_of(evidence) if (one := _as_rings(rates, case)) is not None]
     if not found:
@@ -62,10 +77,9 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
-    """Returns facts about an all-reduce that is only as fast as rings should be. These are its
-    rate, the rate that reductions in switches should reach, the cell, and the switches. Returns
-    None if reductions would gain little, or if copies show that links are the reason: a figure as
-    of rings is low then."""
+    """The rate, what reductions in switches should reach, the cell, and the switches. None if
+    reductions would gain little, or if copies show that links are the reason: a figure as of rings
+    is low then."""
     cell, work = case.cell, case.cell.operation
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
     if (
@@ -88,8 +102,8 @@ def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set
 
 
 def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for kernels that read the host's memory over PCIe clearly slower than copy engines do.
-    Both are as fast as expected."""
+    """Kernels read the host's memory over PCIe clearly slower than copy engines; both are as
+    expected."""
     reads: dict[tuple[str, str, int], dict[str, Case]] = {}
     for case in cases_of(evidence):
         first, *others = case.cell.transfers
@@ -119,8 +133,6 @@ def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _read(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
-    """Returns the source, destination, size and engine of a transfer that reads from the host over
-    PCIe. Returns None for other transfers."""
     reads = one.source.is_host and one.destination.is_device and not one.both_ways
     if case.result.unit != BANDWIDTH.symbol or not reads:
         return None
@@ -131,8 +143,8 @@ def _read(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
 
 
 def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for copy engines that use clearly less of a device's memory rate than kernels do. Both
-    are as fast as expected."""
+    """Copy engines use clearly less of a device's memory rate than kernels; both are as
+    expected."""
     shares: dict[str, dict[str, tuple[float, Case]]] = {}
     for case in cases_of(evidence):
         share = _reached(case.cell) if case.cell.is_as_expected else None
@@ -157,7 +169,6 @@ def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _within(cell: CellResult) -> str | None:
-    """Returns the device within which all transfers of a cell stay, or None."""
     owner = cell.transfers[0].engine.owner.place
     ends = (end for t in cell.transfers for end in (t.engine.owner, *t.memories))
     alone = owner.is_device and all(end.place == owner for end in ends)
@@ -165,8 +176,8 @@ def _within(cell: CellResult) -> str | None:
 
 
 def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for reads from the host that are clearly slower while the same device writes to the
-    host. Alone, the reads are as fast as expected."""
+    """Reads from the host are clearly slower while the device writes; alone, they are as
+    expected."""
     alone: dict[tuple[str, str, int, str], float] = {}
     beside: list[tuple[tuple[str, str, int, str], Case]] = []
     for case in cases_of(evidence):
@@ -198,14 +209,12 @@ def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _reached(cell: CellResult) -> float | None:
-    """Returns the cell's figure as a share of the achievable figure, or None if no figure is
-    expected."""
     return cell.share(cell.expected.achievable) if cell.expected else None
 
 
 def check_hidden(evidence: Evidence) -> Iterator[Finding]:
-    """Yields a note on links that only collectives crossed. The rates of such links are not known,
-    because collectives may use links in different ways."""
+    """Collectives may use links in different ways: the rates of links that only they crossed are
+    not known."""
     crossed, names = set[Part](), list[str]()
     least, lowest = 1.0, ""
     fabric = {wire.part for wire in evidence.machine.wiring.wires if wire.kind == "fabric"}
@@ -236,6 +245,5 @@ def check_hidden(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _exchange_of_several(cell: CellResult) -> bool:
-    """Whether more than two devices send each other data in a collective."""
     pairs = exchanging(cell)
     return len(frozenset[str]().union(*pairs)) > 2 if pairs else False

@@ -42,9 +42,8 @@ class Carried(NamedTuple):
 
 
 def carried_by(machine: Machine, hosts: int = 1) -> Carried | None:
-    """Returns what the adapters of each of a machine's equal hosts carry: the ports of the most
-    frequent rate that are up. Several ports of a card share its slot. Returns None if no adapter or
-    no rate is known."""
+    """By the ports of the most frequent rate that are up. Several ports of a card share its
+    slot."""
     ports = [one for one in machine.known.adapters if one.state in (None, "active") and one.rate]
     if not ports:
         return None
@@ -81,8 +80,7 @@ def through(carried: Carried, machine: Machine, devices: Sequence[str]) -> Carri
 
 
 class Across(NamedTuple):
-    """The limits of a collective over several hosts. `bounds` are the shares below which a figure
-    is low, and perhaps low."""
+    """`bounds` are the shares below which a figure is low, and perhaps low."""
 
     bound: BusbwBound
     bounds: Bounds
@@ -91,10 +89,9 @@ class Across(NamedTuple):
 def across(
     own: BusbwBound, work: Collective, hosts: int, each: int, carried: Carried, algorithm: str = ""
 ) -> Across | None:
-    """Returns the limits over `hosts` hosts with `each` devices, whose own bound is that of one
-    host. Two hosts whose switches reduce are joined by a tree, by which each byte crosses once; a
-    ring takes nearly twice as many. Where nothing tells the `algorithm`, either is as it should be.
-    Returns None if the rate is unknown."""
+    """`own` is the bound of one host. Two hosts whose switches reduce are joined by a tree, by
+    which each byte crosses once; a ring takes nearly twice as many. Where nothing tells the
+    `algorithm`, either is as it should be."""
     ranks, network = hosts * each, carried.rate * REACHED
     moved, ring = 1.0, ""
     if work.collective == "alltoall":
@@ -161,6 +158,5 @@ class AcrossHosts(ExchangeRates):
 
 
 def rates_of(paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> ExchangeRates:
-    """Returns the rates of a collective over the machine's devices, on one host or several."""
     several = len({rank.host for rank in paths.machine.ranks}) > 1
     return (AcrossHosts if several else ExchangeRates)(paths, work, notes)

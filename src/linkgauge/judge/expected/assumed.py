@@ -17,8 +17,8 @@ _ACROSS: tuple[AssumedFact, ...] = ("link between nodes",)
 
 
 def rests_on(cell: CellResult, expected: Expected, machine: Machine) -> Expected | None:
-    """Returns an expectation that names what the figure rests on, or None if known facts limit it.
-    A figure that this run measured of the host's memory is no known fact there."""
+    """None if known facts limit the figure. One that this run measured of the host's memory is no
+    known fact there."""
     if machine.simulated is None or not machine.known.assumed or cell.status != "pass":
         return None
     if expected.achievable is not None and not expected.measured:
@@ -33,8 +33,8 @@ def shown(assumed: Iterable[Assumption]) -> str:
 
 
 def _relevant(cell: CellResult, machine: Machine) -> Sequence[Assumption]:
-    """Returns the assumed facts that such a cell uses first: its latencies, the memory in which it
-    stays, the links that it crosses, or the host's memory behind these."""
+    """What the cell uses first: latencies, the memory in which it stays, the links that it crosses,
+    or the host's memory behind these."""
     nodes = {cpu: node.index for node in machine.host.nodes for cpu in node.cpus}
     places = {
         f"host:{nodes.get(place.index or 0, 0)}" if place.space == "cpu" else str(place)

@@ -27,8 +27,8 @@ rate of others, and no property tells which."""
 def product_bound(
     device: Accelerator | None, operation: object, readings: Sequence[Reading]
 ) -> Expected:
-    """Returns the operations/s of all units at the highest clock read under load or, without a
-    reading, at the device's highest clock. The result is unknown if units or clock are unknown."""
+    """In operations/s, at the highest clock read under load or, without a reading, at the device's
+    highest."""
     if device is None or device.cores is None:
         return Expected(because="unknown: the number of the device's cores is not known")
     tensor = _TENSOR.get(device.capability or "", {})
@@ -48,8 +48,7 @@ def product_bound(
 
 
 def roof_of(cell: CellResult, work: WorkDone) -> Expected:
-    """Returns the rate that an AI workload would reach if its limiting part were always busy. The
-    result is unknown if no part is busy for half of the time."""
+    """If the limiting part were always busy; unknown if no part is busy for half of the time."""
     bound, figure = bound_of(work), cell.headline
     if bound is None or bound.kind is None or not figure:
         return Expected(because="unknown: no part of the machine alone explains half of its time")

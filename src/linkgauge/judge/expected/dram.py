@@ -21,28 +21,25 @@ rest. STREAM reaches 0.75 to 0.9 on servers with all channels populated."""
 
 
 Path = tuple[Memory, Memory]
-"""The source and the destination of threads of one node that use its own memory."""
 
 
 class Ceilings(msgspec.Struct, frozen=True):
-    """The highest measured figures of threads that use their own node's memory. `best` has payload
-    bytes/s by node and operation (`read`, `write`, `copy`). `others` has, for each measured path,
-    the highest figure of the other paths, so that no figure is compared with itself."""
+    """The best of threads within their node: payload bytes/s by node and operation (`read`,
+    `write`, `copy`), and for each measured path the best of the `others`, so that no figure is
+    compared with itself."""
 
     best: dict[tuple[int, str], float] = {}
     others: dict[Path, float | None] = {}
 
     def beside(self, transfer: Transfer) -> float | None:
-        """Returns the highest figure of other paths, to compare a transfer by a node's threads
-        with. Returns None if there is none."""
+        """The highest figure of other paths."""
         path = (transfer.source, transfer.destination)
         if path in self.others:
             return self.others[path]
         return self.best.get((transfer.engine.owner.index or 0, _operation(transfer)))
 
     def traffic(self, node: int) -> float | None:
-        """Returns the highest measured traffic of a node's memory in bytes/s. The bytes of a copy
-        count twice, because they are read and written."""
+        """In bytes/s; those of a copy count twice, because they are read and written."""
         figures = [
             weight * self.best[node, operation]
             for operation, weight in _TRAFFIC.items()
@@ -54,13 +51,11 @@ class Ceilings(msgspec.Struct, frozen=True):
 _TRAFFIC = {"read": 1.0, "write": 1.0, "copy": 2.0}
 """The bytes over the memory bus per byte of payload."""
 _ALIKE = 0.1
-"""The relative difference in memory size below which nodes with the same number of CPUs are assumed
-to have the same DIMMs."""
+"""Nodes of as many CPUs, and memory within this, are assumed to have the same DIMMs."""
 
 
 def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
-    """Returns the highest measured rates of this run's copies within a node. Sizes that fit in
-    caches do not count."""
+    """Sizes that fit in caches do not count."""
     nodes = {node.index: node for node in machine.host.nodes}
     found: defaultdict[tuple[int, str], dict[Path, float]] = defaultdict(dict)
     for result in results:
@@ -99,8 +94,6 @@ def _alike(one: Node, other: Node) -> bool:
 
 
 class HostMemory:
-    """Computes the rate at which transfers can use the host's memory."""
-
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self._machine = machine
         self._ceilings = ceilings
@@ -109,8 +102,7 @@ class HostMemory:
         self._rate = rate / len(machine.host.nodes) if rate else None
 
     def reached(self, node: Memory, *, alone: bool) -> ExpectedPath:
-        """Returns the path of a device through the memory of this node. Rates measured with threads
-        do not limit a device that transfers `alone`."""
+        """Rates measured with threads do not limit a device that transfers `alone`."""
         if self._rate is not None:
             return ExpectedPath((self._use(str(node), self._rate, 1.0),))
         traffic = self._ceilings.traffic(node.index or 0)
@@ -119,12 +111,10 @@ class HostMemory:
         return ExpectedPath((_measured(str(node), traffic),))
 
     def knows(self, node: int) -> bool:
-        """Whether the rate of a node's memory is known or was measured by this run."""
         return self._rate is not None or self._ceilings.traffic(node) is not None
 
     def by_threads(self, transfer: Transfer, size: int) -> ExpectedPath:
-        """Returns the path of threads that read, write or copy within their node. Raises Unknown if
-        no rate is known for the transfer."""
+        """Raises Unknown if no rate is known."""
         if not _is_local(transfer):
             raise Unknown("the link between the two nodes is unknown")
         if not _all_cpus(transfer, self._machine):
@@ -172,5 +162,4 @@ def _all_cpus(transfer: Transfer, machine: Machine) -> bool:
 
 
 def _cached(size: int, machine: Machine) -> bool:
-    """Whether the last-level caches of a node may hold this many bytes."""
     return size <= (machine.host.last_level_cache or 0) / len(machine.host.nodes)

@@ -19,17 +19,14 @@ from linkgauge.model.operations.collective import Collective, no_hypercube
 from linkgauge.model.operations.exchanges import Phase, Way, pairs_of, phases, ways
 from linkgauge.model.transfer import Engine, Transfer
 
-from .fabric_rates import fabric_path
 from .healthy import LOOSE, Bounds, bounds_of
-from .link_rates import ExpectedPath, Unknown, capacity, figure, pcie_path
+from .link_rates import ExpectedPath, Unknown, capacity, fabric_path, figure, pcie_path
 from .routes import Paths
 
 SIZE = 1 << 30
 """The bytes of a call that is so large that its start does not matter."""
 SAME = 1.01
-"""The ratio below which two rates count as equal."""
 LESS = 0.95
-"""The share of another path's rate below which a path is narrower."""
 _KINDS = {
     "pcie": "PCIe",
     "socket": "what joins the host's nodes",
@@ -38,7 +35,6 @@ _KINDS = {
     "internal": "links to the host",
     "network": "a network",
 }
-"""The kinds of links, in words."""
 
 _REDUCED = {4: 0.85}
 _REDUCED_SINCE = 0.74
@@ -46,24 +42,21 @@ _REDUCED_SINCE = 0.74
 generation of NVLink; this value applies from the fifth generation on. Source: NCCL's own model
 (`nvlsEfficiency`, src/graph/tuning.cc)."""
 SWITCHES = "switch"
-"""The name that stands for the switches in pairs of devices."""
 SWITCHED_OFF = Remark("NCCL_NVLS_ENABLE=0")
 _LIBRARIES = ("NCCL ", "RCCL ")
 Pair = tuple[str, str]
 
 
 class _Slowest(NamedTuple):
-    """The rate of a call of a collective. `bus` is its busbw in bytes/s. `pairs` are the pairs that
-    end last in its longest phase."""
+    """`bus` is the busbw in bytes/s; `pairs` end last in the longest phase."""
 
     bus: float
     pairs: tuple[Pair, ...]
 
 
 class ExchangeRates:
-    """Computes the rates that a collective should reach over the devices of a machine. `paths`
-    finds the path between two devices. `notes` name the library, and what is switched off. `bound`
-    returns the busbw for large sizes."""
+    """What a collective should reach over devices. `notes` name the library, and what is switched
+    off. `bound` is the busbw for large sizes."""
 
     def __init__(self, paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> None:
         self._work = work
@@ -77,14 +70,12 @@ class ExchangeRates:
         self.bound = cache(self._bound)
 
     def pairs(self, devices: Sequence[str]) -> tuple[Pair, ...]:
-        """Returns all pairs of devices of which the first sends data to the second, each once."""
         found = pairs_of(self._work, len(devices))
         return tuple((devices[one], devices[other]) for one, other in found)
 
     def bounds(self, devices: tuple[str, ...]) -> Bounds:
-        """Returns the shares of the achievable rate below which a figure is low, and perhaps low.
-        Without any `figures`, they are loose: the devices are not all joined by links of which
-        healthy figures are known."""
+        """Without any `figures` they are loose: not all links are of a kind of which healthy
+        figures are known."""
         bound, operation = self.bound(devices), self._work.collective
         rings = bound.least / bound.achievable if bound.least and bound.achievable else 1.0
         for pair in self.pairs(devices):
@@ -99,7 +90,6 @@ class ExchangeRates:
         return own._replace(low=min(own.low, ring.low * rings))
 
     def steps(self, ranks: int) -> int:
-        """Returns the number of successive steps of a call."""
         return sum(phase.steps for phase in phases(self._work, SIZE, ranks))
 
     def _phases(self, devices: Sequence[str], way: Way) -> Iterator[tuple[Phase, list[Pair]]]:
@@ -118,8 +108,7 @@ class ExchangeRates:
         return ways(self._work, len(devices), links, lambda: bool(self.reducing(devices)), hosts)
 
     def reducing(self, devices: Sequence[str]) -> set[str]:
-        """Returns the switches that join all of these devices and can reduce. The result is empty
-        if switches do not join every pair."""
+        """The switches that join all and can reduce; empty if switches do not join every pair."""
         wiring, found = self._paths.machine.wiring, set[str]()
         for one, other in self.pairs(devices):
             joined = wiring.bundles(one, other)
@@ -133,7 +122,6 @@ class ExchangeRates:
         return found
 
     def _bound(self, devices: tuple[str, ...]) -> BusbwBound:
-        """Returns the bound on the busbw of these devices. A single device has no bound."""
         if len(devices) < 2:
             return BusbwBound(because="one device sends nothing")
         if (why := no_hypercube(self._work.collective, len(devices))) is not None:
@@ -171,8 +159,6 @@ class ExchangeRates:
         )
 
     def _doubts(self, devices: Sequence[str], way: Way) -> list[str]:
-        """Returns the reasons why the achievable rate is unknown, each with the first pair that it
-        concerns."""
         found: dict[str, str] = {}
         for _, pairs in self._phases(devices, way):
             for pair in pairs:
@@ -181,8 +167,7 @@ class ExchangeRates:
         return list(found.values())
 
     def _slowest(self, devices: Sequence[str], way: Way, *, cost: bool) -> _Slowest | None:
-        """Returns the busbw of a call of the collective, and the pairs that limit its longest
-        phase. Returns None if nothing limits it. Raises Unknown if a path is unknown."""
+        """None if nothing limits it. Raises Unknown if a path is unknown."""
         taken = longest_phase = 0.0
         late: tuple[Pair, ...] = ()
         for phase, pairs in self._phases(devices, way):
@@ -200,8 +185,8 @@ class ExchangeRates:
         return _Slowest(self._work.bytes_on_bus(SIZE, len(devices)) / taken, late)
 
     def _find_path(self, pair: Pair) -> ExpectedPath:
-        """Returns the path between the two devices of a pair. If only the links are known, their
-        rates are an upper bound. Raises Unknown if no path is known."""
+        """If only the links are known, their rates are an upper bound. Raises Unknown if no path is
+        known."""
         if SWITCHES in pair:
             return self._of_switch(pair)
         source, target = map(parse_memory, pair)
@@ -213,8 +198,6 @@ class ExchangeRates:
             return self._links(pair) + ExpectedPath(doubts=(str(reason),))
 
     def _of_switch(self, pair: Pair) -> ExpectedPath:
-        """Returns the path between a device and the switches that reduce, in the pair's
-        direction."""
         own = next(end for end in pair if end != SWITCHES)
         wiring = self._paths.machine.wiring
         beside = [
@@ -243,9 +226,8 @@ class ExchangeRates:
         return path + pcie_path(lanes, "write", 1.0, True, {})
 
     def change(self, devices: Sequence[str], before: int, now: int) -> str | None:
-        """Returns a sentence on the bottleneck that appeared when the number of devices grew from
-        `before` to `now`. It names pairs whose path is narrower, or the first pairs that cross a
-        kind of link. Returns None if the map shows neither."""
+        """Pairs whose path is narrower than with `before` devices, or the first that cross a kind
+        of link. None if the map shows neither."""
         here, there = devices[:now], devices[:before]
         try:
             slow, fast = (self._slowest(some, Way(), cost=False) for some in (here, there))
@@ -261,9 +243,8 @@ class ExchangeRates:
         return [wire for wire, _ in self._paths.machine.wiring.route(*pair) or ()]
 
     def _over(self, pairs: Sequence[Pair], known: set[str] | None = None) -> str:
-        """Returns the pairs in words, with the kinds of links on their paths: `sim:3 -> sim:4 and
-        sim:7 -> sim:0, over PCIe and what joins the host's nodes`. Kinds in `known` are left
-        out."""
+        """`sim:3 -> sim:4 and sim:7 -> sim:0, over PCIe and what joins the host's nodes`, without
+        the kinds in `known`."""
         kinds = dict.fromkeys(wire.kind for pair in pairs for wire in self._wires(pair))
         shown = [_KINDS.get(kind, kind) for kind in kinds if kind not in (known or {"bridge"})]
         named = [f"{one} -> {other}" for one, other in pairs]
@@ -274,14 +255,12 @@ class ExchangeRates:
 
 
 def _named(way: Way) -> str:
-    """Returns the words in front of a way's arithmetic."""
     if way.algorithm == "nvls":
         return "reduced in the switch (NVLS), "
     return f"{len(way.orders)} rings, " if way.orders else ""
 
 
 _MOST = 4
-"""The most pairs that are named."""
 
 
 def _listed(names: Sequence[str]) -> str:

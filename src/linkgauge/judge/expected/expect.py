@@ -35,8 +35,16 @@ from linkgauge.model.units import BANDWIDTH
 from . import healthy
 from .computing_rates import product_bound, roof_of
 from .dram import Ceilings
-from .fabric_rates import doubts_of_reads
-from .link_rates import ExpectedPath, Trained, Unknown, Use, capacity, figure, under_load
+from .link_rates import (
+    ExpectedPath,
+    Trained,
+    Unknown,
+    Use,
+    capacity,
+    doubts_of_reads,
+    figure,
+    under_load,
+)
 from .link_sharing import LinkSharing
 from .routes import Paths
 
@@ -49,12 +57,10 @@ rblnBandwidthLatencyTest's page), about 3 on GPUs. A shorter transfer says nothi
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """The expectation for a cell, and how certain it is. `most` is a bound that no sharing of links
-    exceeds, while `theoretical` assumes fair sharing. `loose` means that the achievable figure is
-    only known roughly. `bounds` are the shares of it below which a figure is low, and perhaps low,
-    if healthy figures tell. `start` is the most seconds that starting takes. `without` is the
-    reason why there is no achievable figure. `each` is the rate in bytes/s of each transfer of a
-    total, empty if unknown. It is null for a transfer from which others take some of its rate."""
+    """`most` is what no sharing of links exceeds, while `theoretical` assumes fair sharing.
+    `loose`: known only roughly. `bounds` are the shares below which a figure is low, and perhaps
+    low, if healthy figures tell. `start` is in seconds. `without` says why nothing is achievable.
+    `each` has the bytes/s of each transfer of a total, None for one from which others take some."""
 
     expected: Expected
     most: float | None = None
@@ -66,9 +72,8 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
-    """A transfer's path. `kind` is equal for transfers that are equally fast if they share nothing.
-    `names` are the numbers of what transfers may share: the owner of the engine, the links and the
-    nodes, each once."""
+    """`kind` is equal for transfers that are equally fast if they share nothing. `names` are the
+    numbers of what they may share: the engine's owner, links and nodes."""
 
     path: ExpectedPath
     kind: int
@@ -86,14 +91,12 @@ class Expectations:
         self._exchanges: dict[tuple[Collective, tuple[Remark, ...]], ExchangeRates] = {}
 
     def sharing(self, result: Result) -> LinkSharing:
-        """Returns the load of the links while this result's cells were measured together."""
         return LinkSharing(self._paths.machine.wiring, result)
 
     def of(
         self, cell: CellResult | PlannedCell, size: int, unit: str, *, loaded: bool = True
     ) -> Expectation:
-        """Returns the expectation for a cell of `size` bytes whose figures are in `unit`. With
-        `loaded`, the state of its links is the state read under load."""
+        """With `loaded`, links are in the state that was read under load."""
         transfers, does = self._paths.machine.wiring.carried_out(cell), cell.does
         if isinstance(cell.operation, Collective):
             return self._of_collective(cell, cell.operation, transfers, size)
@@ -141,7 +144,7 @@ class Expectations:
         transfers: Sequence[Transfer],
         size: int,
     ) -> Expectation:
-        """Returns the expectation for a call of a collective, in seconds."""
+        """In seconds."""
         ranks = [transfer.engine.owner for transfer in transfers]
         if len(ranks) < 2:
             return _unknown("one device sends nothing", "no-limit")
@@ -178,8 +181,7 @@ class Expectations:
     def _shapes_of(
         self, transfers: Sequence[Transfer], size: int, trained: Trained
     ) -> list[_PathShape]:
-        """Returns the paths of these transfers in a form that can be compared. Raises Unknown if a
-        path is unknown."""
+        """Raises Unknown if a path is unknown."""
         alone = len({transfer.engine.owner for transfer in transfers}) == 1
         sized = any(t.engine.kind == "cpu" for t in transfers) and size  # others: all sizes alike
         known, beside = (self._shapes.setdefault((sized, by), {}) for by in (alone, not alone))
@@ -196,7 +198,6 @@ class Expectations:
         return found
 
     def _shape(self, transfer: Transfer, path: ExpectedPath) -> _PathShape:
-        """Returns a path with its kind and names. Equal kinds give equal estimates."""
         uses = tuple(replace(use, link="") for use in path.uses)
         how = (transfer.engine.kind, transfer.scale, transfer.both_ways)
         meets = tuple((by, self._paths.host.knows(node)) for node, by in path.meets)
@@ -207,8 +208,6 @@ class Expectations:
         return _PathShape(path, kind, tuple(self._names.each(own.known)))
 
     def _crowded(self, transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
-        """Returns the reasons why several devices may get less from the host than their links
-        carry."""
         by_pcie: set[Memory] = set()
         nodes: dict[int, set[Memory]] = {}
         for transfer, path in zip(transfers, paths, strict=True):
@@ -224,8 +223,6 @@ class Expectations:
         return []
 
     def _behind_writes(self, paths: Sequence[ExpectedPath]) -> list[str]:
-        """Returns the reasons why reads over a PCIe link may be slower while its device also
-        writes."""
         read = {u.link for u in paths[0].uses if u.direction == "down" and u.payload}
         written = {u.link for p in paths[1:] for u in p.uses if u.direction == "up" and u.payload}
         machine = self._paths.machine
@@ -237,8 +234,6 @@ class Expectations:
 
 
 class _Sharing:
-    """Computes the rates of concurrent transfers that share links: at best, and with overhead."""
-
     def __init__(
         self,
         transfers: Sequence[Transfer],
@@ -276,8 +271,7 @@ class _Sharing:
         return counted[0] if self._report.is_first else sum(counted)
 
     def _figure(self, flows: Sequence[Flow], *, queued: bool) -> float | None:
-        """Returns the figure that the cell would report if its transfers were these flows. With
-        `queued`, several kernels on one device run one after another."""
+        """With `queued`, several kernels on one device run one after another."""
         if self._definition == "sustained":
             total = sum(share(flows, self._capacity))
             return None if total == math.inf else total
@@ -299,7 +293,7 @@ class _Sharing:
         return sum(work.size / time for work, time in zip(works, seconds, strict=True))
 
     def _most(self) -> float | None:
-        """Returns the highest figure that any sharing of the links allows, or None if unknown."""
+        """The highest figure that any sharing of the links allows."""
         if not all(flow.usage for flow in self._least):
             return None
         alone = self._alone(self._least)
@@ -317,20 +311,18 @@ class _Sharing:
         return self._bytes() / max(load[name] / rate for name, rate in self._capacity.items())
 
     def _each(self) -> tuple[float | None, ...]:
-        """Returns the rate of each transfer in a sustained total. The rate is None for a transfer
-        that gets less than it would alone, because hardware may divide a shared link in any way."""
+        """None for a transfer that gets less than it would alone, because hardware may divide a
+        shared link in any way."""
         if self._definition != "sustained" or not all(flow.usage for flow in self._cost):
             return ()
         both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
         return tuple(own if math.isclose(own, alone) else None for own, alone in both)
 
     def _alone(self, flows: Sequence[Flow]) -> list[float]:
-        """Returns the rate of each flow if it were the only one."""
         return [min(self._capacity[n] / part for n, part in flow.usage) for flow in flows]
 
     def _most_at(self, name: Resource, alone: Sequence[float]) -> float:
-        """Returns an upper bound for the total rate, because of one link. It is the most that the
-        link carries, plus what transfers elsewhere reach alone."""
+        """The most that the link carries, plus what transfers elsewhere reach alone."""
         taken = [dict(flow.usage).get(name) for flow in self._least]
         crossing = [part for part in taken if part is not None]
         least = min(crossing, default=math.inf)
@@ -338,15 +330,13 @@ class _Sharing:
         return min(sum(alone), self._capacity[name] / least + sum(others))
 
     def _meets_itself(self) -> bool:
-        """Whether payload goes both ways over one PCIe link at the same time."""
         names = {u.segment for p in self._paths for u in p.uses if u.payload and u.least}
         return any((link, "down") in names for link, to in names if to == "up")
 
     def _because(
         self, theoretical: float | None, achievable: float | None, doubts: Sequence[str]
     ) -> str:
-        """Returns the arithmetic in words: the narrowest link of the first transfer, sharing, and
-        overhead."""
+        """The narrowest link of the first transfer, sharing, and overhead."""
         uses = self._paths[0].uses
         parts: list[str] = []
         if theoretical is not None:
@@ -363,12 +353,10 @@ class _Sharing:
         return "; ".join(parts)
 
     def _costliest(self) -> Use:
-        """Returns the link that limits the first transfer with all protocol overhead."""
         uses = (use for use in self._paths[0].uses if use.cost)
         return min(uses, key=lambda use: use.rate / use.cost)
 
     def _manner(self, narrow: Use) -> str:
-        """Returns, in words, why the figure is not simply the rate of the link `narrow`."""
         several = len(self._transfers)
         if several > 1:
             return f"{several} transfers at once"
@@ -376,10 +364,8 @@ class _Sharing:
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
-    """Returns how a cell's total is defined, or None if its figure is no total. A measured cell has
-    its own definition; without one, as in old files, it is `span`. A planned cell gets `serial` if
-    a device has several kernels, because these never all run at once, else `sustained`. If the
-    cell's report is the span, it is always `span`."""
+    """None if the figure is no total. Old files have `span`. A planned cell is `serial` if a device
+    has several kernels, because these never all run at once."""
     if not cell.report.is_total:
         return None
     if isinstance(cell, CellResult) and cell.summary is not None:
@@ -391,7 +377,7 @@ def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -
 
 
 def _alike(shapes: Sequence[_PathShape]) -> tuple[int, ...]:
-    """Returns numbers that are equal for cells that differ only in names (pairs of a rack)."""
+    """Equal for cells that differ only in names, such as pairs of a rack."""
     names = [name for shape in shapes for name in shape.names] if len(shapes) > 1 else []
     return (*(shape.kind for shape in shapes), *Numbers().each(names))
 

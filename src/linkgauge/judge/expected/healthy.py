@@ -44,8 +44,7 @@ Kind = tuple[CollectiveName, Algorithm, Devices]
 
 
 class Bounds(NamedTuple):
-    """The shares of what is expected below which a figure is low, and perhaps low, from so many
-    `figures` of so many `sources`."""
+    """The shares of what is expected below which a figure is low, and perhaps low."""
 
     low: float
     perhaps: float
@@ -78,8 +77,8 @@ class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def shares(self) -> list[float]:
-        """The share of the expected rate that each figure reaches once its call has started. What
-        exceeds the expectation meets it."""
+        """Of the expected rate, once the call has started. What exceeds the expectation meets
+        it."""
         work = Collective(self.operation, root=0 if has_root(self.operation) else None)
         moved = [work.bytes_on_bus(parse_size(size), self.ranks) / 1e9 for size in self.reached]
         both = zip(moved, self.reached.values(), strict=True)
@@ -98,7 +97,6 @@ def rows() -> list[Healthy]:
 
 @cache
 def table() -> dict[Kind, Bounds]:
-    """Returns the bounds of each kind of figure."""
     healthy = [row for row in rows() if row.reached]
     logs = grouped((row.kind, math.log(share)) for row in healthy for share in row.shares)
     sources = Counter(row.kind for row in healthy)
@@ -122,9 +120,8 @@ def table() -> dict[Kind, Bounds]:
 def bounds_of(
     operation: CollectiveName, algorithm: Algorithm, ranks: int, hosts: int = 1
 ) -> Bounds:
-    """Returns the bounds of a kind of figure. What one source says of a kind may be a property of
-    its machine: then, and without any figures, the lowest bounds of the algorithm hold, over as
-    many devices if they are known."""
+    """What one source says of a kind may be a property of its machine: then, and without any
+    figures, the lowest bounds of the algorithm hold, over as many devices if they are known."""
     known, devices = table(), devices_of(ranks, hosts)
     own = known.get((operation, algorithm, devices))
     if own is not None and own.sources > 1:

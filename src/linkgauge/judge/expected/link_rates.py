@@ -9,16 +9,18 @@ Flow control (acknowledgements, credits) takes a few percent more."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 
+from linkgauge.model.hardware.bundles import LinkBundle, coding
 from linkgauge.model.hardware.inventory import PciFunction, PciLink, Reading
 from linkgauge.model.hardware.map import Flow
 from linkgauge.model.hardware.pcie import encoding, link_rate, packet_overhead
 from linkgauge.model.hardware.wiring import Wire
-from linkgauge.model.transfer import Access
+from linkgauge.model.transfer import Access, Transfer
 
 # What a transfer crosses: segments, as far as the machine's readers found them.
 #
@@ -61,10 +63,9 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class ExpectedPath(msgspec.Struct, frozen=True):
-    """A transfer's path: all links and memories that it uses. `doubts` are the reasons why only a
-    theoretical figure is known. `loose` are the reasons why healthy hardware achieves widely
-    varying figures. `meets` are the host's nodes whose memory a device reaches, each with the kind
-    of link."""
+    """`doubts`: why only a theoretical figure is known. `loose`: why healthy hardware varies
+    widely. `meets` are the host's nodes whose memory a device reaches, each with the kind of
+    link."""
 
     uses: tuple[Use, ...] = ()
     doubts: tuple[str, ...] = ()
@@ -80,8 +81,7 @@ class ExpectedPath(msgspec.Struct, frozen=True):
         )
 
     def flow(self, *, cost: bool) -> Flow:
-        """Returns the transfer as a flow over its links. With `cost`, protocol overhead is
-        included."""
+        """With `cost`, protocol overhead is included."""
         taken: dict[tuple[str, str], float] = {}
         for use in self.uses:
             part = use.cost if cost else use.least
@@ -90,7 +90,6 @@ class ExpectedPath(msgspec.Struct, frozen=True):
 
 
 def capacity(paths: Iterable[ExpectedPath]) -> dict[tuple[str, str], float]:
-    """Returns the rate of each link and memory of these paths, by direction."""
     return {use.segment: use.rate for path in paths for use in path.uses}
 
 
@@ -108,8 +107,7 @@ kernels reach 0.95 of the rate that packets of this size leave (52 of 54.5 GB/s 
 53.1 writing)."""
 _NVIDIA = 0x10DE
 _LINES_UP_TO = 16.0
-"""The highest speed in GT/s of NVIDIA's devices whose copy engines write one line a packet, as
-kernels do."""
+"""GT/s up to which NVIDIA's copy engines write one line a packet, as kernels do."""
 _SHORT_UP_TO = 8.0
 MAX_PAYLOAD, MAX_READ_REQUEST = 256, 512
 """The values assumed if the registers cannot be read: the usual ones on servers."""
@@ -119,7 +117,6 @@ Trained = Mapping[str, tuple[float, int]]
 
 
 def under_load(readings: Iterable[Reading]) -> Trained:
-    """Returns the speed and width of links by device, as read under load."""
     return {
         reading.memory: (reading.link_speed, reading.link_width)
         for reading in readings
@@ -130,8 +127,7 @@ def under_load(readings: Iterable[Reading]) -> Trained:
 def pcie_path(
     crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
 ) -> ExpectedPath:
-    """Returns the path over these PCIe links, ordered from the side that reads or writes. Raises
-    Unknown if the state of a link is unknown."""
+    """From the side that reads or writes. Raises Unknown if the state of a link is unknown."""
     if not crossed:
         return ExpectedPath()
     packets = _packets(access, kernel, [wire for wire, _ in crossed])
@@ -148,8 +144,6 @@ _IN_FLIGHT = "how many reads the device keeps in flight is unknown"
 
 
 class _Lanes(NamedTuple):
-    """The speed and the width of a trained link, as one of its ends reports them."""
-
     name: str
     speed: float
     width: int
@@ -170,9 +164,8 @@ class _Lanes(NamedTuple):
 
 
 def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
-    """Returns the state of a link as its slower end reports it. `sampled` is the state read under
-    load, if known. Returns None if no end reports a state. For a device's own link, raises Unknown
-    instead."""
+    """As the slower end reports it, or as `sampled` under load. Raises Unknown if a device's own
+    link is unknown."""
     lower, upper = (end.link if end else PciLink() for end in (wire.lower, wire.upper))
     own, above = sampled or _trained(lower) or _trained(wire.reported), sampled or _trained(upper)
     if wire.device is not None and own is None:
@@ -199,14 +192,14 @@ def _packets(access: Access, kernel: bool, wires: Sequence[Wire]) -> _Packets:
 
 
 def _writes_lines(own: PciFunction | None) -> bool:
-    """Whether the copy engines of this device write in single cache lines, as kernels do."""
+    """As kernels do."""
     most = own.link.max_speed if own is not None and own.vendor == _NVIDIA else None
     return most is not None and most <= _LINES_UP_TO
 
 
 class _Packets(NamedTuple):
-    """How payload travels over PCIe. `size` is the payload of a packet in bytes. `request` is how
-    many bytes a read requests at a time; None for a write."""
+    """`size` is the payload of a packet in bytes; `request` how many bytes a read requests at a
+    time, None for a write."""
 
     kind: str
     size: int
@@ -227,3 +220,91 @@ class _Packets(NamedTuple):
 
 def _trained(link: PciLink | None) -> tuple[float, int] | None:
     return (link.speed, link.width) if link and link.speed and link.width else None
+
+
+_COPIED, _STORED = 16, 8
+"""The number of flits (16 bytes each) in a packet: a copy engine sends 256 bytes, a kernel's access
+at most 128."""
+_C2C: dict[Access, float] = {"read": 0.927, "write": 0.66}
+_C2C_BY_KERNEL = 0.87
+"""The share of NVLink-C2C's rate that copies reach: about 417 and 297 of 450 GB/s by copy engine
+(GH200), 201 and 193 of 225 by kernel (GB200)."""
+_XGMI = 0.75
+"""The share of xGMI's rate that copies reach: 48 of 64 GB/s; checksums and protocol take the
+rest."""
+_ONE_XGMI = 80e9
+"""The highest rate of one xGMI link in bytes/s; faster bundles are several links."""
+
+
+class _PacketCost(NamedTuple):
+    """Bytes on the link for a byte of payload, in its direction and `back`."""
+
+    cost: float
+    back: float
+    why: str
+    loose: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+def fabric_path(
+    ends: tuple[str, str], bundle: LinkBundle, part: float, access: Access, *, kernel: bool
+) -> ExpectedPath:
+    """Raises Unknown if the rate of the links is unknown."""
+    if not bundle.count:
+        raise Unknown(f"no {bundle.kind} of {' to '.join(ends)} is active")
+    if not bundle.rate:
+        raise Unknown(f"the rate of {bundle.kind} is unknown")
+    packets = _fabric_packets(bundle, access, kernel=kernel)
+    forth, back = (Use(
+        ">".join(way), bundle.rate, _shown(bundle), least, cost, packets.why, payload=bool(least)
+    ) for way, least, cost in (
+        (ends, part, part * packets.cost), (ends[::-1], 0.0, part * packets.back)
+    ))  # fmt: skip
+    uses = (forth, back) if packets.back else (forth,)
+    return ExpectedPath(uses, packets.doubts, packets.loose)
+
+
+def doubts_of_reads(transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
+    """Copy engines that read one device together may get less than its links carry. On fabrics
+    whose protocol is published they get all of it; eight Zhenwu 810E give all readers together what
+    they give one."""
+    sources = Counter(
+        transfer.source.place
+        for transfer, path in zip(transfers, paths, strict=True)
+        if path.loose and transfer.engine.kind == "ce" and transfer.source.is_device
+        if transfer.source.place != transfer.engine.owner
+    )
+    several = max(sources.values(), default=0) > 1
+    return ["how much a device gives several copy engines at once is unknown"] if several else []
+
+
+def _fabric_packets(bundle: LinkBundle, access: Access, *, kernel: bool) -> _PacketCost:
+    kind = bundle.kind.lower()
+    if bundle.nvlink is not None:
+        return _of_nvlink(bundle.nvlink, _STORED if kernel else _COPIED)
+    if kind.startswith("c2c"):
+        share = _C2C_BY_KERNEL if kernel else _C2C[access]
+        why = f"{share:.1%} of NVLink-C2C is reachable {'to' if access == 'read' else 'from'} it"
+        return _PacketCost(1 / share, 0.0, why, ("how its packets are made is unknown",))
+    if kind.startswith("xgmi"):
+        why = f"checksums and protocol leave {_XGMI:.0%} of {bundle.kind}"
+        several = not kernel and bundle.rate > _ONE_XGMI
+        doubts = ("a copy engine may drive one link of several",) if several else ()
+        return _PacketCost(1 / _XGMI, 0.0, why, (), doubts)
+    why = f"the overhead of {bundle.kind} packets is unknown"
+    return _PacketCost(1.0, 0.0, why, (why,))
+
+
+def _of_nvlink(generation: int, data: int) -> _PacketCost:
+    """Versions 1 and 2 send a header before the data and answer with a flit (a unit of the link).
+    From version 3 on, two flits are added, and there is no visible answer."""
+    beside, back = (1, 1) if generation in (1, 2) else (2, 0)
+    why = f"packets of {data} in {data + beside} flits"
+    return _PacketCost(1 + beside / data, back / data, f"{why}, answered by one" if back else why)
+
+
+def _shown(bundle: LinkBundle) -> str:
+    share = coding(bundle.each)
+    coded = "" if share == 1 else f" × {share:.4g}"
+    of = "" if bundle.count == bundle.all else f" of {bundle.all}"
+    return f"{bundle.count}{of} {bundle.kind} × {figure(bundle.each)}{coded}"

@@ -16,18 +16,16 @@ from linkgauge.model.notes import Beside
 from linkgauge.model.transfer import Transfer
 
 _FULL = 1.01
-"""The highest load that counts as fitting a link, because rates are not exact."""
+"""Rates are not exact."""
 
 
 def is_beside(cell: CellResult) -> bool:
-    """Whether other cells were measured at the same time as this cell."""
     return bool(cell.notes) and any(isinstance(note, Beside) for note in cell.notes)
 
 
 class LinkSharing:
-    """The load of links while cells are measured at the same time, by round and direction. It is
-    the sum of the rates that the transfers over a link would have alone, as a share of the link's
-    rate. It is infinite if the rate is unknown."""
+    """The load of links by round and direction: the sum of the rates that the transfers over it
+    would have alone, as a share of its rate; infinite if that is unknown."""
 
     def __init__(self, wiring: Wiring, result: Result) -> None:
         self._wiring = wiring
@@ -39,9 +37,8 @@ class LinkSharing:
                         self._load[cell.round, wire.name, crossing.forward] += load
 
     def of(self, cell: CellResult) -> tuple[float, ...] | None:
-        """Returns the loads of the links that a cell crosses, the fullest first. The result is
-        empty for a cell that was measured alone. It is None if a link is overloaded or its load is
-        unknown."""
+        """The fullest first; empty for a cell that was measured alone. None if a link is overloaded
+        or its load is unknown."""
         if not is_beside(cell):
             return ()
         if cell.round is None:
@@ -56,13 +53,11 @@ class LinkSharing:
         return None if found and found[0] > _FULL else found
 
     def _routes(self, transfer: Transfer) -> Iterator[tuple[list[tuple[Wire, Crossing]], float]]:
-        """Yields the routes of a transfer, each with the part of the bytes that takes it."""
         for begin, end, _, part in transfer.legs():
             yield self._wiring.route(str(begin), str(end)) or [], part
 
     def crossed(self, transfer: Transfer) -> Iterator[tuple[Wire, Crossing, float]]:
-        """Yields the links that a transfer crosses, each with the load that the transfer would
-        cause alone."""
+        """Each with the load that the transfer would cause alone."""
         for route, part in self._routes(transfer):
             # Between hosts, the PCIe links on the way to adapters have their best rate.
             is_away = any(wire.kind == "network" for wire, _ in route)

@@ -17,15 +17,12 @@ from .dram import Ceilings
 from .expect import Expectations
 
 _UPPER_ENDS = ("root port", "downstream port")
-"""The ports whose link is described by the function below them, which knows what both ends
-support."""
+"""The function below describes their link: it knows what both ends support."""
 LEAST = 1.001
 """The ratio from which a nominal figure exceeds the expected one by more than rounding."""
 
 
 class Nominal:
-    """Computes the nominal figures of a machine's cells."""
-
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self._ceilings = ceilings
         self._best = at_best(machine)
@@ -36,22 +33,17 @@ class Nominal:
         return Expectations(self._best, self._ceilings)
 
     def of(self, cell: CellResult, expected: Expected, size: int, unit: str) -> float | None:
-        """Returns the nominal figure of a cell, in the cell's unit. Returns None if it equals the
-        `expected` figure."""
+        """In the cell's unit. None if it equals the `expected` figure."""
         figure = expected.figure
-        if figure is None or not (self._is_degraded(cell) or self._was_slow(cell)):
+        is_below = not self._degraded.isdisjoint(cell.places) or self._was_slow(cell)
+        if figure is None or not is_below:
             return None
         best = self._expectations.of(cell, size, unit, loaded=False).expected
         nominal = best.theoretical if expected.achievable is None else best.achievable
         share = cell.share(nominal, figure)
         return nominal if share is not None and share * LEAST < 1 else None
 
-    def _is_degraded(self, cell: CellResult) -> bool:
-        """Whether the cell may cross a degraded link."""
-        return bool(self._degraded) and not self._degraded.isdisjoint(cell.places)
-
     def _was_slow(self, cell: CellResult) -> bool:
-        """Whether a link was slower under load than in the machine's inventory."""
         for reading in cell.readings:
             device = self._best.accelerators.get(reading.memory)
             if device is not None and (
@@ -63,8 +55,8 @@ class Nominal:
 
 
 def at_best(machine: Machine) -> Machine:
-    """Returns the machine with all links at their best: PCIe links as fast as both ends support,
-    and fabric links active. Returns the same object if nothing changes."""
+    """PCIe links as fast as both ends support, and fabric links active. The same object if nothing
+    changes."""
     inventory = machine.inventory
     if inventory is None:
         return machine
@@ -88,8 +80,6 @@ def at_best(machine: Machine) -> Machine:
 
 
 def _degraded(machine: Machine, best: Machine) -> Iterator[str]:
-    """Yields the devices with a link below its best: their own link, or the link of a bridge
-    above."""
     for memory, address in machine.addresses.items():
         line = (address, *(bridge.address for bridge in machine.pci_tree.above(address)))
         ends = (machine.functions.get(at) != best.functions.get(at) for at in line)
@@ -100,7 +90,6 @@ def _degraded(machine: Machine, best: Machine) -> Iterator[str]:
 
 
 def _at_most(link: PciLink, *others: PciLink) -> PciLink:
-    """Returns the link at the best that its ends support, if that is known."""
     speeds = [other.max_speed for other in others if other.max_speed]
     widths = [other.max_width for other in others if other.max_width]
     speed = min((*speeds, link.max_speed or speeds[0])) if speeds else link.speed
@@ -109,8 +98,7 @@ def _at_most(link: PciLink, *others: PciLink) -> PciLink:
 
 
 def _with_all_links(accelerator: Accelerator) -> Accelerator:
-    """Returns the accelerator with all links of its fabric active. If all active links lead to one
-    place, inactive links are assumed to lead there, too."""
+    """If all active links lead to one place, inactive links are assumed to lead there, too."""
     active = [link for link in accelerator.links if link.active]
     remotes = {link.remote for link in active}
     rates = {link.rate for link in active}

@@ -17,8 +17,8 @@ by one thread, as STREAM counts."""
 
 
 class Published(msgspec.Struct, frozen=True):
-    """A published figure of a family: from `low` to `high`, in seconds or bytes/s. `where` says
-    between which cores. `like` is the family on which it was measured, if that is another one."""
+    """In seconds or bytes/s. `where` says between which cores. `like` is the family on which it was
+    measured, if that is another one."""
 
     family: str
     kind: Kind
@@ -86,8 +86,7 @@ TABLE: tuple[Published, ...] = (
 
 
 def published_of(code: str | None) -> dict[Kind, tuple[Published, ...]]:
-    """Returns the published figures of the family of a processor, by their kind. Returns nothing
-    for a processor that is not listed."""
+    """By their kind; nothing for a processor that is not listed."""
     family = family_of(code)
     found: dict[Kind, tuple[Published, ...]] = {}
     for one in TABLE:

@@ -12,14 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from linkgauge.model.documents.result import Result, Run
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.hardware.inventory import PciFunction, PciLink
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.pcie import SPEEDS, link_rate
 from linkgauge.model.hardware.wiring import Wire
 from linkgauge.model.units import BANDWIDTH
-
-from .as_one import as_one
 
 _AS_READ = 0.6
 """The least share of its rate that a link carries if it limits a copy: reads from the host reach
@@ -27,8 +25,8 @@ _AS_READ = 0.6
 
 
 def run_of(run: Run) -> Run:
-    """Returns the run as if one process had measured it. Link speeds that its figures refute are
-    replaced by the speed to which the link trains under load."""
+    """As if one process had measured it. Link speeds that its figures refute are replaced by that
+    to which the link trains under load."""
     run = as_one(run)
     carried = most_carried(run.machine, run.results)
     proven = {at: speed for wire, rate, _ in carried.values() for at, speed in _proven(wire, rate)}
@@ -44,9 +42,8 @@ def run_of(run: Run) -> Run:
 def most_carried(
     machine: Machine, results: Sequence[Result]
 ) -> Mapping[str, tuple[Wire, float, bool]]:
-    """Returns the PCIe links that were read at less than their best speed, by name. Each has the
-    highest bytes/s that a copy moved over it, and whether all other links on the way can carry
-    more."""
+    """PCIe links that were read at less than their best speed, each with the highest bytes/s that a
+    copy moved over it, and whether it is the narrowest on the way."""
     slow = {wire.name for wire in machine.wiring.wires if _rests(wire)}
     found: dict[str, tuple[Wire, float, bool]] = {}
     for result in results if slow else ():
@@ -70,7 +67,6 @@ def is_confirmed(wire: Wire, carried: float, *, narrowest: bool) -> bool:
 
 
 def _rests(wire: Wire) -> bool:
-    """Whether an end of a PCIe link was read at a lower speed than both ends support."""
     if wire.kind != "pcie":
         return False
     ends = [end.link for end in (wire.lower, wire.upper) if end]
@@ -79,17 +75,15 @@ def _rests(wire: Wire) -> bool:
 
 
 def _rate(wire: Wire) -> float:
-    """Returns the bytes/s of a PCIe link at the read speed. Returns infinity if the speed is
-    unknown, and for other links."""
+    """Infinity if the speed is unknown, and for other links."""
     ends = [end.link for end in (wire.lower, wire.upper) if end] if wire.kind == "pcie" else []
     rates = (link_rate(link.speed, link.width) for link in ends if link.speed and link.width)
     return min(rates, default=math.inf)
 
 
 def _proven(wire: Wire, carried: float) -> Iterator[tuple[str, float]]:
-    """Yields the ends whose read speed is refuted, each with its probable real speed in GT/s. This
-    is the speed to which the link trains under load. If the carried rate refutes this speed, too,
-    it is the lowest speed that can carry the rate."""
+    """The ends whose read speed the carried rate refutes, with their probable speed in GT/s: that
+    to which the link trains under load, or the lowest that can carry the rate."""
     ends = [end.link for end in (wire.lower, wire.upper) if end]
     able = [*(link.max_speed for link in ends), wire.upper and wire.upper.link.target]
     for end in (wire.lower, wire.upper):
@@ -108,3 +102,22 @@ def _faster(function: PciFunction, proven: Mapping[str, float]) -> PciFunction:
         return function
     target = link.target and max(link.target, speed)
     return replace(function, link=replace(link, speed=speed, target=target))
+
+
+def as_one(run: Run) -> Run:
+    """Without its ranks if all are on one machine and each has its own device; else unchanged."""
+    machine = run.machine.alone
+    return run if machine is run.machine else replace(run.with_cells(_cell), machine=machine)
+
+
+def with_ranks(judged: Sequence[Result], measured: Sequence[Result]) -> tuple[Result, ...]:
+    cells = iter([cell for result in measured for cell in result.cells])
+    return tuple(
+        one.with_cells(lambda cell: replace(cell, transfers=next(cells).transfers))
+        for one in judged
+    )
+
+
+def _cell(cell: CellResult) -> CellResult:
+    alone = (transfer.placed(lambda memory: memory.unranked) for transfer in cell.transfers)
+    return replace(cell, transfers=tuple(alone))

@@ -188,13 +188,12 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def is_as_expected(self) -> bool:
-        """Whether the figure is what the hardware gives in its present state."""
+        """Of the hardware in its present state."""
         return self.verdict in ("ok", "degraded")
 
     @property
     def reached(self) -> float | None:
-        """The share, with its verdict, that every output shows: how much the cell's figure is of
-        what the hardware should reach when nothing is degraded. None if the cell is not judged."""
+        """The share of what the hardware should reach when nothing is degraded, in every output."""
         if self.verdict == "not judged" or self.status != "pass":
             return None
         return self.share(self.at_best, self.headline)
@@ -211,17 +210,16 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def series(self) -> tuple[TransferFigure | RankTimes, ...]:
-        """The samples of single transfers and ranks, beside those of the headline figure."""
+        """Of single transfers and ranks."""
         return (*self.parts, *self.iterations)
 
     def with_series(self, change: Callable[[Any], Any]) -> CellResult:
-        """Returns the cell with what `change` returns for the samples of each transfer or rank."""
         parts, iterations = (tuple(map(change, own)) for own in (self.parts, self.iterations))
         return replace(self, parts=parts, iterations=iterations) if self.series else self
 
     @property
     def drawn(self) -> int:
-        """Identifies the samples, which alike cells of a simulated machine share."""
+        """Equal for cells of a simulated machine that share their samples."""
         return id(self.samples)
 
     @property
@@ -241,8 +239,7 @@ class CellResult(Cell, frozen=True, gc=False):
         return self.summary.max if self.report is _BEST else self.summary.median
 
     def share(self, reference: float | None, figure: float | None = None) -> float | None:
-        """Returns the share of a reference that `figure`, by default the cell's median, reaches.
-        For times, the share is inverted, so that a longer time is a smaller share."""
+        """Of `figure`, by default the cell's median; of times inverted, as longer ones are less."""
         figure = self.summary.median if figure is None and self.summary is not None else figure
         if figure is None or not reference:
             return None
@@ -316,6 +313,9 @@ class Result(BenchmarkTable, frozen=True, kw_only=True):
     levels: tuple[Levels, ...] = ()
     average: float | None = None
 
+    def with_cells(self, change: Callable[[CellResult], CellResult]) -> Result:
+        return replace(self, cells=tuple(map(change, self.cells)))
+
 
 class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     """A whole run, as kept in `run.json`.
@@ -367,10 +367,12 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     tool: ToolRun | msgspec.UnsetType = msgspec.UNSET
     ranges: Literal["anew"] | msgspec.UnsetType = msgspec.UNSET
 
+    def with_cells(self, change: Callable[[CellResult], CellResult]) -> Run:
+        return replace(self, results=tuple(one.with_cells(change) for one in self.results))
+
     @property
     def is_profiled(self) -> bool:
-        """Whether the run was measured under a profiler, including a profiler that is not in
-        `settings.profiler`. The figures of a profiled run are neither judged nor compared."""
+        """Also without `settings.profiler`. Its figures are neither judged nor compared."""
         notes = (note for result in self.results for cell in result.cells for note in cell.notes)
         return any(isinstance(note, Profiled) for note in notes)
 
@@ -385,9 +387,9 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 
 def exit_code(run: Run) -> int:
-    """Returns the exit code that follows from the statuses alone: 130 for an interrupted run, else
-    the first of these that applies. 3: an error, a timeout or a lost rank cost results. 1: a
-    failure, or a device was too hot. 4: nothing was measured. 0: all passed."""
+    """By the statuses alone: 130 for an interrupted run, else the first that applies. 3: an error,
+    a timeout or a lost rank cost results. 1: a failure, or a device was too hot. 4: nothing was
+    measured. 0: all passed."""
     if run.finished is None:
         return 130
     statuses = {cell.status for result in run.results for cell in result.cells}

@@ -19,15 +19,14 @@ from linkgauge.report.chart_specs import Spec
 
 PACKAGE = "vl_convert"
 PATIENCE = 60.0
-"""Seconds that pictures of a report may take together."""
+"""Seconds for all pictures of a report together."""
 _LETTER, _GAP = 6.4, 44
-"""The pixels of a letter in a legend, and between two names."""
 
 
 class Drawer:
-    """Draws charts inside a `with` block. `draw` returns None for a chart that cannot be drawn;
-    then `missing` says why. Unless `early` is false, the libraries begin to load at construction,
-    which takes half a second of a CPU even if there is no chart."""
+    """`draw` returns None for a chart that cannot be drawn, and `missing` says why. If `early`, the
+    libraries begin to load at once, which takes half a second of a CPU even if there is no
+    chart."""
 
     def __init__(self, *, early: bool = True) -> None:
         self.missing: str | None = None
@@ -50,7 +49,6 @@ class Drawer:
             self._process.kill()
 
     def draw(self, figures: Sequence[ChartFigure]) -> list[str | None]:
-        """Returns a picture of each chart, or None where drawing failed."""
         if figures and self._process is None and self.missing is None:
             self._start()
         deadline = time.monotonic() + PATIENCE
@@ -67,7 +65,6 @@ class Drawer:
         return found + [None] * (len(figures) - len(found))
 
     def _answer(self, process: Process, says: str, deadline: float) -> str | None:
-        """Returns the picture of the chart that was sent last, or None if it cannot be drawn."""
         from .svg import cleaned
 
         try:
@@ -83,13 +80,11 @@ def _written(figure: ChartFigure) -> str:
 
 
 def _columns(figure: ChartFigure) -> int:
-    """Returns how many names of series fit in one line of the legend."""
     widest = max((len(str(row.get("series", ""))) for row in figure.rows), default=0)
     return max(1, min(4, int(chart_specs.WIDTH / (_LETTER * widest + _GAP))))
 
 
 def spec_of(figure: ChartFigure) -> Spec:
-    """Returns the chart as a Vega-Lite specification with its rows and the page's look."""
     legend = {**chart_specs.LOOK["legend"], "columns": _columns(figure)}
     look = {**chart_specs.LOOK, "legend": legend}
     return {**figure.spec, "config": look, "data": {"values": figure.rows}}

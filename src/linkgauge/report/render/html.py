@@ -21,19 +21,17 @@ from .drawing import Drawer
 from .picture import style_of_pictures, svg_of
 
 FRAME = "width:100%;height:32em;border:0;resize:vertical;overflow:auto"
-"""The style of a page's frame, whose height a person can drag."""
+"""A person can drag its height."""
 
 
 def framed(page: Page) -> str:
-    """Returns the page as an element of another page: a frame, so that neither page can affect the
-    other. Charts are tables."""
+    """A frame, so that neither page can affect the other. Charts are tables."""
     content = escape(html_of(page))
     return f'<iframe srcdoc="{content}" sandbox="allow-scripts" style="{FRAME}"></iframe>'
 
 
 def html_of(page: Page, drawer: Drawer | None = None) -> str:
-    """Returns the page as HTML, with pictures that `drawer` draws. A chart that cannot be drawn is
-    replaced by its table."""
+    """A chart that `drawer` cannot draw is replaced by its table."""
     figures = [one for part in page.parts for one in part.blocks if isinstance(one, ChartFigure)]
     drawn = [None] * len(figures) if drawer is None else drawer.draw(figures)
     pictures = {
@@ -66,7 +64,6 @@ def _file(name: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Returns a script or style without indentation and comment lines."""
     lines = (line.strip() for line in text.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("//"))
 
@@ -92,8 +89,7 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """Returns the value. Characters that control a terminal or change the direction of text are
-    removed from its texts."""
+    """Removes what controls a terminal or changes the direction of text."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return printable(str(value)) if is_text else value
 
@@ -103,9 +99,8 @@ def _kind(block: Block) -> str:
 
 
 class _Places:
-    """Renders cells of matrices as HTML. A template would be slow for thousands of cells. `said`
-    numbers the texts that are shown when a mouse points at a cell; equal texts have the same
-    number."""
+    """A template would be slow for thousands of cells. `said` numbers the texts that are shown when
+    a mouse points at a cell."""
 
     def __init__(self) -> None:
         self.said: dict[str, int] = {}
@@ -126,7 +121,6 @@ def _more(shade: Shade, dense: bool) -> str:
 
 
 def _broken(text: str) -> Markup:
-    """Returns a name as HTML. A line may break after each underscore."""
     return Markup("_<wbr>").join(printable(text).split("_"))
 
 
@@ -135,7 +129,5 @@ def _base64(content: bytes) -> str:
 
 
 def _last_command(steps: tuple[Step, ...]) -> int:
-    """Returns the index of the last command among the steps. Without commands, returns the index of
-    the last step."""
     commands = [at for at, step in enumerate(steps) if isinstance(step, Command)]
     return max(commands, default=len(steps) - 1)

@@ -29,18 +29,16 @@ from linkgauge.report.blocks import (
 from linkgauge.report.console import plain_lines
 from linkgauge.report.results import without_empty
 
-from .steps import Block as Steps
+from .terminal import Steps
 
 _LONGEST = 300
-"""The most characters of one text; nobody reads a table with longer texts."""
 _MARKS = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-"""A pattern of characters that are marks in the middle of a line; `_` within a word is none."""
+"""Marks in the middle of a line; `_` within a word is none."""
 _BOLD: frozenset[Tone] = frozenset({"bad", "simulated", "strong"})
 
 
 def as_markdown(title: str, blocks: Iterable[Block | ShownSection]) -> str:
-    """Returns a heading with the blocks below. Sections among the blocks have their own
-    headings."""
+    """Sections among the blocks have their own headings."""
     lines = [f"# {plain(title)}"]
     for block in blocks:
         shown = [*_lines(block)]
@@ -72,7 +70,6 @@ def _lines(block: Block | ShownSection) -> Iterator[str]:
 
 
 def _problem(one: Problem) -> Iterator[str]:
-    """Makes a list item of a problem. Further facts and the steps to copy are below the item."""
     verdict = "**verdict:** " if one.first else ""
     words = " ".join(filter(None, (_span(one.severity, "strong"), plain(one.subject))))
     yield f"- {verdict}{words}{': ' if words else ''}{_line(one.found)}"
@@ -90,14 +87,12 @@ def _named(lines: Sequence[tuple[str, Line]]) -> Iterator[str]:
 
 
 def _fenced(lines: Iterable[str]) -> list[str]:
-    """Puts the lines into a code fence."""
     found = [printable(line) for line in lines]
     fence = "`" * (1 + max(map(len, re.findall(r"`{2,}", "\n".join(found))), default=2))
     return [fence, *found, fence]
 
 
 def _table(table: Table) -> Iterator[str]:
-    """Makes a table, leaving out its empty columns."""
     if table.says:
         yield from (_begun(table.caption), "")
     table = without_empty(table)
@@ -125,8 +120,7 @@ def _place(shade: Shade | None) -> Entry:
 
 
 def _begun(line: Line) -> str:
-    """Returns a line as the beginning of a paragraph. It is escaped, so that Markdown sees no list
-    or heading."""
+    """Escapes what Markdown would take for a heading or a list."""
     text = _line(line)
     return f"\\{text}" if text.startswith(("#", "+", "-")) else text
 
@@ -136,8 +130,7 @@ def _line(line: Line) -> str:
 
 
 def _span(text: str, tone: Tone) -> str:
-    """Returns a span, in bold if it stands out. Blanks at its ends are put outside the asterisks,
-    as Markdown requires."""
+    """Blanks at the ends stand outside the asterisks, as Markdown requires."""
     core = plain(text)
     before, after = (" " if text[at:][:1].isspace() else "" for at in (0, -1))
     mark = "**" if tone in _BOLD and core else ""

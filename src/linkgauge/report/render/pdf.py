@@ -18,13 +18,12 @@ from .drawing import Drawer
 from .picture import alone, svg_of
 
 MOST_TEXT = 1500
-"""The most characters of one text."""
 MOST_ROWS = 120
-"""The most rows of one table: paper has no scroll bars, and the page has all rows."""
+"""Paper has no scroll bars, and the page has all rows."""
 MOST_COLUMNS = 72
 _DRAWN = (ChartFigure.__name__, Picture.__name__)
 WIDE = 900
-"""The pixels of a picture of a machine, at which its letters are large enough on paper."""
+"""In pixels: letters are large enough on paper then."""
 _DATA = "data.json"
 
 
@@ -57,7 +56,6 @@ def pdf_of(page: Page, drawer: Drawer) -> bytes:
 
 
 def _data(value: Any) -> Any:
-    """Returns blocks as data for typst: fields by name, and the kind of each block."""
     match value:
         case str():
             return cut(value, MOST_TEXT)
@@ -74,8 +72,6 @@ def _data(value: Any) -> Any:
 
 
 def _short(one: Table | Heat | ChartFigure | Picture) -> Table | Heat | ChartFigure | Picture:
-    """Returns the block without the rows and columns that do not fit on paper. A note says that
-    they were left out."""
     if isinstance(one, ChartFigure):
         return one._replace(rows=())
     if isinstance(one, Picture):

@@ -18,14 +18,11 @@ from linkgauge.model.printable import printable
 from linkgauge.report.blocks import DrawnLink, DrawnPart, Picture
 
 BAR, GAP, LANE, EDGE, INSET = 26, 56, 20, 10, 14
-"""Pixels: the height of a part, the space between parts that a link joins, the width of a bracket,
-the margin around parts, and the distance from a part's left end to its first link."""
+"""Pixels: a part's height, the space for a link, a bracket, margins, and before the first link."""
 LETTER = 6.7
-"""Pixels of a letter, in nearly every font."""
 
 
 _Lanes = list[list[tuple[float, float]]]
-"""The occupied intervals of each lane, from left to right."""
 
 
 class _Box(NamedTuple):
@@ -35,8 +32,7 @@ class _Box(NamedTuple):
 
 
 def svg_of(picture: Picture, wide: int = 1290) -> str:
-    """Returns the picture as SVG, about `wide` pixels wide if possible. Colours are CSS classes
-    named by their meaning."""
+    """About `wide` pixels wide if possible. Colours are CSS classes."""
     first = _Drawing(picture, wide)
     first.draw()
     several = [name for name, bars in first.bars.items() if len(bars) > 1]
@@ -51,8 +47,7 @@ def svg_of(picture: Picture, wide: int = 1290) -> str:
 
 
 def alone(svg: str) -> str:
-    """Returns the SVG for use outside of a page: with its own style, in the light colours of a
-    page."""
+    """For use outside of a page: with its own style, in light colours."""
     page = files(__package__).joinpath("files", "page.css").read_text("utf-8")
     style = style_of_pictures()
     for name, colour in re.findall(r"--([a-z-]+): (#\w+)", page.partition("@media")[0]):
@@ -65,8 +60,8 @@ def style_of_pictures() -> str:
 
 
 class _Drawing:
-    """A picture while it is drawn. `several` are the switches that are drawn as bars in more than
-    one row. A line on the left joins the bars of a switch."""
+    """`several` are the switches that have a bar in more than one row, joined by a line on the
+    left."""
 
     def __init__(self, picture: Picture, wide: int, several: Sequence[str] = ()) -> None:
         self._picture, self._wide, self._several = picture, wide, several
@@ -94,7 +89,6 @@ class _Drawing:
         self.shapes: list[str] = []
 
     def draw(self) -> tuple[float, float]:
-        """Draws everything. Returns width and height in pixels."""
         spans = "".join(
             f'<tspan class="{span.tone}" dx="4">{_safe(span.text)}</tspan>'
             for span in self._picture.head
@@ -115,21 +109,17 @@ class _Drawing:
         return [leaf for part in below for leaf in self._leaves(part.name)] if below else [name]
 
     def _find_column(self, leaf: str) -> float:
-        """Returns the width of a part's column, with room for the texts of its links."""
         kinds = [{self._parts[j.a].kind, self._parts[j.b].kind} for j in self._at[leaf]]
         stubs = max(1, sum("switch" in kind for kind in kinds))
         return max(self._stub * stubs, self._label(leaf)) + EDGE
 
     def _label(self, name: str) -> float:
-        """Returns the width of a part's label: its name and, if something is wrong, the sign and
-        the word."""
         part = self._parts[name]
         word = LETTER * len(part.word) + 3 * EDGE if part.word else 0
         return LETTER * len(part.label) + 2 * EDGE + word
 
     def _rows(self) -> Iterator[list[str]]:
-        """Yields rows of trees, each tree by the name of its top. Trees with a direct link share a
-        row. Separate parts on the same switch also share a row."""
+        """Trees with a direct link, and parts on the same switch, share a row."""
         tops = {leaf: top.name for top in self._below[None] for leaf in self._leaves(top.name)}
         tops |= {top.name: top.name for top in self._below[None]}
         group = {top: top for top in tops.values()}
@@ -158,7 +148,6 @@ class _Drawing:
         return sum(EDGE + sum(map(self._column, self._leaves(top))) for top in tops)
 
     def _row(self, row: Sequence[str], top: float) -> float:
-        """Draws a row of trees with all parts below. Returns the lower end of the row."""
         left: float = self._margin
         spans: dict[str, _Box] = {}
         for name in row:
@@ -182,7 +171,6 @@ class _Drawing:
         return bottom
 
     def _depth(self, name: str) -> float:
-        """Returns the distance of a part below the top of its tree, in pixels."""
         above = self._parts[name].above
         step = BAR + (GAP if name in self._up else EDGE)
         return 0 if above is None else self._depth(above) + step
@@ -200,8 +188,6 @@ class _Drawing:
             self._tree(below.name, top, floor, spans)
 
     def _switches(self, level: int, here: set[str], top: float) -> float:
-        """Draws the switches of this level that join the parts `here`. The switches are next to
-        each other if there is room. Adds the switches to `here`, and returns their lower end."""
         lanes: _Lanes = []
         drawn: set[str] = set()
         for name in (part.name for part in self._picture.parts if part.level == level):
@@ -229,8 +215,6 @@ class _Drawing:
     def _brackets(
         self, joints: Sequence[DrawnLink], spans: dict[str, _Box], edge: float, *, up: bool
     ) -> float:
-        """Draws the links between parts of a row as brackets. The shortest bracket is closest to
-        the parts. Returns the height of all brackets."""
         lanes: _Lanes = []
         middle = {name: (spans[name].left + spans[name].right) / 2 for name in spans}
         spanned = [
@@ -290,8 +274,7 @@ class _Drawing:
         )
 
     def _sign(self, tone: str, x: float, y: float) -> None:
-        """Draws a triangle with an exclamation mark, so that a problem is visible without
-        colour."""
+        """Makes a problem visible without colour."""
         self.shapes.append(
             f'<path class="sign {tone}" d="M{x:.0f} {y - 9:.0f}l9 16h-18z"/>'
             f'<text class="sign" x="{x:.0f}" y="{y + 5:.0f}">!</text>'
@@ -305,7 +288,6 @@ class _Drawing:
 
 
 def _lane(lanes: _Lanes, left: float, right: float) -> int:
-    """Finds the first lane that is free from `left` to `right`, and reserves it there."""
     free = (n for n, taken in enumerate(lanes) if all(right < a or b < left for a, b in taken))
     if (lane := next(free, len(lanes))) == len(lanes):
         lanes.append([])
@@ -318,7 +300,6 @@ def _texts(joint: DrawnLink) -> tuple[str, ...]:
 
 
 def _words(joint: DrawnLink) -> str:
-    """Returns the text on a bracket."""
     return " ".join((*joint.texts[:1], *([joint.word] if joint.word else ())))
 
 

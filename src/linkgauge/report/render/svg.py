@@ -24,8 +24,7 @@ _USELESS = frozenset(
 
 
 def cleaned(drawn: str, says: str) -> str:
-    """Returns the SVG without invisible frames, roles and superfluous decimals. `says` is the
-    description for screen readers."""
+    """Without invisible frames, roles and superfluous decimals. `says` is for screen readers."""
     root = fromstring(drawn)
     _clean(root)
     root.attrib.pop("width", None)

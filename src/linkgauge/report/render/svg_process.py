@@ -14,7 +14,6 @@ _FIRST = {"mark": "point", "data": {"values": [{"a": 1}]}, "encoding": {}}
 
 
 def serve(channel: Channel) -> None:
-    """Draws each chart that arrives as JSON over the channel, until the channel is closed."""
     import vl_convert
 
     nothing: list[str] = []  # no chart may fetch anything

@@ -1,8 +1,10 @@
-"""Prints blocks on a terminal."""
+"""Shows blocks on a terminal, in columns as wide as they need to be, as far as there is room."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -26,32 +28,24 @@ from linkgauge.report.blocks import (
     Tone,
 )
 from linkgauge.report.console import Hanging
-from linkgauge.report.words.remedies import Command
-
-from .steps import Block as Steps
+from linkgauge.report.words.remedies import Command, RemedyText, Step
 
 # Columns of texts as wide as they need to be, as far as a console has room for them.
 
 GAP = 2
 LEAST_NAME = 4
 SHORT_NAME = 20
-"""The most columns of names that stay beside their figures, even if the table continues below."""
 LEAST_PROSE = 24
-"""The least columns of a text that is wrapped beside others; with less space it goes below them."""
+"""With less space, a text goes below its row."""
 BELOW = 4
-"""The columns before text that goes below the name of its row."""
 
 
 class Printed(NamedTuple):
-    """The text of a table's cell, with its style."""
-
     text: str
     style: str = ""
 
 
 class _Set(NamedTuple):
-    """A column of a table, with the texts of its cells and its width."""
-
     head: Column
     name: str
     entries: Sequence[Printed]
@@ -62,27 +56,21 @@ class _Set(NamedTuple):
         return room + text if self.head.figures else text + room
 
 
+@dataclass(frozen=True)
 class Columns:
-    """A table on a terminal. The first column has the names of the rows. A short caption replaces
-    the head of this column; a long one is above the heads. A table that is too wide gets short
+    """A short caption replaces the head of the first column. A table that is too wide gets short
     heads, then fewer columns, then long names on their own lines, and last several blocks of
     columns."""
 
-    def __init__(
-        self,
-        caption: Text,
-        columns: Sequence[Column],
-        rows: Sequence[Sequence[Printed]],
-        *,
-        even: bool = False,
-    ) -> None:
-        self._caption, self._rows, self._even = caption, rows, even
-        self._columns = columns
+    caption: Text
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Printed]]
+    even: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = options.max_width
         names, *others = self._sets(short=False)
-        title = self._caption
+        title = self.caption
         if len(title) > max(names.width, 0 if names.name else SHORT_NAME):
             yield Hanging(title, BELOW)
             title = Text()
@@ -101,15 +89,15 @@ class Columns:
 
     def _sets(self, *, short: bool) -> list[_Set]:
         found = []
-        for at, head in enumerate(self._columns):
-            entries = [row[at] for row in self._rows]
+        for at, head in enumerate(self.columns):
+            entries = [row[at] for row in self.rows]
             if at and not any(entry.text for entry in entries):
                 continue
             name = head.short if short and head.short else head.name
-            wide = entries if at else [row[0] for row in self._rows if any(r.text for r in row[1:])]
+            wide = entries if at else [row[0] for row in self.rows if any(r.text for r in row[1:])]
             width = max(cell_len(name), *(cell_len(one.text) for one in wide), 0)
             found.append(_Set(head, name, entries, width))
-        if self._even:
+        if self.even:
             widest = max((one.width for one in found[1:]), default=0)
             found[1:] = [one._replace(width=widest) for one in found[1:]]
         return found
@@ -146,7 +134,6 @@ class Columns:
 
 
 def _fitting(columns: Sequence[_Set], room: int) -> list[_Set]:
-    """Returns the columns that fit. Columns with the highest rank are left out first."""
     shown = list(columns)
     while _wide(shown) > room:
         worst = max(shown, key=lambda one: one.head.rank, default=None)
@@ -157,21 +144,19 @@ def _fitting(columns: Sequence[_Set], room: int) -> list[_Set]:
 
 
 def _wide(columns: Sequence[_Set]) -> int:
-    """Returns the width of all columns together, without columns whose texts may be wrapped."""
+    """Columns whose texts may be wrapped do not count."""
     prose = _prose_of(columns)
     return sum(GAP + one.width for one in columns if one is not prose)
 
 
 def _prose_of(columns: Sequence[_Set]) -> _Set | None:
-    """Returns the last column if its texts may be wrapped, else None."""
     last = columns[-1] if columns else None
     wraps = last is not None and not last.head.figures and not last.head.rank
     return last if wraps else None
 
 
 def _blocks(shown: Sequence[_Set], prose: _Set | None, room: int) -> Iterator[list[_Set]]:
-    """Splits the columns into blocks that fit the width. Each block has the same number of columns.
-    The column of texts is the last of all."""
+    """Each has the same number of columns. The column of texts is the last of all."""
     figures = [one for one in shown if one is not prose]
     wide = [GAP + one.width for one in figures]
     count = max(1, -(-sum(wide) // max(1, room)))
@@ -184,8 +169,6 @@ def _blocks(shown: Sequence[_Set], prose: _Set | None, room: int) -> Iterator[li
 
 
 def _line(name: Text, figures: Text, label: int) -> Iterator[Text | Hanging]:
-    """Yields a line of a table: the figures follow the name, or are on the next line if the name is
-    too long."""
     if cell_len(name.plain) > label:
         yield Hanging(name, GAP)
         if not figures.plain.strip():
@@ -207,15 +190,12 @@ STYLES: Mapping[Tone, str] = {
     "strong": "bold",
 }
 INDENT = 4
-"""The columns before the continuation of a line, and before the explanation of a problem."""
 LABEL = 11
-"""The columns of the label of a line of the verdict, such as `do first:`."""
 _ALOOF = (Table, Heat, Picture, Code)
-"""The kinds of blocks with blank lines around them."""
+"""Blank lines stand around these."""
 
 
 def shown(blocks: Iterable[Block]) -> Iterator[RenderableType]:
-    """Yields what a console prints for the blocks."""
     before: Block | None = None
     is_blank = True
     for block in blocks:
@@ -244,7 +224,6 @@ def _is_empty(block: Block) -> bool:
 
 
 def styled(line: Line) -> Text:
-    """Returns the line in colours."""
     return Text.assemble(*((span.text, STYLES[span.tone]) for span in line))
 
 
@@ -291,7 +270,6 @@ def _table(table: Table) -> Iterator[RenderableType]:
 
 
 def _branches(depths: Sequence[int]) -> list[str]:
-    """Returns the branches (`├─`) in front of each row of a tree."""
     found: list[str] = []
     goes_on: set[int] = set()
     for depth in reversed(depths):
@@ -326,7 +304,6 @@ def _heat(heat: Heat) -> Iterator[RenderableType]:
 
 
 def _problem(one: Problem) -> Iterator[RenderableType]:
-    """Yields a problem, `warn link  sim:0: …`, with its details below."""
     subject = (f" {one.subject}: ", "bold") if one.subject else ""
     word = (one.severity, STYLES[one.tone])
     yield Hanging(Text.assemble(word, subject, styled(one.found)), INDENT)
@@ -341,7 +318,6 @@ def _problem(one: Problem) -> Iterator[RenderableType]:
 
 
 def _verdict(one: Problem) -> Iterator[RenderableType]:
-    """Yields the lines of a verdict, each with a name in front."""
     subject = (f" {one.subject}", "bold") if one.subject else ""
     word = Text.assemble((one.severity, STYLES[one.tone]), subject, ": " if one.severity else "")
     if one.severity or one.found:
@@ -355,10 +331,60 @@ def _verdict(one: Problem) -> Iterator[RenderableType]:
 
 
 def named(name: str, text: Text) -> Hanging:
-    """Makes a line of the verdict, with its name in front."""
     label = _label(name)
     return Hanging(Text.assemble(label, " " * (LABEL - len(label)), text), LABEL)
 
 
 def _label(name: str) -> Text:
     return Text(f"{name}:" if name else "", "bold")
+
+
+@dataclass(frozen=True)
+class Steps:
+    """To be pasted into a shell as a whole: prose and files become comments, and a backslash
+    continues a long command."""
+
+    steps: Sequence[Step]
+    indent: int
+    label: Text = field(default_factory=Text)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        before = self.label
+        for step in self.steps:
+            for line in _step_lines(step, options.max_width - self.indent):
+                padding = " " * (self.indent - len(before))
+                yield Text.assemble(before, padding, line) if line else Text()
+                before = Text()
+
+
+def _step_lines(step: Step, room: int) -> Iterator[Text]:
+    if isinstance(step, RemedyText):
+        yield from _comment_lines(step.text, room)
+    elif isinstance(step, Command):
+        yield from _command_lines(step, room)
+    else:
+        yield from (Text(f"#     {line}".rstrip(), "dim") for line in step.lines)
+
+
+def _comment_lines(text: str, room: int) -> Iterator[Text]:
+    lines = textwrap.wrap(text, max(1, room - 2), break_long_words=False, break_on_hyphens=False)
+    yield from (Text(f"# {line}", "dim") for line in lines)
+
+
+def _command_lines(step: Command, room: int) -> Iterator[Text]:
+    said = f"  # {step.comment}" if step.comment else ""
+    if cell_len(step.line + said) <= room:
+        yield Text(step.line).append(said, "dim")
+        return
+    if said:
+        yield from _comment_lines(step.comment, room)
+    lines = [step.words[0]]
+    for number, word in enumerate(step.words[1:], 2):
+        end = 0 if number == len(step.words) else len(" \\")
+        if cell_len(lines[-1]) + 1 + cell_len(word) + end > room:
+            lines.append(f"  {word}")
+        else:
+            lines[-1] += f" {word}"
+    *begun, last = lines
+    yield from (Text(f"{line} \\") for line in begun)
+    yield Text(last)

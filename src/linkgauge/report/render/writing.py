@@ -22,8 +22,8 @@ def check_name(path: Path) -> None:
 
 
 def write_page(path: Path, page: Page, drawer: Drawer | None = None) -> None:
-    """Writes the page as PDF if the file name ends in .pdf, else as HTML. Raises the errors of
-    `write_asked`, and MissingPackage for a PDF without typst."""
+    """As PDF if the name ends in .pdf. Raises as `write_asked`, and MissingPackage without
+    typst."""
     with drawer or Drawer() as own:
         if path.suffix.lower() == ".pdf":
             from .pdf import pdf_of

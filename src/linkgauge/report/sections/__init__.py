@@ -1,6 +1,5 @@
-"""The registry of a report's sections. Each module of this folder is a section, registered by its
-`SECTION`. Modules of the folder `several` only show several runs. Optional features (rooms) can add
-sections."""
+"""The registry of a report's sections: each `Section` of a module of this folder is one. Optional
+features (rooms) can add sections."""
 
 from __future__ import annotations
 
@@ -17,8 +16,6 @@ from linkgauge.hooks import Hook, expect
 from linkgauge.registry import listed, plugins
 from linkgauge.report.rows import OneRun as OneRun
 
-SEVERAL = f"{__name__}.several"
-
 if TYPE_CHECKING:
     from linkgauge.judge.compare.configurations import ConfigurationComparison
     from linkgauge.model.documents.result import Result
@@ -26,8 +23,7 @@ if TYPE_CHECKING:
 
 
 class SeveralRuns(msgspec.Struct, frozen=True):
-    """Several runs, with a comparison of the configurations of each accelerator. `last` is the last
-    run for each accelerator and label. `left_out` says what could not be read."""
+    """`last` is by accelerator and label. `left_out` says what could not be read."""
 
     runs: Sequence[OneRun]
     comparisons: Sequence[ConfigurationComparison]
@@ -36,10 +32,9 @@ class SeveralRuns(msgspec.Struct, frozen=True):
 
 
 class Section(NamedTuple):
-    """A section of a report. `of_run` shows one run, and `of_runs` several. A section without
-    blocks is left out. Sections are ordered by `rank`. The section of a room can also be shown on a
-    terminal. If `on_screen`, the blocks of `of_run` are shown after all figures. `below` makes
-    lines below each result; its second argument asks for details."""
+    """`of_run` shows one run, `of_runs` several. One without blocks is left out. With `on_screen`,
+    a room's section also stands below the figures on a terminal. `below` makes lines below each
+    result; its second argument asks for details."""
 
     name: str
     title: str
@@ -53,13 +48,11 @@ class Section(NamedTuple):
 @cache
 def of_rooms() -> tuple[Section, ...]:
     added = any(plugin.room.sections for plugin in plugins())
-    taken = (*_of_package(__name__), *_of_package(SEVERAL)) if added else ()
-    return listed("sections", _of_plugin, {one.name for one in taken})
+    return listed("sections", _of_plugin, {one.name for one in _own()} if added else set())
 
 
 def _of_plugin(section: Any, hook: Hook) -> Section:
-    """Returns a plug-in's section as one that never raises. Raises Unfit if a field has a wrong
-    type."""
+    """Raises Unfit if a field has a wrong type."""
     own: Section = expect(section, Section)
     for value, kinds in zip(section, (str, str, int | float), strict=False):
         expect(value, kinds)
@@ -73,9 +66,8 @@ def _of_plugin(section: Any, hook: Hook) -> Section:
 def _guarded(
     makes: Callable[..., Iterable[Any]], hook: Hook, *, is_line: bool = False
 ) -> Callable[..., Iterable[Any]]:
-    """Returns a plug-in's function that makes blocks or lines as one that never raises. All that is
-    made is also shown as a trial, because a failure would otherwise come while the whole page is
-    shown."""
+    """All that is made is also shown as a trial, because a failure would otherwise come while the
+    whole page is shown."""
     from linkgauge.report.blocks import Block, Prose
     from linkgauge.report.render.markdown import as_markdown
     from linkgauge.report.render.terminal import shown
@@ -90,15 +82,11 @@ def _guarded(
 
 
 @cache
-def sections(*, several: bool = False) -> tuple[Section, ...]:
-    """Returns the sections in order. With `several`, includes the sections that show only several
-    runs."""
-    found = (*_of_package(__name__), *(_of_package(SEVERAL) if several else ()), *of_rooms())
-    return tuple(sorted(found, key=attrgetter("rank")))
+def sections() -> tuple[Section, ...]:
+    return tuple(sorted((*_own(), *of_rooms()), key=attrgetter("rank")))
 
 
-def _of_package(package: str) -> Iterator[Section]:
-    for found in iter_modules(import_module(package).__path__):
-        module = import_module(f"{package}.{found.name}")
-        if hasattr(module, "SECTION"):
-            yield module.SECTION
+def _own() -> Iterator[Section]:
+    for found in iter_modules(__path__):
+        module = import_module(f"{__name__}.{found.name}")
+        yield from (one for one in vars(module).values() if isinstance(one, Section))

@@ -12,7 +12,6 @@ from linkgauge.report.results import table
 
 
 def overview_blocks(rows: Sequence[Row | Sweep]) -> Iterator[Block]:
-    """Yields the names of benchmarks, grouped by what they measure."""
     asked = {row.name for row in rows}
     for title, group in GROUPS.items():
         if names := [row.name for row in group if row.name in asked]:
@@ -21,8 +20,6 @@ def overview_blocks(rows: Sequence[Row | Sweep]) -> Iterator[Block]:
 
 
 def benchmark_blocks(rows: Sequence[Row | Sweep]) -> Iterator[Block]:
-    """Yields a table of benchmarks, with the profiles that can be asked for and what they
-    measure."""
     asked = {row.name: [one for one in row.profiles if one != FIRST_LOOK] for row in rows}
     texts = ((row.name, " ".join(asked[row.name]), row.title) for row in rows)
     yield table("Benchmarks", ("", "profiles", "what it measures"), texts)

@@ -1,15 +1,31 @@
-"""Shows cells as a table with a line for each cell. A line has the figure, interval, slow samples,
-expected figure, verdict and histogram. Also makes a table of one cell's transfers."""
+"""Shows cells, the transfers of a copy, and calls of a collective as tables with a line each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result
-from linkgauge.model.units import format_size, unit_of
-from linkgauge.report.blocks import Column, Entry, Line, Span, Table, line, plain
-from linkgauge.report.forms import cells_of
+from linkgauge.model.operations.busbw import bandwidths
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.stragglers import straggler_of
+from linkgauge.model.stats.summary import known_percentile
+from linkgauge.model.units import BANDWIDTH, COLLECTIVE, format_size, unit_of
+from linkgauge.report.blocks import (
+    TONES,
+    Block,
+    Column,
+    Entry,
+    Line,
+    Prose,
+    Span,
+    Table,
+    line,
+    plain,
+)
+from linkgauge.report.forms import cells_of, error_of, sign_of
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import (
     common,
@@ -22,10 +38,9 @@ from linkgauge.report.results import (
     verdict,
     without_empty,
 )
-from linkgauge.report.shading import error_of, sign_of
+from linkgauge.report.words.comparison import in_words, unit_in_words
 from linkgauge.report.words.expectations import is_judged
 from linkgauge.report.words.figures import histogram
-from linkgauge.report.words.host_figures import in_words, unit_in_words
 
 _BINS = 8
 _CELLS = (
@@ -36,7 +51,6 @@ _CELLS = (
 
 
 def table_of(results: Sequence[Result], below: Sequence[Line], anchor: str) -> Table:
-    """Makes a table with a line for each cell."""
     found = list(cells_of(results))
     usual = usual_size(results)
     some = any(is_judged(cell) for _, cell in found)
@@ -70,9 +84,6 @@ def _is_unjudged(cell: CellResult) -> bool:
 
 
 def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
-    """Returns a table entry with the cell's share of the expected figure. If links on its way run
-    below their best speed, the figure at the best speed is used instead. If `some` other cells are
-    judged, an unjudged cell says that it is not judged."""
     if _is_unjudged(cell):
         return Entry("not judged" if some else "", tone="dim")
     reference, share = cell.at_best, cell.reached
@@ -82,8 +93,6 @@ def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
 
 
 def _name(result: Result, cell: CellResult, usual: int) -> str:
-    """Returns the figure's name in words, or the benchmark's name and the cell's place. The place
-    is left out for a single pair of devices. The size is added if it is not the `usual` size."""
     words = in_words(result, cell)
     only = len(result.cells) == 1 and cell.row.isdecimal() and cell.column.isdecimal()
     own = None if cell.operation == "ping-pong" else size_of(result, cell)  # always a cache line
@@ -99,8 +108,7 @@ _TRANSFERS = (
 
 
 def transfers_of(result: Result, below: Sequence[Line], anchor: str) -> Table:
-    """Shows the single cell of `linkgauge copy` as a table: each transfer's figure, then the
-    total."""
+    """Each transfer of the single cell of `linkgauge copy`, then the total."""
     (cell,) = result.cells
     found = [(str(cell.transfers[one.transfer]), one.summary) for one in cell.parts]
     found.append(("total" if cell.parts else str(cell), cell.summary))
@@ -121,8 +129,109 @@ def transfers_of(result: Result, below: Sequence[Line], anchor: str) -> Table:
 
 
 def _kept(cell: CellResult) -> str:
-    """Returns how often a figure of another run is expected within the cell's interval. Returns
-    `samples` if this is unknown because the interval comes from this run's samples alone."""
+    """How often a figure of another run is expected within the interval; `samples` if it comes from
+    this run's samples alone."""
     if cell.interval is None:
         return ""
     return "samples " if cell.interval.coverage is None else f"{cell.interval.coverage:.0%} "
+
+
+_SIDES = ("", "in place ")
+_OF_CALLS = ("time (µs)", "algbw", "busbw", "#wrong")
+_SINGLES = ("p50 (µs)", "p99 (µs)", "last, by µs")
+
+Side = Mapping[str, CellResult]
+Entries = Callable[[CellResult | None], Iterator[Entry]]
+
+
+def tables_of(result: Result) -> Iterator[Table]:
+    """A table for each kind of call, and one of single iterations if they were timed."""
+    found: dict[Collective, dict[bool, dict[str, CellResult]]] = {}
+    for cell in result.cells:
+        if isinstance(cell.operation, Collective):
+            alike = replace(cell.operation, in_place=False)
+            own = found.setdefault(alike, {}).setdefault(cell.operation.in_place, {})
+            own[cell.column] = cell
+    for work, sides in found.items():
+        name = _call(work, next(iter(sides[min(sides)].values())))
+        title = line(Span(name, "strong"), f"  {how}" if (how := _how(work)) else "")
+        yield _table(title, sides, _OF_CALLS, _figures)
+        if any(cell.iterations for side in sides.values() for cell in side.values()):
+            single = f"{name}: single ones; last is the rank that the others wait for"
+            yield _table(plain(single), sides, _SINGLES, _singles)
+
+
+def blocks_of(result: Result, heading: Line, below: Sequence[Line], anchor: str) -> Iterator[Block]:
+    """Below the last table is the average bus bandwidth, as nccl-tests reports it."""
+    title = result.title.partition(", type(row)")[0]
+    units = f"time ({COLLECTIVE.shown}), bandwidths ({BANDWIDTH.shown})"
+    yield Prose((heading, plain(f"{title}: {units}")))
+    lines = list(below)
+    if result.average is not None:
+        figured = sum(bandwidths(cell) is not None for cell in result.cells)
+        cells = len(result.cells)
+        of = f" of {figured} of {cells} cells" if figured < cells else ""
+        average = f"{result.average / BANDWIDTH.scale:.2f} {BANDWIDTH.shown}"
+        lines.insert(0, line("average bus bandwidth ", Span(average, "strong"), of))
+    *others, last = tables_of(result)
+    first, *rest = (*others, last._replace(lines=lines))
+    yield from (first._replace(anchor=anchor), *rest)
+
+
+def _call(work: Collective, cell: CellResult) -> str:
+    groups = work.groups(len(cell.transfers))
+    ranks = f"{len(groups[0])} ranks"
+    of = f"{len(groups)} groups of {ranks}" if len(groups) > 1 else ranks
+    return f"{cell.row}, {of}"
+
+
+def _how(work: Collective) -> str:
+    parts = (
+        f"{work.aggregated} calls aggregated" if work.aggregated > 1 else "",
+        "blocking" if work.blocking else "",
+        "in a graph" if work.graphed else "",
+        f"{work.registered} registration" if work.registered else "",
+    )
+    return ", ".join(part for part in parts if part)
+
+
+def _table(
+    title: Line, sides: Mapping[bool, Side], heads: Sequence[str], entries: Entries
+) -> Table:
+    places = sorted(sides)
+    columns = [
+        Column(head if number else f"{_SIDES[place]}{head}", True)
+        for place in places
+        for number, head in enumerate(heads)
+    ]
+    sizes = dict.fromkeys(size for side in sides.values() for size in side)
+    rows = [
+        (Entry(size), *(one for place in places for one in entries(sides[place].get(size))))
+        for size in sizes
+    ]
+    return Table(title, (Column("size", True), *columns), rows)
+
+
+def _figures(cell: CellResult | None) -> Iterator[Entry]:
+    own = None if cell is None else bandwidths(cell)
+    if own is None or cell is None:
+        yield from (Entry("") for _ in _OF_CALLS)
+        return
+    tone = TONES[cell.verdict] if cell.verdict in ("low", "perhaps low", "high") else ""
+    tone = tone if cell.status == "pass" else "bad"
+    yield figure(cell.headline, COLLECTIVE.symbol, tone)
+    for rate in (own.algorithm, own.bus):
+        yield Entry(f"{rate / BANDWIDTH.scale:.2f}", rate, tone)
+    yield Entry("") if cell.wrong is None else Entry(str(cell.wrong), cell.wrong, tone)
+
+
+def _singles(cell: CellResult | None) -> Iterator[Entry]:
+    """An iteration takes as long as its slowest rank."""
+    each = (own.samples for own in cell.iterations) if cell else ()
+    taken = sorted(map(max, zip(*each, strict=True)))
+    for fraction in (0.50, 0.99):
+        found = known_percentile(taken, fraction) if taken else None
+        yield figure(found, COLLECTIVE.symbol)
+    last = straggler_of(cell) if cell else None
+    late = last and f"{last.rank} by {brief(last.wait, COLLECTIVE.symbol)}"
+    yield Entry(late or "", tone="warn")

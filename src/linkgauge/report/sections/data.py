@@ -1,7 +1,8 @@
-"""Puts raw data into the page as attached files, up to a limit."""
+"""Shows what a run was measured with, and attaches its raw data to a page, up to a limit."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from operator import attrgetter
@@ -15,30 +16,29 @@ from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
 from linkgauge.model.stats.summary import Summary
-from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, attachment, plain
+from linkgauge.model.units import format_size
+from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, attachment, cut, plain
 from linkgauge.report.csv_text import csv_text
 from linkgauge.report.files import SAMPLES_FILE, document_of, sample_lines, sample_pieces
+from linkgauge.report.results import table
 from linkgauge.report.rows import result_rows
 from linkgauge.report.tables import CELLS
 
 from . import OneRun, Section
+from .machine import detailed_machine_blocks
 
 MOST_BYTES = 900_000
-"""The most bytes of all files, compressed: as text they take a third more."""
+"""Compressed: as text they take a third more."""
 CELLS_FILE = "cells.csv"
 MOST_SAMPLES = 120_000
 MOST_CELLS = 12_000
-"""The most cells and devices of a run whose data can fit into a page. The data of more are never
-tried."""
+"""Of cells and devices; the data of more are never tried."""
 _FEWER = (256, 32, 0)
-"""The numbers of samples of a cell that are tried in turn until all data fit. Cells with more
-samples come without any."""
+"""Tried in turn until all data fit. Cells with more samples come without any."""
 _DIGITS = 7
-"""The digits of the statistics in run.json if not all data fit."""
 _FEW_DIGITS = 5
 _NAMES = ("benchmark", "backend", "size", "row", "column", "status", "verdict", "unit")
 _FIGURES = ("figure", "low", "high", "expected")
-"""The fields of cells, of which a run has very many."""
 
 Files = tuple[Attachment, ...]
 
@@ -49,8 +49,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def attached(one: OneRun, most: int) -> Iterator[Block]:
-    """Yields the raw data that fit into `most` compressed bytes, and a remark on what does not
-    fit."""
+    """What fits into `most` compressed bytes, and a remark on the rest."""
     files, left_out = next(each for each in _choices(one, most) if _bytes(each[0]) <= most)
     if files:
         yield Attachments(files)
@@ -60,8 +59,7 @@ def attached(one: OneRun, most: int) -> Iterator[Block]:
 
 
 def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
-    """Yields sets of files to attach, the most complete set first. Sets that surely take more than
-    `most` bytes are left out. The text of a set says what is missing."""
+    """Yields sets of files, the most complete first, with what each lacks."""
     cells = sum(len(result.cells) for result in one.run.results)
     total = sum(map(_count, _cells(one.run)))
     if cells + len(one.run.machine.all_devices) <= MOST_CELLS:
@@ -70,10 +68,10 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
             table = attachment(CELLS_FILE, "a row for each cell", (CELLS.csv(one).encode(),))
             yield (table, *whole), ""
             yield whole, ""
-        short = _with_cells(one.run, partial(_short, rounded=cache(_rounded)))
+        short = one.run.with_cells(partial(_short, rounded=cache(_rounded)))
         less = f"all samples, nor for more than {_DIGITS} digits of statistics"
         for samples in _FEWER:
-            run = _with_cells(short, partial(_thinned, most=samples))
+            run = short.with_cells(partial(_thinned, most=samples))
             held = sum(map(_count, _cells(run)))
             if held <= MOST_SAMPLES:
                 what = f"{held:,} of {total:,} raw samples"
@@ -86,7 +84,6 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
 
 
 def _figures(run: Run) -> Iterator[bytes]:
-    """Yields the summary of each cell that has a figure, as CSV with few digits, by result."""
     names, figures = attrgetter(*_NAMES), attrgetter(*_FIGURES)
     few = partial(_digits, form=f".{_FEW_DIGITS}g")
     yield csv_text([(*_NAMES, *_FIGURES)]).encode()
@@ -96,7 +93,6 @@ def _figures(run: Run) -> Iterator[bytes]:
 
 
 def _files(run: Run, what: str, samples: Iterator[bytes]) -> Files:
-    """Returns the files with the samples and with all of the run. `samples` is their text."""
     document = escaped(msgspec.json.encode(document_of(run), enc_hook=encode_hook))
     return (
         attachment(SAMPLES_FILE, what, samples),
@@ -117,27 +113,18 @@ def _count(cell: CellResult) -> int:
     return len(cell.samples) + sum(len(one.samples) for one in cell.series)
 
 
-def _with_cells(run: Run, made: Callable[[CellResult], CellResult]) -> Run:
-    """Returns the run with what `made` returns for each of its cells."""
-    results = (replace(one, cells=tuple(map(made, one.cells))) for one in run.results)
-    return replace(run, results=tuple(results))
-
-
 def _short(cell: CellResult, rounded: Callable[[Summary | None], Summary | None]) -> CellResult:
-    """Returns the cell with `rounded` statistics. Alike cells share them."""
     short = cell.with_series(lambda one: replace(one, summary=rounded(one.summary)))
     return replace(short, summary=rounded(cell.summary))
 
 
 def _thinned(cell: CellResult, most: int) -> CellResult:
-    """Returns the cell, without its samples if it has more than `most`."""
     if _count(cell) <= most:
         return cell
     return replace(cell.with_series(lambda one: replace(one, samples=())), samples=())
 
 
 def _rounded(summary: Summary | None) -> Summary | None:
-    """Returns the statistics with fewer digits."""
     if summary is None:
         return None
     return Summary(*map(_digits, astuple(summary)))
@@ -150,3 +137,31 @@ def _digits(value: Any, form: str = f".{_DIGITS}g") -> Any:
 
 
 SECTION = Section("data", "Raw data", 95, of_run=_blocks)
+
+
+MOST_VALUE = 2000
+
+
+def _bill(one: OneRun) -> Iterator[Block]:
+    yield from detailed_machine_blocks(one.run.machine)
+    facts = ((name, cut(text, MOST_VALUE)) for name, text in _facts(one.run) if text)
+    yield table("How it was measured", ("", ""), facts)
+
+
+def _facts(run: Run) -> Iterator[tuple[str, str | None]]:
+    settings, machine = run.settings, run.machine
+    yield "linkgauge", machine.linkgauge
+    yield "commit", machine.commit
+    yield "Python", machine.python
+    yield "command", shlex.join(run.command)
+    yield "run", run.id
+    yield "label", run.label
+    yield "began", run.started
+    yield "resumed", ", ".join(run.resumed)
+    yield "ended", run.finished or "interrupted"
+    yield "sizes", ", ".join(map(format_size, settings.sizes))
+    yield "precision", f"±{settings.precision:.2%}"
+    yield "verified", "yes" if settings.verify else "no"
+
+
+BILL = Section("bill", "Bill of materials", 90, of_run=_bill)

@@ -1,5 +1,4 @@
-"""Shows all figures with remarks: results with at most one row as tables, the others as
-matrices."""
+"""Shows all figures with remarks, as tables and matrices, and on demand every detail of them."""
 
 from __future__ import annotations
 
@@ -8,12 +7,14 @@ from typing import NamedTuple
 
 from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.grouped import tabled
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.blocks import Block, Heat, Line, Prose, Shade, Span, line, plain
 from linkgauge.report.curves import EXTREMES, At, curves_of, extremes
 from linkgauge.report.forms import (
     MOST_COLUMNS,
+    Ends,
     Large,
     SharedTable,
     cells_of,
@@ -21,26 +22,34 @@ from linkgauge.report.forms import (
     form_of,
     has_figures,
     is_large,
+    legend,
     meaning_of,
     rows_of,
+    shade,
     together,
+    utilised,
 )
-from linkgauge.report.matrix import brief, in_order
-from linkgauge.report.results import common, heading, label, marks, title_line
-from linkgauge.report.shading import Ends, legend, shade
+from linkgauge.report.matrix import (
+    Matrix,
+    brief,
+    in_order,
+    matrices,
+    matrices_beside,
+    of_cells,
+    shown,
+)
+from linkgauge.report.results import common, heading, label, marks, title_line, turned
 from linkgauge.report.words.remarks import below_lines
 
-from . import OneRun, Section, cells, collectives, many, summaries
-from .sizes import MOST_PATHS, chart_of_levels, line_lines
+from . import OneRun, Section, cells, many
+from .latency import percentiles
+from .sizes import MOST_PATHS, chart_of_levels, level_lines, line_lines
 
 MOST_LINES = 8
-"""The most lines below a matrix of a page."""
 MOST_PLACES, FEW_PLACES = 50_000, 8_000
-"""The most cells of all large matrices of a page together, and of a small page."""
+"""The most cells of all large matrices of a page, and of a small page."""
 FEW_LINES = 4
-"""The most paths whose lines over sizes are shown; more are summed up."""
 SOME = 8
-"""The number of columns that are shown of a sweep with too many."""
 WHOLE = "--all shows the whole"
 SHADES = (
     "Green is as expected, amber below (▼), what slow links allow (↓) or far from its peers (▽ △),"
@@ -55,28 +64,49 @@ _OF_PAGE: tuple[Large, ...] = ("uniform", "reduced")
 
 
 def blocks(run: Run, large: Large = "summary") -> Iterator[Block]:
-    """Yields the blocks of all results that have any figure."""
-    for number, shown in enumerate(together(run.results, large)):
-        yield from blocks_of(shown, run, large, f"b{number}")
+    for number, each in enumerate(together(run.results, large)):
+        yield from blocks_of(each, run, large, f"b{number}")
 
 
 def blocks_of(
     shown: SharedTable, run: Run, large: Large = "whole", anchor: str = ""
 ) -> Iterator[Block]:
-    """Yields the blocks of results that are shown together."""
-    yield from _FORMS[shown.form](_ResultView(anchor, shown, run, large))
+    view = _ResultView(anchor, shown, run, large)
+    first, below = view.first, view.below()
+    match shown.form:
+        case "rows":
+            yield cells.table_of(view.results, below, anchor)
+        case "transfers":
+            yield cells.transfers_of(first, below, anchor)
+        case "collectives":
+            yield from cells.blocks_of(first, heading(first), below, anchor)
+        case "summary":
+            hint = {"summary": WHOLE, "uniform": ALIKE}.get(large, "")
+            caption = common(view.results, unit_of(first.unit).shown)
+            yield many.table_of(view.results, caption, below, anchor, hint)
+        case "matrix" if large == "uniform" and many.is_many(first):
+            yield from many.blocks_of_many(first, heading(first), below, anchor)
+        case "matrix":
+            yield _matrix(view)
+        case "columns":
+            yield _columns(view)
+        case "sizes":
+            yield _sizes(view)
+        case "levels":
+            yield Prose((heading(first), plain(title_line(first))))
+            chart = chart_of_levels(first)
+            yield chart._replace(lines=(*chart.lines, *below), anchor=anchor)
 
 
 def anchors(judged: OneRun) -> Iterator[tuple[str, Result]]:
     """Yields each result with the anchor (link target) of its figures on a page."""
-    for number, shown in enumerate(together(judged.run.results, large_of(judged))):
-        yield from ((f"b{number}", result) for result in shown.results)
+    for number, each in enumerate(together(judged.run.results, large_of(judged))):
+        yield from ((f"b{number}", result) for result in each.results)
 
 
 def large_of(judged: OneRun) -> Large:
-    """Returns how the large matrices of a run are shown on a page. With `uniform`, only matrices
-    with nearly equal figures become one line. With `reduced`, all become one line, because there
-    are too many cells."""
+    """`uniform`: matrices with nearly equal figures become one line. `reduced`: all do, because
+    there are too many cells."""
     most = FEW_PLACES if judged.is_small else MOST_PLACES
     large = [one for one in judged.run.results if has_figures(one) and is_large(one)]
     if sum(len(one.cells) for one in large) <= most:
@@ -87,13 +117,9 @@ def large_of(judged: OneRun) -> Large:
 
 
 Shaded = tuple[str, list[Shade | None]]
-"""A row with its name."""
 
 
 class _ResultView(NamedTuple):
-    """Results that are shown together, with the anchor on the page and the form of large
-    matrices."""
-
     anchor: str
     shown: SharedTable
     run: Run
@@ -125,16 +151,7 @@ class _ResultView(NamedTuple):
             yield from (line(Span(several, "dim"), *fit) for fit in line_lines(lines, most))
 
 
-def _rows(view: _ResultView) -> Iterator[Block]:
-    yield cells.table_of(view.results, view.below(), view.anchor)
-
-
-def _transfers(view: _ResultView) -> Iterator[Block]:
-    yield cells.transfers_of(view.first, view.below(), view.anchor)
-
-
-def _columns(view: _ResultView) -> Iterator[Block]:
-    """Yields a table with a row for each benchmark, or for each row of its matrix."""
+def _columns(view: _ResultView) -> Heat:
     columns = _some(columns_of(view.first), view.large)
     found = [
         (f"{result.benchmark} {row}" if len(rows_of(result)) > 1 else result.benchmark, own)
@@ -144,16 +161,12 @@ def _columns(view: _ResultView) -> Iterator[Block]:
     meaning = meaning_of(view.first.title)
     title = common(view.results, unit_of(view.first.unit).shown)
     left = _left_out(columns, columns_of(view.first))
-    yield _heat(view, title, f"columns: {meaning or 'column'}", columns, found, left)
+    return _heat(view, title, f"columns: {meaning or 'column'}", columns, found, left)
 
 
-def _matrix(view: _ResultView) -> Iterator[Block]:
-    """Yields the matrix of headline figures. A single column is shown as a row. A sweep with very
-    many rows shows only the lowest, the median and the highest figure."""
+def _matrix(view: _ResultView) -> Heat:
+    """A single column is shown as a row. A sweep with very many rows shows its extremes alone."""
     result = view.first
-    if view.large == "uniform" and many.is_many(result):
-        yield from many.blocks_of_many(result, heading(result), view.below(), view.anchor)
-        return
     columns = columns_of(result)
     columns = _some(columns, view.large) if result.sweep else columns
     if set(columns) == set(rows_of(result)):
@@ -161,13 +174,11 @@ def _matrix(view: _ResultView) -> Iterator[Block]:
     found, left = list(_lines(result, columns)), _left_out(columns, columns_of(result))
     if result.sweep and len(found) > MOST_COLUMNS and view.large == "summary":
         left = plain(f"{len(EXTREMES)} lines for {len(found)} rows: {WHOLE}", "dim")
-        rows: dict[str, dict[str, float]] = {}
-        for cell in result.cells:
-            if cell.headline is not None:
-                rows.setdefault(cell.row, {})[cell.column] = cell.headline
+        known = (one for one in result.cells if one.headline is not None)
+        rows = tabled((one.row, one.column, one.headline or 0.0) for one in known)
         found = list(_extremes(rows, columns, result.unit))
     heat = _heat(view, heading(result), title_line(result), columns, found, left)
-    yield heat.turned if len(columns) == 1 and len(found) <= MOST_COLUMNS else heat
+    return heat.turned if len(columns) == 1 and len(found) <= MOST_COLUMNS else heat
 
 
 def _heat(
@@ -184,14 +195,11 @@ def _heat(
 def _extremes(
     curves: Mapping[str, Mapping[At, float]], places: Sequence[At], unit: str
 ) -> Iterator[Shaded]:
-    """Yields a matrix of the lowest, the median and the highest figure of all curves, by position
-    on the x axis."""
     for word, curve in extremes(curves).items():
         yield word, [Shade(brief(curve[at], unit)) if at in curve else None for at in places]
 
 
 def _lines(result: Result, columns: Sequence[str]) -> Iterator[Shaded]:
-    """Yields each row: its name and its figures."""
     found = {cell.place: cell for cell in result.cells}
     rows, ends = rows_of(result), _ends(result)
     for row in in_order(rows) if set(columns) == set(rows) else rows:
@@ -205,8 +213,6 @@ def _ends(result: Result) -> Ends | None:
 
 
 def _some(columns: tuple[str, ...], large: Large) -> tuple[str, ...]:
-    """Returns the columns. If there are too many, returns an even selection that includes the last
-    column."""
     if len(columns) <= MOST_COLUMNS or large != "summary":
         return columns
     return tuple(columns[(n + 1) * len(columns) // SOME - 1] for n in range(SOME))
@@ -218,9 +224,8 @@ def _left_out(columns: Sequence[str], whole: Sequence[str]) -> Line | None:
     return plain(f"{len(columns)} of {len(whole)} columns: {WHOLE}", "dim")
 
 
-def _sizes(view: _ResultView) -> Iterator[Block]:
-    """Yields a table with a row for each path and a column for each size. If there are very many
-    sizes, they become the rows. If a size was measured several times, the last figure counts."""
+def _sizes(view: _ResultView) -> Heat:
+    """If there are very many sizes, they become the rows. The last figure of a size counts."""
     sizes = sorted({one.size for one in view.results})
     names = dict.fromkeys(one.benchmark for one in view.results)
     found = [row for name in names for row in _by_size(name, view.results, sizes)]
@@ -230,15 +235,12 @@ def _sizes(view: _ResultView) -> Iterator[Block]:
     )
     caption = view.first.title if len(names) == 1 else ""
     heat = _heat(view, title, caption, [format_size(size) for size in sizes], found)
-    yield heat.turned if len(sizes) > MOST_COLUMNS else heat
+    return heat.turned if len(sizes) > MOST_COLUMNS else heat
 
 
 def _by_size(name: str, every: Sequence[Result], sizes: Sequence[int]) -> Iterator[Shaded]:
-    """Yields the paths of one benchmark with their figures by size."""
     results = [one for one in every if one.benchmark == name]
-    paths: dict[str, dict[int, CellResult]] = {}
-    for result, cell in cells_of(results):
-        paths.setdefault(place_of(result, cell), {})[result.size] = cell
+    paths = tabled((place_of(one, cell), one.size, cell) for one, cell in cells_of(results))
     unit = results[0].unit
     if len(paths) > MOST_PATHS:
         for word, own in _extremes(curves_of(results), sizes, unit):
@@ -247,37 +249,6 @@ def _by_size(name: str, every: Sequence[Result], sizes: Sequence[int]) -> Iterat
     for path, curve in paths.items():
         shades = [shade(curve.get(size), unit) for size in sizes]
         yield f"{name} {path}" if len(paths) > 1 else name, shades
-
-
-def _summary(view: _ResultView) -> Iterator[Block]:
-    hint = {"summary": WHOLE, "uniform": ALIKE}.get(view.large, "")
-    caption = common(view.results, unit_of(view.first.unit).shown)
-    yield summaries.table_of(view.results, caption, view.below(), view.anchor, hint)
-
-
-def _levels(view: _ResultView) -> Iterator[Block]:
-    """Yields a table of a curve's levels, and the chart of the levels."""
-    result = view.first
-    yield Prose((heading(result), plain(title_line(result))))
-    chart = chart_of_levels(result)
-    yield chart._replace(lines=(*chart.lines, *view.below()), anchor=view.anchor)
-
-
-def _collectives(view: _ResultView) -> Iterator[Block]:
-    result = view.first
-    yield from collectives.blocks_of(result, heading(result), view.below(), view.anchor)
-
-
-_FORMS = {
-    "rows": _rows,
-    "transfers": _transfers,
-    "columns": _columns,
-    "matrix": _matrix,
-    "summary": _summary,
-    "sizes": _sizes,
-    "levels": _levels,
-    "collectives": _collectives,
-}
 
 
 def _of_page(one: OneRun) -> Iterator[Block]:
@@ -291,3 +262,84 @@ def _of_page(one: OneRun) -> Iterator[Block]:
 
 
 SECTION = Section("figures", "All figures", 30, of_run=_of_page)
+
+
+Shades = Mapping[Place, Shade | None]
+
+
+def detailed_blocks(run: Run, *, utilization: bool = False) -> Iterator[Block]:
+    for result in run.results:
+        if has_figures(result):
+            yield from _of_result(result, run)
+        if utilization:
+            yield from _used(result)
+    for each in together(run.results, "whole"):
+        if each.form == "sizes":
+            yield from blocks_of(each, run)
+
+
+def _of_result(result: Result, run: Run) -> Iterator[Block]:
+    (alone,) = together([result], "whole")
+    if alone.form in ("transfers", "collectives"):
+        yield from blocks_of(alone, run)
+        return
+    caption = title_line(result)
+    cells = {cell.place: cell for cell in result.cells}
+    for number, matrix in enumerate(matrices(result)):
+        texts = {at: shown(value, result.unit) for at, value in matrix.figures.items()}
+        shades = {
+            at: shade(cell, result.unit, text=texts.get(at))
+            for at, cell in cells.items()
+            if at in texts or cell.headline is None
+        }
+        below = [signs] if (signs := legend(shades.values())) else []
+        if matrix.total is not None:
+            below.append(_sum(matrix, result.unit))
+        heat = _heat_of(matrix.part, matrix, shades, result, below)
+        more = f", {matrix.part}" if matrix.part else ""
+        if not number:
+            is_turned = tuple(heat.rows) == matrix.columns != matrix.rows
+            caption = turned(caption) if is_turned else caption
+            heat = heat._replace(title=heading(result), caption=f"{caption}{more}")
+        yield heat
+    for matrix in matrices_beside(result):
+        yield _heat_of(matrix.name, matrix, _dim(matrix.figures), result)
+    yield from percentiles(result)
+    lines = (*level_lines(result), *below_lines([result], detailed=True))
+    if lines:
+        yield Prose(lines)
+
+
+def _dim(figures: Mapping[Place, float], digits: int = 2) -> Shades:
+    return {at: Shade(f"{value:.{digits}f}", "dim") for at, value in figures.items()}
+
+
+def _heat_of(
+    title: str, matrix: Matrix, shades: Shades, result: Result, lines: list[Line] | None = None
+) -> Heat:
+    rows, columns = matrix.rows, matrix.columns
+    found = [[shades.get(Place(row, column)) for column in columns] for row in rows]
+    heat = Heat("", plain(title), "", "", rows, columns, found, lines or ())
+    return heat.turned if result.sweep and len(columns) > MOST_COLUMNS else heat
+
+
+def _sum(matrix: Matrix, unit: str) -> Line:
+    there = len(matrix.figures)
+    of = f" of {there} of {matrix.cells} cells" if there < matrix.cells else ""
+    return plain(f"SUM {matrix.name} {shown(matrix.total or 0.0, unit)}{of}", "dim")
+
+
+def _used(result: Result) -> Iterator[Block]:
+    *_, whole = matrices(result)
+    for matrix in of_cells(result, f"{whole.name} of theoretical (%)", _percent):
+        yield _heat_of(matrix.name, matrix, _dim(matrix.figures, 1), result)
+    title = "CPU time of the measuring process"
+    for matrix in of_cells(result, f"{whole.name} {title} (CPUs)", lambda cell: cell.cpus):
+        if result.benchmark == "copy":
+            yield Prose([plain(f"{title}: {next(iter(matrix.figures.values())):.2f} CPUs")])
+        else:
+            yield _heat_of(matrix.name, matrix, _dim(matrix.figures), result)
+
+
+def _percent(cell: CellResult) -> float | None:
+    return None if (used := utilised(cell)) is None else 100 * used

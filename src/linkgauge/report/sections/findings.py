@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from linkgauge.judge.findings import Finding, Severity
+from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
+from linkgauge.model.grouped import grouped
 from linkgauge.report.blocks import Block, Line, Problem, Prose, Span, line, plain
 from linkgauge.report.files import judged_document
 from linkgauge.report.results import SIMULATED
@@ -19,12 +20,11 @@ from linkgauge.report.words.sentences import NAMED, first_of
 
 TO_FIX, TO_LOOK = "to fix it", "to look"
 MOST_STEPS = 40
-"""The most lines of a remedy."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """The findings of the doctor. `simulated` is the name of a simulated machine. `conclusion` is
-    the verdict on the machine, or on the judged run, as `outcome` is for programs."""
+    """`simulated` is the name of a simulated machine. `conclusion` is the verdict as people see it,
+    `outcome` as programs do."""
 
     findings: Sequence[Finding]
     simulated: str | None = None
@@ -33,7 +33,6 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 def diagnosis_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
-    """Yields the blocks of all findings, and then of the verdict."""
     if diagnosis.simulated is not None:
         yield Prose([line(SIMULATED, f" {diagnosis.simulated}")])
     yield from blocks(diagnosis.findings)
@@ -49,8 +48,8 @@ def diagnosis_document(diagnosis: Diagnosis) -> str:
 
 
 def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
-    """Yields blocks of findings. Findings that differ only in their subject are shown once, and a
-    remedy only where it first occurs. At the end is the number of findings of each severity."""
+    """Findings that differ only in their subject are shown once, and a remedy where it first
+    occurs."""
     given: dict[tuple[Step, ...], str] = {}
     for group in groups_of(findings):
         for alike in (group.alike, *group.explained):
@@ -59,8 +58,7 @@ def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
 
 
 def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Problem:
-    """Returns the problem. If an earlier problem (in `given`) has the same steps, a reference to it
-    replaces the steps."""
+    """A reference replaces steps that an earlier problem (in `given`) has."""
     taken = tuple(problem.steps)
     if not taken or (first := given.setdefault(taken, name)) == name:
         return problem
@@ -85,8 +83,6 @@ def problem_of(alike: Sequence[Finding]) -> Problem:
 
 
 def _said(finding: Finding) -> Iterator[tuple[str, Line]]:
-    """Yields the further lines of a finding: the reason, the cells, and lines of the kernel's
-    log."""
     if finding.why:
         yield "why", plain(finding.why)
     if finding.cells:
@@ -102,8 +98,7 @@ def steps_of(finding: Finding) -> tuple[Step, ...]:
 
 
 def _purpose(remedy: Sequence[Step]) -> str:
-    """Returns `to look` if all commands of the remedy only read, else `to fix`. Lines that end in a
-    colon are captions of commands."""
+    """Lines that end in a colon are captions of commands."""
     looks = all(
         step.only_looks if isinstance(step, Command)
         else isinstance(step, RemedyText) and step.text.endswith(":")
@@ -113,12 +108,9 @@ def _purpose(remedy: Sequence[Step]) -> str:
 
 
 def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> Iterator[Block]:
-    """Yields a short form of the findings: the first of each check, with its reason and the
-    findings that it explains. Its remedy is shown if it is a single command. The other findings of
-    the check are only listed by subject. So are warnings of the check that is reported `below`."""
-    by_check: dict[tuple[str, Severity], list[FindingGroup]] = {}
-    for group in groups:
-        by_check.setdefault((group.first.check, group.first.severity), []).append(group)
+    """The first of each check, with its reason, what it explains, and its remedy if it is a single
+    command. Warnings of the check that is reported `below` are listed by subject."""
+    by_check = grouped(((one.first.check, one.first.severity), one) for one in groups)
     for (check, severity), (first, *others) in by_check.items():
         subjects = subjects_of(*(group.alike for group in (first, *others)))
         if below is not None and check == below.first.check and severity != "fail":
@@ -135,7 +127,6 @@ def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> 
 
 
 def summary(findings: Sequence[Finding], by: str = "doctor") -> Line:
-    """Makes a line with the number of findings of each severity."""
     counts = Counter(finding.severity for finding in findings)
     shown = [Span(f"{counts[of]} {of}", tone) for of, tone in SEVERITIES.items() if counts[of]]
     listed = [span for one in shown for span in (Span(", "), one)][1:]

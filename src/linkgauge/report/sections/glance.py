@@ -6,22 +6,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.names import spans
 from linkgauge.model.units import approximate_size, count_of
 from linkgauge.report.blocks import Block, Column, Entry, Prose, Span, line, plain
 from linkgauge.report.files import json_document
 from linkgauge.report.results import table
+from linkgauge.report.sections.pci import Subject, subjects
 from linkgauge.report.words.remedies import Command
-from linkgauge.report.words.subjects import Subject, subjects
 
 from .machine import machine_heading, unavailable_lines
 
 
 class Glance(NamedTuple):
-    """A first look at a machine. `figures` has the number of cells that the quick profile measures,
-    by what they measure, and `seconds` the most time that they take. `commands` fit this machine;
-    the first comes first."""
+    """`figures` counts the cells of the quick profile by what they measure, `seconds` is the most
+    that they take, and the first of the `commands` comes first."""
 
     machine: Machine
     figures: Mapping[str, int]
@@ -30,8 +30,8 @@ class Glance(NamedTuple):
 
 
 def accelerators_of(machine: Machine) -> list[Subject]:
-    """Returns the accelerators, without processors that OpenCL shows as devices. One whose backend
-    tells no PCI address is listed unless another backend shows its model."""
+    """Without processors that OpenCL shows. One without a PCI address is listed unless another
+    backend shows its model."""
     cpus = {one.memory for one in machine.all_devices if one.is_cpu}
     found = [one for one in subjects(machine) if one.label not in cpus]
     models = {one.model for one in found}
@@ -56,9 +56,8 @@ def _memories(machine: Machine) -> Iterator[tuple[Span, ...]]:
     size = machine.host.memory_total
     nodes = count_of(len(machine.host.nodes), "NUMA node")
     yield plain(f"{nodes}, {'unknown' if size is None else approximate_size(size)} of memory")
-    alike: dict[str, list[str]] = {}
-    for one in accelerators_of(machine):
-        alike.setdefault(one.model or "accelerator", []).append(one.label)
+    known = accelerators_of(machine)
+    alike = grouped((one.model or "accelerator", one.label) for one in known)
     for model, labels in alike.items():
         yield plain(f"{len(labels)} × {model} ({spans(labels)})")
     reached = any(not one.is_cpu for one in machine.all_devices)

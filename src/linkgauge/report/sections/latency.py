@@ -1,19 +1,18 @@
-"""Shows how the times of single iterations vary: percentiles, and some distributions. Also shows
-rows in which the latency falls while the load grows."""
+"""Shows how the times of single iterations vary, and rows in which the latency falls while the load
+grows."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.summary import known_percentile, percentile
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report import chart_specs
-from linkgauge.report.beside import load
 from linkgauge.report.blocks import Block, ChartFigure, Column, Entry, Line, Table, plain
-from linkgauge.report.matrix import shown
+from linkgauge.report.matrix import load, shown
 from linkgauge.report.results import figure, label, title_of
 from linkgauge.report.words.figures import histogram
 
@@ -22,13 +21,11 @@ from . import OneRun, Section
 PERCENTILES = (0.50, 0.95, 0.99, 0.999)
 MOST_CHARTS = 6
 MOST_CELLS = 48
-"""The most cells that have a line of percentiles each; with more, those of the first column
-have."""
+"""With more, only those of the first column have percentiles."""
 POINTS = 120
-"""The points of a curve; more of them lie close to its end, where it matters."""
+"""More of them lie close to the end, where it matters."""
 _TAIL = tuple(1 - 10 ** (-step / 8) for step in range(8, 25))
 FEWEST = 64
-"""The fewest samples of a cell whose distribution is shown."""
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
@@ -44,8 +41,7 @@ def _iterated(result: Result) -> list[CellResult]:
 
 
 def percentiles(result: Result) -> Iterator[Table]:
-    """Yields a table of percentiles, with a line for each cell whose samples are single iterations.
-    A percentile is unknown if less than one sample lies beyond it."""
+    """A percentile is unknown if less than one sample lies beyond it."""
     cells = _iterated(result)
     if not cells:
         return
@@ -76,8 +72,7 @@ def _row(result: Result, cell: CellResult) -> tuple[Entry, ...]:
 def _most_telling(
     found: Sequence[tuple[Result, Sequence[CellResult]]],
 ) -> list[tuple[Result, list[CellResult]]]:
-    """Selects up to four cells of each result that has single iterations. These are the fastest,
-    the median and the slowest cell, and the cell with the longest tail."""
+    """The fastest, the median and the slowest cell, and the one with the longest tail."""
     telling = []
     for result, cells in found:
         first = [c for c in cells if c.column == cells[0].column and len(c.samples) >= FEWEST]
@@ -118,8 +113,6 @@ def _distribution(result: Result, cells: Sequence[CellResult]) -> ChartFigure:
 def _curve(
     ordered: Sequence[float], scale: float, name: str, unit: str
 ) -> Iterator[dict[str, object]]:
-    """Yields points of a cumulative distribution. Points with the same value as the point before
-    are left out, except known percentiles and the last point."""
     shares = sorted({*(n / POINTS for n in range(POINTS + 1)), *_TAIL, *PERCENTILES})
     before = None
     for each in shares:
@@ -134,11 +127,9 @@ def _curve(
 
 
 def falling_lines(result: Result) -> Iterator[Line]:
-    """Yields a line for each row whose latency falls as the load grows, by more than the intervals
-    of the figures. If no row falls and the intervals are known, yields a line that says so."""
-    rows: defaultdict[str, list[CellResult]] = defaultdict(list)
-    for cell in result.cells:
-        rows[cell.row].append(cell)
+    """Rows whose latency falls by more than the intervals while the load grows; else that none
+    does."""
+    rows = grouped((cell.row, cell) for cell in result.cells)
     several = {name: cells for name, cells in rows.items() if any(map(load, cells))}
     falls = [fall for cells in several.values() for fall in _falls(cells, result.unit)]
     known = [cell for cells in several.values() for cell in cells if _interval(cell)]

@@ -1,62 +1,58 @@
-"""Shows a machine: its memories, how they are connected, and what could not be read. `linkgauge
-devices` and the page of a run show these blocks."""
+"""Shows a machine: its host, its memories, how they are connected, and what could not be read."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from linkgauge.judge.expected.assumed import shown as assumed_shown
 from linkgauge.judge.findings import Evidence
 from linkgauge.machine.hardware import known_values
-from linkgauge.model.hardware.inventory import Accelerator, Adapter, FabricLink, Interface
+from linkgauge.machine.tree import ranges
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.gaps import NEEDS_ROOT, Gap
+from linkgauge.model.hardware.host_details import CpuCache, HostDetails
+from linkgauge.model.hardware.inventory import (
+    Accelerator,
+    Adapter,
+    FabricLink,
+    Interface,
+    Inventory,
+)
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.names import spans
 from linkgauge.model.units import approximate_size, count_of
 from linkgauge.report.blocks import Block, Column, Line, Prose, Span, Table, line, plain
 from linkgauge.report.results import SIMULATED, table
+from linkgauge.report.sections.pci import subjects
 from linkgauge.report.words.sentences import program
-from linkgauge.report.words.subjects import subjects
 
-from .distances import distance_blocks
-from .host import counts, gaps, host_facts, surroundings
-from .nearest import nearest_blocks
-from .pci import PciOutline
+from .pci import PciOutline, distance_blocks, nearest_blocks
 
 # Accelerators' own links (NVLink and the like), those that are alike in one row.
 
 _MOST = 8
-"""Most rows for a kind of link; if there are more, their ends are listed together."""
 _HEADS: Sequence[str | Column] = (
     "", "kind", "active", Column("GB/s each, one way", True), Column("errors", True), "lead to",
 )  # fmt: skip
 _Ends = tuple[tuple[str, int], ...]
-"""The places to which links lead, each with the number of links."""
 
 
 def fabric_links(accelerators: Sequence[Accelerator]) -> Table:
-    kinds: dict[tuple[str, ...], dict[_Ends, list[str]]] = {}
-    for one in accelerators:
-        for texts, ends in _bundles(one.links):
-            kinds.setdefault(texts, {}).setdefault(ends, []).append(one.memory)
+    bundles = ((*each, one.memory) for one in accelerators for each in _bundles(one.links))
+    kinds = grouped((texts, (ends, name)) for texts, ends, name in bundles)
     rows = []
-    for texts, alike in kinds.items():
-        for ends, names in (alike if len(alike) <= _MOST else _together(alike)).items():
-            rows.append((spans(names), *texts, _listed(ends)))
+    for texts, own in kinds.items():
+        alike = grouped(own)
+        if len(alike) > _MOST:
+            every = dict.fromkeys((name, 1) for ends in alike for name, _ in ends)
+            alike = {tuple(every): [name for names in alike.values() for name in names]}
+        rows += [(spans(names), *texts, _listed(ends)) for ends, names in alike.items()]
     return table("Fabric links", _HEADS, rows)
 
 
-def _together(alike: dict[_Ends, list[str]]) -> dict[_Ends, list[str]]:
-    ends = dict.fromkeys((name, 1) for ends in alike for name, _ in ends)
-    return {tuple(ends): [name for names in alike.values() for name in names]}
-
-
 def _bundles(links: Sequence[FabricLink]) -> Iterator[tuple[tuple[str, ...], _Ends]]:
-    """Yields a table row for each kind of link, and the places to which the links of this kind
-    lead."""
-    kinds: dict[tuple[str, str | None, float | None], list[FabricLink]] = {}
-    for link in links:
-        kinds.setdefault((link.kind, link.version, link.rate), []).append(link)
+    kinds = grouped(((link.kind, link.version, link.rate), link) for link in links)
     for (kind, version, rate), own in kinds.items():
         states = Counter(link.active for link in own)
         unsure = f" ({states[None]} unknown)" if states[None] else ""
@@ -70,11 +66,9 @@ def _bundles(links: Sequence[FabricLink]) -> Iterator[tuple[tuple[str, ...], _En
 
 
 def _listed(ends: _Ends) -> str:
-    """Returns the ends of links: `sim:1-3, nvswitch (18)`. The number in parentheses says how many
-    links lead to an end, if more than 1."""
-    groups: dict[int, list[str]] = {}
-    for name, count in sorted(ends, key=lambda end: (len(end[0]), end)):
-        groups.setdefault(count, []).append(name)
+    """`sim:1-3, nvswitch (18)`: the number of links in parentheses, if more than 1."""
+    ordered = sorted(ends, key=lambda end: (len(end[0]), end))
+    groups = grouped((count, name) for name, count in ordered)
     return ", ".join(
         spans(names) + (f" ({count}{' each' * (len(names) > 1)})" if count > 1 else "")
         for count, names in groups.items()
@@ -87,8 +81,6 @@ _STATES = {True: "up", False: "down", None: "unknown"}
 
 
 def machine_blocks(machine: Machine) -> Iterator[Block]:
-    """Yields the host in a few lines, its memories, how they are connected, and why a backend has
-    no devices."""
     yield from _overview(machine, detailed=False)
     count = len(gaps(machine.known))
     missing = f", and what could not be read ({count_of(count, 'reason')})" if count else ""
@@ -97,8 +89,7 @@ def machine_blocks(machine: Machine) -> Iterator[Block]:
 
 
 def detailed_machine_blocks(machine: Machine, found: Evidence | None = None) -> Iterator[Block]:
-    """Yields all known facts of a machine, including details of the host and of PCI, and the facts
-    that could not be read. `found` is the evidence of a run, if there is one."""
+    """`found` is the evidence of a run, if there is one."""
     yield from _overview(machine, detailed=True)
     if missing := gaps(machine.known):
         why = (line(Span(what, "warn"), ": " if what else "", why) for why, what in missing.items())
@@ -121,8 +112,8 @@ def _overview(machine: Machine, *, detailed: bool) -> Iterator[Block]:
 
 
 def unavailable_lines(machine: Machine, *, only_unanswered: bool = False) -> Iterator[Line]:
-    """Yields a line for each unavailable backend. A backend that gave no answer in time may have
-    devices, and its line has the command that waits for it."""
+    """A backend that gave no answer in time may have devices: its line has the command that waits
+    for it."""
     for name, why in machine.unavailable.items():
         if name in machine.unanswered:
             waits = f"{program()} devices --backend {name}"
@@ -136,7 +127,6 @@ def _filled(*tables: Table) -> Iterator[Table]:
 
 
 def machine_heading(machine: Machine) -> Iterator[Line]:
-    """Yields lines that say which machine this is: its processors, its system, its surroundings."""
     host, details = machine.host, machine.known.host
     if machine.simulated is not None:
         yield line(SIMULATED, f" {machine.simulated}")
@@ -156,13 +146,14 @@ def machine_heading(machine: Machine) -> Iterator[Line]:
 
 
 def _memories(machine: Machine, detailed: bool) -> Table:
-    """Makes a table with a row for each kind of memory. Nodes or devices that differ only in their
-    number share a row."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for name, model, size, notes in (*_nodes(machine), *_devices(machine, detailed)):
+    def size_of(name: str, size: int | None) -> str:
         is_assumed = machine.known.assumed_of("memory size", name) is not None
-        shown = f"{_size(size)}, assumed" if is_assumed else _size(size)
-        found.setdefault((model, shown, ", ".join(filter(None, notes))), []).append(name)
+        return f"{_size(size)}, assumed" if is_assumed else _size(size)
+
+    found = grouped(
+        ((model, size_of(name, size), ", ".join(filter(None, notes))), name)
+        for name, model, size, notes in (*_nodes(machine), *_devices(machine, detailed))
+    )
     each = "size each" if any(len(names) > 1 for names in found.values()) else "size"
     rows = (
         (spans(names), f"{len(names)} × {model}" if len(names) > 1 else model, *others)
@@ -186,8 +177,7 @@ def _nodes(machine: Machine) -> Iterator[_Memory]:
 
 
 def _devices(machine: Machine, detailed: bool) -> Iterator[_Memory]:
-    """Yields the devices of the backends, then the accelerators that only a vendor's library
-    reports, as in a captured machine."""
+    """Accelerators that only a vendor's library reports come last, as in a captured machine."""
     about = {one.memory: _about(one, detailed) for one in machine.known.accelerators}
     for one in machine.all_devices:
         driver = f"driver {one.driver}" if one.driver else ""
@@ -199,8 +189,6 @@ def _devices(machine: Machine, detailed: bool) -> Iterator[_Memory]:
 
 
 def _about(one: Accelerator, detailed: bool) -> list[str]:
-    """Returns the facts that a library reports of an accelerator, the driver first. Without
-    `detailed`, returns the driver only."""
     lanes = one.link.max_speed and f"{one.link.max_speed:g} GT/s x{one.link.max_width}"
     facts = {"driver": one.driver, "library": one.library, "firmware": one.firmware}
     facts |= {"board": one.board, "form factor": one.form_factor, "PCIe": lanes or None}
@@ -233,3 +221,112 @@ def _interfaces(interfaces: Sequence[Interface]) -> Table:
 
 def _rate(rate: float | None) -> str | None:
     return None if rate is None else f"{rate / 1e9:.3g}"
+
+
+_KINDS = {"data": "d", "instruction": "i"}
+
+
+def host_facts(machine: Machine) -> Table:
+    host, size = machine.known.host, machine.host.memory_total
+    driver = f" by {host.frequency_driver}" if host.frequency_driver else ""
+    facts: dict[str, Iterable[object]] = {
+        "CPUs": (
+            host.threads_per_core and f"{count_of(host.threads_per_core, 'thread')} a core",
+            host.isa,
+            host.governor and f"governor {host.governor}{driver}",
+            *map(_cache, host.caches),
+        ),
+        "memory": (
+            size and approximate_size(size),
+            host.memory_rate and f"DIMMs {host.memory_rate / 1e9:.1f} GB/s",
+            _distances(host),
+            *(
+                f"{total} huge pages of {approximate_size(size)}, {free} free"
+                for size, (total, free) in host.huge_pages.items()
+            ),
+            host.transparent_huge_pages and f"transparent huge pages {host.transparent_huge_pages}",
+        ),
+        "CPU steal": (None if host.steal is None else f"{host.steal:.2%} since boot",),
+        "may use": _allowances(host),
+        "command line": (host.command_line,),
+    }
+    rows = ((name, "; ".join(str(text) for text in texts if text)) for name, texts in facts.items())
+    return table("Host", ("", ""), [row for row in rows if row[1]])
+
+
+def counts(host: HostDetails) -> Iterator[str]:
+    for count, what in ((host.sockets, "socket"), (host.cores, "core")):
+        if count is not None:
+            yield count_of(count, what)
+
+
+def surroundings(host: HostDetails) -> Iterator[str]:
+    """Yields the environment of the kernel: the hypervisor, the container, and the IOMMU."""
+    found = {"under": host.hypervisor, "in": host.container, "IOMMU": host.iommu}
+    yield from (f"{how} {what}" for how, what in found.items() if what)
+
+
+def _cache(cache: CpuCache) -> str:
+    shared = f" shared by {cache.shared_by}" if cache.shared_by > 1 else ""
+    return f"L{cache.level}{_KINDS.get(cache.kind, '')} {approximate_size(cache.size)}{shared}"
+
+
+def _distances(host: HostDetails) -> str:
+    rows = [f"{node}: {' '.join(map(str, row))}" for node, row in host.distances.items()]
+    to = " ".join(map(str, host.distances))
+    return f"NUMA distances to {to} from {' / '.join(rows)}" if len(rows) > 1 else ""
+
+
+def _allowances(host: HostDetails) -> Iterator[str]:
+    for what, listed in (("CPUs", host.allowed_cpus), ("nodes", host.allowed_nodes)):
+        if listed is not None:
+            yield f"{what} {ranges(listed)}"
+    unread = {field for gap in host.unknown for field in gap.fields}
+    limits = {"memory limit": host.memory_limit, "locked memory limit": host.memlock_limit}
+    for what, limit in limits.items():
+        if limit is not None or what not in unread:
+            yield f"{what} {'unlimited' if limit is None else approximate_size(limit)}"
+
+
+# What could not be read on a machine, each reason once, with what would make it readable.
+
+_NAMED = 4
+
+
+def gaps(inventory: Inventory) -> dict[str, str]:
+    """By reason: `link.speed of sim:0-3`."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for owner, unknown in _unknown(inventory):
+        for gap in unknown:
+            fields = found.setdefault(gap.why, {}).setdefault(owner, [])
+            fields += [field for field in gap.fields if field not in fields]
+    return {why: "; ".join(_lacking(by_owner)) for why, by_owner in found.items()}
+
+
+def for_root(inventory: Inventory | None) -> list[str]:
+    """Returns the facts that only root can read: a line for each reason."""
+    found = gaps(inventory) if inventory else {}
+    return [
+        ": ".join(filter(None, (text, why)))
+        for why, text in found.items()
+        if why.endswith(NEEDS_ROOT)
+    ]
+
+
+def _unknown(inventory: Inventory) -> Sequence[tuple[str, tuple[Gap, ...]]]:
+    return [
+        ("", (*inventory.unknown, *inventory.host.unknown)),
+        *((one.memory, one.unknown) for one in inventory.accelerators),
+        *((one.name, one.unknown) for one in inventory.adapters),
+        *((one.address, one.unknown) for one in inventory.pci),
+    ]
+
+
+def _lacking(by_owner: dict[str, list[str]]) -> Iterator[str]:
+    """`link.speed of 0000:01:00.0, 0000:02:00.0 and 3 more`"""
+    alike = grouped((", ".join(fields), owner) for owner, fields in by_owner.items())
+    for what, owners in alike.items():
+        shown = spans(filter(None, owners)).split(", ")
+        more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED + 1 else ""
+        of = ", ".join(shown[:_NAMED] if more else shown) + more
+        yield " of ".join(filter(None, (what, of)))

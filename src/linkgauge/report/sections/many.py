@@ -1,22 +1,38 @@
-"""Shows a result with too many pairs to read. Tables have the distribution of its figures, and the
-pairs and their ends (devices or ranks) with the lowest figures."""
+"""Shows results with too many cells to read: a line for each, or the distribution and what is
+lowest."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
-from statistics import median
+from operator import attrgetter
+from statistics import median, quantiles
 
+from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.grouped import grouped
 from linkgauge.model.units import unit_of
-from linkgauge.report.blocks import Block, Column, Entry, Line, Prose, Table, Tone, plain
-from linkgauge.report.forms import columns_of, rows_of
-from linkgauge.report.matrix import in_order
+from linkgauge.report.blocks import (
+    Block,
+    Column,
+    Entry,
+    Line,
+    Prose,
+    Shade,
+    Span,
+    Table,
+    Tone,
+    line,
+    plain,
+)
+from linkgauge.report.forms import columns_of, legend, rows_of, shade
+from linkgauge.report.matrix import brief, in_order
 from linkgauge.report.results import ends, figure, label, share, verdict, without_empty
+from linkgauge.report.words.sentences import first_of
 
 MOST_ROWS = 32
-"""The most rows of a narrow matrix that a person still reads."""
 WORST = 12
 _BOUNDS = (0.5, 0.75, 0.9, 0.97)
 """The shares of the median at which the classes of figures end."""
@@ -31,8 +47,7 @@ def is_many(result: Result) -> bool:
 def blocks_of_many(
     result: Result, heading: Line, below: Sequence[Line], anchor: str
 ) -> Iterator[Block]:
-    """Yields the heading and the remarks of a result, and three tables: the distribution, the
-    lowest ends, and the lowest pairs."""
+    """The distribution, the lowest ends, and the lowest pairs."""
     measured = [cell for cell in result.cells if cell.headline is not None]
     usual = median(cell.headline or 0.0 for cell in measured)
     yield Prose((heading, *below))
@@ -51,15 +66,11 @@ def _is_low(cell: CellResult, usual: float) -> bool:
 
 
 def _distribution(result: Result, measured: Sequence[CellResult], usual: float) -> Table:
-    """Makes a table of the distribution of figures. A row has the number of cells in each range of
-    figures, for one column of the result."""
     between = (f"{low:.0%} to {high:.0%}" for low, high in pairwise(_BOUNDS))
     classes = [f"below {_BOUNDS[0]:.0%}", *between, f"{_BOUNDS[-1]:.0%} or more"]
     heads = [Column("cells of"), Column("all", True), *(Column(one, True) for one in classes)]
     heads += [Column(one, True) for one in ("least", "median", "most")]
-    by_column: dict[str, list[CellResult]] = defaultdict(list)
-    for cell in measured:
-        by_column[cell.column].append(cell)
+    by_column = grouped((cell.column, cell) for cell in measured)
     rows = [_row(name, by_column[name], usual, result.unit) for name in in_order(by_column)]
     if len(rows) > 1:
         rows.append(_row("all", measured, usual, result.unit))
@@ -85,11 +96,9 @@ def _row(name: str, cells: Sequence[CellResult], usual: float, unit: str) -> tup
 
 
 def _ends(result: Result, measured: Sequence[CellResult], usual: float) -> Table:
-    """Makes a table of the ends of pairs (devices or ranks) that have the most low cells."""
-    found: dict[str, list[CellResult]] = defaultdict(list)
-    for cell in measured:
-        for end in cell.row.split("->"):
-            found[f"{end}, {cell.column}"].append(cell)
+    found = grouped(
+        (f"{end}, {cell.column}", cell) for cell in measured for end in cell.row.split("->")
+    )
     low = {end: sum(_is_low(cell, usual) for cell in own) for end, own in found.items()}
     worst = sorted(found, key=lambda end: (-low[end] / len(found[end]), -low[end]))
     there = sum(map(bool, low.values()))
@@ -112,7 +121,6 @@ def _ends(result: Result, measured: Sequence[CellResult], usual: float) -> Table
 
 
 def _pairs(result: Result, measured: Sequence[CellResult], usual: float) -> Table:
-    """Makes a table of the lowest cells."""
     low = sorted((c for c in measured if _is_low(c, usual)), key=lambda c: c.headline or 0.0)
     rows = [
         (
@@ -134,3 +142,83 @@ def _caption(what: str, shown: int, there: int) -> str:
     less = f"{_BOUNDS[-2]:.0%}"
     more = f"; {shown} of {there:,}, run.json has all" if there > shown else ""
     return f"{what} (below {less} of the median){more}"
+
+
+_HEADS = (
+    Column("benchmark"), Column("cells", True, 1), Column("median", True), Column("least", True),
+    Column("at", rank=2), Column("most", True), Column("at", rank=3), Column("verdict", rank=1),
+)  # fmt: skip
+_LEAST = 4
+_FENCE = 1.5
+"""Tukey's fence, in distances between the quartiles."""
+_CLEARLY = 0.05
+
+Known = Sequence[tuple[float, CellResult]]
+
+
+def table_of(
+    results: Sequence[Result], caption: Line, below: Sequence[Line], anchor: str, hint: str
+) -> Table:
+    """Of a result that is not judged, cells that stand out are named."""
+    known = [_known(result) for result in results]
+    rows = [_summary(*each) for each in zip(results, known, strict=True)]
+    ends = [shade(own[at][1], "") for own in known if own for at in (0, -1)]
+    more = (legend(ends), *_outlier_lines(results, known), plain(hint, "dim"))
+    lines = (*(each for each in more if each), *below)
+    return without_empty(Table(caption, _HEADS, rows, True, anchor, lines))
+
+
+def _known(result: Result) -> Known:
+    found = [(cell.headline, cell) for cell in result.cells if cell.headline is not None]
+    return sorted(found, key=lambda each: each[0])
+
+
+def _summary(result: Result, known: Known) -> tuple[Entry, ...]:
+    (_, least), (_, most) = known[0], known[-1]
+    place, drawn = _namer(result), result.drawn
+    sample = f", {drawn.pairs} of {drawn.all} pairs (seed {drawn.seed})" if drawn else ""
+    return (
+        Entry(label(f"{result.benchmark}{sample}")),
+        Entry(f"{len(known):,}", len(known)),
+        figure(median(value for value, _ in known), result.unit),
+        *_end(result, least, place),
+        *_end(result, most, place),
+        verdict([result], result.cells),
+    )
+
+
+def _end(
+    result: Result, cell: CellResult, place: Callable[[CellResult], str]
+) -> tuple[Entry, Entry]:
+    shown = shade(cell, result.unit) or Shade("")
+    text = f"{shown.text}{shown.sign}"
+    return Entry(text, cell.headline, shown.tone), Entry(place(cell), tone="dim")
+
+
+def _namer(result: Result) -> Callable[[CellResult], str]:
+    if len(columns_of(result)) == 1:
+        return attrgetter("row")
+    return attrgetter("column") if len(rows_of(result)) == 1 else partial(place_of, result)
+
+
+def _outlier_lines(results: Sequence[Result], known: Sequence[Known]) -> Iterator[Line]:
+    for result, own in zip(results, known, strict=True):
+        if found := _outliers(own):
+            place = _namer(result)
+            names = [f"{place(cell)} {brief(cell.headline or 0.0, result.unit)}" for cell in found]
+            named = f" {result.benchmark} {first_of(names, ', ')}"
+            yield line(Span("stands out", "warn"), named)
+
+
+def _outliers(known: Known) -> list[CellResult]:
+    """Beyond Tukey's fences; the farthest come first."""
+    if len(known) < _LEAST:
+        return []
+    low, middle, high = quantiles((value for value, _ in known), n=4)
+    room = max(_FENCE * (high - low), _CLEARLY * middle)
+    far = [
+        (off, cell)
+        for value, cell in known
+        if (off := max(low - value, value - high)) > room and cell.verdict == "not judged"
+    ]
+    return [cell for _, cell in sorted(far, key=lambda each: -each[0])]

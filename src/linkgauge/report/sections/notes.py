@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from linkgauge.model.documents.result import Result, Run, Status
+from linkgauge.model.grouped import grouped
 from linkgauge.report.blocks import TONES, Block, Line, Prose, Span, line, plain
 from linkgauge.report.forms import cells_of
 from linkgauge.report.words.run_notes import note_lines
@@ -12,11 +13,8 @@ from linkgauge.report.words.run_notes import note_lines
 from . import OneRun, Section
 
 MOST_LINES = 40
-"""The most lines of a page."""
 MOST_REASONS = 6
-"""The most reasons for one status."""
 MOST_NAMED = 2
-"""The most benchmarks that are all named."""
 _ORDER: tuple[Status, ...] = ("skip", "fail", "timeout", "error")
 
 
@@ -30,33 +28,28 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def reason_lines(run: Run) -> Iterator[Line]:
-    """Yields lines on benchmarks without figures: `skip  needs two devices:
-    device_to_device_memcpy_read_ce and 3 more`. Failures come last."""
+    """`skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`. Failures come last."""
     yield from _lines(run, _ORDER)
 
 
 def failure_lines(run: Run) -> Iterator[Line]:
-    """Yields the lines that change the verdict: on failures, and if nothing was measured also on
-    what was skipped."""
+    """What changes the verdict: failures, and if nothing was measured what was skipped."""
     nothing = not any(cell.summary for _, cell in cells_of(run.results))
     yield from _lines(run, _ORDER if nothing else _ORDER[1:])
 
 
 def _lines(run: Run, statuses: Sequence[Status]) -> Iterator[Line]:
-    reasons: dict[Status, dict[str, dict[str, None]]] = {status: {} for status in _ORDER}
-    for result in run.results:
-        for status, reason in _why(result):
-            reasons[status].setdefault(reason, {})[result.benchmark] = None
+    found = ((*why, result.benchmark) for result in run.results for why in _why(result))
+    reasons = grouped((status, (reason, name)) for status, reason, name in found)
     for status in statuses:
-        found = reasons[status]
-        for reason, benchmarks in list(found.items())[:MOST_REASONS]:
-            yield _line(status, f"{reason}: {_few(list(benchmarks))}")
-        if (left := len(found) - MOST_REASONS) > 0:
+        own = grouped(reasons.get(status, ()))
+        for reason, names in list(own.items())[:MOST_REASONS]:
+            yield _line(status, f"{reason}: {_few(list(dict.fromkeys(names)))}")
+        if (left := len(own) - MOST_REASONS) > 0:
             yield _line(status, f"for {left} more reasons, which run.json has")
 
 
 def _why(result: Result) -> Iterator[tuple[Status, str]]:
-    """Yields the statuses and reasons of a result without any figure."""
     if any(cell.summary for cell in result.cells):
         return
     if not result.cells and result.status != "pass":
@@ -67,7 +60,6 @@ def _why(result: Result) -> Iterator[tuple[Status, str]]:
 
 
 def _few(names: list[str]) -> str:
-    """Returns up to two names, or the first name and the number of the others."""
     return ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]} and {len(names) - 1} more"
 
 

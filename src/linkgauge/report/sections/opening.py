@@ -1,24 +1,24 @@
-"""Shows the first lines of a run on a terminal: a sentence with the rates of its memories and
-whether they are as expected, then any problem."""
+"""Shows the first lines of a run on a terminal, and how many cells have each verdict."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from statistics import median
 
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.cell_id import spoken
-from linkgauge.model.documents.result import CellResult, Run
+from linkgauge.model.documents.result import CellResult, NotJudged, Run
 from linkgauge.model.hardware.machine import UNNAMED
 from linkgauge.model.units import BANDWIDTH, count_of
-from linkgauge.report.blocks import Block, Prose, line
+from linkgauge.report.blocks import TONES, Block, Prose, Tile, Tone, line
 from linkgauge.report.forms import UNIFORM, cells_of
 from linkgauge.report.matrix import brief
-from linkgauge.report.results import label, mark
-from linkgauge.report.words.expectations import word_of
-from linkgauge.report.words.worst import worst_of
+from linkgauge.report.results import SIMULATED_TILE, label, mark
+from linkgauge.report.words.expectations import judged_of, word_of
+from linkgauge.report.words.groups import SEVERITIES
+from linkgauge.report.words.worst import BROKEN, worst_of
 
 from .screen import has_few
 
@@ -34,12 +34,10 @@ _SHOULD = {
     "low": ", less than this hardware should",
     "perhaps low": ", perhaps less than this hardware should",
 }
-"""The sentences on what should be, by the word for all of the cells."""
 
 
 def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
-    """Yields the sentence and the problem. A run of a few benchmarks needs no sentence, and yields
-    nothing."""
+    """A run of a few benchmarks needs no sentence."""
     if has_few(run):
         return
     lines = []
@@ -53,9 +51,8 @@ def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
 
 
 def sentence_of(run: Run, outcome: Outcome) -> str:
-    """Returns the run in a sentence: `8 NVIDIA H200 copy 55.4 GB/s each from host memory and 394
-    GB/s from each other, as this hardware should`. A run without devices becomes `2 CPUs copy 25
-    GB/s within host:0`. The text is empty without such figures."""
+    """`8 NVIDIA H200 copy 55.4 GB/s each from host memory and 394 GB/s from each other, as this
+    hardware should`; without devices `2 CPUs copy 25 GB/s within host:0`."""
     known = {where: cells for where, names in _FROM.items() if (cells := _first(run, names))}
     if known:
         who = _devices(run, [*chain(*known.values())])
@@ -76,8 +73,6 @@ def sentence_of(run: Run, outcome: Outcome) -> str:
 
 
 def _first(run: Run, names: Sequence[str]) -> list[CellResult]:
-    """Returns the cells of a benchmark that have figures. Uses the first benchmark in `names` that
-    has any."""
     found = (
         [c for c in one.cells if c.headline is not None]
         for name in names
@@ -92,7 +87,6 @@ def _is_within(cell: CellResult) -> bool:
 
 
 def _figures(cells: Sequence[CellResult]) -> str:
-    """Returns the median of the figures in words, or the lowest and highest if they differ."""
     figures = [cell.headline or 0.0 for cell in cells]
     middle = median(figures)
     ends = (min(figures), max(figures))
@@ -102,7 +96,6 @@ def _figures(cells: Sequence[CellResult]) -> str:
 
 
 def _devices(run: Run, cells: Sequence[CellResult]) -> str:
-    """Returns the number and model of the devices: `8 NVIDIA H200`."""
     names = {
         str(m) for cell in cells for t in cell.transfers for m in t.memories if m.backend != "host"
     }
@@ -116,7 +109,7 @@ def _devices(run: Run, cells: Sequence[CellResult]) -> str:
 
 
 def _should(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> str:
-    """Returns the end of the sentence, which says whether the figures are as they should be."""
+    """Whether the figures are as they should be."""
     word = word_of((), cells)
     if word is None and any(cell.not_judged == "assumed" for cell in cells):
         return "; these rest on assumed facts, so what they should be is not known"
@@ -139,7 +132,6 @@ def _should(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> str:
 
 
 def _is_slow(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> bool:
-    """Whether a finding says that some of the cells are slow."""
     slow = {name for one in outcome.findings if one.check == "slow" for name in one.cells}
     own = set(map(id, cells)) if slow else set[int]()
     named = (spoken(result, cell) for result, cell in cells_of(run.results) if id(cell) in own)
@@ -147,11 +139,72 @@ def _is_slow(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> bool:
 
 
 def _others(run: Run, outcome: Outcome) -> str:
-    """Returns the share of the CPUs that other programs used, in words. The text is empty unless
-    the doctor finds the share too high."""
+    """Empty unless the doctor finds the share too high."""
     if not any(finding.check == "busy" for finding in outcome.findings):
         return ""
     loads = [cell.load for result in run.results for cell in result.cells if cell.load is not None]
     seconds = sum(load.seconds for load in loads) * run.machine.host.cpus
     share = sum(load.others for load in loads) / seconds if seconds else 0.0
     return f"; other programs took {share:.0%} of the CPUs"
+
+
+_WHY_NOT: dict[NotJudged, str] = {
+    "start": "too small",
+    "shared": "links in use by others",
+    "assumed": "rests on assumed facts",
+}
+_NO_REFERENCE = "no reference"
+
+
+def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
+    statuses = Counter(cell.status for _, cell in cells_of(run.results))
+    measured = statuses["pass"] + statuses["fail"]
+    yield Tile(f"{measured:,}" if measured else "nothing", "measured")
+    if outcome.verdict and measured:
+        yield from _judged(run)
+    skipped = statuses["skip"] + sum(not result.cells for result in run.results)
+    severities = Counter(one.severity for one in outcome.findings if outcome.verdict)
+    counts: list[tuple[int, str, Tone]] = [
+        *((statuses[status], status, "bad") for status in BROKEN),
+        (skipped, "skipped", "dim"),
+        *(
+            (count, f"{severity} {'finding' if count == 1 else 'findings'}", tone)
+            for severity, tone in SEVERITIES.items()
+            if (count := severities[severity])
+        ),
+    ]
+    yield from _counted(counts)
+    if run.finished is None:
+        yield Tile("interrupted", "", "warn")
+    if run.simulated:
+        yield SIMULATED_TILE
+
+
+def _counted(counts: Iterable[tuple[int, str, Tone]]) -> Iterator[Tile]:
+    yield from (Tile(f"{count:,}", name, tone) for count, name, tone in counts if count)
+
+
+def _judged(run: Run) -> Iterator[Tile]:
+    passed = [cell for _, cell in cells_of(run.results) if cell.status == "pass"]
+    verdicts = Counter(cell.verdict for cell in passed)
+    known = judged_of(run)
+    well, low = verdicts["ok"] - known.cpus - known.others, verdicts["low"]
+    yield Tile(f"{well:,}", "ok", "good" if well else "dim")
+    degraded = verdicts["degraded"], "degraded by links below their best", TONES["degraded"]
+    peers = "as fast as their peers"
+    pairs = known.cpus, f"pairs of CPUs {peers}", TONES["ok"]
+    yield from _counted([degraded, pairs, (known.others, peers, TONES["ok"])])
+    yield Tile(f"{low:,}", "low", "warn" if low else "dim")
+    why = f"not judged ({_why_not(passed)})" if verdicts["not judged"] else ""
+    yield from _counted([
+        (verdicts["perhaps low"], "perhaps low", "warn"), (verdicts["high"], "high", "simulated"),
+        (verdicts["not judged"], why, "dim"),
+    ])  # fmt: skip
+
+
+def _why_not(passed: Sequence[CellResult]) -> str:
+    cells = [cell for cell in passed if cell.verdict == "not judged"]
+    counts = Counter(_WHY_NOT.get(cell.not_judged or "path", _NO_REFERENCE) for cell in cells)
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{count} {why}" for why, count in counts.most_common())

@@ -16,10 +16,8 @@ from linkgauge.report.words.sentences import first_of
 
 
 class DryRun(msgspec.Struct, frozen=True):
-    """A plan with the peak bytes of each memory and the maximum duration. `budget` are the seconds
-    that the run takes on a quiet machine, and those after which it ends in any case; null for a run
-    without a time budget. `repeated_for` is the time in seconds for which the plan is repeated, if
-    any."""
+    """Peak bytes by memory. `budget` are the seconds on a quiet machine, and those after which the
+    run ends in any case. `repeated_for` is in seconds."""
 
     plan: Plan
     peak_memory: dict[str, int]
@@ -37,8 +35,6 @@ def dry_run(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> Dry
 
 
 def plan_blocks(dry: DryRun) -> Iterator[Block]:
-    """Yields the blocks of a plan: each table and its cells, the highest memory use of any cell,
-    and the maximum time."""
     plan, seconds = dry.plan, dry.most_seconds
     rows: list[Sequence[str | Entry]] = []
     for sheet in plan:

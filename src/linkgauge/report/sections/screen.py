@@ -1,5 +1,4 @@
-"""Chooses the figures that a terminal shows first. If all figures fit a screen, all are shown.
-Otherwise there is a line for each benchmark, and the matrix of a figure that stands out."""
+"""Shows a line for each benchmark: on a terminal unless all figures fit, and on a page."""
 
 from __future__ import annotations
 
@@ -25,49 +24,60 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.forms import UNIFORM, SharedTable, cells_of, form_of, has_figures
+from linkgauge.report.forms import (
+    UNIFORM,
+    SharedTable,
+    cells_of,
+    form_of,
+    has_figures,
+    legend,
+    peers_sign,
+    sign_of,
+    utilised,
+)
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import (
     Family,
+    degraded_note,
+    ends,
     families_of,
     label,
     mark,
+    names_of,
     share,
+    size_ends,
     size_without_cells,
+    sizes_of,
     usual_size,
+    verdict,
     without_empty,
 )
 from linkgauge.report.results import verdict as verdict_of
-from linkgauge.report.shading import legend, peers_sign, sign_of
 from linkgauge.report.words.comparison import compared, may_be_cached
 from linkgauge.report.words.expectations import is_judged, word_of
 from linkgauge.report.words.remarks import complaint_lines, round_lines
 from linkgauge.report.words.worst import BROKEN
 
-from . import figures
+from . import OneRun, Section, figures
+from .figures import anchors
 
 MOST_LINES = 24
-"""The most lines of figures that are shown whole."""
 FEW = 4
-"""The most benchmarks that are shown whole."""
 MOST_ROWS = 22
-"""The most benchmarks with a line each. If there are more, benchmarks that do the same in several
-ways share a line."""
+"""With more, benchmarks that do the same in several ways share a line."""
 MOST_FAMILIES = 26
-"""The most lines for such families. If there are more, the screen shows those whose figures mean
-the most."""
+"""With more, those are shown whose figures mean the most."""
 MATRIX = "--matrix shows percentiles and what is expected"
 MORE = "--all shows every figure, --matrix shows what is expected, -v shows what was left out"
 _MUCH_THE_SAME = 1.2
-"""The relative difference up to which shares of expected figures are much the same; only the first
-one is then shown."""
+"""Of shares that differ by no more, only the first is shown."""
 _HEADS = (
     Column("benchmark"), Column("median", True), Column("", True, 4), Column("least", True, 4),
     Column("", True, 5), Column("most", True, 6), Column("", True, 6), Column("unit", rank=3),
     Column("size", True, 9), Column("of expected", True, 8), Column("verdict", rank=1, short=" "),
     Column("where", rank=7),
 )  # fmt: skip
-"""The heads of the columns. A column without a name has the figures of the second engine."""
+"""A column without a name has the figures of the second engine."""
 
 
 def blocks(run: Run) -> Iterator[Block]:
@@ -92,7 +102,6 @@ def has_few(run: Run) -> bool:
 
 
 def _whole(run: Run) -> list[Block] | None:
-    """Returns the blocks of all figures, or None if they do not fit a screen."""
     if has_few(run):
         return list(figures.blocks(run))
     if len({one.benchmark for one in run.results if has_figures(one)}) > MOST_LINES:
@@ -107,7 +116,6 @@ def _whole(run: Run) -> list[Block] | None:
 
 
 def _height(block: Block) -> int:
-    """Returns the approximate number of lines of a block."""
     match block:
         case Table():
             return 2 + min(len(block.rows), block.few or len(block.rows)) + len(block.lines)
@@ -120,9 +128,6 @@ def _height(block: Block) -> int:
 
 
 class _ScreenFigure(NamedTuple):
-    """A figure with its result and cell. `word` is the word by which the result differs within its
-    family."""
-
     figure: float
     word: str
     result: Result
@@ -134,8 +139,6 @@ class _ScreenFigure(NamedTuple):
 
 
 def _table(results: Sequence[Result]) -> Table:
-    """Makes a table with a line for each benchmark. Benchmarks that differ by one word of their
-    names share a line."""
     usual = usual_size(results)
     each = list(families_of(results, folded=False))
     each = list(families_of(results)) if len(each) > MOST_ROWS else each
@@ -154,8 +157,6 @@ def _table(results: Sequence[Result]) -> Table:
 
 
 def _rank(family: Family) -> tuple[bool, bool, bool]:
-    """Returns a sort key for families. Families with a cell that stands out come first, then
-    families that have a median, then judged families."""
     cells = [cell for _, cell in cells_of(family.results)]
     odd = any(cell.status in BROKEN or sign_of(cell) for cell in cells)
     return not odd, family.is_range, not any(map(is_judged, cells))
@@ -178,8 +179,7 @@ def _row(family: Family, usual: int) -> tuple[Entry, ...]:
 
 
 def _known(word: str, result: Result) -> list[_ScreenFigure]:
-    """Returns the figures of a result in ascending order. For a collective, bandwidths are used
-    instead of times."""
+    """Ascending; of a collective, bandwidths instead of times."""
     found = []
     for cell in result.cells:
         own = bandwidths(cell)
@@ -190,8 +190,8 @@ def _known(word: str, result: Result) -> list[_ScreenFigure]:
 
 
 def _figures(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> Sequence[str]:
-    """Returns the median, the lowest and the highest figure, each of one engine and of another. If
-    the figures depend on settings, returns only their range."""
+    """The median, the lowest and the highest, each of one engine and of another. Figures that
+    depend on settings have only a range."""
     alone = ("",) * 5
     if family.results[0].unit == COLLECTIVE.symbol:
         return (brief(max(one.figure for own in known for one in own), BANDWIDTH.symbol), *alone)
@@ -213,8 +213,6 @@ def _unit(family: Family) -> str:
 
 
 def _verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
-    """Makes a table entry of the worst verdict of these cells. If only some cells are judged and
-    none is bad, the entry says how many are, or has the signs of cells far from their peers."""
     word = word_of(results, cells)
     if word is None:
         return Entry("")
@@ -227,8 +225,7 @@ def _verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
 
 
 def _where(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> str:
-    """Returns the names of the cells that stand out. If no cell does, returns the ends of a range,
-    or the lowest cell if it is much lower than the others."""
+    """The cells that stand out, or the ends of a range, or a cell much lower than the others."""
     odd = [
         one.name
         for own in known
@@ -245,8 +242,6 @@ def _where(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> str:
 
 
 def _standing_out(run: Run, results: Sequence[Result]) -> Iterator[Block]:
-    """Yields the matrix that has the lowest figure relative to what was expected. Yields nothing if
-    no figure stands out."""
     odd = [
         (cell.reached or 0.0, result)
         for result in results
@@ -259,3 +254,42 @@ def _standing_out(run: Run, results: Sequence[Result]) -> Iterator[Block]:
         result = next(result for share, result in odd if share <= _MUCH_THE_SAME * least)
         form = form_of(result, "summary")
         yield from figures.blocks_of(SharedTable(form, (result,)), run)
+
+
+_PAGE_HEADS = (
+    Column("benchmark"), Column("verdict"), Column("of expected", True), Column("on"),
+    Column("size", True), Column("cells", True), Column("least", True), Column("median", True),
+    Column("most", True), Column("unit"), Column("of theoretical", True),
+)  # fmt: skip
+
+
+def _blocks(one: OneRun) -> Iterator[Block]:
+    found = list(anchors(one))
+    names = names_of([result for _, result in found])
+    rows = [_page_row(*each, name) for each, name in zip(found, names, strict=True)]
+    if rows:
+        said = ["Of expected: the worst cell that is judged. Click a name for all cells"]
+        note = degraded_note(cell for result in one.run.results for cell in result.cells)
+        caption = ". ".join([*said, note] if note else said)
+        yield without_empty(Table(plain(caption), _PAGE_HEADS, rows, sortable=True))
+
+
+def _page_row(anchor: str, result: Result, name: str) -> tuple[Entry, ...]:
+    cells = [cell for cell in result.cells if cell.headline is not None]
+    figures = [cell.headline or 0.0 for cell in cells]
+    shares = [cell.reached for cell in cells]
+    used = [utilised(cell) for cell in cells]
+    return (
+        Entry(label(name), link=anchor),
+        verdict([result], cells),
+        share(min((one for one in shares if one is not None), default=None)),
+        Entry(label(result.backend)),
+        Entry(size_ends(result), max(sizes_of(result), default=None)),
+        Entry(f"{len(cells):,}", len(cells)),
+        *ends(figures, result.unit),
+        Entry(unit_of(result.unit).shown),
+        share(min((one for one in used if one is not None), default=None)),
+    )
+
+
+SECTION = Section("benchmarks", "Benchmarks", 20, of_run=_blocks)

@@ -1,5 +1,4 @@
-"""Shows figures against the size: results at several sizes with a fitted line, copies, collectives,
-and latencies with the levels of memory."""
+"""Shows figures against sizes, and against how many copies or threads work at the same time."""
 
 from __future__ import annotations
 
@@ -10,6 +9,7 @@ from itertools import islice
 
 from linkgauge.model.curves import Level, SizeLine
 from linkgauge.model.documents.result import Result, Run
+from linkgauge.model.grouped import grouped, tabled
 from linkgauge.model.stats.hockney import LEAST, OFF
 from linkgauge.model.units import (
     BANDWIDTH,
@@ -28,16 +28,13 @@ from linkgauge.report.results import label, sizes_of
 from . import OneRun, Section
 
 MOST_CURVES = 8
-"""The most curves in one chart. If there are more, the lowest, the median and the highest figures
-are shown."""
+"""With more, only their extremes are shown."""
 MOST_CHARTS = 12
 MOST_LINES = 4
 MOST_PATHS = 16
-"""The most paths that are shown. If there are more, the lowest, the median and the highest figures
-are shown."""
+"""With more, only their extremes are shown."""
 LEAST_SHOWN = 0.001
-"""The least deviation of a line from the times that is shown; a closer line is said to be within
-this."""
+"""A line that is closer to the times is said to be within this."""
 _NO_LINE = "no line fits"
 _UNTOLD = "these sizes do not separate latency from bandwidth"
 _LATENCY_ALONE = "a latency whatever the size"
@@ -45,7 +42,6 @@ _TOO_SHORT = "a latency too short to show"
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
-    """Yields a chart for each benchmark, bandwidths first, and the fitted lines."""
     found = list(_found(one.run))
     for name, unit, curves in found[:MOST_CHARTS]:
         lines = [line for line in one.run.lines if line.benchmark == name]
@@ -57,12 +53,12 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def _found(run: Run) -> Iterator[tuple[str, Unit, Curves]]:
-    """Yields the curves of benchmarks that have several sizes. Pointer chases are left out, because
-    the section of figures shows them."""
-    by_name: dict[tuple[str, str], list[Result]] = {}
-    for result in run.results:
-        if not any(cell.does.follows_pointers for cell in result.cells):
-            by_name.setdefault((result.benchmark, result.backend), []).append(result)
+    """Pointer chases are in the section of figures."""
+    by_name = grouped(
+        ((one.benchmark, one.backend), one)
+        for one in run.results
+        if not any(cell.does.follows_pointers for cell in one.cells)
+    )
     for (name, _), results in by_name.items():
         if len({size for result in results for size in sizes_of(result)}) < LEAST:
             continue
@@ -85,8 +81,7 @@ def _figure(name: str, unit: Unit, curves: Curves) -> ChartFigure:
 
 
 def chart_of_levels(result: Result) -> ChartFigure:
-    """Makes a chart of latencies with a curve for each row. A thick line marks a plateau, which is
-    a level of the memory hierarchy."""
+    """A thick line marks a plateau, which is a level of the memory hierarchy."""
     unit = unit_of(result.unit)
     curves = dict(islice(curves_of([result]).items(), MOST_CURVES))
     sizes = _sizes(curves)
@@ -119,8 +114,7 @@ def _named(level: Level, unit: str) -> str:
 
 
 def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Line]:
-    """Yields the fitted line of each path in words. If there are more than `most` paths, yields
-    only the ranges of their latencies, bandwidths and half sizes."""
+    """The fitted line of each path; of more than `most`, only the ranges."""
     if len(lines) <= most:
         for one in lines:
             name = ", ".join(filter(None, (one.row, one.column)))
@@ -150,7 +144,6 @@ def _ends(name: str, values: Sequence[float | None], shown: Callable[[float], st
 
 
 def _lacks(line: SizeLine) -> str:
-    """Returns a remark on what a fitted line cannot show, or an empty text."""
     if line.error > OFF:
         return _NO_LINE
     if line.bandwidth is None:
@@ -191,7 +184,6 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def _time(seconds: float) -> str:
-    """Returns a time in the unit that suits its length."""
     scale, unit = next((one for one in _TIMES if seconds >= one[0]), _TIMES[-1])
     return f"{seconds / scale:.2f} {unit}"
 
@@ -201,3 +193,46 @@ def _rate(rate: float) -> str:
 
 
 SECTION = Section("sizes", "By size", 50, of_run=_blocks)
+
+
+FEWEST = 3
+MOST_SERIES = 8
+ENOUGH = 0.95
+
+
+def _by_concurrency(one: OneRun) -> Iterator[Block]:
+    for result in one.run.results:
+        curves = _curves(result)
+        if curves:
+            unit = unit_of(result.unit)
+            across = "threads" if "threads" in result.title else "at the same time"
+            title = f"{result.benchmark}: {unit.quantity} by how many work at the same time"
+            made = chart(title, curves, unit, partial(chart_specs.counts, x=across), across)
+            yield made._replace(lines=[plain(text) for text in _enough(curves, unit)])
+
+
+def _curves(result: Result) -> Curves:
+    """Empty unless the columns are numbers of copies or threads."""
+    unit = unit_of(result.unit)
+    columns = dict.fromkeys(cell.column for cell in result.cells)
+    counted = all(column.isdecimal() and len(column) < 7 for column in columns)
+    counts = "threads" in result.title or "at once" in result.title or "many" in result.title
+    if not (result.sweep and counted and counts) or unit.better != "higher":
+        return {}
+    curves = tabled(
+        (label(cell.row), int(cell.column), cell.headline)
+        for cell in result.cells
+        if cell.headline is not None
+    )
+    kept = {row: curve for row, curve in curves.items() if len(curve) >= FEWEST}
+    return dict(list(kept.items())[:MOST_SERIES])
+
+
+def _enough(curves: Curves, unit: Unit) -> Iterator[str]:
+    for row, curve in curves.items():
+        most = max(curve.values())
+        knee = min(count for count, value in curve.items() if value >= ENOUGH * most)
+        yield f"{row}: {knee} reach {ENOUGH:.0%} of the most, {most / unit.scale:.4g} {unit.shown}"
+
+
+CONCURRENCY = Section("concurrency", "By concurrency", 60, of_run=_by_concurrency)

@@ -5,21 +5,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 
 from linkgauge.model.documents.result import Result, Run
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.inventory import Reading
 from linkgauge.report.blocks import Block, Column, Entry, Line, Prose, Span, Tone, line, plain
 from linkgauge.report.curves import over_time
+from linkgauge.report.forms import cells_of
 from linkgauge.report.results import label, table
 from linkgauge.report.words.sentences import first_of
 
 from . import OneRun, Section
 
 MOST_POINTS = 200
-"""The most points of one device."""
 MOST_DEVICES = 8
 MOST_ROWS = 128
-"""The most devices with a row each. If there are more, only devices that stand out have a row."""
+"""With more, only devices that stand out have a row."""
 
 
 def _mega(clock: float | None) -> float | None:
@@ -43,12 +45,14 @@ _CURVES: Sequence[tuple[str, Read]] = (
     ("power (W)", lambda one: one.power_max),
 )
 Timed = tuple[float, Reading]
-"""The seconds of sampling before a reading, and the reading."""
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
     devices = _readings(one.run)
-    shown = {d: own for d, own in devices.items() if len(devices) <= MOST_ROWS or _stands_out(own)}
+    shown = {
+        device: own for device, own in devices.items()
+        if len(devices) <= MOST_ROWS or any(one.throttled or one.pcie_replays for _, one in own)
+    }  # fmt: skip
     if rest := len(devices) - len(shown):
         text = f"{rest:,} of {len(devices):,} devices were not throttled and sent no packets again"
         yield Prose([plain(text, "dim")])
@@ -63,21 +67,15 @@ def _blocks(one: OneRun) -> Iterator[Block]:
         yield from _figure(what, few, read)
 
 
-def _stands_out(own: Sequence[Timed]) -> bool:
-    return any(reading.throttled or reading.pcie_replays for _, reading in own)
-
-
 def _readings(run: Run) -> dict[str, list[Timed]]:
-    """Returns the readings of each device over time, in the order of the run's cells."""
-    devices: dict[str, list[Timed]] = {}
-    seconds = 0.0
-    for result in run.results:
-        for cell in result.cells:
-            for reading in cell.readings:
-                if reading.count:
-                    devices.setdefault(label(reading.memory), []).append((seconds, reading))
-            seconds += cell.seconds or 0.0
-    return devices
+    cells = [cell for _, cell in cells_of(run.results)]
+    begins = accumulate((cell.seconds or 0.0 for cell in cells), initial=0.0)
+    return grouped(
+        (label(reading.memory), (begin, reading))
+        for begin, cell in zip(begins, cells, strict=False)
+        for reading in cell.readings
+        if reading.count
+    )
 
 
 def _row(device: str, own: Counter[Reading]) -> Sequence[str | Entry]:
@@ -91,13 +89,12 @@ def _row(device: str, own: Counter[Reading]) -> Sequence[str | Entry]:
 
 
 def _figure(what: str, devices: dict[str, list[Timed]], read: Read) -> Iterator[Block]:
-    """Yields a chart of readings that changed. If all readings are equal, yields a line with their
-    value."""
-    points = {
-        device: [(at, value) for at, one in own if (value := read(one)) is not None]
+    curves = grouped(
+        (device, (at, value))
         for device, own in devices.items()
-    }
-    curves = {device: known for device, known in points.items() if known}
+        for at, one in own
+        if (value := read(one)) is not None
+    )
     values = {value for known in curves.values() for _, value in known}
     title = f"{what[0].upper()}{what[1:]}"
     if len(values) == 1:
@@ -108,24 +105,17 @@ def _figure(what: str, devices: dict[str, list[Timed]], read: Read) -> Iterator[
 
 
 def _alike(curves: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple[float, float]]]:
-    """Returns one curve for each device whose value changed. All devices with the same constant
-    value share a curve."""
-    found: dict[str, list[tuple[float, float]]] = {}
-    steady: dict[float, list[str]] = {}
-    for device, known in curves.items():
-        if len({value for _, value in known}) > 1:
-            found[device] = known
-        else:
-            steady.setdefault(known[0][1], []).append(device)
-    for names in steady.values():
-        longest = max((curves[name] for name in names), key=lambda known: known[-1][0])
-        found[label(", ".join(names))] = longest
-    return found
+    """Devices with the same constant value share a curve."""
+    changed = {one: known for one, known in curves.items() if len({v for _, v in known}) > 1}
+    steady = grouped((known[0][1], name) for name, known in curves.items() if name not in changed)
+    shared = (
+        (label(", ".join(names)), max((curves[name] for name in names), key=lambda one: one[-1][0]))
+        for names in steady.values()
+    )
+    return changed | dict(shared)
 
 
 def _steps(known: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Returns the points at which the value changes, and the last point. If there are too many
-    points, returns a selection."""
     kept = [one for at, one in enumerate(known) if at == 0 or known[at - 1][1] != one[1]]
     return [*kept[:: max(1, -(-len(kept) // MOST_POINTS))], known[-1]]
 
@@ -134,8 +124,8 @@ _MHZ = 1e6
 
 
 def state_lines(result: Result, *, detailed: bool = True) -> Iterator[Line]:
-    """Yields a line for each row of a result of matrix products. The line says what throttled the
-    devices. If `detailed`, it also has clocks, power and temperature."""
+    """What throttled the devices of matrix products; if `detailed`, also clocks, power and
+    temperature."""
     for row in dict.fromkeys(cell.row for cell in result.cells if cell.does.product):
         cells = (cell for cell in result.cells if cell.row == row)
         readings = [reading for cell in cells for reading in cell.readings if reading.count]
@@ -151,7 +141,6 @@ def _known(readings: Iterable[Reading], read: Read) -> list[float]:
 
 
 def _figures(readings: Sequence[Reading]) -> Iterator[str]:
-    """Yields the range of clocks, and the highest power and temperature."""
     clocks = [*_known(readings, lambda one: one.clock_min)]
     clocks += _known(readings, lambda one: one.clock_max)
     if clocks:
@@ -164,11 +153,7 @@ def _figures(readings: Sequence[Reading]) -> Iterator[str]:
 
 
 def _throttled(readings: Sequence[Reading]) -> str:
-    """Returns what throttled the devices, with the devices' names if only some were throttled."""
-    reasons: dict[str, list[str]] = {}
-    for reading in readings:
-        for reason in reading.throttled:
-            reasons.setdefault(reason, []).append(reading.memory)
+    reasons = grouped((reason, one.memory) for one in readings for reason in one.throttled)
     devices = {reading.memory for reading in readings}
     named = [
         reason if len(set(of)) == len(devices) else f"{reason} ({', '.join(dict.fromkeys(of))})"

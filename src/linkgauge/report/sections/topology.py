@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from linkgauge.judge.blame.link_figures import LinkFigures, blamed, blames, link_figures
-from linkgauge.judge.expected.as_one import as_one
+from linkgauge.judge.expected.readings import as_one
 from linkgauge.judge.findings import Finding, evidence_of
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import Run
@@ -35,14 +35,12 @@ from linkgauge.report.words.groups import SEVERITIES
 
 from . import OneRun, Section
 from .machine import detailed_machine_blocks
-from .nearest import nearest_blocks
-from .pci import link_entry
+from .pci import link_entry, nearest_blocks
 
 MOST_SINGLE = 72
-"""The most devices that a picture shows one by one. If there are more, alike devices are shown as
-one."""
+"""With more devices, equal ones are drawn as one."""
 MOST_ROWS = 48
-"""The most links that a tree shows one by one. If there are more, alike links share a row."""
+"""With more links, equal ones share a row."""
 _HEADS = ("", "link", Column("GB/s one way", True), Column("both ways", True), "verdict")
 _HOW = 'GB/s one way over each link; "both": in both directions at once'
 _BEST = "A link has the best figure of the cells that nothing else on their way limits."
@@ -50,8 +48,7 @@ _Row = Sequence[str | Entry]
 
 
 class _Link(msgspec.Struct, frozen=True):
-    """A link, or several equal links. `one_way` and `both` are figures in bytes/s. `word` stands
-    out in the picture."""
+    """One or several equal links; figures in bytes/s. `word` stands out in the picture."""
 
     what: Entry
     one_way: tuple[float, ...]
@@ -73,14 +70,11 @@ class _Link(msgspec.Struct, frozen=True):
 
 
 def run_blocks(judged: OneRun) -> Iterator[Block]:
-    """Yields the machine of a run with the bandwidth of each link."""
     yield from _links_blocks(judged)
     yield from nearest_blocks(evidence_of(judged.run))
 
 
 def detailed_run_blocks(judged: OneRun) -> Iterator[Block]:
-    """Yields the machine of a run as `run_blocks` shows it, and all other known facts of the
-    machine."""
     yield from _links_blocks(judged)
     yield from detailed_machine_blocks(judged.run.machine, evidence_of(judged.run))
 
@@ -93,8 +87,7 @@ def _links_blocks(judged: OneRun) -> Iterator[Block]:
 
 
 def picture_blocks(run: Run, findings: Sequence[Finding]) -> Iterator[Picture]:
-    """Yields a picture of the machine. Yields nothing if the run has several machines, or if all
-    links of the machine lead to the network."""
+    """Nothing if the run has several machines, or if all links lead to the network."""
     one, found = as_one(run), blames(findings)
     topology = topology_of(one.machine, found)
     if topology.joined and not one.machine.ranks:
@@ -139,8 +132,7 @@ class _MachinePicture:
         return Picture(title, says, head, *self._drawn(), tree, lines, "links")
 
     def _drawn(self) -> tuple[list[DrawnPart], list[DrawnLink]]:
-        """Returns the parts and links to draw. With too many devices to read, equal parts are drawn
-        as one."""
+        """With too many devices to read, equal parts are drawn as one."""
         places = self._topology.places
         several = sum(one.kind == "device" for one in places.values()) > MOST_SINGLE
         ends: dict[str, set[tuple[str, str, str]]] = {name: set() for name in places}
@@ -166,8 +158,6 @@ class _MachinePicture:
         return DrawnPart(place.name, label, place.kind, place.above, tone, word, level)
 
     def _tree(self) -> Iterator[_Row]:
-        """Yields the rows of the table as a tree: the parts below each node, then the switches of a
-        fabric and direct links."""
         shown = set(self._up.values())
         for top in self._topology.below(None):
             under = [*self._under(top, 0)]
@@ -198,8 +188,6 @@ class _MachinePicture:
         return Entry(place.name, tone="" if depth else "name", depth=depth), *entries
 
     def _summary(self) -> Iterator[_Row]:
-        """Yields the rows of the table as a summary: first what is wrong, then a row for each group
-        of equal links."""
         places = self._topology.places
         for part in self._blames:
             if isinstance(part, TopologyPlace):
@@ -252,7 +240,6 @@ def _link(joint: Joint, figures: LinkFigures, blame: Finding | None) -> _Link:
 
 
 def _all(some: Sequence[_Link]) -> _Link:
-    """Combines several links into one, with the figures of all."""
     one_way = tuple(figure for one in some for figure in one.one_way)
     both = tuple(figure for one in some for figure in one.both)
     says = some[0].says if len(some) == 1 else f"{len(some)} links alike"
@@ -269,7 +256,7 @@ def _range(figures: Sequence[float]) -> str:
 
 
 def _what(joint: Joint) -> Entry:
-    """Returns the kind of a link: `Gen 5 x16`, `18 nvlink`, `12 of 18 nvlink`."""
+    """`Gen 5 x16`, `18 nvlink`, `12 of 18 nvlink`"""
     wire = joint.wires[0] if joint.wires else None
     if wire is not None and wire.kind == "pcie":
         link = wire.lower.link if wire.lower else wire.reported

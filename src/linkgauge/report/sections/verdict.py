@@ -1,5 +1,5 @@
-"""Shows the verdict on a run: what is wrong, why, and what to do first, or that nothing is wrong.
-Also shows the number of cells with each verdict."""
+"""Shows the verdict on a run: what is wrong, why, and what to do first, or that nothing is
+wrong."""
 
 from __future__ import annotations
 
@@ -46,20 +46,18 @@ from linkgauge.report.words.worst import (
 
 from . import OneRun, Section, SeveralRuns
 from .findings import once, problem_of, steps_of
-from .tally import tally
+from .opening import tally
 
 MOST_LOW = 3
 LONGEST_COMMENT = 40
-"""The most characters of a caption that stands behind its command."""
 DO_FIRST = "do first"
 DO_THERE = "do there"
-"""The words for the first step on a simulated machine, where nothing can be done."""
+"""On a simulated machine nothing can be done."""
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """Additions of a command to the verdict. `kept` is the path that names the run, if it is kept,
-    and `since` compares the run with earlier ones, in a line. `by_doctor` means that all findings
-    are shown above. `scripted` means that the remedies were just written as a script."""
+    """What a command adds. `since` compares the run with earlier ones. `by_doctor`: all findings
+    stand above. `scripted`: the remedies were just written as a script."""
 
     kept: Path | None = None
     since: str | None = None
@@ -68,9 +66,7 @@ class Closing(msgspec.Struct, frozen=True):
 
 
 def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
-    """Yields the verdict with all that is known of it, for a page: what is wrong, why, and what to
-    do first. Then come the lowest cells, the cells that missed the precision, a command that shows
-    more, and the number of cells with each verdict."""
+    """All that is known of it, for a page: what is wrong, why, and what to do first."""
     wrong = worst_of(run, outcome)
     last = (*_lowest(run, outcome), *numbers(run, outcome))
     if wrong is not None:
@@ -86,10 +82,9 @@ def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
 def ending(
     run: Run, outcome: Outcome, closing: Closing, *, verbose: bool = False
 ) -> Iterator[Block]:
-    """Yields the end of a screen: the lowest cells and the number of cells with each verdict, then
-    at most four lines: the verdict, why, what to do first, and the next command. The caller adds
-    the fifth, where the run is kept. With `verbose`, what the figures cannot show stands above,
-    too."""
+    """The end of a screen: the lowest cells and the counts, then at most four lines: the verdict,
+    why, what to do first, the next command. The caller adds where the run is kept. With `verbose`,
+    what the figures cannot show stands above, too."""
     wrong = worst_of(run, outcome)
     above = list(_lowest(run, outcome))
     if wrong is not None and wrong.cause is None:
@@ -108,7 +103,6 @@ def ending(
 
 
 def _why(wrong: WorstOfRun) -> list[tuple[str, Line]]:
-    """Returns the reason in one line: the finding that causes the worst fact, or what it costs."""
     if wrong.cause is not None:
         return [("why", wrong.cause)]
     why = "" if wrong.group is None else wrong.group.first.why
@@ -116,8 +110,8 @@ def _why(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 
 def _one_step(taken: Sequence[Step], closing: Closing) -> Sequence[Step]:
-    """Returns the first steps in one line: a command, with its caption as a comment. Of a longer
-    remedy, the line says what it is about, and where all of it is shown."""
+    """A command with its caption. Of a longer remedy, what it is about, and where all of it is
+    shown."""
     commands = [step for step in taken if isinstance(step, Command)]
     captions = [step.text.rstrip(":") for step in taken if isinstance(step, RemedyText)]
     if len(taken) <= 1:
@@ -142,8 +136,7 @@ def alarm(run: Run, outcome: Outcome) -> Iterator[Block]:
 
 
 def uncounted(outcome: Outcome) -> Iterator[Block]:
-    """Yields a line on failed parts of the machine that do not count for the verdict. They do not
-    count because the run did not measure them."""
+    """Failed parts that do not count because the run did not measure them."""
     others = [f for f in outcome.found if f.severity == "fail" and f not in outcome.findings]
     if others:
         names = first_of([f"{finding.check} {finding.subject}" for finding in others], ", ")
@@ -153,8 +146,7 @@ def uncounted(outcome: Outcome) -> Iterator[Block]:
 def of_machine(
     machine: Machine, findings: Sequence[Finding], then: Command | None = None
 ) -> Iterator[Block]:
-    """Yields the verdict on a machine without a run: its first failure, else its first warning, and
-    what to do. `then` is a command to type next."""
+    """Of a machine without a run. `then` is a command to type next."""
     grave = [finding for finding in findings if finding.is_grave]
     if (wrong := worst_finding(groups_of(grave))) is not None:
         yield _problem(wrong, (), _where(machine))
@@ -167,8 +159,7 @@ def of_machine(
 
 
 def _where(machine: Machine, run: Run | None = None) -> str:
-    """Returns the heading above a remedy. The heading names the machine to which the remedy
-    applies: this one, or the machine of the figures."""
+    """Names this machine, or the machine of the figures."""
     is_here = machine.simulated is None and (run is None or run.tool is msgspec.UNSET)
     return DO_FIRST if is_here else DO_THERE
 
@@ -189,7 +180,6 @@ def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Pr
 
 
 def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
-    """Returns the first failure, or slow part, that the worst finding explains."""
     if wrong.group is None:
         return []
     grave = [
@@ -200,9 +190,8 @@ def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
-    """Yields the first steps of a remedy: the prose before the first command, then this command. If
-    the command changes anything, yields all commands up to the next prose. If there are no
-    commands, yields the first line."""
+    """The prose before the first command, and this command; all of them if the first changes
+    anything."""
     if not any(isinstance(step, Command) for step in found):
         yield from found[:1]
         return
@@ -215,7 +204,6 @@ def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
 
 
 def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | None:
-    """Returns the command to type next, or None if nothing more can be shown of the run."""
     if closing.kept is None:
         return None
     path = quote(str(closing.kept))
@@ -230,8 +218,7 @@ def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | Non
 
 
 def can_go_on(run: Run, folder: Path) -> bool:
-    """Whether the run can be resumed. For that, it was interrupted, one process measured it, and
-    its folder has a journal."""
+    """If it was interrupted, one process measured it, and there is a journal."""
     is_open = run.finished is None and not run.machine.ranks
     return is_open and (folder / JOURNAL_FILE).exists()
 
@@ -274,14 +261,11 @@ def _lowest(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
 
 
 def what_precision(missed: Missed) -> str:
-    """Returns a sentence on how many cells missed the precision, and the cell that missed it
-    most."""
     furthest = f", furthest by {missed.cells[0]}" if missed.cells else ", without an interval"
     return f"±{missed.asked:.2%} missed by {count_of(missed.number)}{furthest}"
 
 
 def _of_page(one: OneRun) -> Iterator[Block]:
-    """Yields the verdict for a page, with all steps of the remedy, and all other findings."""
     run, outcome = one.run, one.outcome
     wrong = worst_of(run, outcome)
     reported = None if wrong is None else wrong.group
@@ -300,7 +284,6 @@ def _of_page(one: OneRun) -> Iterator[Block]:
 
 
 def _whole(block: Problem, run: Run, reported: FindingGroup) -> Problem:
-    """Adds all details of the reported finding to the verdict."""
     taken = steps_of(reported.first)
     said = [*block.said, _afterwards(run)]
     said += [each for each in problem_of(reported.alike).said if each[0] != "why"]
@@ -308,8 +291,6 @@ def _whole(block: Problem, run: Run, reported: FindingGroup) -> Problem:
 
 
 def _first_words(run: Run, taken: Sequence[Step]) -> str:
-    """Returns the words above the verdict's steps. The words name the machine, unless the first
-    step names it."""
     if taken and isinstance(taken[0], RemedyText) and taken[0].text.startswith("On "):
         return "Do this first"
     simulated = " (SIMULATED)" if run.simulated else ""
@@ -317,7 +298,6 @@ def _first_words(run: Run, taken: Sequence[Step]) -> str:
 
 
 def _afterwards(run: Run) -> tuple[str, Line]:
-    """Returns a line on how to see whether the remedy helped."""
     command = f"linkgauge compare {quote(title_of(run.label))} fixed"
     return "then", line(
         "measure again with ", Span("--label fixed", "strong"), "; ",
@@ -326,8 +306,6 @@ def _afterwards(run: Run) -> tuple[str, Line]:
 
 
 def _of_runs(several: SeveralRuns) -> Iterator[Block]:
-    """Yields a table of what is wrong with the last run of each configuration, and what to do
-    first."""
     rows = []
     for comparison in several.comparisons:
         for side in comparison.found.sides:

@@ -17,15 +17,12 @@ from linkgauge.report.matrix import brief
 from linkgauge.report.results import SIMULATED, named, table
 
 SAME = 0.01
-"""The greatest difference of figures that counts as unchanged."""
 SPREAD = 1.2
-"""Changes of one kind that differ by more than this factor are shown as a range."""
 _TONES: dict[int, Tone] = {-1: "bad", 1: "good"}
 
 
 class _Pair(NamedTuple):
-    """The figures of a cell on the unchanged and on the changed machine. `speed` is how many times
-    as fast the changed machine is."""
+    """`speed` is how many times as fast the changed machine is."""
 
     before: float
     after: float
@@ -38,8 +35,8 @@ class _Pair(NamedTuple):
 
 
 def what_if_blocks(before: Run, after: Run) -> Iterator[Block]:
-    """Yields a table with a row for each kind of figures that the change makes slower, and for each
-    that it makes faster. The figures that do not change are named below it."""
+    """A row for each kind of figures that the change makes slower, or faster; the rest is named
+    below."""
     known = {(one.id, one.unit): one for one in figures_of(before).cells if one.figure}
     now = {(one.id, one.unit): one for one in figures_of(after).cells if one.figure}
     both = [(known[key], one) for key, one in now.items() if key in known]
@@ -63,7 +60,6 @@ def what_if_blocks(before: Run, after: Run) -> Iterator[Block]:
 
 
 def _tells_latencies(run: Run) -> bool:
-    """Whether the description of a simulated machine has a latency for all links of devices."""
     simulation = run.settings.simulation
     kinds = parse_description(simulation.description).link_kinds if simulation else {}
     return all(kind.latency for kind in kinds.values() if kind.kind in ("pcie", "fabric"))
@@ -79,7 +75,6 @@ def _others(same: Sequence[str], before: Set[object], after: Set[object]) -> Ite
 
 
 def _kind(one: CellFigure) -> tuple[str, str]:
-    """Returns what a figure is of, and its unit."""
     what = next((name for name, rows in GROUPS.items()
                  if any(row.name == one.benchmark for row in rows)), one.benchmark)  # fmt: skip
     return what, one.unit
@@ -105,7 +100,7 @@ def _row(what: str, unit: str, pairs: Sequence[_Pair], of: int) -> Sequence[str 
 
 
 def _said(speed: float) -> str:
-    """Returns how fast something became: `12% slower`, `3.4 times as fast`."""
+    """`12% slower`, `3.4 times as fast`"""
     word, times = ("fast", speed) if speed > 1 else ("slow", 1 / speed)
     if times > 1.95:
         return f"{times:.3g} times as {word}" if times > 10 else f"{times:.2g} times as {word}"

@@ -18,15 +18,12 @@ from .comparison import compared_with
 from .sentences import first_of
 
 MOST = 3
-"""The most expectations that are shown for a result, those of the most cells first."""
 CLEARLY = 0.9
-"""The ratio below which a difference is shown. A transfer's own share is shown if it is below this
-part of the total's share."""
+"""A transfer's own share is shown if it is below this part of the total's."""
 
 
 def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
-    """Yields the expectations of cells, with their arithmetic. Equal expectations share a line, and
-    the most frequent comes first."""
+    """Equal expectations share a line, the most frequent first."""
     counts = Counter(reason for each in cells for reason in _expected(*each))
     for reason, _ in counts.most_common(MOST):
         yield plain(reason, "dim")
@@ -35,8 +32,7 @@ def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
 
 
 def beside_lines(results: Sequence[Result], verdict: Verdict) -> Iterator[Line]:
-    """Yields lines with the cells of this verdict, each with its share of the figure that it should
-    reach. Those that are held against their peers have a line of their own."""
+    """Cells that are held against their peers have a line of their own."""
     cells = grouped(
         (against(cell), in_result(results, one, compared(one, cell)))
         for one in results
@@ -49,20 +45,17 @@ def beside_lines(results: Sequence[Result], verdict: Verdict) -> Iterator[Line]:
 
 
 def against(cell: CellResult) -> str:
-    """Returns what the cell's share is a share of, in words."""
     by_peers = cell.expected is not None and cell.expected.peers is not None
     return "what its peers reach" if by_peers else "what is expected"
 
 
 def in_result(results: Sequence[Result], result: Result, text: str) -> str:
-    """Returns the text. If there are several benchmarks, the text begins with the benchmark's
-    name."""
+    """With the benchmark's name if there are several."""
     return f"{result.benchmark} {text}" if len({one.benchmark for one in results}) > 1 else text
 
 
 def compared(result: Result, cell: CellResult) -> str:
-    """Returns a cell with its share of the expected figure: `host:0 -> sim:3 43%`. If one transfer
-    of a total has a clearly lower share, names the lowest transfer: `others -> sim:7: sim:3 ->
+    """`host:0 -> sim:3 43%`; of a total, the clearly lowest transfer: `others -> sim:7: sim:3 ->
     sim:7 by ce 43%`."""
     lowest = lowest_share(cell)
     if lowest is None:
@@ -71,9 +64,7 @@ def compared(result: Result, cell: CellResult) -> str:
 
 
 class Lowest(NamedTuple):
-    """The cell or transfer whose figure is lowest relative to the expected one. `figure` is in the
-    unit of the result, and `share` is its share of the expected figure. `whose` adds the transfer
-    to the cell's name."""
+    """`whose` adds the transfer to the cell's name."""
 
     share: float
     figure: float
@@ -81,8 +72,7 @@ class Lowest(NamedTuple):
 
 
 def lowest_share(cell: CellResult) -> Lowest | None:
-    """Returns the share of the cell's figure, or of the lowest transfer if its share is clearly
-    lower. None if nothing is expected."""
+    """Of the cell, or of the lowest transfer if its share is clearly lower."""
     share, figure, expected = cell.reached, cell.headline, cell.expected
     if share is None or figure is None or expected is None:
         return None
@@ -99,8 +89,6 @@ def lowest_share(cell: CellResult) -> Lowest | None:
 
 
 def _expected(cell: CellResult, unit: str) -> Iterator[str]:
-    """Yields the expectation of a cell as one line of arithmetic. Yields nothing if nothing is
-    expected."""
     expected = cell.expected
     if expected is not None and (value := expected.figure) is not None:
         at_most = "at least " if cell.report.is_latency else "at most "
@@ -128,8 +116,7 @@ def is_judged(cell: CellResult) -> bool:
 
 
 class JudgedShare(NamedTuple):
-    """A count of figures: `measured`, `judged`, and those that are judged only by comparison with
-    similar cells of the run: pairs of CPUs, and `others`."""
+    """Counts of figures; `cpus` (pairs of CPUs) and `others` are judged only by their peers."""
 
     measured: int
     judged: int
@@ -145,8 +132,7 @@ def judged_of(run: Run) -> JudgedShare:
 
 
 def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | None:
-    """Returns the worst verdict or status of these cells, and of results without cells. None if no
-    cell is judged."""
+    """The worst verdict or status. None if no cell is judged."""
     found: set[Status | Verdict] = {one.status for one in results if not one.cells}
     found |= {cell.verdict if cell.status == "pass" else cell.status for cell in cells}
     worst = next((word for word in _WORST_FIRST if word in found), None)
@@ -167,8 +153,7 @@ NOTHING = "nothing was measured"
 
 
 def nothing_wrong(run: Run, unjudged: str = "") -> str:
-    """Returns the words for a run without any failure. `unjudged` says why the run cannot be
-    judged, if it cannot."""
+    """`unjudged` says why the run cannot be judged, if it cannot."""
     passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
     known = judged_of(run)
     if not passed:

@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     from linkgauge.model.units import Better
 
 _TWICE = 2.0
-"""From this ratio on, a difference is said as a multiple."""
 _TENFOLD = math.log(10)
 _ALL = 1 - 1e-12
 """The largest loss of a rate: all but nothing."""
 _FLAT = 1.002
-"""The largest ratio of the highest bar to the lowest one of a chart without a valley."""
 
 
 def digits(value: float) -> str:
@@ -46,8 +44,8 @@ def times(ratio: float) -> str:
 
 
 def difference(ratio: float, better: Better, other: str = "") -> str:
-    """Returns a ratio of a figure to the `other` one in words: `5.1% less`, `12% more than before`,
-    and from twice on `2.5 times as much`; of a time `12% longer`, `2.5 times as long as before`."""
+    """`5.1% less`, `12% more than before`, and from twice on `2.5 times as much`; of a time `12%
+    longer`, `2.5 times as long as before`."""
     if ratio < _TWICE:
         than = f" than {other}" if other else ""
         less, more = ("less", "more") if better == "higher" else ("shorter", "longer")
@@ -57,9 +55,8 @@ def difference(ratio: float, better: Better, other: str = "") -> str:
 
 
 def loss_below(fraction: float, better: Better) -> str:
-    """Returns a loss in words, to say that a smaller one may be missed: `a loss below 12%`, or of a
-    time from twice on `a time below 2.5 times as long`. Of losses that leave a tenth or less, it
-    says `a loss of half`: they say no more than that nothing is known."""
+    """`a loss below 12%`, or of a time from twice on `a time below 2.5 times as long`. Losses that
+    leave a tenth or less say no more than that nothing is known: `a loss of half`."""
     if hides_all(fraction, better):
         return "a loss of half"
     if better == "lower" and fraction >= _TWICE - 1:
@@ -68,8 +65,7 @@ def loss_below(fraction: float, better: Better) -> str:
 
 
 def may_have_lost(fraction: float, better: Better) -> str:
-    """Returns the largest loss that may be there in words: `it may have lost 62%`, or of a time `it
-    may take 2.5 times as long`."""
+    """`it may have lost 62%`, or of a time `it may take 2.5 times as long`"""
     if hides_all(fraction, better):
         return "the two differ too much by themselves to exclude a loss of half"
     if better == "lower":
@@ -78,8 +74,7 @@ def may_have_lost(fraction: float, better: Better) -> str:
 
 
 def hides_all(fraction: float, better: Better) -> bool:
-    """Whether a loss that cannot be excluded is so large that nothing is known: it leaves a tenth
-    of a rate, or is ten times a time."""
+    """It leaves a tenth of a rate, or is ten times a time: nothing is known then."""
     return log_of_loss(min(fraction, _ALL) if better == "higher" else fraction, better) > _TENFOLD
 
 
@@ -92,8 +87,8 @@ def with_reach(figure: float, low: float | None, high: float | None, unit: str) 
 
 
 def course(figures: Sequence[float], most: int) -> str:
-    """Draws figures over time as bars, scaled from the lowest to the highest figure. If there are
-    more than `most` figures, a bar is the median of several."""
+    """As bars, from the lowest to the highest; with more than `most`, a bar is the median of
+    several."""
     count = min(most, len(figures))
     ends = [len(figures) * number // count for number in range(count + 1)] if count else []
     middles = [statistics.median(figures[begin:end]) for begin, end in pairwise(ends)]
@@ -127,13 +122,11 @@ MOST_FACTS = 3
 TONES: dict[Direction, Tone] = {
     "worse": "bad", "better": "good", "same": "dim", "unknown": "warn",
 }  # fmt: skip
-"""The tones of the results of a comparison, wherever they are shown."""
 SAME = "~"
 
 
 def said_of(group: Changed) -> str:
-    """Returns a group of changes in words: `-17.1% (-16.9% to -18.4%) in all 28 cells with
-    sim:0`."""
+    """`-17.1% (-16.9% to -18.4%) in all 28 cells with sim:0`"""
     least, most = signed(group.least), signed(group.most)
     ends = f" ({least} to {most})" if least != most else ""
     of, shared = group.of, group.shared
@@ -153,8 +146,7 @@ def said_of(group: Changed) -> str:
 
 
 def since_line(one: Since) -> str:
-    """Returns a comparison with earlier runs in a line: `against 12 earlier runs: worse: -4.0% in
-    all 28 cells with cuda:3; driver 570 → 580`."""
+    """`against 12 earlier runs: worse: -4.0% in all 28 cells with cuda:3; driver 570 → 580`"""
     said = [f"{one.largest.direction}: {said_of(one.largest)}"] if one.largest else []
     said += [f"{count_of(one.more)} more changed"] if one.more else []
     said += [f"no change is proven in {count_of(one.cells)}"] if not said else []

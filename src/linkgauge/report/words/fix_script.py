@@ -28,8 +28,8 @@ fi
 
 
 def fix_script(findings: Sequence[Finding], of: str) -> str:
-    """Returns the script. Each finding is a comment, followed by its remedy; a remedy that several
-    findings share occurs once. Files, and commands with placeholders, are comments too."""
+    """Each finding is a comment, and a remedy occurs once. Files, and commands with placeholders,
+    are comments too."""
     lines = [_HEAD.format(of=printable(of))]
     given: dict[tuple[str, ...], str] = {}
     for alike in alike_findings(findings):

@@ -3,11 +3,12 @@ findings that they explain."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from linkgauge.judge.findings import Finding, Severity
+from linkgauge.model.grouped import grouped
 from linkgauge.report.blocks import Line, Span, Tone, line
 
 from .sentences import first_of
@@ -21,8 +22,7 @@ SEVERITIES: Mapping[Severity, Tone] = {
 
 
 class FindingGroup(msgspec.Struct, frozen=True):
-    """Findings that differ only in their subject (`alike`). `explained` are the findings that they
-    explain, grouped in the same way."""
+    """Findings that differ only in their subject, and those that they explain."""
 
     alike: Sequence[Finding]
     explained: Sequence[Sequence[Finding]] = ()
@@ -33,23 +33,15 @@ class FindingGroup(msgspec.Struct, frozen=True):
 
 
 def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
-    """Groups the findings by their causes, in the order of the findings."""
-    alike = list(alike_findings(findings))
+    alike = alike_findings(findings)
     causes = {finding.name: group[0] for group in alike for finding in group}
-    below: dict[Finding, list[list[Finding]]] = {}
-    tops: list[list[Finding]] = []
-    for group in alike:
-        cause = _first_cause(group[0], causes)
-        if cause is group[0]:
-            tops.append(group)
-        else:
-            below.setdefault(cause, []).append(group)
+    found = [(_first_cause(group[0], causes), group) for group in alike]
+    below = grouped((cause, group) for cause, group in found if cause is not group[0])
+    tops = (group for cause, group in found if cause is group[0])
     return [FindingGroup(group, below.get(group[0], ())) for group in tops]
 
 
 def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
-    """Returns the first cause of a finding. Follows the chain of findings, each of which explains
-    the one before."""
     seen = {finding.name}
     while name := next((n for n in finding.explained_by if n in causes), None):
         finding = causes[name]
@@ -59,23 +51,18 @@ def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
     return finding
 
 
-def alike_findings(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
-    """Yields groups of findings that differ only in subject and remedy. The groups keep the order
-    of the findings."""
-    groups: dict[tuple[object, ...], list[Finding]] = {}
-    for finding in findings:
-        key = (finding.check, finding.severity, finding.found, finding.why, finding.lines)
-        groups.setdefault(key, []).append(finding)
-    yield from groups.values()
+def alike_findings(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
+    """Those that differ only in subject and remedy, in the order of the findings."""
+    return grouped(
+        ((one.check, one.severity, one.found, one.why, one.lines), one) for one in findings
+    ).values()
 
 
 def subjects_of(*alike: Sequence[Finding]) -> str:
-    """Returns the first subjects of all findings, and how many more there are."""
     return first_of([finding.subject for findings in alike for finding in findings], ", ")
 
 
 def headline(alike: Sequence[Finding]) -> Line:
-    """Returns a finding as one line."""
     first = alike[0]
     return line(
         Span(first.severity, SEVERITIES[first.severity]),

@@ -1,17 +1,17 @@
-"""Makes remarks below a table of results: a line for each kind of irregularity."""
+"""Makes the lines below a table of figures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from linkgauge.model.counters import Counters
-from linkgauge.model.documents.result import CellResult, Result, Status, Verdict
+from linkgauge.model.documents.result import CellResult, Result, Verdict
+from linkgauge.model.grouped import grouped, tabled
+from linkgauge.model.memory import POLICY_KINDS, Memory
 from linkgauge.model.units import unit_of
-from linkgauge.report.beside import matrices_beside
 from linkgauge.report.blocks import TONES, Line, Span, line, plain
 from linkgauge.report.forms import cells_of
-from linkgauge.report.matrix import Matrix, brief, matrices, shown
-from linkgauge.report.pages import page_lines
+from linkgauge.report.matrix import Matrix, brief, matrices, matrices_beside, shown
 from linkgauge.report.sections import of_rooms
 from linkgauge.report.sections.latency import falling_lines
 from linkgauge.report.sections.telemetry import state_lines
@@ -23,20 +23,16 @@ from .sentences import first_of
 # What the threads of a cell met with, as text, for work that each does by itself.
 
 STOLEN = 0.01
-"""The share of the time from which a run's report mentions stolen CPU time."""
 
 
 def thread_lines(result: Result) -> Iterator[Line]:
-    """Yields a line for each cell on its threads: how fast they are, how much they differ, and what
-    disturbed them."""
     for cell in result.cells:
         if cell.counters is not None and cell.counters.threads:
             yield plain("; ".join(_parts(cell.counters, result.unit)), "dim")
 
 
 def steal_lines(result: Result) -> Iterator[Line]:
-    """Yields a line on the CPU time that a hypervisor took from threads of the cells, if the
-    highest share is large."""
+    """The CPU time that a hypervisor took from threads, if it is much."""
     shares = [
         counters.steal / counters.seconds
         for cell in result.cells
@@ -64,17 +60,15 @@ def _parts(counters: Counters, unit: str) -> Iterator[str]:
 
 
 _TELLING: tuple[Verdict, ...] = ("low", "perhaps low", "high")
-"""The verdicts that make a reader ask what was expected, and why."""
+"""They make a reader ask what was expected, and why."""
 MOST_MODES = 2
-"""The most cells with two modes that are shown; the others are counted."""
 
 
 def below_lines(
     results: Sequence[Result], *, named: bool = False, detailed: bool = False
 ) -> Iterator[Line]:
-    """Yields all remarks below the figures of one table. `named` means that the table itself shows
-    the verdict of each cell. `detailed` shows everything that is known, for matrices that also show
-    other figures."""
+    """`named`: the table itself shows the verdict of each cell. `detailed` shows everything that is
+    known."""
     yield from _mode_lines(results, most=None if detailed else MOST_MODES)
     if not named:
         for verdict in _TELLING:
@@ -90,8 +84,6 @@ def below_lines(
 
 
 def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
-    """Yields the remarks on one result. If `detailed`, yields remarks on each cell and device,
-    too."""
     if detailed:
         yield from thread_lines(result)
     else:
@@ -107,8 +99,6 @@ def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
 
 
 def _range_lines(result: Result) -> Iterator[Line]:
-    """Yields lines with the ranges of further figures: those of named parts of the cells, then
-    those of additional matrices."""
     unit = unit_of(result.unit).shown
     for matrix in matrices(result) if result.parts else ():
         if matrix.figures and matrix.part != "total":
@@ -124,8 +114,6 @@ def _ends(matrix: Matrix, shown: Callable[[float], str]) -> str:
 
 
 def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
-    """Yields lines on cells whose samples fall into two groups (modes). The larger group determines
-    the headline figure."""
     found = [(one, cell) for one, cell in cells_of(results) if cell.modes]
     for result, cell in found[:most]:
         name = in_result(results, result, str(cell.place))
@@ -137,32 +125,29 @@ def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
 
 
 def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
-    """Yields a line for each status other than pass, with the reason and the cells. If there are
-    several benchmarks, the line also names the benchmarks."""
-    found: dict[tuple[Status, str | None], dict[str, None]] = {}
+    """A line for each status other than pass, with the reason and the cells."""
     several = len({result.benchmark for result in results}) > 1
-    for result in results:
-        for cell in result.cells:
-            stated = cell.status == "skip" and cell.reason == result.reason
-            if cell.status != "pass" and not stated:
-                name = in_result(results, result, str(cell.place))
-                found.setdefault((cell.status, cell.reason), {})[name] = None
+    found = tabled(
+        ((cell.status, cell.reason), in_result(results, result, str(cell.place)), None)
+        for result, cell in cells_of(results)
+        if cell.status not in ("pass", "skip")
+        or (cell.status == "skip" and cell.reason != result.reason)
+    )
     separator = ", " if several else " "
     for (status, reason), names in sorted(found.items(), key=lambda one: one[0][0] == "skip"):
         yield line(Span(status, TONES[status]), f" {first_of([*names], separator)}: {reason}")
 
 
 LEAST = 17
-"""The number of cells from which matrices do not show their sum."""
 
 
 def round_lines(result: Result) -> Iterator[Line]:
-    """Yields a line for each round of simultaneous transfers: the number of cells, the sum of their
-    figures, and its share of the expected sum."""
-    rounds: dict[int, list[CellResult]] = {}
-    for cell in result.cells:
-        if cell.round is not None and cell.headline is not None and "->" in cell.row:
-            rounds.setdefault(cell.round, []).append(cell)
+    """How many cells of a round ran at once, the sum of their figures, and its share."""
+    rounds = grouped(
+        (cell.round, cell)
+        for cell in result.cells
+        if cell.round is not None and cell.headline is not None and "->" in cell.row
+    )
     if result.better != "higher" or sum(map(len, rounds.values())) < LEAST:
         return
     name = "bisection" if "bisect" in result.benchmark else "round"
@@ -178,3 +163,98 @@ def _share(figure: float, cells: list[CellResult]) -> str:
     if not all(expected):
         return ""
     return f", {figure / sum(one or 0.0 for one in expected):.1%} of what their links carry"
+
+
+HUGE = ("huge", "thp", "hugetlb")
+MOST_SIZES = 6
+
+_Figures = dict[str, float]
+
+
+def page_lines(result: Result) -> Iterator[Line]:
+    """What page sizes, memory policies and memory on other nodes change."""
+    cells = [cell for cell in result.cells if cell.summary is not None and cell.transfers]
+    if any(cell.does.follows_pointers and len(cell.transfers) == 1 for cell in cells):
+        yield from _shares(cells)
+        return
+    for row, own in grouped((cell.row, cell) for cell in cells).items():
+        figures = {_kind(cell): _median(cell) for cell in own}
+        yield from _ratios(f"huge pages ({row})", figures, "base", HUGE, "base pages")
+        yield from _ratios(f"policies ({row})", figures, "", POLICY_KINDS, "bind")
+    nodes = tabled(
+        (
+            (cell.row, *(memory.kind for memory in cell.transfers[0].memories)),
+            "" if place == cell.transfers[0].engine.owner else str(place),
+            _median(cell),
+        )
+        for cell in cells
+        if (place := _node_of(cell)) is not None
+    )
+    for (row, *_), figures in nodes.items():
+        others = [place for place in figures if place]
+        yield from _ratios(f"remote memory ({row})", figures, "", others, "its own node's")
+
+
+def _node_of(cell: CellResult) -> Memory | None:
+    if cell.does.array is None or len(cell.transfers) != 1:
+        return None
+    places = {memory.place for memory in cell.transfers[0].memories if memory.is_host}
+    return places.pop() if len(places) == 1 else None
+
+
+def _ratios(
+    what: str, figures: _Figures, reference: str, kinds: Sequence[str], name: str
+) -> Iterator[Line]:
+    found = [kind for kind in kinds if kind in figures]
+    if found and figures.get(reference):
+        ratios = [f"{kind} {figures[kind] / figures[reference]:.2f}" for kind in found]
+        yield _line(what, f"{first_of(ratios, ', ')} times {name}")
+
+
+def _shares(cells: Sequence[CellResult]) -> Iterator[Line]:
+    """What huge pages save is the cost of address translation (TLB) in base pages."""
+    curves = grouped((cell.row.removesuffix(_kind(cell)).strip(), cell) for cell in cells)
+    for row, own in curves.items():
+        kinds = tabled((_kind(cell), cell.column, cell) for cell in own)
+        base = kinds.get("base", {})
+        for kind in HUGE:
+            huge = kinds.get(kind, {})
+            shares = {size: _gain(base[size], huge[size]) for size in base if size in huge}
+            if shares:
+                some = {size: shares[size] for size in _some([*shares])}
+                yield _line(f"TLB ({row} {kind})", "; ".join(_words(some)))
+
+
+def _words(shares: Mapping[str, float | None]) -> Iterator[str]:
+    clear = [f"{share:.0%} at {size}" for size, share in shares.items() if share is not None]
+    if clear:
+        yield f"{', '.join(clear)} of the base pages' latency"
+    noise = [size for size, share in shares.items() if share is None]
+    if noise:
+        yield f"within noise at {', '.join(noise)}"
+
+
+def _gain(base: CellResult, huge: CellResult) -> float | None:
+    """None if their intervals overlap."""
+    ends = [cell.summary.ci95 for cell in (base, huge) if cell.summary and cell.summary.ci95]
+    if len(ends) == 2 and ends[0][0] <= ends[1][1] and ends[1][0] <= ends[0][1]:
+        return None
+    return 1 - _median(huge) / _median(base)
+
+
+def _some(sizes: Sequence[str]) -> list[str]:
+    count = min(MOST_SIZES, len(sizes))
+    return [sizes[(place + 1) * len(sizes) // count - 1] for place in range(count)]
+
+
+def _kind(cell: CellResult) -> str:
+    memories = cell.transfers[0].memories
+    return memories[0].kind if memories else ""
+
+
+def _median(cell: CellResult) -> float:
+    return cell.summary.median if cell.summary else 0.0
+
+
+def _line(what: str, text: str) -> Line:
+    return line(Span(what, "dim"), f": {text}")

@@ -52,14 +52,10 @@ _PLACEHOLDER = re.compile(r"\b(?:PORT|DEVICE|ADDRESS|NAME|SIZE|COUNT|N)\b")
 
 
 class RemedyText(msgspec.Struct, frozen=True):
-    """A line of prose for a person."""
-
     text: str
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A command: its quoted `words` for a shell, and a comment."""
-
     words: tuple[str, ...]
     comment: str = ""
 
@@ -86,14 +82,12 @@ class Command(msgspec.Struct, frozen=True):
 
     @property
     def placeholders(self) -> tuple[str, ...]:
-        """Returns the placeholders that a person has to fill in."""
         if self.sets:
             return ("ADDRESS",) if self.line == DEVICE else ()
         return tuple(dict.fromkeys(_PLACEHOLDER.findall(_VARIABLE.sub("", self.line))))
 
     @property
     def sets(self) -> bool:
-        """Whether the command sets a variable."""
         return self.line in SETTING
 
     @property
@@ -113,8 +107,8 @@ Step = RemedyText | Command | WrittenFile
 
 
 def steps(remedy: Sequence[str]) -> Iterator[Step]:
-    """Yields the steps of a remedy. The lines from `[Section]` to the next comment are a file. The
-    prose before them has the path of the file."""
+    """The lines from `[Section]` to the next comment are a file, whose path the prose before
+    has."""
     lines, path = list(remedy), "FILE"
     while lines:
         line = lines.pop(0)
@@ -131,8 +125,7 @@ def steps(remedy: Sequence[str]) -> Iterator[Step]:
 
 
 def as_command(line: str) -> Command | None:
-    """Returns the line as a shell command. None if the line is prose, or might do more than start
-    the programs known here."""
+    """None if the line is prose, or might do more than start the programs known here."""
     code, *said = _COMMENT.split(line, maxsplit=1)
     if code.strip() in SETTING:
         return Command(tuple(code.split()), "".join(said).strip())
@@ -154,8 +147,6 @@ def as_command(line: str) -> Command | None:
 
 
 def _started(words: Sequence[str]) -> Iterator[list[str]]:
-    """Splits a command line at `|` and `;`, and yields the words of each program. `sudo` is left
-    out."""
     own: list[str] = []
     for word in words:
         if word in ("|", ";"):
@@ -182,13 +173,12 @@ def _may_start(words: Sequence[str]) -> bool:
 
 
 def _is_sentence(words: Sequence[str]) -> bool:
-    """Whether three words in a row are plain words, as in `run with these benchmarks once more`."""
+    """Three plain words in a row, as in `run with these benchmarks once more`."""
     plain = [bool(_PLAIN_WORD.fullmatch(word)) for word in words]
     return any(all(plain[at : at + 3]) for at in range(len(plain) - 2))
 
 
 def _quoted(words: Sequence[str]) -> list[str]:
-    """Returns the words quoted for a shell. A lone `;` is joined to the word before."""
     quoted: list[str] = []
     for word in words:
         if word == ";":

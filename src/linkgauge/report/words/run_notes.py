@@ -1,7 +1,8 @@
-"""Makes notes on a run besides its figures: warnings, two modes, wide intervals."""
+"""Makes the lines on a run as a whole: notes, missed precision, and the time that would mend it."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -10,27 +11,31 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from linkgauge.judge.expected.as_one import as_one
+from linkgauge.engine.budget import FOR_PASSES
+from linkgauge.engine.enough import VISITS
+from linkgauge.engine.kept.resume import seconds_between
+from linkgauge.engine.spending import setup_seconds
+from linkgauge.judge.doctor.busy import shortfall
 from linkgauge.judge.expected.assumed import shown as assumed_shown
-from linkgauge.judge.precision import shortfall
+from linkgauge.judge.expected.readings import as_one
 from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.documents.soak import FailedVisit, Moment
+from linkgauge.model.grouped import grouped
 from linkgauge.model.notes import Imprecise, NearCache, Note
+from linkgauge.model.settings import VISIT_SECONDS
 from linkgauge.model.stats.summary import relative_error
-from linkgauge.model.units import count_of, format_duration, format_size, unit_of
+from linkgauge.model.units import clock, count_of, format_duration, format_size, unit_of
 from linkgauge.report.blocks import Line, Span, line
 from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import shown
 
-from .host_figures import in_words
+from .comparison import in_words
 from .sentences import NAMED, QUIET, near_cache, sentence
-from .time_needed import budget_needed
 
 MOST_NOTES = 4
-"""The most notes at the end of a run."""
 MORE = "linkgauge show -v"
 _MORE = "show -v"
-"""The option with which all notes are shown."""
 _NUMBER = re.compile(r"[0-9]+")
 
 
@@ -38,8 +43,7 @@ ANEW = "formed anew from the samples, by today's rule: the file has others"
 
 
 class Noted(NamedTuple):
-    """A sentence of a note, and the number of cells with the note. The number is None for a note on
-    the machine or the request."""
+    """The number of cells is None for a note on the machine or the request."""
 
     sentence: str
     cells: int | None = None
@@ -50,8 +54,7 @@ class Noted(NamedTuple):
 
 
 def note_lines(run: Run) -> Iterator[Line]:
-    """Yields each warning once, with the number of its cells. Then come the cells that missed the
-    precision, and simulated faults that had no effect. Warnings about sizes near a cache's size are
+    """Each warning once, with its number of cells. Those about sizes near a cache's size are
     combined."""
     yield from (noted.line() for noted in (*_of_cells(run), *_shared(run)))
     if (missed := missed_precision(run)) is not None:
@@ -60,12 +63,10 @@ def note_lines(run: Run) -> Iterator[Line]:
 
 
 def folded_notes(run: Run) -> Iterator[Line]:
-    """Yields the notes in few lines, without the note on precision. Notes that differ only in
-    numbers, or after a colon, are combined."""
-    kinds: dict[str, list[Noted]] = {}
-    for noted in _of_cells(run):
-        kind = _NUMBER.sub("0", noted.sentence.partition(": ")[0])
-        kinds.setdefault(kind, []).append(noted)
+    """Notes that differ only in numbers, or after a colon, are combined."""
+    kinds = grouped(
+        (_NUMBER.sub("0", noted.sentence.partition(": ")[0]), noted) for noted in _of_cells(run)
+    )
     first, more = list(kinds.values())[:MOST_NOTES], list(kinds.values())[MOST_NOTES:]
     for alike in first:
         like_it = f", and {len(alike) - 1} like it ({_MORE})" if len(alike) > 1 else ""
@@ -93,7 +94,6 @@ def _shared(run: Run) -> Iterator[Noted]:
 
 
 def _subject(note: Note) -> Note:
-    """Returns a key that is equal for notes that can be combined in one sentence."""
     if isinstance(note, NearCache):
         return replace(note, size=0 if note.fits else note.cache)
     return note
@@ -105,8 +105,8 @@ def _sentence_of_all(notes: Sequence[Note]) -> str:
 
 
 def deciding_lines(run: Run) -> Iterator[Line]:
-    """Yields the notes that decide what figures say: that their ranges are not those of the file,
-    and of a simulated machine what is assumed of it, and each fault that had no effect."""
+    """What decides what figures say: ranges that are not the file's, what is assumed of a simulated
+    machine, and faults without an effect."""
     if run.ranges == "anew":
         yield Noted(f"ranges are {ANEW}").line()
     if not run.simulated:
@@ -120,8 +120,7 @@ def deciding_lines(run: Run) -> Iterator[Line]:
 
 
 def modes(cell: CellResult, unit: str) -> str:
-    """Returns two groups of samples in words, the larger first: `396.10 or 356.20 GB/s, 60 :
-    40`."""
+    """The larger group first: `396.10 or 356.20 GB/s, 60 : 40`."""
     larger, smaller = cell.modes
     both = larger.gates + smaller.gates
     share = round(100 * larger.gates / both)
@@ -130,9 +129,8 @@ def modes(cell: CellResult, unit: str) -> str:
 
 
 class Missed(NamedTuple):
-    """The cells that missed a precision. `asked` is the requested precision. `cells` are the cells
-    with the precision that they reached, the worst first. `unknown` is the number of cells without
-    an interval. `advice` says what to do."""
+    """`cells` are those with the precision that they reached, the worst first; `unknown` have no
+    interval."""
 
     asked: float
     cells: tuple[str, ...]
@@ -145,7 +143,6 @@ class Missed(NamedTuple):
 
     @property
     def noted(self) -> Noted:
-        """Returns the missed precision as a note."""
         rest = [f"{len(self.cells) - NAMED} more"] if len(self.cells) > NAMED else []
         rest += [f"{count_of(self.unknown)} without an interval"] if self.unknown else []
         named = ", ".join((*self.cells[:NAMED], *rest))
@@ -153,8 +150,7 @@ class Missed(NamedTuple):
 
 
 def missed_precision(run: Run) -> Missed | None:
-    """Returns the missed precision of a run. None if every cell reached the precision, or if none
-    was requested."""
+    """None if every cell reached it, or if none was asked for."""
     asked = run.settings.precision
     found: list[tuple[float, str]] = []
     unknown = 0
@@ -179,9 +175,8 @@ def _how_to_go_on(run: Run) -> str:
 
 
 def more_precise(run: Run, *, is_busy: bool = False) -> str:
-    """Returns what to do for the precision that a run missed: give a time budget, if that helps. It
-    may not where other programs use the machine (`is_busy`). Where a budget did not reach all
-    cells, more time goes to these first, so nothing is said."""
+    """A time budget, unless other programs use the machine (`is_busy`). Where a budget did not
+    reach all cells, more time goes to these first: nothing is said."""
     if run.finished is None:
         return f"; {_how_to_go_on(run)}"
     used = ""
@@ -198,8 +193,7 @@ def more_precise(run: Run, *, is_busy: bool = False) -> str:
 
 
 def unreached(run: Run) -> str | None:
-    """Returns which benchmarks the time budget did not reach, and the budget that reaches them.
-    Returns None if it reached all."""
+    """None if the time budget reached all."""
     left = [
         (result.benchmark, number, len(result.cells))
         for result in run.results
@@ -221,12 +215,10 @@ def unreached(run: Run) -> str | None:
 
 _LIST = "linkgauge run BENCHMARK..."
 FEW_NAMED = 3
-"""The most benchmarks that are named among those that the budget did not reach."""
 
 
 def naming(run: Run) -> Callable[[Result, CellResult], str]:
-    """Returns a function that names cells by benchmark and place. If the benchmark has several
-    sizes, the name has the size, too."""
+    """By benchmark and place, with the size if there are several."""
     measured = Counter((result.benchmark, result.backend) for result in run.results)
 
     def name(result: Result, cell: CellResult) -> str:
@@ -235,3 +227,79 @@ def naming(run: Run) -> Callable[[Result, CellResult], str]:
         return in_words(result, cell) or f"{result.benchmark}{size} {place_of(result, cell)}"
 
     return name
+
+
+MOST_SECONDS = 3600.0
+"""Where it takes more, more time is no help."""
+ROOM = 3.0
+"""The factor by which a variance that few visits show may be too small."""
+SLOWER = 1.25
+"""The factor by which the same visits may take longer in another run."""
+
+
+def budget_needed(run: Run) -> str | None:
+    """Reaches all cells, and the precision where all were reached: `3m`. None if more time is no
+    help, or for a command without budgets."""
+    if run.tool or run.command[1:2] not in ((), ("run",)):
+        return None
+    cells = [(result, cell) for result in run.results for cell in result.cells]
+    visits = sum(len(cell.visits) for _, cell in cells)
+    usual = sum(len(cell.visits) * _usual(result) for result, cell in cells)
+    used = _used(run, [cell for _, cell in cells])
+    if not visits or used is None:
+        return None
+    reaches = any(cell.kind == "budget" for _, cell in cells)
+    needed = 0.0
+    for result, cell in cells:
+        if cell.kind == "budget":
+            needed += VISITS * max(_usual(result), usual / visits)  # it may be no cheaper
+        elif cell.visits:
+            more = 1.0 if reaches else _times_more(cell, run)
+            needed += max(VISITS, len(cell.visits) * more) * _usual(result)
+    rest = max(0.0, run.budget.most - run.budget.measuring) if run.budget else 0.0
+    asked = SLOWER * (needed * used / usual / FOR_PASSES + rest)
+    return _rounded(asked) if asked <= MOST_SECONDS else None
+
+
+def _usual(result: Result) -> float:
+    return VISIT_SECONDS + setup_seconds(result.size)
+
+
+def _used(run: Run, cells: Sequence[CellResult]) -> float | None:
+    if run.simulated:
+        return sum(max(VISIT_SECONDS * len(cell.visits), cell.seconds or 0.0) for cell in cells)
+    if run.finished is None or run.resumed:
+        return None
+    return seconds_between(run.started, run.finished) or None
+
+
+def _times_more(cell: CellResult, run: Run) -> float:
+    """An interval gets narrower with the root of the number of visits."""
+    asked, error = run.settings.of(cell).precision, relative_error(cell.summary)
+    if not asked or error is None or error <= asked:
+        return 1.0
+    return ROOM * (error / asked) ** 2
+
+
+def _rounded(seconds: float) -> str:
+    """Rounded up, as people type it: `50s`, `3m`, `15m`."""
+    if seconds <= 60:
+        return f"{math.ceil(seconds / 10) * 10}s"
+    step = 1 if seconds <= 600 else 5
+    return f"{math.ceil(seconds / 60 / step) * step}m"
+
+
+def when(moment: Moment) -> str:
+    """`at 0:03:12, in round 12 (2026-11-24 17:03:12 UTC)`"""
+    return f"at {clock(moment.at)}, in round {moment.round} ({day(moment)} UTC)"
+
+
+def day(moment: Moment) -> str:
+    return moment.time[:19].replace("T", " ")
+
+
+def failed_line(failed: FailedVisit) -> Line:
+    reason = f": {failed.reason}" if failed.reason else ""
+    return line(
+        Span(failed.status.upper(), "bad"), f"  {failed.cell}  {when(failed.moment)}{reason}"
+    )

@@ -20,11 +20,9 @@ from linkgauge.model.units import approximate_size, format_size
 
 QUIET = "quiet the machine"
 NAMED = 6
-"""The most cells or subjects that are named."""
 
 
 def first_of(names: Sequence[str], separator: str = " ") -> str:
-    """Returns the first names, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return separator.join(names[:NAMED]) + more
 
@@ -50,8 +48,7 @@ def sentence(note: Note) -> str:
 
 
 def near_cache(note: NearCache, sizes: Collection[int]) -> str:
-    """Returns a sentence that warns of buffers that fit or nearly fit in a cache. `sizes` are the
-    sizes of the buffers."""
+    """`sizes` are those of the buffers."""
     ends = " to ".join(map(format_size, dict.fromkeys((min(sizes), max(sizes)))))
     how = "fit in" if note.fits else f"are less than {note.times} times"
     figures = "figure" if len(sizes) == 1 else "figures"
@@ -67,8 +64,7 @@ NAME = "linkgauge"
 
 
 def program() -> str:
-    """Returns the name of this program if a shell finds it, else the path that was typed:
-    `.venv/bin/linkgauge`."""
+    """Its name if a shell finds it, else the path that was typed."""
     from shutil import which
 
     typed = sys.argv[0]

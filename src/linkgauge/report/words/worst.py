@@ -23,8 +23,7 @@ BROKEN: tuple[Status, ...] = ("error", "timeout", "fail")
 
 
 class WorstOfRun(msgspec.Struct, frozen=True):
-    """The worst fact about a run. `group` is the group of findings that state or explain the fact,
-    if any. `alike` are the findings that state it, and `cause` is a line on the cause."""
+    """`group` states or explains the fact, `alike` are the findings that state it."""
 
     what: Line
     group: FindingGroup | None = None
@@ -33,9 +32,8 @@ class WorstOfRun(msgspec.Struct, frozen=True):
 
 
 def worst_of(run: Run, outcome: Outcome) -> WorstOfRun | None:
-    """Returns the worst fact about a run, or None if nothing is wrong. The order is: a lost rank,
-    the first failure among the findings, the first cell that failed or is low, the first finding,
-    the first cell that is perhaps low."""
+    """In this order: a lost rank, the first failure among the findings, the first cell that failed
+    or is low, the first finding, the first cell that is perhaps low."""
     if run.lost is not None:
         return WorstOfRun(line(Span("lost", "bad"), f": {run.lost}; the run ended there"))
     if run.soak is not None and run.soak.stopped == "temperature":
@@ -59,8 +57,7 @@ def short_verdict(run: Run, outcome: Outcome) -> str:
 
 
 def worst_finding(groups: Sequence[FindingGroup]) -> WorstOfRun | None:
-    """Returns the first failure, or else the first finding. Its cause is the finding that explains
-    it."""
+    """The first failure, or else the first finding, with what explains it."""
     said = [(alike, group) for group in groups for alike in (group.alike, *group.explained)]
     worst = [(alike, group) for alike, group in said if alike[0].severity == "fail"] or said
     if not worst:
@@ -71,7 +68,6 @@ def worst_finding(groups: Sequence[FindingGroup]) -> WorstOfRun | None:
 
 
 def _worst_cell(run: Run, *, known: bool) -> Line | None:
-    """Returns a line on the first cell that failed or is low, and how many more there are."""
     name = naming(run)
     broken = [(result, cell) for result, cell in cells_of(run.results) if cell.status in BROKEN]
     if broken:
@@ -82,7 +78,6 @@ def _worst_cell(run: Run, *, known: bool) -> Line | None:
 
 
 def _worst_low(run: Run, verdict: Verdict, why: str = "") -> Line | None:
-    """Returns a line on the lowest cell with this verdict, and how many more there are."""
     low = lowest_cells(run, verdict)
     if not low:
         return None
@@ -93,13 +88,11 @@ def _worst_low(run: Run, verdict: Verdict, why: str = "") -> Line | None:
 
 
 def more_of(found: Sequence[object]) -> str:
-    """Returns the number of items after the first, in words."""
     return f", and {len(found) - 1} more" if len(found) > 1 else ""
 
 
 def lowest_cells(run: Run, verdict: Verdict = "low") -> list[tuple[float, str, str, str]]:
-    """Returns the cells with this verdict, the lowest first: the share, the figure, the cell's
-    name, and what the share is a share of."""
+    """The lowest first: the share, the figure, the cell, and what the share is of."""
     name = naming(run)
     found = [
         (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",

@@ -34,7 +34,7 @@ def capture(asked: CaptureOptions) -> int:
     from linkgauge.machine.captures.archive import STDOUT, check_new, write_archive
     from linkgauge.machine.captures.capture import capture as captured
     from linkgauge.machine.tree import ROOT as HERE
-    from linkgauge.report.sections.host import for_root
+    from linkgauge.report.sections.machine import for_root
 
     file = asked.file
     check_new(file)

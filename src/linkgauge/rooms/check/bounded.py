@@ -38,14 +38,11 @@ COLLECTIVE = ("all_reduce",)
 PAIRS = ("device_to_device_memcpy_write_ce",)
 PROFILE = "quick"
 SHARE = 0.6
-"""The share of the time that the plan's estimate may fill. The rest is for the start of workers,
-and for doubtful cells, which are measured once more."""
+"""The rest is for the start of workers, and for doubtful cells, which are measured once more."""
 
 
 def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
-    """Returns the settings for a check of this many seconds: how long a cell is sampled, and when
-    it is abandoned. No search for the best settings runs, because it would take longer than the
-    check."""
+    """Without a search for the best settings, which would take longer than the check."""
     profile = PROFILES[PROFILE]
     return replace(
         profile,
@@ -57,10 +54,9 @@ def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
 
 
 def brief_plan(session: Session, seconds: float) -> Plan:
-    """Returns a brief plan: the links of each device, host memory, a collective, and as many pairs
-    of devices as `seconds` allow. The pairs change from minute to minute, so that repeated checks
-    cover all pairs. On a simulated machine they stay the same. Raises InputError if a backend or
-    device that the user named is absent."""
+    """The links of each device, host memory, a collective, and as many pairs as `seconds` allow.
+    The pairs change from minute to minute, so that repeated checks cover all; on a simulated
+    machine they stay. Raises InputError if a named backend or device is absent."""
     request, settings = session.request, session.request.settings
     with_host = not request.backends or "host" in request.backends
     by_link = replace(request, profile=PROFILE)
@@ -90,7 +86,6 @@ def _planned(session: Session, request: RunRequest, names: tuple[str, ...], firs
 def _laid_out(
     session: Session, request: RunRequest, names: tuple[str, ...]
 ) -> tuple[Benchmark, ...]:
-    """Returns the named benchmarks that this machine can measure, with their cells."""
     if set(names).isdisjoint(HOST) and not request.over(session.machine):
         return ()
     return Selection(names).lay_out(request, session.machine)
@@ -105,12 +100,11 @@ def _cells(plan: Plan) -> int:
 
 OUTPUT_FILE = "output.txt"
 _LEAST = 0.5
-"""The seconds within which a killed group of processes must disappear."""
+"""Seconds within which a killed group of processes must disappear."""
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A message that asks a process to measure the benchmarks of a profile. `deadline` is a time of
-    the monotonic clock, which all processes of a machine share."""
+    """`deadline` is of the monotonic clock, which all processes of a machine share."""
 
     settings: Settings
     label: str
@@ -131,16 +125,13 @@ def task_of(request: RunRequest, deadline: float) -> Task:
 
 
 class CheckStep(msgspec.Struct, frozen=True, tag=True):
-    """The current step of the process. `what` is the name of the cell that is measured, or
-    describes a step such as `opening the devices`."""
+    """`what` names the cell, or a step such as `opening the devices`."""
 
     what: str
     is_cell: bool = False
 
 
 class Kept(msgspec.Struct, frozen=True, tag=True):
-    """A message with the folder of the run's journal."""
-
     folder: str
 
 
@@ -152,10 +143,8 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Bounded(BriefRepr, msgspec.Struct, frozen=True):
-    """The outcome of a measurement with a deadline. `seconds` is how long it took. `run` is what
-    was measured, or None. `missing` are the names of planned cells without a result. `doing` is the
-    activity that was cut off, with its duration, or None if nothing was cut off. `error` is an
-    error before the first cell, or None."""
+    """`missing` are planned cells without a result. `doing` was cut off, after so many seconds.
+    `error` came before the first cell."""
 
     seconds: float
     run: Run | None = None
@@ -165,7 +154,7 @@ class Bounded(BriefRepr, msgspec.Struct, frozen=True):
 
 
 class _Leader(Process):
-    """A process that leads its own process group. Killing it kills the whole group."""
+    """Leads its own process group, so that killing it kills the whole group."""
 
     words = CheckStep | Kept
 
@@ -182,8 +171,8 @@ class _Leader(Process):
 def measure_within(
     task: Task, folder: Path, step: Callable[[str], object] = lambda _: None
 ) -> Bounded:
-    """Measures the brief plan of the task until its deadline, or until `KeyboardInterrupt`. Keeps
-    the output of the measuring process in `folder`. Calls `step` with each step that begins."""
+    """Until the deadline, or `KeyboardInterrupt`. The output of the measuring process is kept in
+    `folder`."""
     began = time.monotonic()
     doing, since = CheckStep("starting"), began
     kept: Path | None = None
@@ -216,7 +205,6 @@ def measure_within(
 
 
 def _measured(folder: Path) -> tuple[Run, tuple[str, ...]]:
-    """Returns the run in a journal, and the planned cells without a result."""
     records = read_records((folder / JOURNAL_FILE).read_bytes())
     run, first = assemble(records), records[0]
     assert isinstance(first, Opened)  # noqa: S101
@@ -236,8 +224,6 @@ def _last_line(path: Path) -> str:
 
 
 class _Telling(Observer):
-    """Reports progress to the waiting process."""
-
     def __init__(self, channel: Channel) -> None:
         self.session: Session | None = None
         self._channel = channel
@@ -257,8 +243,7 @@ class _Telling(Observer):
 
 
 def serve(channel: Channel) -> None:
-    """Carries out the task in this process, and reports progress. Cells that would be judged low
-    are measured once more."""
+    """Cells that would be judged low are measured once more."""
     from linkgauge.judge.outcome import doubtful
 
     telling = _Telling(channel)

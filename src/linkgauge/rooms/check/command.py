@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 CONDITION = Document("a check", texts={"json": "linkgauge.rooms.check.health:condition_document"})
 LEAST, MOST, UNDER = 5.0, 86400.0, 60.0
 GOOD = "good"
-"""The label that a message suggests for a baseline."""
 
 
 class CheckOptions(Options):
@@ -83,16 +82,14 @@ def check(asked: CheckOptions) -> int:
 def checked(
     asked: CheckOptions, began: float, say: Say | None = None, now: Say = lambda _: None
 ) -> HealthResult:
-    """Measures and judges this node, as the options say. The time is counted from `began`, of the
-    monotonic clock. `say` takes messages for people (None: they go to stderr), `now`
-    what is done at the moment. Raises InputError."""
+    """The time is counted from `began`, of the monotonic clock. `say` takes messages for people
+    (None: to stderr), `now` what is done at the moment. Raises InputError."""
     under = time_of(asked)
     with tempfile.TemporaryDirectory(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
     ) as folder:
         from linkgauge.engine.kept.folder import check_writable
-        from linkgauge.judge.limit_checks import refuse_unmatched
-        from linkgauge.judge.limits import read_limits
+        from linkgauge.judge.limits import read_limits, refuse_unmatched
         from linkgauge.uses.sides import side_of, to_stderr
 
         from .bounded import measure_within, task_of
@@ -115,8 +112,7 @@ def checked(
 
 
 def _refuse_unlike(asked: CheckOptions, before: Sequence[RunFigures], settings: Settings) -> None:
-    """Raises InputError for a baseline that is not of checks as this one, because no node could be
-    like it. The message has the commands that make such a baseline."""
+    """No node could be like such a baseline. The message has the commands that make one."""
     from linkgauge.engine.kept.runs import RESULTS
     from linkgauge.judge.compare.likeness import settings_facts
     from linkgauge.report.blocks import said
@@ -146,13 +142,11 @@ def time_of(asked: CheckOptions) -> float:
 
 
 def _reserve(seconds: float) -> float:
-    """Returns the seconds to reserve for judging, and for a slow start of this process."""
+    """For judging, and for a slow start of this process."""
     return min(max(seconds / 10, 1.5), 5.0)
 
 
 def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
-    """Returns the request for a run. The run is kept in the folder `otherwise` if the command names
-    no folder."""
     from linkgauge.cli.options_record import request_of
     from linkgauge.engine.request import Selection, choose_backends
 
@@ -166,8 +160,7 @@ def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
 
 @contextmanager
 def ending(deadline: float, form: Format) -> Iterator[None]:
-    """Ends this process with a message if the block is not over at the deadline. This can happen if
-    a file system hangs."""
+    """Ends this process at the deadline, since a file system may hang."""
 
     def end() -> None:
         line = "not ok: the check itself hung"

@@ -14,8 +14,7 @@ from linkgauge.judge.compare.gate import FAILURES, GateCell, hold
 from linkgauge.judge.compare.likeness import RunFigures, Runs, figures_of, unlike
 from linkgauge.judge.compare.machine_state import Fact
 from linkgauge.judge.doctor import failed
-from linkgauge.judge.limit_checks import apply
-from linkgauge.judge.limits import Limit
+from linkgauge.judge.limits import Limit, apply
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import CellId, spoken
@@ -39,13 +38,12 @@ Reason = Literal[
     "WrongBytes", "BelowLimit", "FaultFound", "SlowTransfer", "UnlikeBaseline", "Regression",
     "NotMeasured", "NothingMeasured",
 ]  # fmt: skip
-"""The reason in a node condition. All reasons but the first mean that the node is not healthy."""
+"""All but the first mean that the node is not healthy."""
 
 
 class Health(BriefRepr, msgspec.Struct, frozen=True):
-    """The verdict on a node. `run` is the judged run, or None if nothing was measured. `lost` are
-    the cells that are worse than in the baseline. `unlike` are the differences from the baseline's
-    machine. `devices` are the numbers of accelerators that are present and expected."""
+    """`lost` are the cells that are worse than in the baseline, `unlike` what differs from its
+    machine, `devices` how many accelerators are there and wanted."""
 
     reason: Reason
     bounded: Bounded
@@ -83,9 +81,7 @@ def health_of(
     devices: int | None = None,
     timeout: float = 10.0,
 ) -> Health:
-    """Judges a node by a brief run. The measures are the hardware's expected figures, the `limits`,
-    and the runs of a `baseline`. The node should have `devices` accelerators (None: any number). A
-    cell that takes more than `timeout` seconds counts as hanging. The result has the worst
+    """A cell that takes more than `timeout` seconds counts as hanging. The result has the worst
     reason."""
     if bounded.run is None:
         busy = bounded.error is not None and bounded.error.is_busy
@@ -107,8 +103,6 @@ def health_of(
 
 
 def _by_run(bounded: Bounded, run: Run, outcome: Outcome, timeout: float) -> Reason | None:
-    """Returns the problem that the run shows without a baseline. None if the run shows no
-    problem."""
     cells = [cell for result in run.results for cell in result.cells]
     has: set[Status] = {cell.status for cell in cells}
     if "timeout" in has or _is_hanging(bounded.doing, timeout):
@@ -130,13 +124,10 @@ def _by_run(bounded: Bounded, run: Run, outcome: Outcome, timeout: float) -> Rea
 
 
 def _is_hanging(doing: tuple[CheckStep, float] | None, timeout: float) -> bool:
-    """Whether the run was cut off during an activity that had taken too long."""
     return doing is not None and doing[1] > timeout
 
 
 def _held(health: Health, run: Run, baseline: Runs) -> Health:
-    """Compares the run with the baseline. Returns the verdict, including the result of the
-    comparison."""
     current = figures_of(run)
     if facts := tuple(unlike([baseline, [current]])):
         return replace(health, reason="UnlikeBaseline", unlike=facts)
@@ -154,8 +145,7 @@ def _only(run: RunFigures, keys: Collection[CellId]) -> RunFigures:
 
 
 def worst(lost: Sequence[GateCell]) -> GateCell:
-    """Returns the cell with the largest loss. A cell without a figure counts as the largest
-    loss."""
+    """A cell without a figure counts as the largest loss."""
     return max(lost, key=lambda one: math.inf if one.loss is None else one.loss)
 
 
@@ -165,12 +155,11 @@ def worst(lost: Sequence[GateCell]) -> GateCell:
 SCHEMA = "linkgauge.check/1"
 TYPE = "LinksHealthy"
 MOST_MESSAGE = 1024
-"""The most characters of a message; a longer message is cut."""
 
 
 class NodeCondition(msgspec.Struct, frozen=True, rename="camel"):
-    """The fields of Kubernetes' NodeCondition (core/v1), for a node's `status.conditions`. A check
-    does not know earlier conditions, so the time of the last change is the end of the check."""
+    """Kubernetes' NodeCondition (core/v1). A check knows no earlier conditions, so the time of the
+    last change is its own end."""
 
     type: str
     status: Literal["True", "False"]
@@ -196,14 +185,12 @@ def condition_document(checked: HealthResult) -> str:
 
 
 def condition_of(checked: HealthResult) -> NodeCondition:
-    """Returns the node condition of a check. Its status is `True` if the node is healthy."""
     health, at = checked.health, checked.at
     status: Literal["True", "False"] = "True" if health.is_healthy else "False"
     return NodeCondition(TYPE, status, health.reason, health.message, at, at)
 
 
 def health_blocks(health: Health) -> Iterator[Block]:
-    """Yields the verdict on a node, and what was found."""
     yield Prose([condition_line(HealthResult(health, ""))])
     yield from blocks(() if health.outcome is None else health.outcome.findings)
 

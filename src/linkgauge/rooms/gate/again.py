@@ -7,8 +7,7 @@ from pathlib import Path
 
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.kept.again import measure_again
-from linkgauge.judge.limit_checks import apply, refuse_unmatched
-from linkgauge.judge.limits import Limit
+from linkgauge.judge.limits import Limit, apply, refuse_unmatched
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.documents.result import Run

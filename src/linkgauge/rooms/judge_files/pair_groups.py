@@ -1,8 +1,9 @@
 """Finds how accelerators are joined from the figures between them, where no text gives a topology.
 
-Figures of pairs that fall into two or three groups, each tight and the same in both directions, are
-a topology if every accelerator has as many pairs in each group as the others. A slow accelerator or
-a slow link has more or fewer, and is left to blame."""
+Figures of pairs fall into groups if the groups are farther from each other than the figures of any
+of them. They are a topology if each pair is in the same group in both directions, if every
+accelerator has as many pairs in each group as the others, and if the groups have different numbers
+of links. A slow accelerator or a slow link has more or fewer pairs, and is left to blame."""
 
 from __future__ import annotations
 
@@ -17,9 +18,8 @@ from linkgauge.model.units import count_of
 from .products import Product
 from .told import ToldFigure
 
-_TIGHT, _APART = 1.2, 1.4
-"""The most by which figures of a group, and the least by which neighbouring groups, differ."""
-_MOST_GROUPS = 3
+_COUNTS = (3, 2)
+"""The numbers of groups that are tried: a topology of three must not be taken for one of two."""
 _FITS = (0.85, 1.1)
 """The shares of what links carry at which figures fit them."""
 _PCIE = 32.0, 16
@@ -46,20 +46,20 @@ def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) ->
     benchmark that shows a topology; nothing if a switch joins all of the product alike."""
     if product is not None and product.usual == "switch":
         return {}, ""
-    direct = (own for name, own in measured.items() if not name.endswith("_staged"))
-    return next(filter(None, (_joined(own, product) for own in direct)), ({}, ""))
+    direct = (
+        own for name, own in measured.items()
+        if not name.endswith("_staged") and len(own) > max(_COUNTS) and min(own.values()) > 0
+    )  # fmt: skip
+    tried = (_groups(own, count) for own in direct for count in _COUNTS)
+    found = (_joined(groups, product) for groups in tried if groups)
+    return next(filter(None, found), ({}, ""))
 
 
-def _joined(pairs: Pairs, product: Product | None) -> Joined | None:
-    both = {(a, b): (rate, pairs.get((b, a), 0.0)) for (a, b), rate in pairs.items() if a < b}
-    if not both or any(min(one) * _TIGHT < max(one) for one in both.values()):
+def _joined(groups: Sequence[Pairs], product: Product | None) -> Joined | None:
+    if any(one.keys() != {(b, a) for a, b in one} for one in groups):
         return None
-    groups = _groups({pair: sum(one) / 2 for pair, one in both.items()})
-    devices = {one for pair in both for one in pair}
-    degrees = [Counter(one for pair in group for one in pair) for group in groups]
-    is_regular = all({one[device] for device in devices} == {*one.values()} for one in degrees)
-    is_alike = all(len({*one.values()}) == 1 for one in degrees)
-    if not 2 <= len(groups) <= _MOST_GROUPS or not is_regular or not is_alike:
+    degrees = [Counter(a for a, _ in one) for one in groups]
+    if any(one.keys() != degrees[0].keys() or len({*one.values()}) > 1 for one in degrees):
         return None
     rates = [median(group.values()) for group in groups]
     counts = [_links(rate, min(rates), product) for rate in rates]
@@ -71,25 +71,25 @@ def _joined(pairs: Pairs, product: Product | None) -> Joined | None:
         for rate, count, one in zip(rates, counts, degrees, strict=True)
     )
     joins = {
-        pair: f"NV{count}"
+        (a, b): f"NV{count}"
         for group, count in zip(groups, counts, strict=True) if count
-        for pair in group
+        for a, b in group if a < b
     }  # fmt: skip
-    if not joins:
+    if not joins or len({*filter(None, counts)}) < len([*filter(None, counts)]):
         return None
     return joins, f"figures between accelerators show a topology of {len(groups)} groups, {said}"
 
 
-def _groups(rates: Pairs) -> list[dict[tuple[int, int], float]]:
-    order = sorted(rates.items(), key=lambda one: -one[1])
-    groups = [dict(order[:1])]
-    for (_, before), (pair, rate) in pairwise(order):
-        if before > rate * _TIGHT:
-            groups.append({})
-        groups[-1][pair] = rate
-    tight = all(max(one.values()) <= _TIGHT * min(one.values()) for one in groups)
-    apart = all(min(a.values()) >= _APART * max(b.values()) for a, b in pairwise(groups))
-    return groups if tight and apart else []
+def _groups(pairs: Pairs, count: int) -> list[Pairs]:
+    """Returns this many groups, the fastest first. Returns none unless neighbouring figures of two
+    groups differ by more than any two figures of a group."""
+    order = sorted(pairs.items(), key=lambda one: -one[1])
+    steps = [before / after for (_, before), (_, after) in pairwise(order)]
+    cuts = sorted(sorted(range(len(steps)), key=steps.__getitem__)[1 - count :])
+    ends = pairwise((0, *(at + 1 for at in cuts), len(order)))
+    groups = [order[begin:end] for begin, end in ends]
+    widest = max(own[0][1] / own[-1][1] for own in groups)
+    return [dict(own) for own in groups] if min(steps[at] for at in cuts) > widest else []
 
 
 def _links(rate: float, slowest: float, product: Product | None) -> int:
@@ -97,7 +97,8 @@ def _links(rate: float, slowest: float, product: Product | None) -> int:
     if rate == slowest <= pcie:
         return 0
     if product is None or product.links is None:
-        return round(rate / slowest)
+        count = round(rate / slowest)
+        return count if count > 1 or slowest > pcie else 0
     carries = product.links[2] * 1e9 * product.reach[0]
     count = round(rate / carries)
     is_fit = count <= product.links[1] and _FITS[0] <= rate / (max(count, 1) * carries) <= _FITS[1]

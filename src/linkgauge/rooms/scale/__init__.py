@@ -5,6 +5,6 @@ from linkgauge.registry import Room
 ROOM = Room(
     "scale",
     commands={"scale": f"{__name__}.command:scale"},
-    sections=(f"{__name__}.section:SECTION",),
+    sections=(f"{__name__}.sections:SECTION",),
     kept={"scale.json": f"{__name__}.command:SCALING"},
 )

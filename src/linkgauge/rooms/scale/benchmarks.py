@@ -33,9 +33,8 @@ def over_counts(
     *,
     by_node: bool = False,
 ) -> tuple[Benchmark, ...]:
-    """Returns a benchmark for each number of devices in `asked` (default: 1, 2, 4, … and all). Uses
-    the first device set that carries out collectives. With `by_node`, one device of each node is
-    used. Raises InputError if there are too few devices, or if devices have no nodes."""
+    """By default 1, 2, 4, … and all, of the first device set that carries out collectives. Raises
+    InputError if there are too few devices, or if devices have no nodes."""
     able = collecting(fabrics)
     fabric = able[0] if able else fabrics[0]
     if by_node:
@@ -53,7 +52,7 @@ def over_counts(
 
 
 def _one_of_each_node(fabric: DeviceSet) -> tuple[Device, ...]:
-    """Returns one device of each node. They are on the same rail as the first device."""
+    """On the same rail as the first device."""
     rail = fabric.devices[0].rail if fabric.devices else None
     found = tuple(one for one in fabric.devices if one.node is not None and one.rail == rail)
     if not found:
@@ -63,7 +62,6 @@ def _one_of_each_node(fabric: DeviceSet) -> tuple[Device, ...]:
 
 
 def kind_of(devices: Sequence[Device]) -> Member:
-    """Returns whether each of these devices stands for a node or a GPU."""
     nodes = {device.node for device in devices} - {None}
     return "node" if devices and len(nodes) == len(devices) else "GPU"
 
@@ -93,7 +91,7 @@ def _of(row: CollectiveSweep, count: int, fabric: DeviceSet) -> Benchmark:
 
 
 def _sizes(work: Collective, devices: Sequence[Device]) -> tuple[int, ...]:
-    """Returns the sizes, by factors of 4, whose buffers fit into half of each device's memory."""
+    """Whose buffers fit into half of each device's memory."""
     room = min((device.memory_bytes or 1 << 62 for device in devices), default=0) // 2
     ranks = len(devices)
     return tuple(
@@ -102,8 +100,7 @@ def _sizes(work: Collective, devices: Sequence[Device]) -> tuple[int, ...]:
 
 
 class ScalingBenchmark(msgspec.Struct, frozen=True, tag=True):
-    """A collective over the first N devices, for each N of `counts` (default: 1, 2, 4, … and all).
-    With `by_node`, it uses one device of each of the first N nodes."""
+    """Over the first N devices or, with `by_node`, one device of each of the first N nodes."""
 
     collective: CollectiveName
     counts: tuple[int, ...] = ()
@@ -116,6 +113,5 @@ class ScalingBenchmark(msgspec.Struct, frozen=True, tag=True):
         return choose_backends(request.backends, request.settings.simulation)
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
-        """Returns the benchmarks. Raises InputError if there are too few devices."""
         over = request.over(machine)
         return over_counts(self.collective, self.counts, over, by_node=self.by_node)

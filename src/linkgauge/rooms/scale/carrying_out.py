@@ -50,7 +50,6 @@ class LiveScaling(LiveReport):
 
 
 def carry_out(request: RunRequest, display: Display) -> int:
-    """Measures the scaling, and shows and keeps the result. Returns the exit code."""
     keeper = keeper_of(display, ScalingKeeper)
     with opened(request) as session, LiveScaling(keeper) as report:
         plan = session.plan(report)

@@ -86,7 +86,6 @@ def scale(asked: ScaleOptions) -> int:
 
 
 def requested(asked: ScaleOptions) -> RunRequest:
-    """The request that the options describe. Raises InputError."""
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.requests import settings_of
     from linkgauge.model.errors import InputError
@@ -111,8 +110,7 @@ def requested(asked: ScaleOptions) -> RunRequest:
 
 
 def counts_of(text: str | None, option: str = "--gpus") -> tuple[int, ...]:
-    """Returns the numbers in a text such as `1,2,4`, without duplicates, the smallest first. Raises
-    InputError for any other text."""
+    """`1,2,4`, ascending and without duplicates. Raises InputError."""
     from linkgauge.model.errors import InputError
 
     given = [] if text is None else [part.strip() for part in text.split(",")]

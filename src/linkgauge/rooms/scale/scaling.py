@@ -26,13 +26,12 @@ from linkgauge.uses.pairs_alone import PAIRS
 from .benchmarks import kind_of, label_of
 
 FALLEN = 0.9
-"""A plateau below this share of the best plateau before it is a knee. The busbw of healthy rings of
-NCCL within one fabric varies by a few percent with their length."""
+"""The busbw of healthy rings of NCCL within one fabric varies by a few percent with their
+length."""
 
 
 def scaling_of(run: Run) -> Scaling:
-    """Returns the scaling that a judged run of `linkgauge scale` shows. Numbers of devices without
-    figures are left out."""
+    """Numbers of devices without figures are left out."""
     measured = [result for result in run.results if _work(result) is not None]
     backend = next((result.backend for result in run.results), "")
     work = next((work for result in measured if (work := _work(result))), Collective("all_reduce"))
@@ -69,8 +68,8 @@ def _member(run: Run, devices: Sequence[str]) -> Member:
 
 
 def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs of devices to measure alone, among the first N devices. N is the smallest
-    number of devices that is low, or that is a knee without a known cause."""
+    """Among the first N devices, where N is the smallest number that is low, or a knee without a
+    known cause."""
     numbers = list(scaling.below)
     if scaling.knee is not None and scaling.knee.because is None:
         numbers.append(scaling.knee.gpus)
@@ -81,7 +80,6 @@ def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
 
 
 def _problems(results: Sequence[Result]) -> Iterator[str]:
-    """Yields a line for each problem: `fail: float sum, 4 GPUs, 8 B: 1 element is wrong …`."""
     for result in results:
         if result.reason is not None and not result.cells:
             yield f"skip: {result.title}: {result.reason}"
@@ -91,7 +89,6 @@ def _problems(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _work(result: Result) -> Collective | None:
-    """Returns the collective of a result; None for other results."""
     found = (c.operation for c in result.cells if isinstance(c.operation, Collective))
     return next(found, None)
 
@@ -125,9 +122,8 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
 
 
 def _is_below(count: Count, rates: ExchangeRates, devices: tuple[str, ...]) -> bool:
-    """Whether the rate of a number of devices is clearly below what is achievable: it is low or
-    perhaps low, or the sizes are too small for a verdict and the rate without the time to start is
-    below. A single size does not show how long starting takes."""
+    """Low or perhaps low, or the sizes are too small for a verdict and the rate without the time to
+    start is below. A single size does not show how long starting takes."""
     rate, rings = _once_started(count), count.expected.least
     if count.verdict != "not judged" or not rate or not rings or len(count.points) == 1:
         return count.verdict in ("low", "perhaps low")
@@ -158,8 +154,7 @@ def _line(result: Result, label: str) -> SizeLine | None:
 
 
 def _once_started(count: Count) -> float | None:
-    """Returns the plateau of the bus bandwidth, corrected for the time that a call needs to start.
-    This time is that of the smallest size."""
+    """Without the time that a call needs to start, which is that of the smallest size."""
     at = next((point for point in count.points if point.size == count.at), None)
     if at is None or at.busbw is None or count.floor is None or at.seconds <= count.floor:
         return count.plateau
@@ -169,8 +164,6 @@ def _once_started(count: Count) -> float | None:
 def _knee(
     counts: Sequence[Count], pairs: Sequence[PairRate], rates: ExchangeRates, devices: Sequence[str]
 ) -> Knee | None:
-    """Returns the knee: the first number of devices whose plateau is clearly below the best plateau
-    before. None if there is no knee."""
     before: list[Count] = []
     for count in counts:
         if count.plateau is None:
@@ -184,8 +177,7 @@ def _knee(
 
 
 def _cause(best: Count, count: Count, pairs: Sequence[PairRate]) -> str | None:
-    """Returns the cause of a knee: a pair that is slow even alone, or only the time that a call
-    needs to start. None if neither explains the knee."""
+    """A pair that is slow even alone, or only the time that a call needs to start."""
     if slow := [one for one in pairs if one.slow]:
         return f"also slow alone: {' and '.join(one.pair for one in slow)}"
     now, then = _once_started(count), _once_started(best)
@@ -197,8 +189,7 @@ def _cause(best: Count, count: Count, pairs: Sequence[PairRate]) -> str | None:
 
 
 def _pairs(results: Sequence[Result]) -> tuple[PairRate, ...]:
-    """Returns the pairs that were measured alone. A pair is slow if it is low, or far from its
-    peers."""
+    """A pair is slow if it is low, or far from its peers."""
     cells = [cell for result in results if result.benchmark == PAIRS for cell in result.cells]
     return tuple(
         PairRate(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from linkgauge.benchmarks.collectives import row_of
 from linkgauge.model.documents.scaling import Count, Scaling
+from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import BANDWIDTH, format_size
 from linkgauge.report import chart_specs
 from linkgauge.report.blocks import (
@@ -26,17 +27,15 @@ from linkgauge.report.blocks import (
 from linkgauge.report.csv_text import csv_text
 from linkgauge.report.curves import pivot
 from linkgauge.report.results import figure, mark
+from linkgauge.report.sections import OneRun, Section
 from linkgauge.report.sections.sizes import line_lines
 
 from .scaling import FALLEN
 
 BAR = 20
-"""The length in characters of a bar for an efficiency of 100 %."""
 MOST_PROBLEMS = 8
-"""The most failed or skipped cells that are shown."""
 MOST_PAIRS = 16
-"""The most pairs that a terminal shows completely. If more pairs were measured alone, it shows only
-the slow pairs."""
+"""With more, a terminal shows only the slow ones."""
 COLUMNS = ("gpus", "size", "seconds", "algbw", "busbw", "expected", "unit", "simulated")
 
 
@@ -57,8 +56,7 @@ def blocks(scaling: Scaling) -> Iterator[Block]:
 
 
 def _counts(scaling: Scaling) -> Table:
-    """Returns a table with a row for each number of devices. It has the algbw of the largest size,
-    the plateau of busbw, and the expected busbw (`<` before an upper limit)."""
+    """`<` stands before an upper limit."""
     work, members = scaling.collective, f"{scaling.member}s"
     sizes = [point.size for count in scaling.counts for point in count.points]
     ends = dict.fromkeys((min(sizes), max(sizes))) if sizes else ()
@@ -95,8 +93,6 @@ def _row(count: Count) -> tuple[Entry, ...]:
 
 
 def _said(scaling: Scaling) -> Iterator[Line]:
-    """Yields lines on the knee, on numbers of devices that are below the expected figure, on the
-    reasons for expected figures, and on the fitted lines. Equal reasons share a line."""
     yield _knee(scaling)
     if scaling.below:
         counts = ", ".join(map(str, scaling.below))
@@ -124,7 +120,6 @@ def _knee(scaling: Scaling) -> Line:
 
 
 def _pairs(scaling: Scaling) -> Table:
-    """Returns the table of pairs, the slow pairs first."""
     rows = [
         (
             Entry(one.pair),
@@ -144,7 +139,6 @@ def _pairs(scaling: Scaling) -> Table:
 
 
 def _rows(scaling: Scaling) -> Iterator[dict[str, object]]:
-    """Yields the data of the chart, row by row."""
     for count in scaling.counts:
         expected = count.expected.achievable
         for name, value in (("measured", count.plateau), ("expected", expected)):
@@ -163,3 +157,18 @@ def scale_csv(scaling: Scaling) -> str:
         for at in count.points
     )  # fmt: skip
     return csv_text((COLUMNS, *rows))
+
+
+def _of_run(one: OneRun) -> Iterator[Block]:
+    cells = (cell for result in one.run.results for cell in result.cells)
+    numbers = {len(cell.transfers) for cell in cells if isinstance(cell.operation, Collective)}
+    if len(numbers) <= 1:
+        return
+    from .scaling import scaling_of
+    from .sections import blocks
+
+    if (scaling := scaling_of(one.run)).counts:
+        yield from blocks(scaling)
+
+
+SECTION = Section("scaling", "Scaling", 65, of_run=_of_run)

@@ -26,7 +26,7 @@ from linkgauge.report.matrix import brief
 from linkgauge.report.results import figure, label, without_empty
 from linkgauge.report.sections import OneRun, Section
 from linkgauge.report.words.figures import TONES, course, signed
-from linkgauge.report.words.moments import day, when
+from linkgauge.report.words.run_notes import day, when
 
 if TYPE_CHECKING:
     from .drift import LevelShift

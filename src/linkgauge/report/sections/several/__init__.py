@@ -1,1 +1,0 @@
-"""Holds the sections that compare several runs."""
