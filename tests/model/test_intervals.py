@@ -8,9 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.model.recorded import RecordedKind
 from linkgauge.model.stats.intervals import estimates
 
 RUNS = 200
+
+
+def kind(process, furthest=0.9, most=100):
+    return RecordedKind(process, 0.0, furthest, most)
 
 
 def drawn(dice, cells, visits, samples, between, within, figure=100.0):
@@ -72,7 +77,7 @@ def test_what_only_a_new_process_changes_is_counted():
     held = count = 0
     for _ in range(RUNS):
         first, second = draw(dice), draw(dice)
-        for cell, found, again in zip(first, estimates(first, 0.01), second, strict=True):
+        for cell, found, again in zip(first, estimates(first, kind(0.01)), second, strict=True):
             low, high = found.interval(figure_of(cell))
             held += low <= figure_of(again) <= high
             count += 1
@@ -83,11 +88,29 @@ def test_earlier_runs_say_what_repetitions_do_not_explain():
     """Whatever is assumed of a new process. Nor does a range claim less than repetitions show."""
     run = drawn(random.Random(5), 4, 3, 3, 0.01, 0.001)
     (usual, *_), (noisy, *_), (quiet, *_) = (
-        estimates(run, 0.05, runs) for runs in (None, 0.1, 0.0)
+        estimates(run, kind(0.05), runs) for runs in (None, 0.1, 0.0)
     )
     assert quiet.reach < usual.reach < noisy.reach
     assert quiet.reach == pytest.approx(estimates(run)[0].reach)
     assert noisy.reach / quiet.reach == pytest.approx(0.1 / 0.0067, rel=0.5)
+
+
+@pytest.mark.parametrize("runs", [None, 0.05])
+def test_a_new_process_changes_little_of_what_repetitions_hardly_change(runs):
+    """As of a steady product beside others of its kind, whose clock varies."""
+    quiet, varied = (drawn(random.Random(6), 4, 3, 3, of, 1e-5) for of in (0.0002, 0.05))
+    steady, bounded = (estimates(quiet, kind(0.05, most=of), runs)[0].reach for of in (1, 3))
+    assert steady < bounded < 0.004
+    assert estimates(varied, kind(0.05, most=3), runs) == estimates(varied, kind(0.05), runs)
+    assert estimates([[[1.0], [1.0]]], kind(0.05, most=3), runs)[0].reach > 0.0004
+
+
+def test_few_repetitions_make_no_range_wider_than_healthy_runs_are_apart():
+    (run,) = drawn(random.Random(7), 1, 3, 3, 0.05, 0.001)
+    known, unknown = (estimates([run], of)[0].reach for of in (kind(0, 0.1), None))
+    assert unknown > 2 * known == pytest.approx(-2 * math.log(0.9))
+    (noisy,) = drawn(random.Random(7), 1, 3, 3, 0.2, 0.001)
+    assert estimates([noisy], kind(0, 0.1))[0].reach > 2 * known
 
 
 @pytest.mark.parametrize(("cells", "visits"), [(2, 4), (4, 3), (12, 2)])
@@ -149,9 +172,9 @@ def test_visits_of_one_sample_do_not_show_that_samples_do_not_scatter(peer):
                                min_size=2, max_size=5), min_size=1, max_size=5))  # fmt: skip
 def test_each_holds_its_figure_and_none_of_one_cell_claims_less_than_it_shows(cells):
     for visits, one in zip(cells, estimates(cells), strict=True):
-        if one is not None:  # else it would be wider than tenfold
+        if one is not None:  # else its ends would be tenfold apart
             low, high = one.interval(figure_of(visits))
-            assert figure_of(visits) / 10 <= low <= figure_of(visits) <= high
+            assert high / 10 <= low <= figure_of(visits) <= high
         (alone,) = estimates([visits])
         if alone is None:
             continue
@@ -173,8 +196,9 @@ def test_nothing_is_claimed_where_no_variance_is_known(cells):
     assert [each for each in estimates(cells) if each is not None] == []
 
 
-def test_a_range_wider_than_tenfold_is_none():
+def test_a_range_whose_ends_are_tenfold_apart_is_none():
     """As of a flag between threads that take turns on one CPU: either 300 ns or a time slice."""
     turns = [[[3e-7], [3e-7], [1.1e-4]], [[3.3e-7], [1.1e-4], [3e-7]], [[3e-7], [1.2e-4], [1e-4]]]
     assert estimates(turns) == [None] * 3
+    assert estimates([[[1.0], [2.0], [0.5]]]) == [None]
     assert all(estimates([[[1.0], [1.1], [0.9]], [[1.0], [0.95], [1.02]]]))

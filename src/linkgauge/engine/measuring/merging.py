@@ -103,20 +103,20 @@ def _estimated(
     if settings.samples is not None and any(len(cell.visits) == 1 for cell in cells):
         yield from ((None, [None] * len(cell.parts)) for cell in cells)
         return
-    process, runs = 0.0, None
+    recorded, runs = None, None
     if cells and settings.simulation is None:
         kind = path_kind(cells[0], cells[0].bytes)
-        process, runs = RECORDED[kind].process, (known or {}).get(kind)
+        recorded, runs = RECORDED[kind], (known or {}).get(kind)
     count = max((len(cell.parts) for cell in cells), default=0)
     parts = [
         estimates(
             [_repetitions(cell, cell.parts[at].samples) if cell.parts else [] for cell in cells],
-            process,
+            recorded,
             runs,
         )
         for at in range(count)
     ]
-    whole = estimates([_repetitions(cell, cell.samples) for cell in cells], process, runs)
+    whole = estimates([_repetitions(cell, cell.samples) for cell in cells], recorded, runs)
     yield from ((one, [column[at] for column in parts]) for at, one in enumerate(whole))
 
 

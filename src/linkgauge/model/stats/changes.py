@@ -19,7 +19,8 @@ from typing import Literal
 import msgspec
 
 from ..units import Better
-from .spread import LEAST, Spread
+from .intervals import LEAST
+from .spread import Spread
 from .student import critical, shift_found, two_sided
 
 Direction = Literal["better", "worse", "same", "unknown"]

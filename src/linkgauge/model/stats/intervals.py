@@ -22,12 +22,16 @@ from statistics import fmean, median
 
 import msgspec
 
+from ..recorded import RecordedKind
 from .student import critical
 from .summary import percentile, robust_deviation
 
 Repetitions = Sequence[Sequence[float]]
 """The samples of a cell, repetition by repetition. No repetition is empty."""
 COVERAGE = 0.95
+LEAST = 1e-4
+"""The least relative standard deviation of a figure from run to run. Smaller differences are not
+distinguished."""
 _UNLIKE, _NOISY = 3.0, 0.75
 """A cell whose typical repetition is off by this many times the third quartile of similar cells is
 unlike them. For factors from 2 to 5, ranges hold as many figures of recorded runs."""
@@ -38,8 +42,8 @@ _MANY, _FAR = 6, 3.0
 is far off."""
 _MEAN_ABSOLUTE = math.sqrt(math.pi / 2)
 """The standard deviation of normal values, by their mean absolute deviation."""
-_MOST = math.log(10)
-"""The half-width, in logarithms, from which a range says nothing."""
+_MOST = math.log(10) / 2
+"""The half-width, in logarithms, from which a range says nothing: its ends are tenfold apart."""
 _EFFICIENCY = 1 / (math.pi - 2)
 """The part of the degrees of freedom that the mean absolute deviation uses, of normal values."""
 _MEDIAN = math.pi / 2
@@ -61,19 +65,19 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 def estimates(
-    cells: Sequence[Repetitions], process: float = 0.0, runs: float | None = None
+    cells: Sequence[Repetitions], recorded: RecordedKind | None = None, runs: float | None = None
 ) -> list[Estimate | None]:
     """Returns the estimate for each of several similar cells. An estimate is None if a figure of
-    the cell is not positive, or if the range would be wider than tenfold, which says nothing. All
-    are None if no cell has two repetitions. `process` is the relative standard deviation of what
-    only a new process changes, and `runs` that of earlier runs of the machine; if it is known, what
-    repetitions do not explain of it is what a new process changes."""
+    the cell is not positive, or if the ends of the range would be tenfold apart, which says
+    nothing. All are None if no cell has two repetitions. `recorded` is what recorded runs show of
+    these cells' kind (None: processes do not differ). `runs` is the relative standard deviation of
+    earlier runs of the machine, which counts instead."""
     medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
     known = [medians_of(tuple(map(tuple, cell))) for cell in cells]
     pool = _pooled([own for own in known if len(own) > 1])
     if pool is None:
         return [None] * len(cells)
-    return [_estimate(own, pool, process, runs) if own else None for own in known]
+    return [_estimate(own, pool, recorded, runs) if own else None for own in known]
 
 
 class _Pool(msgspec.Struct, frozen=True):
@@ -110,21 +114,29 @@ def _is_unlike(cell: Sequence[float], limit: float) -> bool:
 
 
 def _estimate(
-    cell: Sequence[float], pool: _Pool, process: float, runs: float | None
+    cell: Sequence[float], pool: _Pool, recorded: RecordedKind | None, runs: float | None
 ) -> Estimate | None:
     deviation, degrees, alike = pool.deviation, pool.degrees, pool.alike
     if _is_unlike(cell, pool.limit):
         deviation, degrees, alike = deviation_of(cell), len(cell) - 1, 1
     part = math.sqrt(2 * median_factor(len(cell)))
-    if runs is None:
-        error = math.hypot(deviation * part, math.sqrt(2) * process)
-    else:
-        error = max(deviation * part, math.sqrt(2) * runs)
+    error, widest = deviation * part, _MOST
+    if recorded is not None:
+        process = recorded.process if runs is None else _beyond(runs, error)
+        most = recorded.most * max(deviation, LEAST)
+        error = math.hypot(error, math.sqrt(2) * min(process, most))
+        widest = max(critical(1 - COVERAGE, math.inf) * error, -math.log1p(-recorded.furthest))
     # However quiet similar cells are, a range is not below what the cell's own repetitions show to
     # be the standard error of the difference of two runs.
     own = deviation_of(cell) * part if len(cell) > 1 else 0.0
-    reach = max(_critical(degrees) * error, own)
+    reach = max(min(_critical(degrees) * error, widest), own)
     return Estimate(reach, degrees, alike) if reach < _MOST else None
+
+
+def _beyond(runs: float, error: float) -> float:
+    """What runs of this deviation vary by beyond their repetitions, which explain the `error` of
+    the difference of two of them."""
+    return math.sqrt(max(0.0, runs * runs - error * error / 2))
 
 
 def _critical(degrees: int) -> float:

@@ -27,11 +27,9 @@ import msgspec
 
 from linkgauge.model.grouped import grouped
 
+from .intervals import LEAST
 from .student import beyond, digamma, trigamma
 
-LEAST = 1e-4
-"""The least relative standard deviation of a figure from run to run. Smaller differences are not
-distinguished."""
 _LENT = range(1, 41)
 """The degrees of freedom that similar cells may lend."""
 _SURE = 2.0
