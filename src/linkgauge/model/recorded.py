@@ -38,28 +38,28 @@ class RecordedKind(msgspec.Struct, frozen=True):
         the range of a figure without one.
     furthest: How far the furthest two healthy runs of a set are apart, as a fraction of the faster
         figure: of a rate, or the inverse of a time.
-    most: The most that a new process changes, as a multiple of what a new repetition does."""
+    alone: Whether devices alone do the work, so that no other user of the host takes part."""
 
     process: float
     runs: float
     furthest: float
-    most: float
+    alone: bool = False
 
 
 RECORDED: Mapping[PathKind, RecordedKind] = {
-    "latency": RecordedKind(0.0015, 0.004, 0.012, 1),
-    "host latency": RecordedKind(0.024, 0.11, 0.29, 3),
-    "thread latency": RecordedKind(0.064, 0.18, 0.28, 3),
-    "collectives": RecordedKind(0.0013, 0.003, 0.012, 1),
-    "short collectives": RecordedKind(0.14, 0.21, 0.41, 3),
-    "products": RecordedKind(0.01, 0.04, 0.13, 1),
-    "host products": RecordedKind(0.08, 0.13, 0.29, 3),
-    "host memory": RecordedKind(0.05, 0.13, 0.23, 3),
-    "host memory by several threads": RecordedKind(0.12, 0.21, 0.39, 3),
-    "pageable and device": RecordedKind(0.05, 0.16, 0.44, 3),
-    "host and device": RecordedKind(0.017, 0.065, 0.2, 3),
-    "between devices": RecordedKind(0.0, 0.0004, 0.0015, 1),
-    "within a device": RecordedKind(0.0011, 0.005, 0.02, 1),
+    "latency": RecordedKind(0.0015, 0.004, 0.012, alone=True),
+    "host latency": RecordedKind(0.024, 0.11, 0.29),
+    "thread latency": RecordedKind(0.064, 0.18, 0.28),
+    "collectives": RecordedKind(0.0013, 0.003, 0.012, alone=True),
+    "short collectives": RecordedKind(0.14, 0.21, 0.41),
+    "products": RecordedKind(0.01, 0.04, 0.13, alone=True),
+    "host products": RecordedKind(0.08, 0.13, 0.29),
+    "host memory": RecordedKind(0.05, 0.13, 0.23),
+    "host memory by several threads": RecordedKind(0.12, 0.21, 0.39),
+    "pageable and device": RecordedKind(0.05, 0.16, 0.44),
+    "host and device": RecordedKind(0.017, 0.065, 0.2),
+    "between devices": RecordedKind(0.0, 0.0004, 0.0015, alone=True),
+    "within a device": RecordedKind(0.0011, 0.005, 0.02, alone=True),
 }
 
 

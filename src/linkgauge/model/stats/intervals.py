@@ -44,6 +44,9 @@ _MEAN_ABSOLUTE = math.sqrt(math.pi / 2)
 """The standard deviation of normal values, by their mean absolute deviation."""
 _MOST = math.log(10) / 2
 """The half-width, in logarithms, from which a range says nothing: its ends are tenfold apart."""
+_SHARED = 3.0
+"""A new process changes at most this many times what a new repetition does, where the host's other
+users take part, and as much where devices are alone. So it is in recorded runs: docs/intervals.md."""
 _EFFICIENCY = 1 / (math.pi - 2)
 """The part of the degrees of freedom that the mean absolute deviation uses, of normal values."""
 _MEDIAN = math.pi / 2
@@ -123,9 +126,10 @@ def _estimate(
     error, widest = deviation * part, _MOST
     if recorded is not None:
         process = recorded.process if runs is None else _beyond(runs, error)
-        most = recorded.most * max(deviation, LEAST)
+        most = (1 if recorded.alone else _SHARED) * max(deviation, LEAST)
         error = math.hypot(error, math.sqrt(2) * min(process, most))
-        widest = max(critical(1 - COVERAGE, math.inf) * error, -math.log1p(-recorded.furthest))
+        if recorded.alone:
+            widest = max(critical(1 - COVERAGE, math.inf) * error, -math.log1p(-recorded.furthest))
     # However quiet similar cells are, a range is not below what the cell's own repetitions show to
     # be the standard error of the difference of two runs.
     own = deviation_of(cell) * part if len(cell) > 1 else 0.0
