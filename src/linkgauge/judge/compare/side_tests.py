@@ -97,11 +97,10 @@ def _sets(history: Runs) -> list[list[RunFigures]]:
     sets, for example because of a new driver."""
     sets: list[list[RunFigures]] = []
     for run in history:
-        own = next((one for one in sets if is_alike(one[0], run)), None)
-        if own is None:
-            sets.append([run])
-        else:
-            own.append(run)
+        own = (one for one in sets if is_alike(one[0], run))
+        if (known := next(own, None)) is None:
+            sets.append(known := [])
+        known.append(run)
     return sets
 
 

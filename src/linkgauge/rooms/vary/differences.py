@@ -44,13 +44,11 @@ def can_compare(runs: Sequence[RoundRun], settings: int) -> bool:
     """Whether further rounds may find a difference. For that, at least one cell must be able to get
     figures under the first setting and under another. A cell that was skipped once is always
     skipped."""
-    return any(
-        _is_able(first) and any(map(_is_able, others)) for first, *others in _cells(runs, settings)
-    )
-
-
-def _is_able(own: _Own) -> bool:
-    return any(found is not None and found.status != "skip" for found in own)
+    for own in _cells(runs, settings):
+        first, *others = (any(one and one.status != "skip" for one in each) for each in own)
+        if first and any(others):
+            return True
+    return False
 
 
 def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
@@ -124,26 +122,10 @@ def _pairs(base: _Own, own: _Own) -> list[tuple[float, float]]:
 def _compared(own: _Own, changed: Change | None, better: Better) -> Compared:
     figures = tuple(None if found is None else found.figure for found in own)
     known = [figure for figure in figures if figure is not None]
-    return Compared(
-        figures=figures,
-        median=statistics.median(known) if known else None,
-        change=changed,
-        direction=_direction(changed, better),
-        reason=None if len(known) == len(own) else _why(own),
-    )
-
-
-def _direction(changed: Change | None, better: Better) -> Direction:
-    if changed is None or not changed.is_known:
-        return "unknown"
-    return changed_to(changed.ratio, better) if changed.is_proven else "same"
-
-
-def _why(own: _Own) -> str | None:
-    """Returns the reason why a figure is missing, from the first round without one. None if no
-    figure is missing."""
-    cells = [one for one in own if one is not None]
-    if not cells:
-        return "no such cell"
-    without = (cell for cell in cells if cell.status != "pass")
-    return next((f"{cell.status}: {cell.reason}" for cell in without), None)
+    direction: Direction = "unknown"
+    if changed is not None and changed.is_known:
+        direction = changed_to(changed.ratio, better) if changed.is_proven else "same"
+    reason = None if any(own) else "no such cell"
+    without = (f"{one.status}: {one.reason}" for one in own if one and one.status != "pass")
+    middle = statistics.median(known) if known else None
+    return Compared(figures, middle, changed, direction, reason or next(without, None))
