@@ -187,7 +187,6 @@ class Visits:
         return [one for one in cells if one in chosen]
 
     def _end_all(self) -> None:
-        """Ends all cells, because the time budget is used."""
         for one in self._enough() if self._spending is not None else ():
             one.ended = True
         for one in self._cells:
@@ -197,7 +196,6 @@ class Visits:
 
     @property
     def is_over(self) -> bool:
-        """Whether the run's time budget is used."""
         return self._budget is not None and self.at >= self._budget.measuring
 
     def unreached(self) -> Iterator[tuple[int, PlannedCell]]:
@@ -278,7 +276,6 @@ class Visits:
         return sum(lacking.values()) + more
 
     def visit(self, sheet: int, cell: PlannedCell) -> Visit:
-        """Returns the next visit of a cell in this pass."""
         one = self._tables[sheet][cell.place]
         samples = sum(len(visit.samples) for visit in one.taken)
         is_bounded = self._spending is None and one not in self._again
@@ -314,7 +311,6 @@ class Visits:
         return replace(merged, stopped="budget", notes=notes)
 
     def _least(self, alike: _Alike) -> int:
-        """Returns the least number of visits of each picked cell of a class."""
         if self._settings.samples is not None:
             return 1
         if alike.settings.samples is not None:
@@ -350,7 +346,6 @@ class Visits:
             one.ended = True
 
     def _enough(self) -> set[_Cell]:
-        """Returns the visited cells that need no more visits, although there is time."""
         return _whole_rounds({
             one
             for one in self._cells
@@ -381,6 +376,5 @@ def _whole_rounds(done: set[_Cell]) -> set[_Cell]:
 
 
 def _may_end(one: _Cell) -> bool:
-    """Whether a cell may end early, because its time is over or a visit failed."""
     is_over = spent(*one.taken) >= one.alike.settings.max_time
     return is_over or any(visit.status != "pass" for visit in one.taken)

@@ -40,8 +40,7 @@ in their order."""
 
 
 def _of(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
-    """Converts database rows to objects of type `kind`. The type has a field for each column.
-    Raises ValidationError if a value has a wrong type, as in a damaged SQLite file."""
+    """Converts database rows to objects of type `kind`."""
     found = list(rows)
     names = [str(name) for name in found[0]._fields] if found else []
     fields = [dict(zip(names, row, strict=True)) for row in found]
@@ -261,7 +260,6 @@ def _before(connection: Connection, run: ComparableRun) -> tuple[list[_Condition
 def _figures(
     connection: Connection, numbers: Sequence[int], benchmarks: Collection[str] | None = None
 ) -> Iterator[tuple[int, Figure]]:
-    """Yields pairs of a run's number and a figure of that run, for these runs and benchmarks."""
     there = columns_of(connection, figures)
     kept = (figures.c[name] if name in there else null().label(name) for name in KEPT)
     asked = select(figures.c.cell_id, figures.c.run_id, *kept)
@@ -334,7 +332,6 @@ _RUNS = (
 
 
 def _runs(connection: Connection, where: Sequence[_Condition], last: int | None) -> list[PastRun]:
-    """Returns the runs that meet all conditions, latest first."""
     there = columns_of(connection, runs)
     more = (runs.c[name] for name in ("verdict", "lost", "accepted") if name in there)
     return _of(PastRun, _rows(connection, where, last, *more))

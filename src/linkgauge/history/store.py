@@ -255,7 +255,6 @@ def rows_in(
 
 
 def columns_of(connection: Connection, table: Table) -> set[str]:
-    """Returns the names of the columns that a table has in the database."""
     no_row = [column == -1 for column in table.primary_key]
     return {*connection.execute(select(text("*")).select_from(table).where(*no_row)).keys()}
 

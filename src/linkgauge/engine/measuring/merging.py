@@ -165,7 +165,6 @@ def _ranged(
 def _figures(
     cell: CellResult, known: _Estimates, settings: Settings, summed: Summed
 ) -> dict[str, Any]:
-    """Returns the fields of a cell that are computed from its samples."""
     border = split(cell.samples, _gates(cell), tuple(map(sum, cell.visits)))
     found = () if border is None else groups(cell.samples, _gates(cell), border)
     summary = summed(cell.samples, _better(cell))
@@ -192,7 +191,6 @@ def _figures(
 
 
 def _better(cell: CellResult, part: TransferFigure | None = None) -> Better:
-    """Returns whether higher or lower figures are better, for a cell or for one of its parts."""
     if cell.report is Report.HIDDEN:
         return "higher" if part is None else "lower"
     is_rate = part is not None and part.transfer > 0

@@ -67,7 +67,6 @@ def compare(
 
 
 def _by_label(runs: Iterable[Run]) -> dict[str, list[Run]]:
-    """Returns the runs of each label, ordered by their start."""
     return grouped((run.label, run) for run in sorted(runs, key=lambda run: run.started))
 
 
@@ -80,7 +79,7 @@ def _baseline(labels: Mapping[str, Sequence[Run]]) -> str:
 
 def _source(aspect: Aspect, sides: Sequence[Sequence[RunFigures]]) -> tuple[str, str] | None:
     """Returns the benchmark to use for an aspect: the first of the aspect's sources that any run
-    has. All sides then use figures of one benchmark."""
+    has."""
     runs = [run for side in sides for run in side]
     return next((one for one in aspect.sources if any(_cells(run, one) for run in runs)), None)
 

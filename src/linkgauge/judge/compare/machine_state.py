@@ -39,7 +39,6 @@ def differing_facts(runs: Sequence[Run]) -> tuple[Fact, ...]:
 
 
 def apart(facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Returns the facts that differ."""
     return tuple(fact for fact in facts if len(set(fact.values)) > 1)
 
 
@@ -147,7 +146,6 @@ def _links(run: Run) -> str | None:
 
 
 def _steal(run: Run) -> str | None:
-    """Returns the share of the CPUs' time that the hypervisor took during the run."""
     share = stolen(_details(run), run.after.host) if run.after else None
     return None if share is None else f"{share:.0%}"
 
@@ -230,7 +228,6 @@ def facts_apart(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fa
 
 
 def _fabric(one: Accelerator) -> str | None:
-    """Returns how many links of a device's fabric are active: `18 of 18 NVLink`."""
     if not one.links:
         return None
     kinds = "/".join(dict.fromkeys(link.kind for link in one.links))

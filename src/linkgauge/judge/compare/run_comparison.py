@@ -171,7 +171,6 @@ class RunComparison(BriefRepr, msgspec.Struct, frozen=True):
 
 
 def compare_runs(given: Sides, aim: Aim) -> RunComparison:
-    """Compares each side with the first side."""
     table = table_of(given)
     names: tuple[Statistic, ...] = ("figure", *_SLOW)
     known = {name: tested(table, given, name) for name in names}

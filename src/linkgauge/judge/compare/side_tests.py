@@ -188,14 +188,11 @@ def _whole_sets(cell: CellLogs, again: Collection[int], *, joined: bool) -> list
 
 
 def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[int, float]:
-    """Returns the logarithms of a statistic by the number of the run, for runs that have a
-    figure."""
     values = {number: getattr(cell, name) for number, cell in cells.items() if cell.figure}
     return {number: math.log(value) for number, value in values.items() if value and value > 0}
 
 
 def _on_side(cells: Sequence[CellLogs], number: int) -> list[Side | None]:
-    """Returns the runs of each cell on one side, or None for a cell without figures."""
     within = doubted([(cell.kind, cell.within[number]) for cell in cells])
     return [
         Side(tuple(own.values()), spread) if (own := cell.sides[number]) else None

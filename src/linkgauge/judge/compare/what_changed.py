@@ -153,7 +153,6 @@ def _what_is_shared(one: ComparedCell) -> Iterator[Shared]:
 
 
 def _alike(logs: Mapping[int, float]) -> dict[int, float]:
-    """Returns the changes that are about as large as the median change."""
     if not logs:
         return {}
     middle = abs(median(logs.values()))

@@ -174,7 +174,7 @@ class _Sums:
 
     def _clearest(self, begin: int, end: int, wider: float) -> tuple[int, float]:
         """Returns the clearest change between two others, with its p-value times the number of
-        tries. Errors are multiplied by `wider`."""
+        tries."""
         places = range(begin + LEAST, end - LEAST + 1)
         at = max(places, key=lambda at: self._explained(at, begin, end))
         t = self._t(begin, end, self._explained(at, begin, end)) / wider
@@ -182,8 +182,7 @@ class _Sums:
         return at, p if p >= self._significance or self._is_of_several(at, begin, end) else math.inf
 
     def _is_of_several(self, at: int, begin: int, end: int) -> bool:
-        """Whether the change rests on more than a few values. At least LEAST values on each side
-        must be nearer to the level of their side than to the other level."""
+        """Whether the change rests on more than a few values."""
         sides = self._values[begin:at], self._values[at:end]
         levels = [statistics.median(side) for side in sides]
         return all(
@@ -223,7 +222,6 @@ class _Sums:
         return self._squares[end] - self._squares[begin] - total * total / (end - begin)
 
     def _explained(self, at: int, begin: int, end: int) -> float:
-        """Returns the sum of squares that a change of level explains."""
         size, k = end - begin, at - begin
         mean = (self._sums[end] - self._sums[begin]) / size
         return (self._sums[at] - self._sums[begin] - k * mean) ** 2 * size / (k * (size - k))

@@ -268,8 +268,7 @@ def detectable(
 def _more(
     runs: tuple[int, int], suffices: Callable[[tuple[int, int], int], bool]
 ) -> tuple[int, int] | None:
-    """Returns the fewest additional runs that suffice. Tries runs of the second side alone first,
-    then runs of both sides until both have the same number."""
+    """Returns the fewest additional runs that suffice."""
     first, second = runs
     tried = range(MOST_RUNS + 1)
     for more in (

@@ -93,7 +93,6 @@ class _Pool(msgspec.Struct, frozen=True):
 
 
 def _pooled(cells: Sequence[Sequence[float]]) -> _Pool | None:
-    """Returns the pooled deviation of cells that are like most others."""
     if not cells:
         return None
     deviations = list(map(deviation_of, cells))

@@ -43,7 +43,6 @@ class Change(msgspec.Struct, frozen=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether there are enough rounds to find any difference."""
         return self.low is not None and self.high is not None
 
     @property

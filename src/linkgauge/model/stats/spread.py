@@ -177,7 +177,6 @@ def _is_unlike(own: Spread, lent: Spread, count: int = 1) -> bool:
 
 
 def _joined(own: _Own | None, lent: Spread | None, doubted: float, count: int) -> Spread | None:
-    """Returns the variance that a cell's own runs and similar cells show together."""
     if own is None:
         return lent
     alone = own.spread

@@ -61,7 +61,6 @@ def few_cells(one: RunComparison) -> Iterator[Block]:
 
 
 def every_cell(one: RunComparison) -> Iterator[Block]:
-    """Yields the blocks of a comparison, followed by all cells."""
     return _compared(one, one.cells)
 
 
@@ -96,7 +95,6 @@ def _outcome(one: RunComparison, number: int) -> Tiles:
 
 
 def _sides(one: RunComparison, number: int) -> str:
-    """Returns the names of two sides: `after (3 runs) against before (4 runs)`."""
     of = (one.sides[number], one.sides[0])
     return " against ".join(f"{side.name} ({count_of(len(side.runs), 'run')})" for side in of)
 
@@ -140,7 +138,6 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
 
 
 def _basis(one: RunComparison) -> Iterator[Line]:
-    """Yields lines on how changes were judged."""
     bases = Counter(c.change.basis for cell in one.cells for c in cell.changes if c.change)
     history = f" and of {one.history} more in the history" if one.history else ""
     if bases["runs"]:
@@ -153,8 +150,7 @@ def _basis(one: RunComparison) -> Iterator[Line]:
 
 
 def _table(one: RunComparison, cells: Sequence[RunCell], number: int) -> Table:
-    """Returns a table of one benchmark's cells. A row has the figures on side `number` and on the
-    first side."""
+    """Returns a table of one benchmark's cells."""
     first = cells[0]
     sizes = ends_of_sizes(cell.bytes for cell in cells)
     size = f"  {sizes}" if sizes else ""
@@ -192,8 +188,7 @@ def _row(one: RunComparison, cell: RunCell, number: int) -> Iterator[Entry]:
 
 
 def _figure(side: SideFigure | None, unit: str) -> str:
-    """Formats a figure with the wider half of its interval, `55.40 ±0.5%`. Returns the status if
-    there is no figure."""
+    """Formats a figure with the wider half of its interval, `55.40 ±0.5%`."""
     if side is None or side.figure is None:
         return "-" if side is None else side.status
     return with_reach(side.figure, side.low, side.high, unit)
@@ -249,7 +244,6 @@ def gate(one: GateDocument) -> Iterator[Block]:
 
 
 def _behind(one: GateDocument) -> Iterator[tuple[str, Line]]:
-    """Yields the facts on which the verdict is based, each with a name."""
     found, aim = one.comparison, one.comparison.aim
     yield "runs", line(_sides(found, 1), mark(found.simulated))
     rule = f"fails if any cell loses {percent(aim.least)} or more (p < {aim.significance:g})"

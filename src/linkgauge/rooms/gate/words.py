@@ -72,7 +72,6 @@ def _blind(one: GateCell) -> str:
 
 
 def _single(one: GateCell) -> str:
-    """Says how far healthy runs are apart, and what follows."""
     path = one.cell.path
     assert path is not None  # noqa: S101  # else the loss is a regression
     far = percent(RECORDED[path].furthest)
@@ -90,7 +89,6 @@ def _digits(figure: float | None, one: GateCell) -> str:
 
 
 def _disturbed(one: Disturbance) -> str:
-    """Describes a disturbance: what caused it, and what was disturbed."""
     if one.apart is not None:
         before, after = (f"{seconds * 1e9:.0f} ns" for seconds in one.apart)
         return f"its host ran virtual CPUs {after} apart, {before} in the baseline"

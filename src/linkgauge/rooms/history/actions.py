@@ -70,7 +70,7 @@ LATEST = 20
 
 
 def show_list(which: Filter, asked: str | None, form: Format, *, whole: bool) -> int:
-    """Shows the list of runs, with the oldest first. The latest run is then next to the prompt."""
+    """Shows the list of runs, with the oldest first."""
     from .trends import HistoryDocument
 
     is_brief = not (whole or form.is_document) and which.last is None
@@ -126,7 +126,6 @@ def _why_nothing(benchmark: str, cells: Sequence[str], known: Sequence[str]) -> 
 
 
 def _refuse_unknown(store: Store, which: Filter) -> None:
-    """Raises InputError if the filter names a benchmark that no run of the history measured."""
     known = benchmarks_of(store) if which.benchmarks else ()
     for name in which.benchmarks:
         if name not in known:
@@ -191,7 +190,6 @@ def bring_in(folders: Sequence[Path], asked: str | None) -> int:
 
 
 def _runs_below(folder: Path) -> list[Path]:
-    """Returns the folders of runs below this folder. Raises InputError if there are none."""
     from linkgauge.engine.kept.runs import is_run, run_folders
 
     if not folder.exists():

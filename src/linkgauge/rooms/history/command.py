@@ -139,7 +139,6 @@ def _filter(asked: HistoryOptions) -> Filter:
 
 
 def _check(action: str, **given: bool) -> None:
-    """Raises InputError if an option was given that belongs to another action."""
     options = {
         "least": ("--least is", ("trend",)),
         "whole": ("--all is", ("list", "trend")),

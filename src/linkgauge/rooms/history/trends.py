@@ -59,7 +59,6 @@ def blocks(trends: TrendDocument, most: int | None = MOST_CELLS) -> Iterator[Blo
 
 
 def all_blocks(trends: TrendDocument) -> Iterator[Block]:
-    """Yields the blocks that show trends, with every cell."""
     return blocks(trends, None)
 
 
@@ -75,8 +74,7 @@ def _caption(trend: Trend) -> Line:
 
 
 def _cells(trend: Trend, most: int | None) -> Table:
-    """Returns a table with a row for each cell. If only some cells are shown, those with the
-    largest changes come first."""
+    """Returns a table with a row for each cell."""
     series = list(trend.series)
     if most is not None and len(series) > most:
         ratios = {cell.cell: cell.ratio for change in trend.changes for cell in change.cells}
@@ -141,8 +139,7 @@ def _change(change: SharedChange, trend: Trend) -> Problem:
 
 
 def trend_csv(trends: TrendDocument) -> str:
-    """Returns the trends as CSV, with a line for each run and cell. Where a figure changed, the
-    column `change` says better or worse."""
+    """Returns the trends as CSV, with a line for each run and cell."""
     return csv_text((COLUMNS, *(row for trend in trends.trends for row in _csv_rows(trend))))
 
 
@@ -202,7 +199,6 @@ def _row(run: PastRun) -> tuple[Entry, ...]:
 
 
 def _near(path: str) -> str:
-    """Returns the path. A path below the current folder is made relative to that folder."""
     with suppress(OSError, ValueError):
         return str(Path(path).relative_to(Path.cwd()))
     return path
@@ -227,8 +223,7 @@ def _history_cells(run: PastRun) -> str:
 
 
 def history_csv(history: HistoryDocument) -> str:
-    """Returns the runs as CSV, with a line for each run. Names of benchmarks are separated by
-    blanks."""
+    """Returns the runs as CSV, with a line for each run."""
     names = PastRun.__struct_fields__
     rows = ([_field(getattr(run, name)) for name in names] for run in history.runs)
     return csv_text((names, *rows))

@@ -135,8 +135,7 @@ class MeasuredRounds(NamedTuple):
 
 
 def carry_out(asked: RoundsRequest, form: Format) -> int:
-    """Measures the rounds and shows how the settings compare. Returns the exit code of the worst
-    run, or 4 if nothing could be compared."""
+    """Measures the rounds and shows how the settings compare."""
     errors = make_console(stderr=True)
     with LiveRounds(errors, asked.rounds * len(asked.variants)) as live:
         found = measure_and_compare(asked, live)
@@ -188,7 +187,6 @@ def measure_and_compare(asked: RoundsRequest, observer: Rounds) -> MeasuredRound
 
 
 def _write(asked: RoundsRequest, taken: Sequence[RoundRun], variation: Variation) -> Path | None:
-    """Writes the comparison to a new folder, next to the folders of the runs."""
     folder = taken[0].folder
     if folder is None or asked.request.out is None:
         return None
@@ -289,9 +287,7 @@ def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
 def _apart(
     table: dict[Key, SideFigures], threads: Mapping[Key, set[str]]
 ) -> dict[Key, SideFigures]:
-    """Returns the table without duplicates. A cell that uses all threads appears twice: by its
-    number of threads, and as `ALL`. If this number is the same under all settings, `ALL` is
-    removed. Otherwise, numbers that some setting lacks are removed."""
+    """Returns the table without duplicates."""
     left_out = set[Key]()
     for key, columns in threads.items():
         if len(columns) == 1:
@@ -303,7 +299,6 @@ def _apart(
 
 
 def _pairs(base: _Own, own: _Own) -> list[tuple[float, float]]:
-    """Returns pairs of figures, one pair for each round in which both settings have a figure."""
     return [
         (first.figure, second.figure)
         for first, second in zip(base, own, strict=True)

@@ -160,7 +160,6 @@ def requested(asked: VaryOptions) -> RoundsRequest:
 
 
 def _what(asked: VaryOptions) -> tuple[Selection | Written, tuple[str, ...]]:
-    """Returns the benchmarks or transfers to measure, and the backends."""
     from linkgauge.benchmarks.catalog import select
     from linkgauge.engine.request import Selection, Written
 
@@ -291,7 +290,6 @@ def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
 
 
 def _each_node(name: str, machine: str | None) -> Iterator[str]:
-    """Yields the NUMA nodes of the host, or of a simulated machine."""
     from linkgauge.cli.simulation import simulation_of
 
     from .settings import host_of

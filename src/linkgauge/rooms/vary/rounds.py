@@ -158,7 +158,6 @@ def _of_one_size(plans: Sequence[Plan]) -> tuple[Plan, ...]:
 
 
 def orders(settings: int, rounds: int, random: Random) -> Iterator[list[int]]:
-    """Yields the order of the settings in each round."""
     order: list[int] = []
     for number in range(rounds):
         order = order[::-1] if number % 2 else random.sample(range(settings), settings)

@@ -50,7 +50,6 @@ def blocks(variation: Variation) -> Iterator[Block]:
 
 
 def _done_rounds(variation: Variation) -> int:
-    """Returns the number of rounds in which every setting was measured."""
     ended = Counter(run.round for run in variation.runs if run.finished)
     return sum(count == len(variation.settings) for count in ended.values())
 
@@ -76,8 +75,7 @@ def _settings(variation: Variation) -> Table:
 
 
 def _table(variation: Variation, cells: Sequence[VariedCell]) -> Table:
-    """Returns a table of a benchmark's cells. Each cell has a row for every setting but the first,
-    with the figures of the first setting and of this one."""
+    """Returns a table of a benchmark's cells."""
     base, *others = (setting.name for setting in variation.settings)
     sizes = sorted({cell.size for cell in cells})
     paths = {cell.place: number for number, cell in enumerate(cells)}
@@ -109,8 +107,7 @@ def _table(variation: Variation, cells: Sequence[VariedCell]) -> Table:
 def _against(
     first: tuple[str, Compared], second: tuple[str, Compared]
 ) -> tuple[Entry, Entry, Entry]:
-    """Returns table entries with the change, its interval, and the verdict. The verdict includes
-    the reasons why figures are missing."""
+    """Returns table entries with the change, its interval, and the verdict."""
     other = second[1]
     change, tone = other.change, TONES[other.direction]
     missing = [f"{name}: {one.reason}" for name, one in (first, second) if one.reason]
@@ -137,8 +134,7 @@ def _ends(sizes: Sequence[int]) -> str:
 
 
 def _by_size(cells: Sequence[VariedCell], settings: Sequence[Setting]) -> Iterator[Line]:
-    """Yields lines on the sizes at which each setting is better or worse. Paths with the same sizes
-    share a line."""
+    """Yields lines on the sizes at which each setting is better or worse."""
     for number, setting in enumerate(settings[1:], 1):
         alike: defaultdict[str, list[str]] = defaultdict(list)
         for place, own in groupby(cells, lambda one: one.place):
@@ -181,7 +177,6 @@ def _outcome(variation: Variation, number: int) -> Line:
 
 
 def _promise(variation: Variation) -> str:
-    """Returns a sentence on what the comparisons guarantee."""
     alpha, done = variation.significance, _done_rounds(variation)
     each = (one.change for cell in variation.cells for one in cell.settings)
     known = [change for change in each if change is not None and change.is_known]

@@ -94,8 +94,7 @@ class Degradation:
         return figures[changes[-2].at if len(changes) > 1 else 0 : last.at]
 
     def suspects(self, seen: Iterable[WatchedCell]) -> Iterator[WatchedCell]:
-        """Yields the cells that look slow but are not known to be degraded. They are measured once
-        more."""
+        """Yields the cells that look slow but are not known to be degraded."""
         for one in seen:
             state = self._cells.get(one.cell)
             if one.found.status == "pass" and (state is None or state.since is None):
@@ -183,7 +182,6 @@ class Degradation:
 
 
 def _visits(cell: CellResult) -> list[float]:
-    """Returns the median of each round of samples (visit) of a cell."""
     if not cell.samples:
         return []
     by_visit = cut(cell.samples, [sum(gates) for gates in cell.visits] or [len(cell.samples)])

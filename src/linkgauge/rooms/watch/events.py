@@ -176,7 +176,6 @@ Event = Begun | Probed | Degraded | Recovered | LeftAlone | MeasuredAgain | Prob
 
 
 def event_json(event: Event) -> str:
-    """Returns the event as a line of JSON."""
     return escaped(msgspec.json.encode(event, enc_hook=encode_hook)).decode()
 
 

@@ -105,7 +105,6 @@ class Watch:
         return self._outcome().code
 
     def _wait(self) -> bool:
-        """Waits until the next probe is due. Returns False if the watch ends before that."""
         every, limit = self._asked.every, self._asked.seconds
         passed = self._clock.now() - self._began
         due = (math.floor(passed / every) + 1) * every
@@ -136,7 +135,6 @@ class Watch:
         return elapsed, self._busy / elapsed
 
     def _measure(self) -> int:
-        """Measures one probe. Returns the number of measured cells."""
         host = self._busy_host()
         with opened(self._request()) as session:
             self._leave_alone(busy_devices(session.machine, self._plan) | host)
@@ -221,7 +219,6 @@ class Watch:
         return self._numbers[cell_id(seen.result, seen.found)]
 
     def _look_at(self, run: Run, folder: Path | None) -> None:
-        """Reports what changed in a probe, and keeps the probe."""
         measured, again = [], []
         for seen in _seen(run):
             measured.append(self._number_of(seen))
@@ -298,7 +295,6 @@ def _seen(run: Run) -> Iterator[WatchedCell]:
 
 
 def teller(*, as_json: bool) -> Tell:
-    """Returns a function that prints each event at once."""
     from linkgauge.report.console import make_console
     from linkgauge.report.render.terminal import styled
 
