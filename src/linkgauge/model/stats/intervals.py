@@ -45,8 +45,8 @@ _MEAN_ABSOLUTE = math.sqrt(math.pi / 2)
 _MOST = math.log(10) / 2
 """The half-width, in logarithms, from which a range says nothing: its ends are tenfold apart."""
 _SHARED = 3.0
-"""A new process changes at most this many times what a new repetition does, where the host's other
-users take part, and as much where devices are alone. So it is in recorded runs: docs/intervals.md."""
+"""A new process changes at most this many times what a new repetition does where other users of the
+host take part, and once that where devices are alone (docs/intervals.md)."""
 _EFFICIENCY = 1 / (math.pi - 2)
 """The part of the degrees of freedom that the mean absolute deviation uses, of normal values."""
 _MEDIAN = math.pi / 2
