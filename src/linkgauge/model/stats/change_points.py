@@ -177,8 +177,10 @@ class _Sums:
         tries."""
         places = range(begin + LEAST, end - LEAST + 1)
         at = max(places, key=lambda at: self._explained(at, begin, end))
-        t = self._t(begin, end, self._explained(at, begin, end)) / wider
-        p = two_sided(t, end - begin - 2) * self._tries
+        explained, degrees = self._explained(at, begin, end), end - begin - 2
+        within = max(self._total(begin, end) - explained, self._least)
+        t = math.sqrt(explained * degrees / within) if explained > self._least else 0.0
+        p = two_sided(t / wider, degrees) * self._tries
         return at, p if p >= self._significance or self._is_of_several(at, begin, end) else math.inf
 
     def _is_of_several(self, at: int, begin: int, end: int) -> bool:
@@ -225,9 +227,3 @@ class _Sums:
         size, k = end - begin, at - begin
         mean = (self._sums[end] - self._sums[begin]) / size
         return (self._sums[at] - self._sums[begin] - k * mean) ** 2 * size / (k * (size - k))
-
-    def _t(self, begin: int, end: int, explained: float) -> float:
-        if explained <= self._least:
-            return 0.0
-        within = max(self._total(begin, end) - explained, self._least)
-        return math.sqrt(explained * (end - begin - 2) / within)

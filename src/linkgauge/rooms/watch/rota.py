@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count, starmap
 
 from msgspec.structs import replace
@@ -62,10 +62,6 @@ def busy_host(
         return 0.0
     used = after.busy - before.busy + after.stolen - before.stolen
     return used / seconds / (os.cpu_count() or 1)
-
-
-def by_host(cells: Iterable[PlannedCell]) -> bool:
-    return any(is_by_host(cell) for cell in cells)
 
 
 def is_by_host(cell: PlannedCell) -> bool:
