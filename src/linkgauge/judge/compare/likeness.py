@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -25,7 +25,7 @@ from linkgauge.model.load import Load
 from linkgauge.model.recorded import RECORDED, PathKind, path_kind
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import within
-from linkgauge.model.stats.intervals import COVERAGE
+from linkgauge.model.stats.intervals import COVERAGE, Estimate
 from linkgauge.model.stats.spread import Spread
 from linkgauge.model.stats.student import critical
 from linkgauge.model.stats.summary import summarize
@@ -78,15 +78,15 @@ class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
 def as_recorded(run: RunFigures) -> RunFigures:
     """Returns the run with ranges for figures without one. Such a figure is assumed to vary as much
     as any figure of its kind of path in recorded runs."""
-    return replace(run, cells=tuple(map(_as_recorded, run.cells)))
 
+    def ranged(cell: CellFigure) -> CellFigure:
+        if cell.path is None or cell.figure is None or cell.within is not None:
+            return cell
+        reach = critical(1 - COVERAGE, _FEW) * math.sqrt(2) * RECORDED[cell.path].runs
+        low, high = Estimate(reach, _FEW, 0).interval(cell.figure)
+        return replace(cell, low=low, high=high, coverage=COVERAGE, degrees=_FEW)
 
-def _as_recorded(cell: CellFigure) -> CellFigure:
-    if cell.path is None or cell.figure is None or cell.within is not None:
-        return cell
-    reach = critical(1 - COVERAGE, _FEW) * math.sqrt(2) * RECORDED[cell.path].runs
-    low, high = cell.figure * math.exp(-reach), cell.figure * math.exp(reach)
-    return replace(cell, low=low, high=high, coverage=COVERAGE, degrees=_FEW)
+    return replace(run, cells=tuple(map(ranged, run.cells)))
 
 
 def of_one_size(runs: Sequence[RunFigures]) -> list[RunFigures]:
@@ -138,19 +138,17 @@ def figures_of(run: Run, *, again: bool = False) -> RunFigures:
     return by_name(
         RunFigures,
         run,
-        cells=tuple(_cells(run)),
+        cells=tuple(
+            _cell(figure, cell, run.machine)
+            for result, figures in figures_by_result(run.results)
+            for figure, cell in zip(figures, result.cells, strict=True)
+        ),
         facts=facts_of(run),
         again=again,
         busy=at_work(run.machine.inventory, run.after, run.results),
         ended=run.finished is not None,
         anew=run.ranges == "anew",
     )
-
-
-def _cells(run: Run) -> Iterator[CellFigure]:
-    for result, figures in figures_by_result(run.results):
-        for figure, cell in zip(figures, result.cells, strict=True):
-            yield _cell(figure, cell, run.machine)
 
 
 def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:

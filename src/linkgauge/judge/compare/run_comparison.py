@@ -225,19 +225,16 @@ def _change(
         return CellChange("unknown")
     counts = len(first.logs), len(other.logs)
     lacking = needed(test, counts, aim, of.counts[number - 1], better)
+    middle = median(first.logs)
+    losses = (loss(math.exp(one - middle), better) for one in other.logs)
     otherwise: Direction = "same" if lacking.detectable <= aim.detect else "unknown"
     return CellChange(
         direction=proven(change, aim, better) or otherwise,
         change=change,
         needed=lacking,
-        losses=_losses(first, other, better),
+        losses=tuple(sorted(losses, reverse=True)),
         **{name: known[name].changes[number - 1][at] for name in _SLOW},
     )
-
-
-def _losses(first: Side, other: Side, better: Better) -> tuple[float, ...]:
-    middle = median(first.logs)
-    return tuple(sorted((loss(math.exp(one - middle), better) for one in other.logs), reverse=True))
 
 
 def _side(

@@ -172,12 +172,8 @@ def _head(name: str) -> Column:
 def _row(one: RunComparison, cell: RunCell, number: int) -> Iterator[Entry]:
     change, sides = cell.changes[number - 1], (cell.sides[0], cell.sides[number])
     known, tone = change.change, TONES[change.direction]
-    moved = [
-        _moved(sides, name, found, one.aim.significance)
-        for name, found in (
-            ("figure", known), ("slow_p95", change.slow_p95), ("slow_p99", change.slow_p99)
-        )
-    ]  # fmt: skip
+    found = {"figure": known, "slow_p95": change.slow_p95, "slow_p99": change.slow_p99}
+    moved = [_moved(sides, *named, one.aim.significance) for named in found.items()]
     repeat = f" #{cell.repeat + 1}" if cell.repeat else ""
     yield Entry(f"{cell.row}, {cell.column}{repeat}", tone="name")
     yield from (Entry(_figure(side, cell.unit)) for side in sides)
