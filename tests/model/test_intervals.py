@@ -95,9 +95,9 @@ def test_earlier_runs_say_what_repetitions_do_not_explain():
     assert noisy.reach / quiet.reach == pytest.approx(0.025 / 0.0067, rel=0.5)
 
 
-@pytest.mark.parametrize("runs", [None, 0.05])
+@pytest.mark.parametrize("runs", [None, 0.05, 2.0])
 def test_a_new_process_changes_little_of_what_repetitions_hardly_change(runs):
-    """As of a steady product beside others of its kind, whose clock varies."""
+    """As of a steady product beside others, whose clock varies, and after runs beside loads."""
     quiet, varied = (drawn(random.Random(6), 4, 3, 3, of, 1e-5) for of in (0.0002, 0.05))
     steady, shared = (estimates(quiet, kind(0.05, alone=of), runs)[0].reach for of in (True, False))
     assert steady < shared < 0.004
