@@ -175,8 +175,8 @@ def test_visits_of_one_sample_do_not_show_that_samples_do_not_scatter(peer):
                                min_size=2, max_size=5), min_size=1, max_size=5))  # fmt: skip
 def test_each_holds_its_figure_and_none_of_one_cell_claims_less_than_it_shows(cells):
     for visits, one in zip(cells, estimates(cells), strict=True):
-        if one is not None:  # else its ends would be tenfold apart
-            low, high = one.interval(figure_of(visits))
+        if ends := one.interval(figure_of(visits)):  # else these would be tenfold apart
+            low, high = ends
             assert high / 10 <= low <= figure_of(visits) <= high
         (alone,) = estimates([visits])
         if alone is None:
@@ -202,6 +202,7 @@ def test_nothing_is_claimed_where_no_variance_is_known(cells):
 def test_a_range_whose_ends_are_tenfold_apart_is_none():
     """As of a flag between threads that take turns on one CPU: either 300 ns or a time slice."""
     turns = [[[3e-7], [3e-7], [1.1e-4]], [[3.3e-7], [1.1e-4], [3e-7]], [[3e-7], [1.2e-4], [1e-4]]]
-    assert estimates(turns) == [None] * 3
-    assert estimates([[[1.0], [2.0], [0.5]]]) == [None]
-    assert all(estimates([[[1.0], [1.1], [0.9]], [[1.0], [0.95], [1.02]]]))
+    wide = [*estimates(turns), *estimates([[[1.0], [2.0], [0.5]]])]
+    assert [one.interval(1.0) for one in wide] == [None] * 4
+    known = estimates([[[1.0], [1.1], [0.9]], [[1.0], [0.95], [1.02]]])
+    assert all(one.interval(1.0) for one in known)

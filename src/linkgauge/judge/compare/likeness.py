@@ -25,7 +25,7 @@ from linkgauge.model.load import Load
 from linkgauge.model.recorded import RECORDED, PathKind, path_kind
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import within
-from linkgauge.model.stats.intervals import COVERAGE, Estimate
+from linkgauge.model.stats.intervals import COVERAGE
 from linkgauge.model.stats.spread import Spread
 from linkgauge.model.stats.student import critical
 from linkgauge.model.stats.summary import summarize
@@ -80,10 +80,10 @@ def as_recorded(run: RunFigures) -> RunFigures:
     as any figure of its kind of path in recorded runs."""
 
     def ranged(cell: CellFigure) -> CellFigure:
-        if cell.path is None or cell.figure is None or cell.within is not None:
-            return cell
+        if cell.path is None or cell.figure is None or cell.coverage is not None:
+            return cell  # one that was repeated and has no range varies too much
         reach = critical(1 - COVERAGE, _FEW) * math.sqrt(2) * RECORDED[cell.path].runs
-        low, high = Estimate(reach, _FEW, 0).interval(cell.figure)
+        low, high = cell.figure * math.exp(-reach), cell.figure * math.exp(reach)
         return replace(cell, low=low, high=high, coverage=COVERAGE, degrees=_FEW)
 
     return replace(run, cells=tuple(map(ranged, run.cells)))

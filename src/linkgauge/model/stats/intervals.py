@@ -62,17 +62,19 @@ class Estimate(msgspec.Struct, frozen=True):
     degrees: int
     alike: int
 
-    def interval(self, *figures: float) -> tuple[float, float]:
-        """Returns the range about a figure, or about all levels between which it may change."""
+    def interval(self, *figures: float) -> tuple[float, float] | None:
+        """Returns the range about a figure, or about all levels between which it may change; None
+        if it would reach from a figure to ten times as much, which says nothing."""
+        if self.reach >= _MOST:
+            return None
         return min(figures) * math.exp(-self.reach), max(figures) * math.exp(self.reach)
 
 
 def estimates(
     cells: Sequence[Repetitions], recorded: RecordedKind | None = None, runs: float | None = None
 ) -> list[Estimate | None]:
-    """Returns the estimate for each of several similar cells. An estimate is None if a figure of
-    the cell is not positive, or if the ends of the range would be tenfold apart, which says
-    nothing. All are None if no cell has two repetitions. `recorded` is what recorded runs show of
+    """Returns the estimate for each of several similar cells; None for a figure that is not
+    positive, and for all if no cell has two repetitions. `recorded` is what recorded runs show of
     these cells' kind (None: processes do not differ). `runs` is the relative standard deviation of
     earlier runs of the machine, which counts instead."""
     medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
@@ -117,12 +119,12 @@ def _is_unlike(cell: Sequence[float], limit: float) -> bool:
 
 def _estimate(
     cell: Sequence[float], pool: _Pool, recorded: RecordedKind | None, runs: float | None
-) -> Estimate | None:
+) -> Estimate:
     deviation, degrees, alike = pool.deviation, pool.degrees, pool.alike
     if _is_unlike(cell, pool.limit):
         deviation, degrees, alike = deviation_of(cell), len(cell) - 1, 1
     part = math.sqrt(2 * median_factor(len(cell)))
-    error, widest = deviation * part, _MOST
+    error, widest = deviation * part, math.inf
     if recorded is not None:
         process = recorded.process if runs is None else _beyond(runs, error)
         most = (1 if recorded.alone else _SHARED) * max(deviation, LEAST)
@@ -133,7 +135,7 @@ def _estimate(
     # be the standard error of the difference of two runs.
     own = deviation_of(cell) * part if len(cell) > 1 else 0.0
     reach = max(min(_critical(degrees) * error, widest), own)
-    return Estimate(reach, degrees, alike) if reach < _MOST else None
+    return Estimate(reach, degrees, alike)
 
 
 def _beyond(runs: float, error: float) -> float:
