@@ -112,8 +112,6 @@ def histories_of(
 def _points(
     connection: Connection, wanted: Sequence[int], found: Iterable[int]
 ) -> dict[int, dict[int, Point]]:
-    """Returns the figures of cells in runs. The first key is a cell's number, the second a run's
-    number."""
     known = set(found)
     points: dict[int, dict[int, Point]] = {number: {} for number in wanted}
     own = figures.c.cell_id, figures.c.run_id, figures.c.figure, figures.c.low, figures.c.high
@@ -313,8 +311,7 @@ def _where(connection: Connection, which: Filter) -> list[_Condition]:
 
 
 def _is_of(machine: Any, which: Filter) -> bool:
-    """Whether the machine matches the filter's host and accelerator. An accelerator matches by part
-    of its name, so `H200` finds `NVIDIA H200`."""
+    """Whether the machine matches the filter's host and accelerator."""
     from linkgauge.engine.kept.folder import slug  # knows plans, which takes 60 ms
 
     if which.host is not None and machine.host != which.host:

@@ -86,7 +86,6 @@ class Store:
             yield connection
 
     def compact(self) -> None:
-        """Gives the space of deleted rows back to the file system."""
         with problems(self._url), self._engine.connect() as connection:
             if not self.is_postgresql:
                 connection.exec_driver_sql("VACUUM")

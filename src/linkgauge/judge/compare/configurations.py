@@ -78,8 +78,7 @@ def compare(
 
 
 def _baseline(labels: Mapping[str, Sequence[Run]]) -> str:
-    """Returns the label of the baseline. This is the only label measured without a hypervisor or,
-    if there is not just one, the first label."""
+    """Returns the label of the baseline."""
     hosts = [label for label, runs in labels.items() if hypervisor_of(runs[-1]) == ABSENT]
     return hosts[0] if len(hosts) == 1 else next(iter(labels))
 

@@ -204,7 +204,6 @@ def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
 
 
 def differences(sides: Sequence[Runs]) -> tuple[Fact, ...]:
-    """Returns all known differences in machines and settings between the sides."""
     names = dict.fromkeys(name for side in sides for run in side for name in run.facts)
     facts = [
         Fact(name, tuple(joined((run.facts.get(name) for run in side), "; ") for side in sides))

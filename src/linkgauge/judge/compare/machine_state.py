@@ -43,7 +43,6 @@ def apart(facts: Iterable[Fact]) -> tuple[Fact, ...]:
 
 
 def facts_of(run: Run) -> dict[str, str | None]:
-    """Returns all facts of one run by name, except its kernel's options."""
     return {name: read(run) for name, read in _FACTS.items()}
 
 

@@ -216,8 +216,6 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
 def _change(
     better: Better, number: int, at: int, known: Mapping[Statistic, Tests], aim: Aim
 ) -> CellChange:
-    """Returns the change of a cell on side `number` against the first side. `at` is the position of
-    the cell."""
     of = known["figure"]
     change, test = of.changes[number - 1][at], of.tests[number - 1][at]
     first, other = of.sides[0][at], of.sides[number][at]

@@ -75,7 +75,7 @@ class SideFigures(msgspec.Struct):
 
 
 def table_of(given: Sides) -> dict[Key, SideFigures]:
-    """Returns the figures by cell. Cells are in the order of the first side that has the cell."""
+    """Returns the figures by cell."""
     every = [*given.runs, *_sets(given.history)]
     table: dict[Key, list[dict[int, CellFigure]]] = {}
     numbered = enumerate((at, run) for at, runs in enumerate(every) for run in runs)

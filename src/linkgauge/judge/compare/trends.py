@@ -139,7 +139,6 @@ def _change(
 
 
 def _differing(history: History, before: PastRun, after: PastRun) -> tuple[Fact, ...]:
-    """Returns the facts in which two runs differ. A value is None if its run lacks the fact."""
     facts = facts_apart(history.states[before.state], history.states[after.state])
     if before.label != after.label:
         facts += (Fact(LABEL, (before.label, after.label)),)

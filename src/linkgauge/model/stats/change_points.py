@@ -148,8 +148,8 @@ class _Sums:
         self._tries = (len(values) - 2 * LEAST + 1) * math.cbrt(len(values) / (2 * LEAST))
 
     def standing(self) -> list[tuple[int, float]]:
-        """Returns the changes that are significant between their neighbours, each with its p-value.
-        At first, there is one after every few runs; the weakest is removed until all are."""
+        """Returns the changes that are significant between their neighbours, each with its
+        p-value."""
         places = range(LEAST, self.length - LEAST + 1, LEAST)
         found, wider = [(at, math.inf) for at in places], 1.0
 

@@ -163,7 +163,6 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def changes(found: Iterable[SideTest | None]) -> list[RunChange | None]:
-    """Returns the changes of all cells that one comparison tests, with Holm's p."""
     every = list(found)
     adjusted = iter(holm([one.p for one in every if one is not None]))
     return [None if one is None else _change(one, next(adjusted)) for one in every]
@@ -193,7 +192,6 @@ def loss(ratio: float, better: Better) -> float:
 
 
 def largest_loss(change: RunChange, better: Better) -> float:
-    """Returns the largest loss within the interval of a change."""
     return loss(change.low if better == "higher" else change.high, better)
 
 

@@ -23,7 +23,6 @@ class Moments(NamedTuple):
         return Moments(len(own), math.fsum(own), math.fsum(one * one for one in own))
 
     def without(self, other: Moments) -> Moments:
-        """Returns the moments of the values that are not among the `other` ones."""
         return Moments(self.n - other.n, self.sum - other.sum, self.squares - other.squares)
 
     @property

@@ -230,7 +230,6 @@ def _minus_variance(degrees: int) -> float:
 
 
 def _unlikeness(kinds: Sequence[Sequence[_Own]]) -> tuple[float, float]:
-    """Returns how much the logarithms of variances differ within a kind and between kinds."""
     halves = [[one.halves for one in own if one.halves is not None] for own in kinds]
     chance = 0.0
     if not any(halves):  # too few runs for halves: what goes beyond chance (Smyth's estimate)

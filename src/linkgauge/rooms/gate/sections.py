@@ -52,8 +52,7 @@ _CODES: dict[int, tuple[str, Tone]] = {
 
 
 def few_cells(one: RunComparison) -> Iterator[Block]:
-    """Yields the blocks of a comparison. They show changes, how small a loss the comparison can
-    find, and other differences between the sides. If there are few cells, all cells follow."""
+    """Yields the blocks of a comparison."""
     is_whole = len(one.cells) <= FEW
     yield from _compared(one, one.cells if is_whole else ())
     if not is_whole:
@@ -78,8 +77,6 @@ def _compared(one: RunComparison, cells: Sequence[RunCell]) -> Iterator[Block]:
 
 
 def _outcome(one: RunComparison, number: int) -> Tiles:
-    """Returns the result for one side: `after (3 runs) against before (4 runs): 1 worse, 0 better,
-    1 unchanged, 0 undecided`."""
     changes = [cell.changes[number - 1] for cell in one.cells]
     counts = Counter(change.direction for change in changes if change.change is not None)
     tiles = [
@@ -100,8 +97,6 @@ def _sides(one: RunComparison, number: int) -> str:
 
 
 def _changed(one: RunComparison, number: int) -> Iterator[Line]:
-    """Yields a line for each group of cells that changed in the same way, and a line with the
-    number of other changed cells."""
     own = [group for group in one.changed if group.side == one.sides[number].name]
     for group in own:
         yield line(Span(group.direction, TONES[group.direction]), f": {said_of(group)}")
@@ -111,8 +106,6 @@ def _changed(one: RunComparison, number: int) -> Iterator[Line]:
 
 
 def _power(one: RunComparison, number: int) -> Iterator[Line]:
-    """Yields lines on how small a loss the comparison can find, and on how many further runs are
-    needed."""
     found = [need for cell in one.cells if (need := cell.changes[number - 1].needed) is not None]
     losses = [each.detectable for each in found]
     clear = [each for each in losses if each < _HALF]
@@ -203,8 +196,7 @@ def _moved(sides: _Sides, name: str, found: RunChange | None, significance: floa
 
 
 def _said(one: CellChange, sides: _Sides, better: Better) -> str:
-    """Returns whether a cell changed. If that is unknown, returns how many further runs are needed
-    to find out."""
+    """Returns whether a cell changed."""
     if one.change is None:
         without = [side for side in sides if side is None or side.figure is None]
         if not without:
@@ -216,8 +208,6 @@ def _said(one: CellChange, sides: _Sides, better: Better) -> str:
 
 
 def gate(one: GateDocument) -> Iterator[Block]:
-    """Yields the blocks of a gate: the verdict, the first failures, and what could not be
-    decided."""
     word, tone = _CODES[one.code]
     verdicts: tuple[Verdict, ...] = (*FAILURES, *UNDECIDED, "ok")
     found = [f"{len(cells)} {each}" for each in verdicts if (cells := one.of(each))]
@@ -254,7 +244,6 @@ def _behind(one: GateDocument) -> Iterator[tuple[str, Line]]:
 
 
 def baseline(one: Baseline) -> Iterator[Block]:
-    """Yields the blocks of a baseline: its runs, how much they vary, and the outliers."""
     hosts = {run.machine.host.hostname for run in one.runs}
     several = f" on {len(hosts)} machines" if len(hosts) > 1 else ""
     runs, cells = count_of(len(one.runs), "run"), count_of(len(one.cells))

@@ -30,7 +30,6 @@ _WORDS: dict[int, RunVerdict] = {0: "ok", 1: "fail"}
 
 
 def why(one: GateCell) -> str:
-    """Returns a line on a cell: what is wrong with it, or why it could not be decided."""
     current = one.current
     match one.verdict:
         case "missing":
@@ -100,8 +99,7 @@ def _disturbed(one: Disturbance) -> str:
 
 
 def lacking(one: CellChange, better: Better) -> str:
-    """Returns in words how many further runs a cell needs. Returns an empty text if it needs
-    none."""
+    """Returns in words how many further runs a cell needs."""
     if one.needed is None:
         return ""
     more = one.needed.more
@@ -182,7 +180,6 @@ def gate_json(gate: GateDocument) -> str:
 
 
 def gate_csv(gate: GateDocument) -> str:
-    """Returns a gate's verdict as CSV, with a line for each cell of the baseline."""
     return csv_text((_GATE, *map(_judged, gate.cells)))
 
 
@@ -198,7 +195,7 @@ def _judged(one: GateCell) -> Sequence[object]:
 
 def gate_junit(gate: GateDocument) -> str:
     """Returns a gate's verdict as JUnit XML, with a suite for each benchmark and a case for each
-    cell. A case fails if its cell fails the gate. Cells that could not be decided are skipped."""
+    cell."""
     suites = Element("testsuites", name="linkgauge gate")
     for sheet, each in groupby(gate.cells, key=lambda one: one.cell.sheet):
         cells, (benchmark, backend, _) = list(each), sheet

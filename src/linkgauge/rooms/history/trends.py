@@ -48,7 +48,6 @@ class TrendDocument(msgspec.Struct, frozen=True, tag_field="schema", tag="linkga
 
 
 def blocks(trends: TrendDocument, most: int | None = MOST_CELLS) -> Iterator[Block]:
-    """Yields the blocks that show trends. At most `most` cells of a trend are shown."""
     for trend in trends.trends:
         yield _cells(trend, most)
         yield from (_change(change, trend) for change in trend.changes)
@@ -74,7 +73,6 @@ def _caption(trend: Trend) -> Line:
 
 
 def _cells(trend: Trend, most: int | None) -> Table:
-    """Returns a table with a row for each cell."""
     series = list(trend.series)
     if most is not None and len(series) > most:
         ratios = {cell.cell: cell.ratio for change in trend.changes for cell in change.cells}
@@ -114,8 +112,6 @@ def _name(cell: SeriesId, series: Sequence[Series]) -> str:
 
 
 def _change(change: SharedChange, trend: Trend) -> Problem:
-    """Returns a change as a problem: `worse -5.0% (-5.6% to -4.4%) in 55 of 56 cells`. The problem
-    also says which run began it, and what changed in the machine."""
     ratios = sorted(cell.ratio for cell in change.cells)
     found = f"{signed(ratios[0])} to {signed(ratios[-1])}"
     where = f" ({found}) in {len(ratios)} of {count_of(len(trend.series))}"
@@ -206,7 +202,7 @@ def _near(path: str) -> str:
 
 def _history_cells(run: PastRun) -> str:
     """Returns how many cells of a run passed: `120 of 120 cells passed`, `118 of 120 cells passed,
-    3 low`. Adds how the run ended, if that is worth knowing."""
+    3 low`."""
     passed = f"{run.passed} of {count_of(run.cells)} passed"
     if run.cells == 0 or (run.status == "skip" and run.passed == 0):
         passed = f"nothing measured of {count_of(run.cells)}" if run.cells else "nothing measured"

@@ -135,7 +135,6 @@ class MeasuredRounds(NamedTuple):
 
 
 def carry_out(asked: RoundsRequest, form: Format) -> int:
-    """Measures the rounds and shows how the settings compare."""
     errors = make_console(stderr=True)
     with LiveRounds(errors, asked.rounds * len(asked.variants)) as live:
         found = measure_and_compare(asked, live)

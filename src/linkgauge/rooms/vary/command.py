@@ -302,7 +302,6 @@ def _each_node(name: str, machine: str | None) -> Iterator[str]:
 
 
 def _words(options: Mapping[str, object]) -> Iterator[str]:
-    """Yields the words of options with their values. An option that is True is a flag."""
     for flag, values in options.items():
         if values is True:
             yield flag

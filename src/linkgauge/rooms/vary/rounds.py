@@ -59,8 +59,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _printed(process: subprocess.Popen[bytes], before: str) -> bytes:
-    """Waits for the end of the command and returns its output. Raises LinkgaugeError if the command
-    asks something at the terminal."""
+    """Waits for the end of the command and returns its output."""
     while True:
         try:
             return process.communicate(timeout=_LOOK)[0]
@@ -122,8 +121,7 @@ _SEED = 1
 
 
 def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...]:
-    """Returns the plan of each variant; all plans have the same sizes. Raises InputError if a
-    variant cannot be measured, or if an option changes nothing."""
+    """Returns the plan of each variant; all plans have the same sizes."""
     plans: list[Plan] = []
     for variant in variants:
         with opened(variant.request) as session:

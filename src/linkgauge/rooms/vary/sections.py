@@ -55,8 +55,6 @@ def _done_rounds(variation: Variation) -> int:
 
 
 def _settings(variation: Variation) -> Table:
-    """Returns a table of the settings. A row has the setting's letter, and what the user's command
-    printed before its first run."""
     rows = []
     for number, setting in enumerate(variation.settings):
         said = f"{setting} (the baseline)" if not number else str(setting)
@@ -75,7 +73,6 @@ def _settings(variation: Variation) -> Table:
 
 
 def _table(variation: Variation, cells: Sequence[VariedCell]) -> Table:
-    """Returns a table of a benchmark's cells."""
     base, *others = (setting.name for setting in variation.settings)
     sizes = sorted({cell.size for cell in cells})
     paths = {cell.place: number for number, cell in enumerate(cells)}
@@ -107,7 +104,6 @@ def _table(variation: Variation, cells: Sequence[VariedCell]) -> Table:
 def _against(
     first: tuple[str, Compared], second: tuple[str, Compared]
 ) -> tuple[Entry, Entry, Entry]:
-    """Returns table entries with the change, its interval, and the verdict."""
     other = second[1]
     change, tone = other.change, TONES[other.direction]
     missing = [f"{name}: {one.reason}" for name, one in (first, second) if one.reason]
@@ -151,8 +147,6 @@ def _by_size(cells: Sequence[VariedCell], settings: Sequence[Setting]) -> Iterat
 
 
 def _outcome(variation: Variation, number: int) -> Line:
-    """Returns a line on the effect of a setting: how many cells differ, where they differ most, and
-    how far the other cells may differ."""
     known = [
         (cell, change)
         for cell in variation.cells

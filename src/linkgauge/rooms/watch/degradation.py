@@ -94,7 +94,6 @@ class Degradation:
         return figures[changes[-2].at if len(changes) > 1 else 0 : last.at]
 
     def suspects(self, seen: Iterable[WatchedCell]) -> Iterator[WatchedCell]:
-        """Yields the cells that look slow but are not known to be degraded."""
         for one in seen:
             state = self._cells.get(one.cell)
             if one.found.status == "pass" and (state is None or state.since is None):

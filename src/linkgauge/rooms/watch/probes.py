@@ -174,8 +174,6 @@ class Watch:
         return request, {HOST: f"{share:.0%} of the CPUs are at work"} if is_busy else {}
 
     def _leave_alone(self, busy: dict[str, str]) -> None:
-        """Reports devices that other processes keep busy, and devices that became idle again. Each
-        change is reported once."""
         for device in self._alone.keys() - busy.keys():
             self._tell(MeasuredAgain(time=now(), device=device))
         for device, why in busy.items():
@@ -184,7 +182,6 @@ class Watch:
         self._alone = busy
 
     def _learn(self, run: Run) -> None:
-        """Learns the usual figures from the history, before the first probe is judged."""
         if self._has_learnt:
             return
         self._has_learnt = True
@@ -195,8 +192,6 @@ class Watch:
             self._tell(ProbeFailed(time=now(), reason=str(error)))
 
     def _doubts(self, run: Run, chosen: Sequence[PlannedCell], timer: _Timer) -> tuple[CellAt, ...]:
-        """Returns cells that look slow, or that any run would measure once more: as many as there
-        is time for."""
         self._learn(run)
         judged = judge(run)
         sheets = {id(result): number for number, result in enumerate(judged.results)}

@@ -148,8 +148,7 @@ class Rota:
         self._turns.sort(key=order)
 
     def _cost(self, sheet: PlannedTable, cell: PlannedCell) -> float:
-        """Returns the cost of a cell in seconds: its last cost. If it was never measured, returns
-        the highest cost of any cell, or a guess."""
+        """Returns the cost of a cell in seconds: its last cost."""
         known = self._costs.get(cell.number)
         if known is not None:
             return known
