@@ -57,7 +57,7 @@ RECORDED: Mapping[PathKind, RecordedKind] = {
     "host memory": RecordedKind(0.05, 0.13, 0.23),
     "host memory by several threads": RecordedKind(0.12, 0.21, 0.39),
     "pageable and device": RecordedKind(0.05, 0.16, 0.44),
-    "host and device": RecordedKind(0.017, 0.065, 0.2),
+    "host and device": RecordedKind(0.01, 0.065, 0.2),
     "between devices": RecordedKind(0.0, 0.0004, 0.0015, alone=True),
     "within a device": RecordedKind(0.0011, 0.005, 0.02, alone=True),
 }
