@@ -40,6 +40,8 @@ OF_ONE, OF_ANOTHER = _of("1xh200/[0-9]*"), _of("1xh200-b/[0-9]*")
 """Runs on one healthy H200, one after another, and on another of another day and host."""
 OF_TWO = _of("2xh200/[0-9]*")
 """Runs on two healthy H200s, one after another."""
+OF_CPUS = {count: _of(f"{count}cpus/[0-9]*") for count in (2, 16)}
+"""Runs on idle guests of so many CPUs, one after another."""
 BESIDE_A_LOAD = _of("[12]xh200*/busy-*")
 """Runs beside a process that copies to an H200, multiplies on it, or copies in host memory."""
 

@@ -79,7 +79,7 @@ def test_no_function_has_the_name_of_a_module():
     modules = {module.name for module in iter_modules(linkgauge.__path__)}
     assert modules.isdisjoint(linkgauge.__all__)
     import_module("linkgauge.cli.run")
-    import_module("linkgauge.rooms.gate.compare")
+    import_module("linkgauge.rooms.gate.command")
     assert inspect.isfunction(linkgauge.run)
     assert inspect.isfunction(linkgauge.compare)
 

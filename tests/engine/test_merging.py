@@ -1,7 +1,5 @@
 """A cell from its visits: all samples, one figure, one interval, the worst of what happened."""
 
-import math
-
 import pytest
 from msgspec.structs import replace
 
@@ -11,7 +9,7 @@ from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import NotRevisited
 from linkgauge.model.recorded import RECORDED
 from linkgauge.model.settings import Settings, Simulation
-from linkgauge.model.stats.student import critical
+from linkgauge.model.stats.intervals import estimates
 from linkgauge.model.transfer import Report
 from visit_kit import whole
 
@@ -143,11 +141,11 @@ def test_what_only_a_new_process_changes_is_that_of_the_kind_of_path(text, repor
         return replace(visit(figure), transfers=parse_transfers(text), report=report,
                        operation=operation)  # fmt: skip
 
-    steady = merged(*(of(1.0) for _ in range(8)))
-    low, high = steady.summary.ci95
-    reach = critical(0.05, 7) * math.sqrt(2) * RECORDED[kind].process
-    assert math.log(high / low) / 2 == pytest.approx(reach, rel=0.05)
-    assert steady.interval.coverage == 0.95
+    samples = [[1.0], [1.2], [0.8], [1.0], [1.2], [0.8], [1.0], [1.0]]
+    found = merged(*(of(one) for (one,) in samples))
+    (expected,) = estimates([samples], RECORDED[kind])
+    assert found.summary.ci95 == expected.interval(1.0)
+    assert found.interval.coverage == 0.95
     simulated = replace(SETTINGS, simulation=Simulation("x", ""))
     assert merged(*(of(1.0) for _ in range(8)), settings=simulated).summary.ci95 == (1.0, 1.0)
 

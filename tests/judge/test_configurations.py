@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from command_kit import called
-from configurations_kit import THREE, cell, machine_of, result, run_of
+from configurations_kit import SPREAD, THREE, cell, machine_of, result, run_of
 from linkgauge.model.settings import Simulation
 from linkgauge.report.files import write_run
 
@@ -41,10 +41,10 @@ def is_proven(figure):
     return low is not None and not low <= 1 <= high
 
 
-def triads(*scales, label="a", seed=0):
+def triads(*scales, label="a", seed=0, spread=SPREAD):
     """Runs of a label, a second apart, whose triads are these multiples of 100 GB/s."""
     return [
-        run_of(label, result(TRIAD, cell("0 stream", "8", 100e9 * scale)),
+        run_of(label, result(TRIAD, cell("0 stream", "8", 100e9 * scale, spread)),
                started=f"2026-11-21T20:{seed:02d}:{n:02d}Z")
         for n, scale in enumerate(scales)
     ]  # fmt: skip
@@ -85,19 +85,23 @@ def test_without_intervals_nothing_is_proven(compare):
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "proven"),
+    ("first", "second", "wider", "proven"),
     [
         # Runs 5 % apart, whose own samples scatter by 0.2 %, widen all intervals.
-        ((1.0, 1.05, 0.95), (1.02, 0.97), False),
-        ((1.0, 1.01, 0.99), (0.7, 0.71), True),
+        ((1.0, 1.05, 0.95), (1.02, 0.97), 1, False),
+        ((1.0, 1.01, 0.99), (0.7, 0.71), 1, True),
         # One degree of freedom would make every interval nine deviations wide.
-        # By several host threads, runs vary by 10 % more than their repetitions show.
-        ((1.0, 1.004), (0.6,), True),
-        ((1.0, 1.004), (0.9,), False),
+        # Of several host threads that vary by 4 %, runs vary by more than their repetitions show.
+        ((1.0, 1.004), (0.5,), 20, True),
+        ((1.0, 1.004), (0.9,), 20, False),
     ],
 )
-def test_runs_that_vary_widen_the_interval_of_all_alike_labels(first, second, proven, compare):
-    found = triad(compare(*triads(*first), *triads(*second, label="b", seed=1)))
+def test_runs_that_vary_widen_the_interval_of_all_alike_labels(
+    first, second, wider, proven, compare
+):
+    spread = [wider * each for each in SPREAD]
+    sides = *triads(*first, spread=spread), *triads(*second, label="b", seed=1, spread=spread)
+    found = triad(compare(*sides))
     assert [one["runs"] for one in found.values()] == [len(first), len(second)]
     assert is_proven(found["b"]) is proven
 

@@ -50,6 +50,14 @@ def test_a_worse_status_fails_and_a_better_one_passes(status):
     assert verdicts([run("a", bad)], [run("b", bad)]) == ["ok"]
 
 
+def test_a_figure_that_varies_too_much_for_a_range_is_not_taken_for_a_recorded_one():
+    """One that was not repeated is, by the figures of its kind of path."""
+    known, wild = {"path": "between devices"}, {"coverage": 0.95, "degrees": 2}
+    for more, expected in ((known, "regression"), ({**known, **wild}, "blind")):
+        sides = (run(name, cell(0, figure, **more)) for name, figure in (("a", 1.0), ("b", 0.9)))
+        assert verdicts(*([side] for side in sides)) == [expected]
+
+
 def untried(number):
     return cell(number, None, status="skip", reason="the time budget was used", tried=False)
 

@@ -95,7 +95,7 @@ def compare(
     number of runs for, both fractions or text (`1%`). Figures are in the SI unit that each cell
     names, differences are ratios. Raises InputError for fewer than two sides, and for a side
     without runs."""
-    from linkgauge.rooms.gate.compare import CompareOptions, compared
+    from linkgauge.rooms.gate.command import CompareOptions, compared
 
     if len(runs) < 2:
         raise InputError("compare what? Give two runs or more")

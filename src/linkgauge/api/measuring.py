@@ -98,8 +98,7 @@ def vary(*benchmarks: str, say: Say = LOG, **options: Unpack[VaryKeywords]) -> V
     baseline; `experiment` names one of the command's experiments. Options are the command's, in
     units as for `run`; all runs are kept. Raises as `run` does, and LinkgaugeError if `prepare`
     fails."""
-    from linkgauge.rooms.vary.command import VaryOptions, requested
-    from linkgauge.rooms.vary.experiments import expanded
+    from linkgauge.rooms.vary.command import VaryOptions, expanded, requested
 
     with asked("vary", VaryOptions, benchmarks, options) as given:
         return _varied(requested(given if given.experiment is None else expanded(given)[1]), say)

@@ -8,13 +8,12 @@ visited once before any of them is visited again, so that the visits of a cell a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import chain
 from statistics import median
 
 from linkgauge.model.documents.result import PlannedTable
 from linkgauge.model.settings import VISIT_SECONDS, Budget
-from linkgauge.model.transfer import Place
 
 from .enough import VISITS
 
@@ -135,14 +134,3 @@ class Spending:
     def end_reaching(self) -> None:
         """Leaves all of the time to the cells that were reached."""
         self._reaches, self.until = False, self._end
-
-
-def groups_of(
-    plan: Sequence[PlannedTable],
-    keys: Sequence[Mapping[Place, int]],
-    together: Mapping[int, Sequence[int]],
-) -> Iterator[tuple[int, list[Group]]]:
-    """Yields each table with the groups of its cells that can be measured."""
-    for table, sheet in enumerate(plan):
-        able = [keys[table][cell.place] for cell in sheet.cells if cell.reason is None]
-        yield table, list(dict.fromkeys(tuple(together.get(key, (key,))) for key in able))

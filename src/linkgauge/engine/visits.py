@@ -12,9 +12,7 @@ depends only on earlier visits, so an interrupted run resumes where it stopped."
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from itertools import count
 
 import msgspec
 from msgspec.structs import replace
@@ -22,7 +20,6 @@ from msgspec.structs import replace
 from linkgauge.engine.measuring.merging import merge, spent
 from linkgauge.engine.workers.messages import Visit
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
-from linkgauge.model.grouped import Shared
 from linkgauge.model.notes import Imprecise
 from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.stats.summary import relative_error
@@ -30,7 +27,7 @@ from linkgauge.model.transfer import Place
 
 from .alike_cells import class_of
 from .enough import VISITS, is_done, is_enough, least_visits
-from .spending import Spending, groups_of
+from .spending import Spending
 
 _PICKED = 24
 """The number of cells that are visited several times to show how alike cells vary. If there are
@@ -48,6 +45,34 @@ class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
     place: Place
 
 
+class _Alike:
+    """Similar cells. `waiting` is how many of them this pass still visits. `merged` is whether
+    their visits are merged."""
+
+    __slots__ = ("cells", "merged", "settings", "visits", "waiting")
+
+    def __init__(self, settings: Settings, visits: int) -> None:
+        self.settings, self.visits = settings, visits
+        self.cells: list[_Cell] = []
+        self.waiting = 0
+        self.merged = False
+
+
+class _Cell:
+    """A planned cell. It is measured at the same time as those `together` with it, which include
+    it. `taken` are its visits so far, and `took` the seconds of the last one. `cut` is whether it
+    ended because the time budget was used."""
+
+    __slots__ = ("alike", "cut", "ended", "merged", "number", "picked", "taken", "together", "took")
+
+    def __init__(self, number: int, alike: _Alike, together: list[_Cell]) -> None:
+        self.number, self.alike, self.together = number, alike, together
+        self.taken: tuple[CellResult, ...] = ()
+        self.merged: CellResult | None = None
+        self.took = 0.0
+        self.picked = self.ended = self.cut = False
+
+
 class Visits:
     """The visits that a run has made, and the visits that it will make next."""
 
@@ -59,172 +84,149 @@ class Visits:
         *,
         is_crowded: bool = False,
     ) -> None:
-        self._plan = plan
+        self._plan, self._settings, self._budget = plan, settings, budget
         self._always = VISITS if is_crowded else 1
         """The visits that every cell gets, whatever time they take. Where ranks share CPUs, a
         single visit shows above all which ranks had one."""
-        self._settings = settings
-        self._budget = budget
         self.at = 0.0
         """The seconds of measuring so far, in a run with a time budget."""
-        self._took: dict[int, float] = {}
-        """The seconds of the last visit of each cell."""
-        self._cut: set[int] = set()
-        """The cells that ended because the time budget was used."""
-        self._together: dict[int, list[int]] = {}
-        """The cells that are measured at the same time as a cell, which is among them."""
-        rounds: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-        self._members: defaultdict[Hashable, list[int]] = defaultdict(list)
-        self._settings_of: dict[Hashable, Settings] = {}
-        """The settings of the cells of each class."""
-        self._repetitions: dict[Hashable, int] = {}
-        self._keys = _keys_of(plan)
-        self._class_of: list[Hashable] = [None] * sum(map(len, self._keys))
-        self._taken: list[tuple[CellResult, ...]] = [()] * len(self._class_of)
-        """The visits of each cell so far."""
-        shared = Shared()  # racks have thousands of similar cells
-        for number, sheet in enumerate(plan):
-            for cell in sheet.cells:
-                key = self._keys[number][cell.place]
-                self._class_of[key] = kind = shared((class_of(sheet, cell), cell.reason is None))
-                self._members[kind].append(key)
-                if kind not in self._settings_of:
-                    self._settings_of[kind] = settings.of(cell)
-                    self._repetitions[kind] = VISITS if cell.does.product else 1
-                if cell.round is not None:
-                    rounds[number, cell.round].append(key)
-                    self._together[key] = rounds[number, cell.round]
-        self._spending = None if budget is None or not budget.order else self._ordered(budget)
-        self._picked = set(self._pick())
-        self._ended: set[int] = set()
-        self._merged: dict[Hashable, dict[int, CellResult]] = {}
-        self._waiting: Counter[Hashable] = Counter()
-        self._due: dict[int, None] = {}
-        self._again: set[int] = set()
-        """The cells to be visited once more at the end, whatever time they took before."""
         self.turn = -1
         """The number of the pass, from 0."""
+        self._again: set[_Cell] = set()
+        """The cells to be visited once more at the end, whatever time they took before."""
+        self._due: set[_Cell] = set()
+        self._cells: list[_Cell] = []
+        self._tables: list[dict[Place, _Cell]] = [{} for _ in plan]
+        self._classes: dict[Hashable, _Alike] = {}
+        for table, sheet in zip(self._tables, plan, strict=True):
+            rounds: dict[int, list[_Cell]] = {}
+            for cell in sheet.cells:
+                kind = class_of(sheet, cell), cell.reason is None
+                if kind not in self._classes:
+                    visits = VISITS if cell.does.product else 1
+                    self._classes[kind] = _Alike(settings.of(cell), visits)
+                alike = self._classes[kind]
+                together = [] if cell.round is None else rounds.setdefault(cell.round, [])
+                one = table[cell.place] = _Cell(len(self._cells), alike, together)
+                for group in (self._cells, together, alike.cells):
+                    group.append(one)
+        for alike in self._classes.values():
+            _pick(alike.cells)
+        self._spending = None
+        if budget is not None and budget.order:
+            groups = {
+                number: list(dict.fromkeys(
+                    tuple(one.number for one in table[cell.place].together)
+                    for cell in sheet.cells if cell.reason is None
+                ))
+                for number, (table, sheet) in enumerate(zip(self._tables, plan, strict=True))
+            }  # fmt: skip
+            self._spending = Spending(plan, budget, groups, lambda at: self._cells[at].alike)
         self._begin_pass()
 
     def _begin_pass(self) -> None:
-        self._due, budget = {}, self._budget
-        if budget is not None and self._spending is not None:
+        due: Collection[_Cell] = ()
+        if self._spending is not None:
             self.turn += 1
-            self._due = self._spent_on(self._spending)
+            due = self._spent_on(self._spending)
         else:
-            open_keys = [key for key in range(len(self._taken)) if key not in self._ended]
-            while open_keys and not self._due:
+            left = [one for one in self._cells if not one.ended]
+            while left and not due:
                 self.turn += 1
-                self._due = dict.fromkeys(key for key in open_keys if self._is_due(key))
-            if self.turn and budget is not None and self._due:
-                self._due = self._affordable(self._due, budget.passes - self.at)
-        if budget is not None and not self._due:
+                # Until its least number of visits, or its end.
+                due = [one for one in left if self.turn < self._least_of(one)
+                       or self.turn >= self._least(one.alike)]  # fmt: skip
+            if self.turn and self._budget is not None and due:
+                due = self._affordable(due, self._budget.passes - self.at)
+        if self._budget is not None and not due:
             self._end_all()
-        self._waiting = Counter(self._class_of[key] for key in self._due)
+        self._visit_now(due)
 
-    def _ordered(self, budget: Budget) -> Spending:
-        groups = dict(groups_of(self._plan, self._keys, self._together))
-        return Spending(self._plan, budget, groups, self._class_of.__getitem__)
+    def _visit_now(self, due: Iterable[_Cell]) -> None:
+        self._due = set(due)
+        for alike in self._classes.values():
+            alike.waiting = 0
+        for one in self._due:
+            one.alike.waiting += 1
 
-    def _spent_on(self, spending: Spending) -> dict[int, None]:
+    def _spent_on(self, spending: Spending) -> Collection[_Cell]:
         """Returns the cells of the next pass of a run with a budget that the user gave: cells that
         are reached for the first time, else those that lack visits, else the least precise."""
         done = self._enough()
-        reached = [key for key, visits in enumerate(self._taken) if visits and key not in done]
-        lacking = {key: lack for key in reached if (lack := self._lack(key)) > 0}
+        reached = [one for one in self._cells if one.taken and one not in done]
+        lacking = {one.number: lack for one in reached if (lack := self._lack(one)) > 0}
         seconds = spending.until - self.at
         if found := spending.reach(seconds - spending.reserved(lacking)):
-            return found
+            return [self._cells[number] for number in found]
         if lacking:
             most = max(lacking.values())
-            return {key: None for key, lack in lacking.items() if lack == most}
+            return [self._cells[number] for number, lack in lacking.items() if lack == most]
         return self._affordable(reached, seconds)
 
-    def _lack(self, key: int) -> int:
-        return self._least_of(key) - len(self._taken[key])
+    def _lack(self, one: _Cell) -> int:
+        return self._least_of(one) - len(one.taken)
 
     def order(self) -> Sequence[int]:
         """Returns the indices of the tables in the order in which this pass measures them. The
         second visits are made in reverse, so that drift over time is not attributed to a table."""
         if self._spending is None:
             return range(len(self._plan))[:: -1 if self.turn == 1 else 1]
-        is_second = {len(self._taken[key]) for key in self._due} == {1}
+        is_second = {len(one.taken) for one in self._due} == {1}
         return self._spending.tables[:: -1 if is_second else 1]
 
-    def _affordable(self, keys: Collection[int], seconds: float) -> dict[int, None]:
+    def _affordable(self, cells: Collection[_Cell], seconds: float) -> list[_Cell]:
         """Returns those of these cells for which there is time, the least precise first. Cells that
         are measured at the same time stay together."""
-        merged = {key: self._merge(self._class_of[key])[key] for key in keys}
-        lack = {key: relative_error(cell.summary) or math.inf for key, cell in merged.items()}
-        chosen: dict[int, None] = {}
-        for key in sorted(keys, key=lambda key: (-lack[key], self._took.get(key, 0.0))):
-            group = self._together.get(key, [key])
-            cost = sum(self._took.get(one, 0.0) for one in group)
-            if key not in chosen and cost <= seconds:
+        lack = {one: relative_error(self._merged(one).summary) or math.inf for one in cells}
+        chosen = set[_Cell]()
+        for one in sorted(cells, key=lambda one: (-lack[one], one.took)):
+            cost = sum(other.took for other in one.together)
+            if one not in chosen and cost <= seconds:
                 seconds -= cost
-                chosen |= dict.fromkeys(group)
-        return {key: None for key in keys if key in chosen}
+                chosen.update(one.together)
+        return [one for one in cells if one in chosen]
 
     def _end_all(self) -> None:
-        """Ends all cells, because the time budget is used."""
-        every = range(len(self._taken))
-        if self._spending is not None:
-            self._ended |= self._enough()
-        self._cut.update(key for key in every if key not in self._ended)
-        self._ended.update(every)
-        self._due = {}
+        for one in self._enough() if self._spending is not None else ():
+            one.ended = True
+        for one in self._cells:
+            one.cut |= not one.ended
+            one.ended = True
+        self._due.clear()
 
     @property
     def is_over(self) -> bool:
-        """Whether the run's time budget is used."""
         return self._budget is not None and self.at >= self._budget.measuring
 
     def unreached(self) -> Iterator[tuple[int, PlannedCell]]:
         """Yields the cells that the time budget left without a visit, with the index of their
         table."""
-        for number, (sheet, keys) in enumerate(zip(self._plan, self._keys, strict=True)):
+        for number, (sheet, table) in enumerate(zip(self._plan, self._tables, strict=True)):
             for cell in sheet.cells:
-                if keys[cell.place] in self._cut and not self._taken[keys[cell.place]]:
+                if table[cell.place].cut and not table[cell.place].taken:
                     yield number, cell
 
-    def _is_due(self, key: int) -> bool:
-        """Whether this pass visits a cell: until its least number of visits, or its end."""
-        return self.turn < self._least_of(key) or self.turn >= self._least(self._class_of[key])
-
-    def _pick(self) -> Iterator[int]:
-        """Yields cells picked evenly from each class. Cells that are measured at the same time as a
-        picked cell are picked, too."""
-        for keys in self._members.values():
-            some = keys[:: max(1, len(keys) // _PICKED)]
-            found: dict[int, None] = {}
-            for key in some:
-                if len(found) < len(some):
-                    found |= dict.fromkeys(self._together.get(key, (key,)))
-            yield from found
-
-    def _least_of(self, key: int) -> int:
-        kind = self._class_of[key]
-        is_sure = self._spending is not None or self._always > 1 or key in self._picked
-        return self._least(kind) if is_sure else 1
+    def _least_of(self, one: _Cell) -> int:
+        is_sure = self._spending is not None or self._always > 1 or one.picked
+        return self._least(one.alike) if is_sure else 1
 
     def add(self, sheet: int, cell: CellResult, at: float | None = None) -> None:
         """Adds a visit that has ended, after `at` seconds of measuring."""
-        key = self._keys[sheet][cell.place]
-        self._taken[key] = (*self._taken[key], cell)
+        one = self._tables[sheet][cell.place]
+        one.taken = (*one.taken, cell)
+        one.alike.merged = False
         if at is not None:
-            self._took[key], self.at = at - self.at, at
+            one.took, self.at = at - self.at, at
             if self._spending is not None:
-                self._spending.took(key, self._took[key])
+                self._spending.took(one.number, one.took)
         if self.is_over:
             self._end_all()
-        kind = self._class_of[key]
-        self._merged.pop(kind, None)
-        if key not in self._due:
+        if one not in self._due:
             return
-        del self._due[key]
-        self._waiting[kind] -= 1
-        if not self._waiting[kind]:
-            self._end_those_that_are_done(kind)
+        self._due.remove(one)
+        one.alike.waiting -= 1
+        if not one.alike.waiting:
+            self._end_those_that_are_done(one.alike)
         if not self._due:
             self._begin_pass()
 
@@ -232,41 +234,41 @@ class Visits:
         """Adds a pass over these cells at the end of the run. Cells that are measured at the same
         time are visited, too. Each cell gets time for another visit. A budget that the user gave is
         then used to its end."""
-        keys = [self._keys[cell.sheet][cell.place] for cell in cells]
-        asked = {one for key in keys for one in self._together.get(key, (key,))}
-        self._again = asked
+        asked = [self._tables[cell.sheet][cell.place] for cell in cells]
+        self._again = {one for own in asked for one in own.together}
         if self.has_time_left and self._spending is not None:
             self._spending.end_reaching()
-            self._ended -= self._cut
-            self._cut.clear()
-        if not asked:
+            for one in self._cells:
+                one.ended &= not one.cut
+                one.cut = False
+        if not self._again:
             self._begin_pass()
             return
         if not self._due:
             self.turn += 1
-        self._due = dict.fromkeys(sorted(asked))
-        self._waiting = Counter(self._class_of[key] for key in self._due)
+        self._visit_now(self._again)
 
     @property
     def has_time_left(self) -> bool:
         """Whether a budget of the user has time left for cells that lack their precision."""
-        return self._spending is not None and bool(self._cut) and not self.is_over
+        is_cut = self._spending is not None and any(one.cut for one in self._cells)
+        return is_cut and not self.is_over
 
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
         """Returns the cells of each table that this pass has not visited yet; none at the end of
         the run."""
         return tuple(
-            tuple(cell for cell in sheet.cells if keys[cell.place] in self._due)
-            for sheet, keys in zip(self._plan, self._keys, strict=True)
+            tuple(cell for cell in sheet.cells if table[cell.place] in self._due)
+            for sheet, table in zip(self._plan, self._tables, strict=True)
         )
 
     def count_left(self) -> int:
         """Returns the number of visits still to come, as far as it is known now."""
         spending = self._spending
         lacking = {
-            key: max(key in self._due, self._lack(key))
-            for key, visits in enumerate(self._taken)
-            if (key not in self._ended and (visits or spending is None)) or key in self._due
+            one.number: max(one in self._due, self._lack(one))
+            for one in self._cells
+            if (not one.ended and (one.taken or spending is None)) or one in self._due
         }
         more = 0
         if spending is not None:
@@ -274,33 +276,31 @@ class Visits:
         return sum(lacking.values()) + more
 
     def visit(self, sheet: int, cell: PlannedCell) -> Visit:
-        """Returns the next visit of a cell in this pass."""
-        key = self._keys[sheet][cell.place]
-        visits = self._taken[key]
-        samples = sum(len(visit.samples) for visit in visits)
-        is_bounded = self._spending is None and key not in self._again
-        used = spent(*visits) if is_bounded else 0.0
+        one = self._tables[sheet][cell.place]
+        samples = sum(len(visit.samples) for visit in one.taken)
+        is_bounded = self._spending is None and one not in self._again
+        used = spent(*one.taken) if is_bounded else 0.0
         most = None
         if self._budget is not None and self._settings.simulation is None:
             left = self._budget.most - self._budget.measuring
             most = self._budget.measuring + _OVER * left - self.at
-        number = self.turn if self._spending is None else len(visits)
+        number = self.turn if self._spending is None else len(one.taken)
         return Visit(number, samples, used, self._plan[sheet].benchmark, most=most)
 
     def is_whole(self, sheet: int) -> bool:
         """Whether the results of a table are final. All its cells must have ended, and all similar
         cells, because intervals depend on them."""
-        kinds = {self._class_of[key] for key in self._keys[sheet].values()}
-        return all(key in self._ended for kind in kinds for key in self._members[kind])
+        kinds = {one.alike for one in self._tables[sheet].values()}
+        return all(one.ended for alike in kinds for one in alike.cells)
 
     def cells(self, sheet: int) -> list[CellResult]:
         """Returns the visited cells of a table in the plan's order, each with its visits merged."""
-        taken = [key for key in self._keys[sheet].values() if self._taken[key]]
-        return [self._ended_by_budget(key, self._merge(self._class_of[key])[key]) for key in taken]
+        return [self._shown(one) for one in self._tables[sheet].values() if one.taken]
 
-    def _ended_by_budget(self, key: int, merged: CellResult) -> CellResult:
+    def _shown(self, one: _Cell) -> CellResult:
         """Returns the merged cell. If it would have been visited again, it says why it was not."""
-        if key not in self._cut or merged.stopped not in ("noise", "max-time"):
+        merged = self._merged(one)
+        if not one.cut or merged.stopped not in ("noise", "max-time"):
             return merged
         if self._spending is None:
             return replace(merged, stopped="budget") if merged.stopped == "noise" else merged
@@ -310,72 +310,71 @@ class Visits:
         )
         return replace(merged, stopped="budget", notes=notes)
 
-    def _least(self, kind: Hashable) -> int:
-        """Returns the least number of visits of each picked cell of a class."""
+    def _least(self, alike: _Alike) -> int:
         if self._settings.samples is not None:
             return 1
-        if self._settings_of[kind].samples is not None:
-            return self._repetitions[kind]
+        if alike.settings.samples is not None:
+            return alike.visits
         if self._spending is not None:
             return VISITS
-        return max(least_visits(len(self._members[kind])), self._always)
+        return max(least_visits(len(alike.cells)), self._always)
 
-    def _merge(self, kind: Hashable) -> dict[int, CellResult]:
-        if kind not in self._merged:
-            keys = [key for key in self._members[kind] if self._taken[key]]
-            merged = merge([self._taken[key] for key in keys], self._settings)
-            self._merged[kind] = found = dict(zip(keys, merged, strict=True))
-            for key, cell in found.items():
-                if len(self._taken[key]) == 1:  # one value takes the memory of two
-                    self._taken[key] = (cell,)
-        return self._merged[kind]
+    def _merged(self, one: _Cell) -> CellResult:
+        if not one.alike.merged:
+            one.alike.merged = True
+            cells = [cell for cell in one.alike.cells if cell.taken]
+            found = merge([cell.taken for cell in cells], self._settings)
+            for cell, merged in zip(cells, found, strict=True):
+                cell.merged = merged
+                if len(cell.taken) == 1:  # one value takes the memory of two
+                    cell.taken = (merged,)
+        assert one.merged is not None  # noqa: S101  # it was visited
+        return one.merged
 
-    def _end_those_that_are_done(self, kind: Hashable) -> None:
+    def _end_those_that_are_done(self, alike: _Alike) -> None:
         if self._spending is not None:  # which ends all cells at once
             return
-        least, settings = self._least(kind), self._settings_of[kind]
-        if self.turn + 1 < least and not any(map(self._may_end, self._members[kind])):
+        if self.turn + 1 < self._least(alike) and not any(map(_may_end, alike.cells)):
             return
         done = {
-            key
-            for key, one in self._merge(kind).items()
-            if is_done(one, self._least_of(key), settings, self._always)
+            one
+            for one in alike.cells
+            if one.taken
+            and is_done(self._merged(one), self._least_of(one), alike.settings, self._always)
         }
-        self._ended |= self._whole_rounds(done)
+        for one in _whole_rounds(done):
+            one.ended = True
 
-    def _whole_rounds(self, done: set[int]) -> set[int]:
-        """Returns these cells without those measured together with a similar one that is not among
-        them."""
-        of = self._class_of
-        return {
-            key
-            for key in done
-            if all(one in done or of[one] != of[key] for one in self._together.get(key, ()))
-        }
-
-    def _enough(self) -> set[int]:
-        """Returns the visited cells that need no more visits, although there is time."""
-        found: set[int] = set()
-        for kind in {self._class_of[key] for key, visits in enumerate(self._taken) if visits}:
-            settings = self._settings_of[kind]
-            found |= {
-                key
-                for key, one in self._merge(kind).items()
-                if is_enough(one, self._least_of(key), settings)
-            }
-        return self._whole_rounds(found)
-
-    def _may_end(self, key: int) -> bool:
-        """Whether a cell may end early, because its time is over or a visit failed."""
-        visits = self._taken[key]
-        longest = self._settings_of[self._class_of[key]].max_time
-        return spent(*visits) >= longest or any(v.status != "pass" for v in visits)
+    def _enough(self) -> set[_Cell]:
+        return _whole_rounds({
+            one
+            for one in self._cells
+            if one.taken and is_enough(self._merged(one), self._least_of(one), one.alike.settings)
+        })  # fmt: skip
 
 
-def _keys_of(plan: Sequence[PlannedTable]) -> list[dict[Place, int]]:
-    """Returns the numbers of each table's cells, which are counted in the plan's order."""
-    numbers = count()
-    return [
-        dict(zip(dict.fromkeys(cell.place for cell in sheet.cells), numbers, strict=False))
-        for sheet in plan
-    ]
+def _pick(alike: Sequence[_Cell]) -> None:
+    """Picks similar cells evenly. Cells that are measured at the same time as a picked cell are
+    picked, too."""
+    some = alike[:: max(1, len(alike) // _PICKED)]
+    picked = set[_Cell]()
+    for one in some:
+        if len(picked) < len(some):
+            picked.update(one.together)
+    for one in picked:
+        one.picked = True
+
+
+def _whole_rounds(done: set[_Cell]) -> set[_Cell]:
+    """Returns these cells without those measured together with a similar one that is not among
+    them."""
+    return {
+        one
+        for one in done
+        if all(other in done or other.alike is not one.alike for other in one.together)
+    }
+
+
+def _may_end(one: _Cell) -> bool:
+    is_over = spent(*one.taken) >= one.alike.settings.max_time
+    return is_over or any(visit.status != "pass" for visit in one.taken)

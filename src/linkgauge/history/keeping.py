@@ -103,7 +103,6 @@ def _why(error: Exception) -> str:
 
 @contextmanager
 def _store() -> Iterator[Store | None]:
-    """Yields the open history, or None if the history is turned off."""
     if is_off():
         yield None
         return

@@ -10,5 +10,4 @@ NOWHERE = "none"
 
 
 def is_off() -> bool:
-    """Whether the history is turned off."""
     return os.environ.get(VARIABLE, "").strip().lower() == NOWHERE

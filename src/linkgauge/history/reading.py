@@ -40,8 +40,7 @@ in their order."""
 
 
 def _of(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
-    """Converts database rows to objects of type `kind`. The type has a field for each column.
-    Raises ValidationError if a value has a wrong type, as in a damaged SQLite file."""
+    """Converts database rows to objects of type `kind`."""
     found = list(rows)
     names = [str(name) for name in found[0]._fields] if found else []
     fields = [dict(zip(names, row, strict=True)) for row in found]
@@ -113,8 +112,6 @@ def histories_of(
 def _points(
     connection: Connection, wanted: Sequence[int], found: Iterable[int]
 ) -> dict[int, dict[int, Point]]:
-    """Returns the figures of cells in runs. The first key is a cell's number, the second a run's
-    number."""
     known = set(found)
     points: dict[int, dict[int, Point]] = {number: {} for number in wanted}
     own = figures.c.cell_id, figures.c.run_id, figures.c.figure, figures.c.low, figures.c.high
@@ -261,7 +258,6 @@ def _before(connection: Connection, run: ComparableRun) -> tuple[list[_Condition
 def _figures(
     connection: Connection, numbers: Sequence[int], benchmarks: Collection[str] | None = None
 ) -> Iterator[tuple[int, Figure]]:
-    """Yields pairs of a run's number and a figure of that run, for these runs and benchmarks."""
     there = columns_of(connection, figures)
     kept = (figures.c[name] if name in there else null().label(name) for name in KEPT)
     asked = select(figures.c.cell_id, figures.c.run_id, *kept)
@@ -315,8 +311,7 @@ def _where(connection: Connection, which: Filter) -> list[_Condition]:
 
 
 def _is_of(machine: Any, which: Filter) -> bool:
-    """Whether the machine matches the filter's host and accelerator. An accelerator matches by part
-    of its name, so `H200` finds `NVIDIA H200`."""
+    """Whether the machine matches the filter's host and accelerator."""
     from linkgauge.engine.kept.folder import slug  # knows plans, which takes 60 ms
 
     if which.host is not None and machine.host != which.host:
@@ -334,7 +329,6 @@ _RUNS = (
 
 
 def _runs(connection: Connection, where: Sequence[_Condition], last: int | None) -> list[PastRun]:
-    """Returns the runs that meet all conditions, latest first."""
     there = columns_of(connection, runs)
     more = (runs.c[name] for name in ("verdict", "lost", "accepted") if name in there)
     return _of(PastRun, _rows(connection, where, last, *more))

@@ -138,8 +138,7 @@ _OF_CELLS = ("row", "column", "transfers", "definition", "repeat")
 
 
 def figure_row(figure: Figure) -> Row:
-    """Returns the database row of a figure. The caller must add the numbers of the run and the
-    cell."""
+    """Returns the database row of a figure."""
     return {name: getattr(figure, name) for name in KEPT}
 
 

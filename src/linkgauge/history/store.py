@@ -86,7 +86,6 @@ class Store:
             yield connection
 
     def compact(self) -> None:
-        """Gives the space of deleted rows back to the file system."""
         with problems(self._url), self._engine.connect() as connection:
             if not self.is_postgresql:
                 connection.exec_driver_sql("VACUUM")
@@ -255,7 +254,6 @@ def rows_in(
 
 
 def columns_of(connection: Connection, table: Table) -> set[str]:
-    """Returns the names of the columns that a table has in the database."""
     no_row = [column == -1 for column in table.primary_key]
     return {*connection.execute(select(text("*")).select_from(table).where(*no_row)).keys()}
 

@@ -68,7 +68,6 @@ def add(store: Store, run: Run, folder: Path | None, verdict: RunVerdict | None 
 
 
 def _number(connection: Connection, run: Run) -> Row:
-    """Returns the numbers of the run's machine, state and setup. Missing rows are added first."""
     machine, setup = machine_row(run.machine), setup_row(run.settings)
     state, named = state_rows(run)
     known = connection.execute(select(states.c.id).where(states.c.digest == state["digest"]))

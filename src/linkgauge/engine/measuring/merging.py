@@ -103,20 +103,20 @@ def _estimated(
     if settings.samples is not None and any(len(cell.visits) == 1 for cell in cells):
         yield from ((None, [None] * len(cell.parts)) for cell in cells)
         return
-    process, runs = 0.0, None
+    recorded, runs = None, None
     if cells and settings.simulation is None:
         kind = path_kind(cells[0], cells[0].bytes)
-        process, runs = RECORDED[kind].process, (known or {}).get(kind)
+        recorded, runs = RECORDED[kind], (known or {}).get(kind)
     count = max((len(cell.parts) for cell in cells), default=0)
     parts = [
         estimates(
             [_repetitions(cell, cell.parts[at].samples) if cell.parts else [] for cell in cells],
-            process,
+            recorded,
             runs,
         )
         for at in range(count)
     ]
-    whole = estimates([_repetitions(cell, cell.samples) for cell in cells], process, runs)
+    whole = estimates([_repetitions(cell, cell.samples) for cell in cells], recorded, runs)
     yield from ((one, [column[at] for column in parts]) for at, one in enumerate(whole))
 
 
@@ -165,7 +165,6 @@ def _ranged(
 def _figures(
     cell: CellResult, known: _Estimates, settings: Settings, summed: Summed
 ) -> dict[str, Any]:
-    """Returns the fields of a cell that are computed from its samples."""
     border = split(cell.samples, _gates(cell), tuple(map(sum, cell.visits)))
     found = () if border is None else groups(cell.samples, _gates(cell), border)
     summary = summed(cell.samples, _better(cell))
@@ -192,7 +191,6 @@ def _figures(
 
 
 def _better(cell: CellResult, part: TransferFigure | None = None) -> Better:
-    """Returns whether higher or lower figures are better, for a cell or for one of its parts."""
     if cell.report is Report.HIDDEN:
         return "higher" if part is None else "lower"
     is_rate = part is not None and part.transfer > 0

@@ -47,15 +47,26 @@ def compare(
 ) -> ConfigurationComparison:
     """Compares the runs of each label with those of the label `against`. Raises InputError if no
     run has this label."""
-    labels = _by_label(runs)
+    labels = grouped((run.label, run) for run in sorted(runs, key=lambda run: run.started))
     if against is not None and against not in labels:
         raise InputError(f"no run is labelled {against!r}{hint(against, labels)}")
     first = against or _baseline(labels)
     ordered = [first, *(label for label in labels if label != first)]
     groups = [labels[label] for label in ordered]
     figures = [[figures_of(run) for run in group] for group in groups]
-    sources = {aspect: _source(aspect, figures) for aspect in aspects}
-    sides = [[_of_aspects(run, sources) for run in group] for group in figures]
+    # The first of an aspect's sources that any run has, so that all sides are of one benchmark.
+    every = [run for group in figures for run in group]
+    sources = [
+        (aspect, source)
+        for aspect in aspects
+        for source in [one for one in aspect.sources if any(_cells(run, one) for run in every)][:1]
+    ]
+
+    def of_aspects(run: RunFigures) -> RunFigures:
+        chosen = (_chosen(aspect, _cells(run, source)) for aspect, source in sources)
+        return replace(run, cells=tuple(one for one in chosen if one is not None))
+
+    sides = [list(map(of_aspects, group)) for group in figures]
     found = compare_runs(Sides(ordered, sides), Aim(SIGNIFICANCE))
     cells = {cell.row: cell for cell in found.cells}
     return ConfigurationComparison(
@@ -66,23 +77,10 @@ def compare(
     )
 
 
-def _by_label(runs: Iterable[Run]) -> dict[str, list[Run]]:
-    """Returns the runs of each label, ordered by their start."""
-    return grouped((run.label, run) for run in sorted(runs, key=lambda run: run.started))
-
-
 def _baseline(labels: Mapping[str, Sequence[Run]]) -> str:
-    """Returns the label of the baseline. This is the only label measured without a hypervisor or,
-    if there is not just one, the first label."""
+    """Returns the label of the baseline."""
     hosts = [label for label, runs in labels.items() if hypervisor_of(runs[-1]) == ABSENT]
     return hosts[0] if len(hosts) == 1 else next(iter(labels))
-
-
-def _source(aspect: Aspect, sides: Sequence[Sequence[RunFigures]]) -> tuple[str, str] | None:
-    """Returns the benchmark to use for an aspect: the first of the aspect's sources that any run
-    has. All sides then use figures of one benchmark."""
-    runs = [run for side in sides for run in side]
-    return next((one for one in aspect.sources if any(_cells(run, one) for run in runs)), None)
 
 
 def _cells(run: RunFigures, source: tuple[str, str]) -> list[CellFigure]:
@@ -94,13 +92,6 @@ def _cells(run: RunFigures, source: tuple[str, str]) -> list[CellFigure]:
         and cell.figure is not None
         and re.fullmatch(pattern, f"{cell.row}, {cell.column}")
     ]
-
-
-def _of_aspects(run: RunFigures, sources: Mapping[Aspect, tuple[str, str] | None]) -> RunFigures:
-    """Returns the run with one cell for each aspect. The row of the cell is the name of the
-    aspect."""
-    chosen = (_chosen(aspect, _cells(run, source)) for aspect, source in sources.items() if source)
-    return replace(run, cells=tuple(one for one in chosen if one is not None))
 
 
 def _chosen(aspect: Aspect, found: Sequence[CellFigure]) -> CellFigure | None:

@@ -8,11 +8,13 @@ figure depends on CPUs, the CPUs must also have been about as far apart
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median_low
 
 import msgspec
 from msgspec.structs import replace
+
+from linkgauge.model.grouped import grouped
 
 from .likeness import CellFigure, RunFigures, Runs
 from .side_tests import key_of
@@ -76,31 +78,34 @@ def undisturbed(baseline: Runs, current: Runs) -> tuple[Runs, Runs, dict[object,
     """Returns both sides without runs of a cell whose load differed from the baseline's usual load.
     If all current runs of a cell had another load, the cell stays and is returned with its
     disturbance."""
-    before, after = _seen(baseline), _seen(current)
-    left_out: set[tuple[int, object]] = set()
+    before, after = (grouped((key_of(one.cell), one) for one in _seen(runs))
+                     for runs in (baseline, current))  # fmt: skip
+    left_out: set[int] = set()
     found: dict[object, Disturbance] = {}
     for key, own in before.items():
-        usual = _usual([one for _, one in own])
-        left_out |= {(run, key) for run, one in own if not _is_like(one, usual)}
-        others = [(run, one) for run, one in after.get(key, ())]
-        apart = [(run, one) for run, one in others if not _is_like(one, usual)]
+        usual, others = _usual(own), after.get(key, ())
+        apart = [one for one in others if not _is_like(one, usual)]
         if apart and len(apart) == len(others):
-            found[key] = _disturbance(usual, [one for _, one in apart])
-        else:
-            left_out |= {(run, key) for run, _ in apart}
-    return _kept(baseline, left_out), _kept(current, left_out), found
+            found[key] = _disturbance(usual, apart)
+            apart = []
+        left_out |= {id(one.cell) for one in (*own, *apart) if not _is_like(one, usual)}
+
+    def kept(runs: Runs) -> list[RunFigures]:
+        return [
+            replace(run, cells=tuple(one for one in run.cells if id(one) not in left_out))
+            for run in runs
+        ]
+
+    return kept(baseline), kept(current), found
 
 
-def _seen(runs: Runs) -> dict[object, list[tuple[int, _Seen]]]:
-    found: dict[object, list[tuple[int, _Seen]]] = {}
+def _seen(runs: Runs) -> Iterator[_Seen]:
     for run in runs:
         for cell in run.cells:
             shared = tuple(device for device in cell.devices if device in run.busy)
             pids = [pid for device in shared for pid in run.busy[device]]
             apart = cell.load.apart if cell.load is not None and cell.host == "cpus" else ()
-            seen = _Seen(cell, run.machine.host.cpus, shared, next(iter(pids), None), apart)
-            found.setdefault(key_of(cell), []).append((id(run), seen))
-    return found
+            yield _Seen(cell, run.machine.host.cpus, shared, next(iter(pids), None), apart)
 
 
 def _usual(cells: Sequence[_Seen]) -> _Seen:
@@ -147,10 +152,3 @@ def _disturbance(usual: _Seen, others: Sequence[_Seen]) -> Disturbance:
     if busier is None:
         return Disturbance(before, after)
     return Disturbance(before, after, busier.process, busier.pid)
-
-
-def _kept(runs: Runs, left_out: set[tuple[int, object]]) -> list[RunFigures]:
-    return [
-        replace(run, cells=tuple(c for c in run.cells if (id(run), key_of(c)) not in left_out))
-        for run in runs
-    ]

@@ -39,16 +39,16 @@ def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> 
     may have the change that the comparison looks for."""
     last = max(_second(run) for run in first)
     known = {_same(run) for run in used}
-    draws = {_draw(run.settings) for run in used} - {None}
+    draws = {_draw(run.settings) for run in used}
     counted: list[RunFigures] = []
     for run in sorted(found, key=_second, reverse=True):
         draw = _draw(run.settings)
-        if _second(run) > last or _same(run) in known or draw in draws:
+        if _second(run) > last or _same(run) in known or (draw is not None and draw in draws):
             continue
         if any(is_alike(one, run) for one in first):
             counted.append(run)
             known.add(_same(run))
-            draws |= {draw} - {None}
+            draws.add(draw)
     return counted[:most][::-1]
 
 
@@ -129,13 +129,13 @@ def apart_from(past: EarlierMedians, run: RunFigures) -> Since | None:
     facts = facts_apart(past.state, state_from(run.machine, run.facts))
     found: Since | None = None
     for low in dict.fromkeys((past.low, 0)):
-        left_out, table = past.low - low, dict[Key, _CellPast]()
+        left_out, table = past.low - low, _Table()
         for cell, medians in past.cells:
             logs = {number - left_out: math.log(one) for number, one in sorted(medians.items())
                     if number > left_out}  # fmt: skip
             _row(table, cell).logs.update(logs)
         sides = (low,) if low else (0,) if facts else _LATER
-        found = _held(table, past.runs - left_out, run, facts, sides)
+        found = _held(table, past.runs - left_out, [run], facts, sides)
         if found is not None and found.earlier is not None and found.earlier.lost:
             break
     return found if found is not None and found.cells else None
@@ -144,18 +144,7 @@ def apart_from(past: EarlierMedians, run: RunFigures) -> Since | None:
 def held_against(before: Runs, run: RunFigures) -> Since | None:
     """Compares a run alone with earlier runs, the latest first. Returns None without earlier
     runs."""
-    table: _Table = {}
-    for number, one in enumerate(before, start=1):
-        _add(table, number, one)
-    return _held(table, len(before), run, (), (0,))
-
-
-def _add(table: _Table, number: int, run: RunFigures) -> None:
-    for cell in run.cells:
-        own = _row(table, cell)
-        own.cells[number] = cell
-        if cell.figure:
-            own.logs[number] = math.log(cell.figure)
+    return _held(_Table(), len(before), [run, *before], (), (0,))
 
 
 def _row(table: _Table, cell: CellFigure | PastCell) -> _CellPast:
@@ -163,12 +152,17 @@ def _row(table: _Table, cell: CellFigure | PastCell) -> _CellPast:
 
 
 def _held(
-    table: _Table, count: int, run: RunFigures, facts: tuple[Fact, ...], sides: Sequence[int]
+    table: _Table, count: int, runs: Runs, facts: tuple[Fact, ...], sides: Sequence[int]
 ) -> Since | None:
-    """Compares a run with the `count` earlier runs of the table. `sides` are the numbers of the
-    latest of them to try on the run's side."""
+    """Compares a run with the `count` earlier runs of the table, and with those that follow it in
+    `runs`. `sides` are the numbers of the latest of them to try on the run's side."""
     found: Since | None = None
-    _add(table, 0, run)
+    for number, run in enumerate(runs):
+        for cell in run.cells:
+            own = _row(table, cell)
+            own.cells[number] = cell
+            if cell.figure:
+                own.logs[number] = math.log(cell.figure)
     for later in sides:
         before = count - later
         fallen = _fallen(table, later + 1) if before >= FEWEST else {}
@@ -177,7 +171,7 @@ def _held(
         tests = _tested(table, later)
         found = _since(table, tests, before, facts)
         if before >= FEWEST:
-            lost, unknown = _lost(table, tests, run, fallen)
+            lost, unknown = _lost(table, tests, runs[0], fallen)
             changed = {fact.name: (fact.values[0], fact.values[1]) for fact in facts}
             found = replace(found, earlier=Earlier(before, later, lost, unknown, changed))
             if lost:

@@ -170,7 +170,6 @@ def _blind_and_left(cells: Sequence[GateCell]) -> tuple[int, int]:
 
 
 def _unseen(cells: Sequence[GateCell], aim: Aim, *, allow_blind: bool) -> str | None:
-    """Returns the sentence on large losses that may go unnoticed, or None if there are none."""
     blind, left = _blind_and_left(cells)
     size, every = percent(aim.exclude), count_of(len(cells))
     said, ways = list[str](), list[str]()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -31,7 +31,7 @@ from linkgauge.model.stats.student import critical
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.units import format_size
 
-from .machine_state import ABSENT, Fact, facts_of, options_apart
+from .machine_state import ABSENT, Fact, apart, counted, facts_of, joined, options_apart
 
 # What a comparison of runs reads of each run: a figure for each cell, and what it was measured on.
 #
@@ -78,15 +78,15 @@ class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
 def as_recorded(run: RunFigures) -> RunFigures:
     """Returns the run with ranges for figures without one. Such a figure is assumed to vary as much
     as any figure of its kind of path in recorded runs."""
-    return replace(run, cells=tuple(map(_as_recorded, run.cells)))
 
+    def ranged(cell: CellFigure) -> CellFigure:
+        if cell.path is None or cell.figure is None or cell.coverage is not None:
+            return cell  # one that was repeated and has no range varies too much
+        reach = critical(1 - COVERAGE, _FEW) * math.sqrt(2) * RECORDED[cell.path].runs
+        low, high = cell.figure * math.exp(-reach), cell.figure * math.exp(reach)
+        return replace(cell, low=low, high=high, coverage=COVERAGE, degrees=_FEW)
 
-def _as_recorded(cell: CellFigure) -> CellFigure:
-    if cell.path is None or cell.figure is None or cell.within is not None:
-        return cell
-    reach = critical(1 - COVERAGE, _FEW) * math.sqrt(2) * RECORDED[cell.path].runs
-    low, high = cell.figure * math.exp(-reach), cell.figure * math.exp(reach)
-    return replace(cell, low=low, high=high, coverage=COVERAGE, degrees=_FEW)
+    return replace(run, cells=tuple(map(ranged, run.cells)))
 
 
 def of_one_size(runs: Sequence[RunFigures]) -> list[RunFigures]:
@@ -138,19 +138,17 @@ def figures_of(run: Run, *, again: bool = False) -> RunFigures:
     return by_name(
         RunFigures,
         run,
-        cells=tuple(_cells(run)),
+        cells=tuple(
+            _cell(figure, cell, run.machine)
+            for result, figures in figures_by_result(run.results)
+            for figure, cell in zip(figures, result.cells, strict=True)
+        ),
         facts=facts_of(run),
         again=again,
         busy=at_work(run.machine.inventory, run.after, run.results),
         ended=run.finished is not None,
         anew=run.ranges == "anew",
     )
-
-
-def _cells(run: Run) -> Iterator[CellFigure]:
-    for result, figures in figures_by_result(run.results):
-        for figure, cell in zip(figures, result.cells, strict=True):
-            yield _cell(figure, cell, run.machine)
 
 
 def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
@@ -194,36 +192,36 @@ _READINGS = ("CPU steal",)
 def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
     """Returns the differences between sides that figures depend on, in machines and settings.
     Another host counts as a difference, unless the first side has several hosts."""
-    facts = [Fact(name, tuple(_all_of(side, read) for side in sides))
-             for name, read in _MACHINE.items()]  # fmt: skip
-    if len({run.machine.host.hostname for run in sides[0]}) < 2:
-        facts.append(Fact("machine", tuple(_all_of(side, _hostname) for side in sides)))
-    facts += settings_facts([[run.settings for run in side] for side in sides])
-    return tuple(fact for fact in facts if len(set(fact.values)) > 1)
+    machines = [[run.machine for run in side] for side in sides]
+    facts = [
+        Fact(name, tuple(joined(map(read, side), "; ") for side in machines))
+        for name, read in _MACHINE.items()
+    ]
+    if len({machine.host.hostname for machine in machines[0]}) < 2:
+        hosts = (joined((one.host.hostname for one in side), "; ") for side in machines)
+        facts.append(Fact("machine", tuple(hosts)))
+    return apart((*facts, *settings_facts([[run.settings for run in side] for side in sides])))
 
 
 def differences(sides: Sequence[Runs]) -> tuple[Fact, ...]:
-    """Returns all known differences in machines and settings between the sides."""
     names = dict.fromkeys(name for side in sides for run in side for name in run.facts)
     facts = [
-        Fact(name, tuple(_joined(run.facts.get(name) for run in side) for side in sides))
+        Fact(name, tuple(joined((run.facts.get(name) for run in side), "; ") for side in sides))
         for name in names
         if name not in _READINGS
     ]
-    lines = [_joined(_command_line(run.machine) for run in side) for side in sides]
-    facts.append(options_apart(lines))
+    lines = ((run.machine.known.host.command_line for run in side) for side in sides)
+    facts.append(options_apart([joined(side, "; ") for side in lines]))
     known = {fact.name for fact in facts}
-    apart = settings_facts([[run.settings for run in side] for side in sides])
-    facts += [fact for fact in apart if fact.name not in known]
-    return tuple(fact for fact in facts if len(set(fact.values)) > 1)
+    others = settings_facts([[run.settings for run in side] for side in sides])
+    return apart((*facts, *(fact for fact in others if fact.name not in known)))
 
 
-def settings_facts(sides: Sequence[Sequence[Settings]]) -> list[Fact]:
+def settings_facts(sides: Sequence[Sequence[Settings]]) -> tuple[Fact, ...]:
     """Returns the settings that differ, as facts by their names."""
     every = [{name: value for one in side for name, value in _flat(one)} for side in sides]
     names = dict.fromkeys(name for own in every for name in own)
-    facts = [Fact(name, tuple(own.get(name) for own in every)) for name in names]
-    return [fact for fact in facts if len(set(fact.values)) > 1]
+    return apart(Fact(name, tuple(own.get(name) for own in every)) for name in names)
 
 
 def is_alike(run: RunFigures, other: RunFigures) -> bool:
@@ -234,35 +232,12 @@ def is_alike(run: RunFigures, other: RunFigures) -> bool:
     return not unlike([[run], [other]])
 
 
-def _all_of(side: Runs, read: Callable[[Machine], str | None]) -> str | None:
-    """Returns what `read` returns for the machines of a side, as one text with each value once."""
-    return _joined(read(run.machine) for run in side)
-
-
-def _joined(values: Iterable[str | None]) -> str | None:
-    """Joins the values to one text, each once. Returns None without values."""
-    return "; ".join(value for value in dict.fromkeys(values) if value) or None
-
-
-def _command_line(machine: Machine) -> str | None:
-    return machine.known.host.command_line
-
-
-def _hostname(machine: Machine) -> str | None:
-    return machine.host.hostname or None
-
-
-def _accelerators(machine: Machine) -> str:
-    counts = Counter(device.model for device in machine.all_devices)
-    return ", ".join(f"{count} × {model}" for model, count in counts.items()) or ABSENT
-
-
 _MACHINE: dict[str, Callable[[Machine], str | None]] = {
     "simulated machine": lambda machine: machine.simulated,
     "CPU": lambda machine: machine.host.cpu_model,
     "CPUs": lambda machine: f"{machine.host.cpus}",
     "NUMA nodes": lambda machine: f"{len(machine.host.nodes)}",
-    "accelerators": _accelerators,
+    "accelerators": lambda machine: counted(one.model for one in machine.all_devices) or ABSENT,
     "hypervisor": lambda machine: machine.known.host.hypervisor or ABSENT,
 }
 
@@ -282,12 +257,11 @@ def _faults(run: RunFigures) -> tuple[str, ...]:
 
 
 def _state(machine: Machine) -> tuple[object, ...]:
-    details = machine.known.host
     return (
         machine.host.hostname,
         machine.host.kernel,
-        details.command_line,
-        details.governor,
+        machine.known.host.command_line,
+        machine.known.host.governor,
         machine.linkgauge,
         *(device.driver for device in machine.all_devices),
     )

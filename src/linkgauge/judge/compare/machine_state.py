@@ -32,18 +32,17 @@ class Fact(msgspec.Struct, frozen=True):
 def differing_facts(runs: Sequence[Run]) -> tuple[Fact, ...]:
     """Returns the facts in which these runs differ: facts of the machine, and how the runs were
     measured."""
+    sizes = (", ".join(map(format_size, run.settings.sizes)) for run in runs)
+    options = options_apart([_details(run).command_line for run in runs])
     facts = (Fact(name, tuple(map(read, runs))) for name, read in _FACTS.items())
-    known = (*facts, _sizes(runs), _kernel_options(runs))
-    return tuple(fact for fact in known if len(set(fact.values)) > 1)
+    return apart((*facts, Fact("sizes", tuple(sizes)), options))
 
 
-def _sizes(runs: Sequence[Run]) -> Fact:
-    """Returns the measured sizes of each run as a fact."""
-    return Fact("sizes", tuple(", ".join(map(format_size, run.settings.sizes)) for run in runs))
+def apart(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    return tuple(fact for fact in facts if len(set(fact.values)) > 1)
 
 
 def facts_of(run: Run) -> dict[str, str | None]:
-    """Returns all facts of one run by name, except its kernel's options."""
     return {name: read(run) for name, read in _FACTS.items()}
 
 
@@ -59,15 +58,22 @@ def _details(run: Run) -> HostDetails:
     return run.machine.known.host
 
 
-def _joined(*parts: str | None, by: str = ", ") -> str | None:
-    """Joins the known parts. Returns None if no part is known."""
-    return by.join(part for part in parts if part) or None
+def joined(parts: Iterable[str | None], by: str = ", ") -> str | None:
+    """Joins the known parts, each once. Returns None if no part is known."""
+    return by.join(dict.fromkeys(part for part in parts if part)) or None
+
+
+def counted(values: Iterable[str | float | None], by: str = ", ") -> str | None:
+    """Returns the values with their numbers: `8 × 96.00.61`, or `7 × 96.00.61, 1 × 96.00.44` if
+    they differ."""
+    counts = Counter(str(value) for value in values if value)
+    return by.join(f"{count} × {what}" for what, count in counts.items()) or None
 
 
 def _cpu(run: Run) -> str | None:
     host = run.machine.host
     cache = host.last_level_cache
-    return _joined(host.cpu_model, f"cache {approximate_size(cache)}" if cache else None)
+    return joined((host.cpu_model, f"cache {approximate_size(cache)}" if cache else None))
 
 
 def _cpus(run: Run) -> str:
@@ -97,7 +103,7 @@ def _huge_pages(run: Run) -> str:
     pools = details.huge_pages.items()
     pages = (f"{total} of {approximate_size(size)}" for size, (total, _) in pools if total)
     choice = details.transparent_huge_pages
-    return _joined(*pages, choice and f"transparent: {choice}") or ABSENT
+    return joined((*pages, choice and f"transparent: {choice}")) or ABSENT
 
 
 def hypervisor_of(run: Run) -> str | None:
@@ -110,8 +116,7 @@ def hypervisor_of(run: Run) -> str | None:
 
 def _accelerators(run: Run) -> str:
     found = [device for devices in run.machine.devices.values() for device in devices]
-    counts = Counter(_joined(one.model, one.driver, by=", driver ") for one in found)
-    return "; ".join(f"{count} × {what}" for what, count in counts.items()) or ABSENT
+    return counted((joined((one.model, one.driver), ", driver ") for one in found), "; ") or ABSENT
 
 
 def _near(run: Run) -> str | None:
@@ -140,7 +145,6 @@ def _links(run: Run) -> str | None:
 
 
 def _steal(run: Run) -> str | None:
-    """Returns the share of the CPUs' time that the hypervisor took during the run."""
     share = stolen(_details(run), run.after.host) if run.after else None
     return None if share is None else f"{share:.0%}"
 
@@ -148,10 +152,6 @@ def _steal(run: Run) -> str | None:
 def _faults(run: Run) -> str | None:
     simulation = run.settings.simulation
     return None if simulation is None else ", ".join(simulation.faults) or ABSENT
-
-
-def _kernel_options(runs: Sequence[Run]) -> Fact:
-    return options_apart([_details(run).command_line for run in runs])
 
 
 _FACTS: dict[str, Callable[[Run], str | None]] = {
@@ -172,9 +172,7 @@ _FACTS: dict[str, Callable[[Run], str | None]] = {
     "PCIe": _links,
     "profile": lambda run: run.settings.profile,
     "faults": _faults,
-    "linkgauge": lambda run: _joined(
-        run.machine.linkgauge, (run.machine.commit or "")[:12], by=" "
-    ),
+    "linkgauge": lambda run: joined((run.machine.linkgauge, (run.machine.commit or "")[:12]), " "),
 }
 
 
@@ -192,12 +190,24 @@ def state_of(run: Run) -> dict[str, str]:
 def state_from(machine: Machine, facts: Mapping[str, str | None]) -> dict[str, str]:
     """Returns the facts of the state, computed from a run's machine and the result of
     `facts_of`."""
-    inventory = machine.known
+    host, found = machine.known.host, machine.known.accelerators
+    own = joined(one.driver for one in found)  # as the vendors' libraries report it
     state = {
-        "accelerators": _counted(device.model for device in machine.all_devices) or ABSENT,
-        **_of_host(inventory.host, machine.host.system),
-        **_of_accelerators(inventory.accelerators),
-        "driver": _driver(machine),
+        "accelerators": counted(device.model for device in machine.all_devices) or ABSENT,
+        "system": machine.host.system,
+        "BIOS": host.firmware,
+        "microcode": host.microcode,
+        KERNEL_OPTIONS: host.command_line,
+        "firmware": counted(one.firmware for one in found),
+        "library": joined(one.library for one in found),
+        "fabric links": counted(map(_fabric, found)),
+        "ECC": counted(_switch(one.ecc) for one in found),
+        "MIG": counted(_switch(one.mig) for one in found),
+        "power limit": counted(one.power_limit and f"{one.power_limit:.0f} W" for one in found),
+        "locked clock": counted(
+            one.locked_clock and f"{one.locked_clock / 1e6:.0f} MHz" for one in found
+        ),
+        "driver": own or joined(one.driver for one in machine.all_devices if not one.is_cpu),
         **{name: facts[name] for name in facts if name not in _NOT_OF_THE_STATE},
     }
     return {name: value for name, value in state.items() if value}
@@ -205,52 +215,18 @@ def state_from(machine: Machine, facts: Mapping[str, str | None]) -> dict[str, s
 
 def facts_apart(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fact, ...]:
     """Returns the facts in which two states of a machine differ. A value is None if its state lacks
-    the fact."""
-    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    return tuple(Fact(name, _values(name, before.get(name), after.get(name))) for name in names)
-
-
-def _values(name: str, before: str | None, after: str | None) -> tuple[str | None, ...]:
-    """Returns the values of a fact. For a long kernel command line, returns only the options that
-    changed."""
-    if name == KERNEL_OPTIONS and before is not None and after is not None:
-        return options_apart((before, after)).values
-    return before, after
-
-
-def _of_host(host: HostDetails, system: str) -> dict[str, str | None]:
-    return {
-        "system": system,
-        "BIOS": host.firmware,
-        "microcode": host.microcode,
-        KERNEL_OPTIONS: host.command_line,
-    }
-
-
-def _of_accelerators(found: tuple[Accelerator, ...]) -> dict[str, str | None]:
-    return {
-        "firmware": _counted(one.firmware for one in found),
-        "library": _distinct(one.library for one in found),
-        "fabric links": _counted(map(_fabric, found)),
-        "ECC": _counted(_switch(one.ecc) for one in found),
-        "MIG": _counted(_switch(one.mig) for one in found),
-        "power limit": _counted(one.power_limit and f"{one.power_limit:.0f} W" for one in found),
-        "locked clock": _counted(
-            one.locked_clock and f"{one.locked_clock / 1e6:.0f} MHz" for one in found
-        ),
-    }
-
-
-def _driver(machine: Machine) -> str | None:
-    """Returns the driver's versions as the vendors' libraries report them, else as the backends
-    report them."""
-    found = machine.known.accelerators
-    own = _distinct(one.driver for one in found)
-    return own or _distinct(one.driver for one in machine.all_devices if not one.is_cpu)
+    the fact. Of a long kernel command line, only the options that changed are returned."""
+    facts = list[Fact]()
+    for name in {**before, **after}:
+        values = before.get(name), after.get(name)
+        if name == KERNEL_OPTIONS and None not in values:
+            facts.append(options_apart(values))
+        else:
+            facts.append(Fact(name, values))
+    return apart(facts)
 
 
 def _fabric(one: Accelerator) -> str | None:
-    """Returns how many links of a device's fabric are active: `18 of 18 NVLink`."""
     if not one.links:
         return None
     kinds = "/".join(dict.fromkeys(link.kind for link in one.links))
@@ -259,14 +235,3 @@ def _fabric(one: Accelerator) -> str | None:
 
 def _switch(value: bool | None) -> str | None:
     return None if value is None else "on" if value else "off"
-
-
-def _distinct(values: Iterable[str | None]) -> str | None:
-    return ", ".join(dict.fromkeys(value for value in values if value)) or None
-
-
-def _counted(values: Iterable[str | float | None]) -> str | None:
-    """Returns the values with their numbers: `8 × 96.00.61`, or `7 × 96.00.61, 1 × 96.00.44` if
-    they differ."""
-    counts = Counter(str(value) for value in values if value)
-    return ", ".join(f"{count} × {what}" for what, count in counts.items()) or None

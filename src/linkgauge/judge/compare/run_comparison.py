@@ -171,7 +171,6 @@ class RunComparison(BriefRepr, msgspec.Struct, frozen=True):
 
 
 def compare_runs(given: Sides, aim: Aim) -> RunComparison:
-    """Compares each side with the first side."""
     table = table_of(given)
     names: tuple[Statistic, ...] = ("figure", *_SLOW)
     known = {name: tested(table, given, name) for name in names}
@@ -217,8 +216,6 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
 def _change(
     better: Better, number: int, at: int, known: Mapping[Statistic, Tests], aim: Aim
 ) -> CellChange:
-    """Returns the change of a cell on side `number` against the first side. `at` is the position of
-    the cell."""
     of = known["figure"]
     change, test = of.changes[number - 1][at], of.tests[number - 1][at]
     first, other = of.sides[0][at], of.sides[number][at]
@@ -226,19 +223,16 @@ def _change(
         return CellChange("unknown")
     counts = len(first.logs), len(other.logs)
     lacking = needed(test, counts, aim, of.counts[number - 1], better)
+    middle = median(first.logs)
+    losses = (loss(math.exp(one - middle), better) for one in other.logs)
     otherwise: Direction = "same" if lacking.detectable <= aim.detect else "unknown"
     return CellChange(
         direction=proven(change, aim, better) or otherwise,
         change=change,
         needed=lacking,
-        losses=_losses(first, other, better),
+        losses=tuple(sorted(losses, reverse=True)),
         **{name: known[name].changes[number - 1][at] for name in _SLOW},
     )
-
-
-def _losses(first: Side, other: Side, better: Better) -> tuple[float, ...]:
-    middle = median(first.logs)
-    return tuple(sorted((loss(math.exp(one - middle), better) for one in other.logs), reverse=True))
 
 
 def _side(

@@ -75,7 +75,7 @@ class SideFigures(msgspec.Struct):
 
 
 def table_of(given: Sides) -> dict[Key, SideFigures]:
-    """Returns the figures by cell. Cells are in the order of the first side that has the cell."""
+    """Returns the figures by cell."""
     every = [*given.runs, *_sets(given.history)]
     table: dict[Key, list[dict[int, CellFigure]]] = {}
     numbered = enumerate((at, run) for at, runs in enumerate(every) for run in runs)
@@ -97,11 +97,10 @@ def _sets(history: Runs) -> list[list[RunFigures]]:
     sets, for example because of a new driver."""
     sets: list[list[RunFigures]] = []
     for run in history:
-        own = next((one for one in sets if is_alike(one[0], run)), None)
-        if own is None:
-            sets.append([run])
-        else:
-            own.append(run)
+        own = (one for one in sets if is_alike(one[0], run))
+        if (known := next(own, None)) is None:
+            sets.append(known := [])
+        known.append(run)
     return sets
 
 
@@ -189,14 +188,11 @@ def _whole_sets(cell: CellLogs, again: Collection[int], *, joined: bool) -> list
 
 
 def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[int, float]:
-    """Returns the logarithms of a statistic by the number of the run, for runs that have a
-    figure."""
     values = {number: getattr(cell, name) for number, cell in cells.items() if cell.figure}
     return {number: math.log(value) for number, value in values.items() if value and value > 0}
 
 
 def _on_side(cells: Sequence[CellLogs], number: int) -> list[Side | None]:
-    """Returns the runs of each cell on one side, or None for a cell without figures."""
     within = doubted([(cell.kind, cell.within[number]) for cell in cells])
     return [
         Side(tuple(own.values()), spread) if (own := cell.sides[number]) else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -98,7 +98,11 @@ def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
     """Returns the changes in a history that are at least as large as the fraction `least`. Cells
     share a change if they changed in the same direction at about the same run."""
     order = {run.number: at for at, run in enumerate(history.runs)}
-    found = [each for one in history.series for each in _changes(one, order)]
+    found = list[_Found]()
+    for one in history.series:
+        for change in change_points([point.figure for point in one.points]):
+            places = (order[one.points[n].run] for n in (change.at, change.first, change.last))
+            found.append(_Found(one, change, changed_to(change.ratio, one.better), *places))
     most = holding([each.change.p for each in found], len(history.series))
     left = [each for each in found if each.change.p <= most and abs(each.change.ratio - 1) >= least]
     changes = []
@@ -109,12 +113,6 @@ def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
         changes.append((at, _change(at, direction, same, history)))
     changes.sort(key=lambda found: found[0])
     return by_name(Trend, history, changes=tuple(change for _, change in changes))
-
-
-def _changes(one: Series, order: dict[int, int]) -> Iterator[_Found]:
-    for change in change_points([point.figure for point in one.points]):
-        places = (order[one.points[n].run] for n in (change.at, change.first, change.last))
-        yield _Found(one, change, changed_to(change.ratio, one.better), *places)
 
 
 def _change(
@@ -141,7 +139,6 @@ def _change(
 
 
 def _differing(history: History, before: PastRun, after: PastRun) -> tuple[Fact, ...]:
-    """Returns the facts in which two runs differ. A value is None if its run lacks the fact."""
     facts = facts_apart(history.states[before.state], history.states[after.state])
     if before.label != after.label:
         facts += (Fact(LABEL, (before.label, after.label)),)

@@ -113,9 +113,7 @@ def grouped(side: str, cells: Sequence[ComparedCell]) -> Iterator[Changed]:
 def _candidates(
     cells: Sequence[ComparedCell],
 ) -> tuple[dict[_Of, int], dict[_Key, dict[int, float]]]:
-    """Counts the cells that share each set of properties. Also returns the sets of which most cells
-    changed in one direction. Each set has the logarithms of its cells' ratios, by the number of the
-    cell."""
+    """Counts the cells that share each set of properties."""
     of: dict[_Of, int] = {}
     changed: dict[_Key, dict[int, float]] = {}
     for number, one in enumerate(cells):
@@ -133,14 +131,11 @@ def _candidates(
 
 
 def _weight(shared: Shared, logs: Mapping[int, float]) -> tuple[int, int, float]:
-    """Returns a key that sorts groups: by most cells, then by fewest properties, then by the
-    largest change."""
     facts = sum(value is not None for value in msgspec.structs.astuple(shared))
     return len(logs), -facts, max(map(abs, logs.values()))
 
 
 def _what_is_shared(one: ComparedCell) -> Iterator[Shared]:
-    """Yields every set of properties that a cell may share with other cells."""
     cell = one.cell
     # A size of its own is in the name of the row or the column.
     sizes = dict.fromkeys((None, cell.size if cell.size == one.bytes else None))
@@ -153,7 +148,6 @@ def _what_is_shared(one: ComparedCell) -> Iterator[Shared]:
 
 
 def _alike(logs: Mapping[int, float]) -> dict[int, float]:
-    """Returns the changes that are about as large as the median change."""
     if not logs:
         return {}
     middle = abs(median(logs.values()))

@@ -148,8 +148,8 @@ class _Sums:
         self._tries = (len(values) - 2 * LEAST + 1) * math.cbrt(len(values) / (2 * LEAST))
 
     def standing(self) -> list[tuple[int, float]]:
-        """Returns the changes that are significant between their neighbours, each with its p-value.
-        At first, there is one after every few runs; the weakest is removed until all are."""
+        """Returns the changes that are significant between their neighbours, each with its
+        p-value."""
         places = range(LEAST, self.length - LEAST + 1, LEAST)
         found, wider = [(at, math.inf) for at in places], 1.0
 
@@ -174,16 +174,17 @@ class _Sums:
 
     def _clearest(self, begin: int, end: int, wider: float) -> tuple[int, float]:
         """Returns the clearest change between two others, with its p-value times the number of
-        tries. Errors are multiplied by `wider`."""
+        tries."""
         places = range(begin + LEAST, end - LEAST + 1)
         at = max(places, key=lambda at: self._explained(at, begin, end))
-        t = self._t(begin, end, self._explained(at, begin, end)) / wider
-        p = two_sided(t, end - begin - 2) * self._tries
+        explained, degrees = self._explained(at, begin, end), end - begin - 2
+        within = max(self._total(begin, end) - explained, self._least)
+        t = math.sqrt(explained * degrees / within) if explained > self._least else 0.0
+        p = two_sided(t / wider, degrees) * self._tries
         return at, p if p >= self._significance or self._is_of_several(at, begin, end) else math.inf
 
     def _is_of_several(self, at: int, begin: int, end: int) -> bool:
-        """Whether the change rests on more than a few values. At least LEAST values on each side
-        must be nearer to the level of their side than to the other level."""
+        """Whether the change rests on more than a few values."""
         sides = self._values[begin:at], self._values[at:end]
         levels = [statistics.median(side) for side in sides]
         return all(
@@ -223,13 +224,6 @@ class _Sums:
         return self._squares[end] - self._squares[begin] - total * total / (end - begin)
 
     def _explained(self, at: int, begin: int, end: int) -> float:
-        """Returns the sum of squares that a change of level explains."""
         size, k = end - begin, at - begin
         mean = (self._sums[end] - self._sums[begin]) / size
         return (self._sums[at] - self._sums[begin] - k * mean) ** 2 * size / (k * (size - k))
-
-    def _t(self, begin: int, end: int, explained: float) -> float:
-        if explained <= self._least:
-            return 0.0
-        within = max(self._total(begin, end) - explained, self._least)
-        return math.sqrt(explained * (end - begin - 2) / within)

@@ -19,7 +19,8 @@ from typing import Literal
 import msgspec
 
 from ..units import Better
-from .spread import LEAST, Spread
+from .intervals import LEAST
+from .spread import Spread
 from .student import critical, shift_found, two_sided
 
 Direction = Literal["better", "worse", "same", "unknown"]
@@ -162,7 +163,6 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def changes(found: Iterable[SideTest | None]) -> list[RunChange | None]:
-    """Returns the changes of all cells that one comparison tests, with Holm's p."""
     every = list(found)
     adjusted = iter(holm([one.p for one in every if one is not None]))
     return [None if one is None else _change(one, next(adjusted)) for one in every]
@@ -192,7 +192,6 @@ def loss(ratio: float, better: Better) -> float:
 
 
 def largest_loss(change: RunChange, better: Better) -> float:
-    """Returns the largest loss within the interval of a change."""
     return loss(change.low if better == "higher" else change.high, better)
 
 
@@ -267,8 +266,7 @@ def detectable(
 def _more(
     runs: tuple[int, int], suffices: Callable[[tuple[int, int], int], bool]
 ) -> tuple[int, int] | None:
-    """Returns the fewest additional runs that suffice. Tries runs of the second side alone first,
-    then runs of both sides until both have the same number."""
+    """Returns the fewest additional runs that suffice."""
     first, second = runs
     tried = range(MOST_RUNS + 1)
     for more in (

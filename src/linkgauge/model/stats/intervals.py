@@ -22,12 +22,16 @@ from statistics import fmean, median
 
 import msgspec
 
+from ..recorded import RecordedKind
 from .student import critical
 from .summary import percentile, robust_deviation
 
 Repetitions = Sequence[Sequence[float]]
 """The samples of a cell, repetition by repetition. No repetition is empty."""
 COVERAGE = 0.95
+LEAST = 1e-4
+"""The least relative standard deviation of a figure from run to run. Smaller differences are not
+distinguished."""
 _UNLIKE, _NOISY = 3.0, 0.75
 """A cell whose typical repetition is off by this many times the third quartile of similar cells is
 unlike them. For factors from 2 to 5, ranges hold as many figures of recorded runs."""
@@ -38,8 +42,11 @@ _MANY, _FAR = 6, 3.0
 is far off."""
 _MEAN_ABSOLUTE = math.sqrt(math.pi / 2)
 """The standard deviation of normal values, by their mean absolute deviation."""
-_MOST = math.log(10)
-"""The half-width, in logarithms, from which a range says nothing."""
+_MOST = math.log(10) / 2
+"""The half-width, in logarithms, from which a range says nothing: its ends are tenfold apart."""
+_SHARED = 3.0
+"""A new process changes at most this many times what a new repetition does where other users of the
+host take part, and once that where devices are alone (docs/intervals.md)."""
 _EFFICIENCY = 1 / (math.pi - 2)
 """The part of the degrees of freedom that the mean absolute deviation uses, of normal values."""
 _MEDIAN = math.pi / 2
@@ -55,25 +62,27 @@ class Estimate(msgspec.Struct, frozen=True):
     degrees: int
     alike: int
 
-    def interval(self, *figures: float) -> tuple[float, float]:
-        """Returns the range about a figure, or about all levels between which it may change."""
+    def interval(self, *figures: float) -> tuple[float, float] | None:
+        """Returns the range about a figure, or about all levels between which it may change; None
+        if it would reach from a figure to ten times as much, which says nothing."""
+        if self.reach >= _MOST:
+            return None
         return min(figures) * math.exp(-self.reach), max(figures) * math.exp(self.reach)
 
 
 def estimates(
-    cells: Sequence[Repetitions], process: float = 0.0, runs: float | None = None
+    cells: Sequence[Repetitions], recorded: RecordedKind | None = None, runs: float | None = None
 ) -> list[Estimate | None]:
-    """Returns the estimate for each of several similar cells. An estimate is None if a figure of
-    the cell is not positive, or if the range would be wider than tenfold, which says nothing. All
-    are None if no cell has two repetitions. `process` is the relative standard deviation of what
-    only a new process changes, and `runs` that of earlier runs of the machine; if it is known, what
-    repetitions do not explain of it is what a new process changes."""
+    """Returns the estimate for each of several similar cells; None for a figure that is not
+    positive, and for all if no cell has two repetitions. `recorded` is what recorded runs show of
+    these cells' kind (None: processes do not differ). `runs` is the relative standard deviation of
+    earlier runs of the machine, which counts instead."""
     medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
     known = [medians_of(tuple(map(tuple, cell))) for cell in cells]
     pool = _pooled([own for own in known if len(own) > 1])
     if pool is None:
         return [None] * len(cells)
-    return [_estimate(own, pool, process, runs) if own else None for own in known]
+    return [_estimate(own, pool, recorded, runs) if own else None for own in known]
 
 
 class _Pool(msgspec.Struct, frozen=True):
@@ -86,7 +95,6 @@ class _Pool(msgspec.Struct, frozen=True):
 
 
 def _pooled(cells: Sequence[Sequence[float]]) -> _Pool | None:
-    """Returns the pooled deviation of cells that are like most others."""
     if not cells:
         return None
     deviations = list(map(deviation_of, cells))
@@ -110,21 +118,30 @@ def _is_unlike(cell: Sequence[float], limit: float) -> bool:
 
 
 def _estimate(
-    cell: Sequence[float], pool: _Pool, process: float, runs: float | None
-) -> Estimate | None:
+    cell: Sequence[float], pool: _Pool, recorded: RecordedKind | None, runs: float | None
+) -> Estimate:
     deviation, degrees, alike = pool.deviation, pool.degrees, pool.alike
     if _is_unlike(cell, pool.limit):
         deviation, degrees, alike = deviation_of(cell), len(cell) - 1, 1
     part = math.sqrt(2 * median_factor(len(cell)))
-    if runs is None:
-        error = math.hypot(deviation * part, math.sqrt(2) * process)
-    else:
-        error = max(deviation * part, math.sqrt(2) * runs)
+    error, widest = deviation * part, math.inf
+    if recorded is not None:
+        process = recorded.process if runs is None else _beyond(runs, error)
+        most = (1 if recorded.alone else _SHARED) * max(deviation, LEAST)
+        error = math.hypot(error, math.sqrt(2) * min(process, most))
+        if recorded.alone:
+            widest = max(critical(1 - COVERAGE, math.inf) * error, -math.log1p(-recorded.furthest))
     # However quiet similar cells are, a range is not below what the cell's own repetitions show to
     # be the standard error of the difference of two runs.
     own = deviation_of(cell) * part if len(cell) > 1 else 0.0
-    reach = max(_critical(degrees) * error, own)
-    return Estimate(reach, degrees, alike) if reach < _MOST else None
+    reach = max(min(_critical(degrees) * error, widest), own)
+    return Estimate(reach, degrees, alike)
+
+
+def _beyond(runs: float, error: float) -> float:
+    """What runs of this deviation vary by beyond their repetitions, which explain the `error` of
+    the difference of two of them."""
+    return math.sqrt(max(0.0, runs * runs - error * error / 2))
 
 
 def _critical(degrees: int) -> float:

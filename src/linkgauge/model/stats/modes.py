@@ -80,7 +80,6 @@ def _group(samples: Sequence[float], gates: Sequence[int], border: float, is_hig
 
 
 def _medians(samples: Sequence[float], units: Sequence[int]) -> Iterator[float]:
-    """Yields the median of the samples of each unit (a gate or a visit)."""
     yield from map(statistics.median, cut(samples, units))
 
 

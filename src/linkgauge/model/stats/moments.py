@@ -23,7 +23,6 @@ class Moments(NamedTuple):
         return Moments(len(own), math.fsum(own), math.fsum(one * one for one in own))
 
     def without(self, other: Moments) -> Moments:
-        """Returns the moments of the values that are not among the `other` ones."""
         return Moments(self.n - other.n, self.sum - other.sum, self.squares - other.squares)
 
     @property
@@ -32,7 +31,6 @@ class Moments(NamedTuple):
 
     @property
     def rest(self) -> float:
-        """The sum of squared deviations from the mean."""
         return max(0.0, self.squares - self.sum**2 / self.n)
 
 

@@ -43,7 +43,6 @@ class Change(msgspec.Struct, frozen=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether there are enough rounds to find any difference."""
         return self.low is not None and self.high is not None
 
     @property
@@ -75,7 +74,6 @@ def change(pairs: Sequence[tuple[float, float]], significance: float) -> Change 
 def changes(
     every: Iterable[Sequence[tuple[float, float]]], significance: float
 ) -> list[Change | None]:
-    """Returns the change of each figure of one comparison, with Holm's p among all changes."""
     found = [change(pairs, significance) for pairs in every]
     adjusted = iter(holm([one.p for one in found if one is not None]))
     return [None if one is None else replace(one, holm=next(adjusted)) for one in found]

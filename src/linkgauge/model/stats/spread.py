@@ -27,11 +27,9 @@ import msgspec
 
 from linkgauge.model.grouped import grouped
 
+from .intervals import LEAST
 from .student import beyond, digamma, trigamma
 
-LEAST = 1e-4
-"""The least relative standard deviation of a figure from run to run. Smaller differences are not
-distinguished."""
 _LENT = range(1, 41)
 """The degrees of freedom that similar cells may lend."""
 _SURE = 2.0
@@ -179,7 +177,6 @@ def _is_unlike(own: Spread, lent: Spread, count: int = 1) -> bool:
 
 
 def _joined(own: _Own | None, lent: Spread | None, doubted: float, count: int) -> Spread | None:
-    """Returns the variance that a cell's own runs and similar cells show together."""
     if own is None:
         return lent
     alone = own.spread
@@ -233,7 +230,6 @@ def _minus_variance(degrees: int) -> float:
 
 
 def _unlikeness(kinds: Sequence[Sequence[_Own]]) -> tuple[float, float]:
-    """Returns how much the logarithms of variances differ within a kind and between kinds."""
     halves = [[one.halves for one in own if one.halves is not None] for own in kinds]
     chance = 0.0
     if not any(halves):  # too few runs for halves: what goes beyond chance (Smyth's estimate)

@@ -6,8 +6,8 @@ from linkgauge.registry import Room
 ROOM = Room(
     "gate",
     commands={
-        "compare": f"{__name__}.compare:compare",
-        "baseline": f"{__name__}.baseline:baseline",
+        "compare": f"{__name__}.command:compare",
+        "baseline": f"{__name__}.command:baseline",
         "gate": f"{__name__}.command:gate",
     },
 )

@@ -1,23 +1,27 @@
-"""The command `linkgauge gate`: fails if a run is worse than a baseline."""
+"""The commands `linkgauge gate`, `compare` and `baseline`: the gate fails if a run is worse than a
+baseline, which is made of several runs."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, PRECISION, RUNS, WHAT
-from linkgauge.cli.options import Count, Options, option
+from linkgauge.cli.options import Count, Options, argument, option
 from linkgauge.cli.proposals import labels
 from linkgauge.model.errors import InputError
+from linkgauge.model.units import count_of, parse_fraction
 from linkgauge.report.formats import Document, Format
 
 if TYPE_CHECKING:
     from linkgauge.judge.compare.gate import GateDocument
     from linkgauge.judge.compare.likeness import RunFigures, Runs
+    from linkgauge.judge.compare.run_comparison import RunComparison
+    from linkgauge.model.cell_id import CellId
     from linkgauge.model.documents.result import Run
     from linkgauge.uses.sides import Say
 
@@ -132,12 +136,11 @@ def held(
     stderr). Raises InputError for unlike runs."""
     from linkgauge.judge.compare.gate import hold, suspects
     from linkgauge.judge.compare.likeness import figures_of
-    from linkgauge.judge.limits import read_limits
+    from linkgauge.judge.limits import apply, read_limits, refuse_unmatched
     from linkgauge.judge.outcome import outcome_of
+    from linkgauge.judge.verdict import judge as judge_run
     from linkgauge.uses.earlier_runs import history_of
     from linkgauge.uses.sides import aim_of, only, refuse_unknown, refuse_unlike, to_stderr
-
-    from .again import all_limited, limited, measured_again
 
     say, times = say or to_stderr, asked.rerun or 0
     if times > MOST_AGAIN:
@@ -145,7 +148,9 @@ def held(
     aim, patterns = aim_of(asked.significance, asked.min_loss, asked.detect), asked.benchmark
     bounds = read_limits(asked.limits) if asked.limits else ()
     before, kept = read()
-    judged = [all_limited(run, bounds) for _, run in kept]
+    for _, run in kept:
+        refuse_unmatched(run.results, run.machine, bounds)
+    judged = [apply(judge_run(run), bounds) for _, run in kept]
     findings = tuple(one for run in judged for one in outcome_of(run).findings)
     after: Runs = [figures_of(run) for run in judged]
     refuse_unknown(patterns, before, after)
@@ -163,6 +168,168 @@ def held(
     if not doubts:
         return found
     last = max(kept, key=lambda one: one[1].started)
-    runs = measured_again(last, doubts, times, asked.out, say, wait=asked.wait)
-    more = [figures_of(limited(run, bounds), again=True) for run in runs]
+    runs = _measured_again(last, doubts, times, asked.out, say, wait=asked.wait)
+    more = [figures_of(apply(judge_run(run), bounds), again=True) for run in runs]
     return judge([*after, *only(more, patterns)], again=(len(doubts), times))
+
+
+def _measured_again(
+    of: tuple[Path | None, Run],
+    cells: Collection[CellId],
+    times: int,
+    out: Path,
+    say: Say,
+    *,
+    wait: bool,
+) -> Iterator[Run]:
+    """Yields `times` new runs with these cells of the run at this path (None: it is not kept); each
+    new run is kept below `out`. Raises KeyboardInterrupt after Ctrl-C; finished runs stay."""
+    from linkgauge.engine.controller import Observer
+    from linkgauge.engine.kept.again import measure_again
+    from linkgauge.judge.verdict import judge
+    from linkgauge.report.files import write_run
+
+    path, first = of
+    for number in range(1, times + 1):
+        say(f"measuring {count_of(len(cells))} in doubt again ({number}/{times})")
+        run, folder = measure_again(first, path, cells, number, out, Observer(), wait=wait)
+        if folder is not None:
+            write_run(folder, judge(run))
+        if run.finished is None:
+            raise KeyboardInterrupt
+        yield run
+
+
+COMPARED = Document(
+    "a comparison of runs",
+    f"{_SECTIONS}:few_cells",
+    {
+        "json": f"{_WORDS}:comparison_json",
+        "csv": f"{_WORDS}:comparison_csv",
+        "markdown": f"{_SECTIONS}:every_cell",
+    },
+)
+EVERY_CELL = COMPARED._replace(blocks=f"{_SECTIONS}:every_cell")
+
+
+class CompareOptions(Options):
+    runs: tuple[Path, ...] = argument(
+        "A B [C…]",
+        "A run.json, a folder of a run or of several, a baseline, or a label; the others are "
+        "compared with the first.",
+        required=True,
+        offer=labels,
+    )
+    benchmark: tuple[str, ...] = option(
+        WHAT, "Compare only benchmarks that match. Repeatable.", "PATTERN"
+    )
+    significance: str = option(
+        PRECISION, "Accept this rate of comparisons with a false difference.", "P", default="1%"
+    )
+    detect: str = option(
+        PRECISION, "Say how many runs it takes to find this loss.", "LOSS", default="3%"
+    )
+    no_history: bool = option(RUNS, "Use only the runs that are given.")
+    whole: bool = option(OUTPUT, "Show every cell.", flags="--all")
+    form: Annotated[Format, COMPARED]
+
+
+def compare(asked: CompareOptions) -> int:
+    """Compare runs, cell by cell.
+
+    A side of several runs (a folder, a baseline) shows how much runs vary. For single runs, earlier
+    runs on the same machine show the variation. Exits with 0 whatever differs, with 4 if nothing
+    can be compared; use gate to fail.
+
+    Examples:
+        linkgauge compare before after
+        linkgauge compare before after --benchmark 'host_*'
+        linkgauge compare baseline.json after --json"""
+    from linkgauge.uses.sides import side_of
+
+    if len(asked.runs) < 2:
+        raise InputError("compare what? Give two runs or more: linkgauge compare before after")
+    found = compared(asked, [(str(path), side_of(path)) for path in asked.runs])
+    asked.form.write(EVERY_CELL if asked.whole else COMPARED, found)
+    return 0 if any(found.compared) else 4
+
+
+def compared(
+    asked: CompareOptions, given: Sequence[tuple[str, Sequence[RunFigures]]], say: Say | None = None
+) -> RunComparison:
+    """The comparison, as the options say, of sides with their names. `say` takes messages for
+    people (None: they go to stderr)."""
+    from linkgauge.judge.compare.run_comparison import compare_runs
+    from linkgauge.judge.compare.side_tests import Sides
+    from linkgauge.uses.earlier_runs import history_of
+    from linkgauge.uses.sides import aim_of, only, refuse_unknown, to_stderr
+
+    patterns = asked.benchmark
+    refuse_unknown(patterns, *(runs for _, runs in given))
+    sides = [only(runs, patterns) for _, runs in given]
+    aim = aim_of(asked.significance, "0", asked.detect)
+    every = [run for side in sides for run in side]
+    history = (
+        [] if asked.no_history else only(history_of(sides[0], every, say or to_stderr), patterns)
+    )
+    return compare_runs(Sides([name for name, _ in given], sides, history), aim)
+
+
+BASELINE = Document("a baseline", f"{_SECTIONS}:baseline")
+
+
+class BaselineOptions(Options):
+    runs: tuple[Path, ...] = argument(
+        "RUN...",
+        "Runs of one machine, or of alike ones: files, folders of runs, labels.",
+        required=True,
+        offer=labels,
+    )
+    output: Path = option(
+        OUTPUT, "Write the baseline to this file.", "FILE", "-o", default=Path("baseline.json")
+    )
+    write_limits: Path | None = option(
+        OUTPUT, "Also write limits for run and gate to this file.", "FILE"
+    )
+    min_loss: str = option(
+        PRECISION, "Leave room for this loss in these limits.", "LOSS", default="3%"
+    )
+
+
+def baseline(asked: BaselineOptions) -> int:
+    """Make a baseline of several runs, or of alike machines.
+
+    The file keeps each run's figures. The text says how much they vary, and names the outliers.
+    Five runs or more make a good baseline.
+
+    Examples:
+        linkgauge baseline results/nvidia-h200/before
+        linkgauge baseline before after -o two.json
+        linkgauge baseline before --write-limits limits.yml"""
+    from linkgauge.engine.controller import now
+    from linkgauge.judge.compare.baseline import baseline_of
+    from linkgauge.judge.compare.likeness import unlike
+    from linkgauge.report.blocks import said
+    from linkgauge.report.files import json_document, write_asked
+    from linkgauge.report.formats import TERMINAL, formats
+    from linkgauge.uses.sides import side_of
+
+    from .words import baseline_limits
+
+    room = parse_fraction(asked.min_loss, "minimum loss")
+    # Runs of different labels that began in the same second have the same id.
+    found = list({(run.id, run.label, run.machine.host.hostname): run
+                  for path in asked.runs for run in side_of(path)}.values())  # fmt: skip
+    sides = [[run] for run in found]
+    names = [run.name for run in found]
+    apart = [fact for fact in unlike(sides) if fact.name != "machine"]
+    if apart:
+        raise InputError(f"unlike runs make no baseline: {apart[0].name}: {said(apart[0], names)}")
+    made = baseline_of(found, now())
+    formats()[TERMINAL].write(BASELINE, made)
+    write_asked(asked.output, json_document(made).encode())
+    print(f"baseline: {asked.output}")
+    if asked.write_limits is not None:
+        write_asked(asked.write_limits, baseline_limits(made, room).encode())
+        print(f"limits: {asked.write_limits}")
+    return 0

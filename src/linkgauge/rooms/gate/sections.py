@@ -52,8 +52,7 @@ _CODES: dict[int, tuple[str, Tone]] = {
 
 
 def few_cells(one: RunComparison) -> Iterator[Block]:
-    """Yields the blocks of a comparison. They show changes, how small a loss the comparison can
-    find, and other differences between the sides. If there are few cells, all cells follow."""
+    """Yields the blocks of a comparison."""
     is_whole = len(one.cells) <= FEW
     yield from _compared(one, one.cells if is_whole else ())
     if not is_whole:
@@ -61,7 +60,6 @@ def few_cells(one: RunComparison) -> Iterator[Block]:
 
 
 def every_cell(one: RunComparison) -> Iterator[Block]:
-    """Yields the blocks of a comparison, followed by all cells."""
     return _compared(one, one.cells)
 
 
@@ -79,8 +77,6 @@ def _compared(one: RunComparison, cells: Sequence[RunCell]) -> Iterator[Block]:
 
 
 def _outcome(one: RunComparison, number: int) -> Tiles:
-    """Returns the result for one side: `after (3 runs) against before (4 runs): 1 worse, 0 better,
-    1 unchanged, 0 undecided`."""
     changes = [cell.changes[number - 1] for cell in one.cells]
     counts = Counter(change.direction for change in changes if change.change is not None)
     tiles = [
@@ -96,14 +92,11 @@ def _outcome(one: RunComparison, number: int) -> Tiles:
 
 
 def _sides(one: RunComparison, number: int) -> str:
-    """Returns the names of two sides: `after (3 runs) against before (4 runs)`."""
     of = (one.sides[number], one.sides[0])
     return " against ".join(f"{side.name} ({count_of(len(side.runs), 'run')})" for side in of)
 
 
 def _changed(one: RunComparison, number: int) -> Iterator[Line]:
-    """Yields a line for each group of cells that changed in the same way, and a line with the
-    number of other changed cells."""
     own = [group for group in one.changed if group.side == one.sides[number].name]
     for group in own:
         yield line(Span(group.direction, TONES[group.direction]), f": {said_of(group)}")
@@ -113,8 +106,6 @@ def _changed(one: RunComparison, number: int) -> Iterator[Line]:
 
 
 def _power(one: RunComparison, number: int) -> Iterator[Line]:
-    """Yields lines on how small a loss the comparison can find, and on how many further runs are
-    needed."""
     found = [need for cell in one.cells if (need := cell.changes[number - 1].needed) is not None]
     losses = [each.detectable for each in found]
     clear = [each for each in losses if each < _HALF]
@@ -140,7 +131,6 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
 
 
 def _basis(one: RunComparison) -> Iterator[Line]:
-    """Yields lines on how changes were judged."""
     bases = Counter(c.change.basis for cell in one.cells for c in cell.changes if c.change)
     history = f" and of {one.history} more in the history" if one.history else ""
     if bases["runs"]:
@@ -153,8 +143,7 @@ def _basis(one: RunComparison) -> Iterator[Line]:
 
 
 def _table(one: RunComparison, cells: Sequence[RunCell], number: int) -> Table:
-    """Returns a table of one benchmark's cells. A row has the figures on side `number` and on the
-    first side."""
+    """Returns a table of one benchmark's cells."""
     first = cells[0]
     sizes = ends_of_sizes(cell.bytes for cell in cells)
     size = f"  {sizes}" if sizes else ""
@@ -176,12 +165,8 @@ def _head(name: str) -> Column:
 def _row(one: RunComparison, cell: RunCell, number: int) -> Iterator[Entry]:
     change, sides = cell.changes[number - 1], (cell.sides[0], cell.sides[number])
     known, tone = change.change, TONES[change.direction]
-    moved = [
-        _moved(sides, name, found, one.aim.significance)
-        for name, found in (
-            ("figure", known), ("slow_p95", change.slow_p95), ("slow_p99", change.slow_p99)
-        )
-    ]  # fmt: skip
+    found = {"figure": known, "slow_p95": change.slow_p95, "slow_p99": change.slow_p99}
+    moved = [_moved(sides, *named, one.aim.significance) for named in found.items()]
     repeat = f" #{cell.repeat + 1}" if cell.repeat else ""
     yield Entry(f"{cell.row}, {cell.column}{repeat}", tone="name")
     yield from (Entry(_figure(side, cell.unit)) for side in sides)
@@ -192,8 +177,7 @@ def _row(one: RunComparison, cell: RunCell, number: int) -> Iterator[Entry]:
 
 
 def _figure(side: SideFigure | None, unit: str) -> str:
-    """Formats a figure with the wider half of its interval, `55.40 ±0.5%`. Returns the status if
-    there is no figure."""
+    """Formats a figure with the wider half of its interval, `55.40 ±0.5%`."""
     if side is None or side.figure is None:
         return "-" if side is None else side.status
     return with_reach(side.figure, side.low, side.high, unit)
@@ -212,8 +196,7 @@ def _moved(sides: _Sides, name: str, found: RunChange | None, significance: floa
 
 
 def _said(one: CellChange, sides: _Sides, better: Better) -> str:
-    """Returns whether a cell changed. If that is unknown, returns how many further runs are needed
-    to find out."""
+    """Returns whether a cell changed."""
     if one.change is None:
         without = [side for side in sides if side is None or side.figure is None]
         if not without:
@@ -225,8 +208,6 @@ def _said(one: CellChange, sides: _Sides, better: Better) -> str:
 
 
 def gate(one: GateDocument) -> Iterator[Block]:
-    """Yields the blocks of a gate: the verdict, the first failures, and what could not be
-    decided."""
     word, tone = _CODES[one.code]
     verdicts: tuple[Verdict, ...] = (*FAILURES, *UNDECIDED, "ok")
     found = [f"{len(cells)} {each}" for each in verdicts if (cells := one.of(each))]
@@ -249,7 +230,6 @@ def gate(one: GateDocument) -> Iterator[Block]:
 
 
 def _behind(one: GateDocument) -> Iterator[tuple[str, Line]]:
-    """Yields the facts on which the verdict is based, each with a name."""
     found, aim = one.comparison, one.comparison.aim
     yield "runs", line(_sides(found, 1), mark(found.simulated))
     rule = f"fails if any cell loses {percent(aim.least)} or more (p < {aim.significance:g})"
@@ -264,7 +244,6 @@ def _behind(one: GateDocument) -> Iterator[tuple[str, Line]]:
 
 
 def baseline(one: Baseline) -> Iterator[Block]:
-    """Yields the blocks of a baseline: its runs, how much they vary, and the outliers."""
     hosts = {run.machine.host.hostname for run in one.runs}
     several = f" on {len(hosts)} machines" if len(hosts) > 1 else ""
     runs, cells = count_of(len(one.runs), "run"), count_of(len(one.cells))

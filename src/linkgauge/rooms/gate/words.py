@@ -30,7 +30,6 @@ _WORDS: dict[int, RunVerdict] = {0: "ok", 1: "fail"}
 
 
 def why(one: GateCell) -> str:
-    """Returns a line on a cell: what is wrong with it, or why it could not be decided."""
     current = one.current
     match one.verdict:
         case "missing":
@@ -72,7 +71,6 @@ def _blind(one: GateCell) -> str:
 
 
 def _single(one: GateCell) -> str:
-    """Says how far healthy runs are apart, and what follows."""
     path = one.cell.path
     assert path is not None  # noqa: S101  # else the loss is a regression
     far = percent(RECORDED[path].furthest)
@@ -90,7 +88,6 @@ def _digits(figure: float | None, one: GateCell) -> str:
 
 
 def _disturbed(one: Disturbance) -> str:
-    """Describes a disturbance: what caused it, and what was disturbed."""
     if one.apart is not None:
         before, after = (f"{seconds * 1e9:.0f} ns" for seconds in one.apart)
         return f"its host ran virtual CPUs {after} apart, {before} in the baseline"
@@ -102,8 +99,7 @@ def _disturbed(one: Disturbance) -> str:
 
 
 def lacking(one: CellChange, better: Better) -> str:
-    """Returns in words how many further runs a cell needs. Returns an empty text if it needs
-    none."""
+    """Returns in words how many further runs a cell needs."""
     if one.needed is None:
         return ""
     more = one.needed.more
@@ -184,7 +180,6 @@ def gate_json(gate: GateDocument) -> str:
 
 
 def gate_csv(gate: GateDocument) -> str:
-    """Returns a gate's verdict as CSV, with a line for each cell of the baseline."""
     return csv_text((_GATE, *map(_judged, gate.cells)))
 
 
@@ -200,7 +195,7 @@ def _judged(one: GateCell) -> Sequence[object]:
 
 def gate_junit(gate: GateDocument) -> str:
     """Returns a gate's verdict as JUnit XML, with a suite for each benchmark and a case for each
-    cell. A case fails if its cell fails the gate. Cells that could not be decided are skipped."""
+    cell."""
     suites = Element("testsuites", name="linkgauge gate")
     for sheet, each in groupby(gate.cells, key=lambda one: one.cell.sheet):
         cells, (benchmark, backend, _) = list(each), sheet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,12 +24,12 @@ from linkgauge.history.records import microseconds
 from linkgauge.history.store import Store, opened
 from linkgauge.model.documents.history import PastRun
 from linkgauge.model.errors import InputError
+from linkgauge.model.grouped import grouped
 from linkgauge.model.names import hint
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import parse_fraction
-from linkgauge.report.formats import Format
 
-from .command import HISTORY, TRENDS, WHOLE_TRENDS
+from .command import HISTORY, TRENDS, WHOLE_TRENDS, HistoryOptions
 
 _AGE = re.compile(r"([0-9]{1,6}) ?([hdwy])", re.ASCII)
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
@@ -69,30 +69,23 @@ LATEST = 20
 """The runs that a list shows by default; documents hold all."""
 
 
-def show_list(which: Filter, asked: str | None, form: Format, *, whole: bool) -> int:
-    """Shows the list of runs, with the oldest first. The latest run is then next to the prompt."""
+def show_list(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
+    """Shows the list of runs, with the oldest first."""
     from .trends import HistoryDocument
 
-    is_brief = not (whole or form.is_document) and which.last is None
-    with _store(asked) as store:
+    _refuse_more("list", arguments)
+    is_brief = not (asked.whole or asked.form.is_document) and which.last is None
+    with _store(asked.history) as store:
         _refuse_unknown(store, which)
         found = runs_of(store, replace(which, last=LATEST) if is_brief else which)
         count = number_of_runs(store, which) if is_brief else len(found)
-    form.write(HISTORY, HistoryDocument(found[::-1]))
+    asked.form.write(HISTORY, HistoryDocument(found[::-1]))
     if count > len(found):
         print(f"the latest {LATEST} of {count} runs: --all shows all, --last N the latest N")
     return 0
 
 
-def show_trend(
-    arguments: Sequence[str],
-    which: Filter,
-    asked: str | None,
-    least: str | None,
-    *,
-    whole: bool,
-    form: Format,
-) -> int:
+def show_trend(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
     from linkgauge.judge.compare.trends import LEAST_CHANGE, trend_of
 
     from .trends import TrendDocument
@@ -101,13 +94,13 @@ def show_trend(
         raise InputError("the trend of what? Give a benchmark, and cells as ROW,COLUMN")
     benchmark, *cells = arguments
     places = [_place(text) for text in cells]
-    smallest = LEAST_CHANGE if least is None else parse_fraction(least, "--least")
-    with _store(asked) as store:
+    least = LEAST_CHANGE if asked.least is None else parse_fraction(asked.least, "--least")
+    with _store(asked.history) as store:
         found = histories_of(store, benchmark, places, which)
         if not found:
             raise InputError(_why_nothing(benchmark, cells, benchmarks_of(store)))
-    trends = tuple(trend_of(history, smallest) for history in found)
-    form.write(WHOLE_TRENDS if whole else TRENDS, TrendDocument(trends))
+    trends = TrendDocument(tuple(trend_of(history, least) for history in found))
+    asked.form.write(WHOLE_TRENDS if asked.whole else TRENDS, trends)
     return 0
 
 
@@ -126,19 +119,25 @@ def _why_nothing(benchmark: str, cells: Sequence[str], known: Sequence[str]) -> 
 
 
 def _refuse_unknown(store: Store, which: Filter) -> None:
-    """Raises InputError if the filter names a benchmark that no run of the history measured."""
     known = benchmarks_of(store) if which.benchmarks else ()
     for name in which.benchmarks:
         if name not in known:
             raise InputError(_why_nothing(name, (), known))
 
 
-def accept(name: str | None, which: Filter, asked: str | None) -> int:
-    """Accepts the level of a run. `name` is its name or its folder; None is the latest run. Raises
-    InputError if no whole run, or several, have this name."""
+def _refuse_more(action: str, arguments: Sequence[str]) -> None:
+    if arguments:
+        raise InputError(f"history {action} takes no {arguments[0]!r}")
+
+
+def accept(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
+    """Accepts the level of a run, of the latest one without a name or a folder. Raises InputError
+    if no whole run, or several, have this name."""
     from linkgauge.history.writing import accept as accept_level
 
-    with _store(asked) as store:
+    _refuse_more("accept", arguments[1:])
+    name = arguments[0] if arguments else None
+    with _store(asked.history) as store:
         _refuse_unknown(store, which)
         whole = [run for run in runs_of(store, which) if run.finished and not run.profiled]
         place = str(Path(name or ".").absolute())
@@ -157,7 +156,7 @@ def accept(name: str | None, which: Filter, asked: str | None) -> int:
     return 0
 
 
-def bring_in(folders: Sequence[Path], asked: str | None) -> int:
+def bring_in(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
     """Adds runs below these folders to the history, unless it has them. Returns exit code 3 if any
     run could not be read."""
     from linkgauge.engine.kept.runs import PACKED, read_run
@@ -166,13 +165,15 @@ def bring_in(folders: Sequence[Path], asked: str | None) -> int:
     from linkgauge.report.console import make_console
     from linkgauge.report.progress import progress_bar
 
-    if not folders:
+    if which != Filter():
+        raise InputError("import adds all runs below a folder: give no filter")
+    if not arguments:
         raise InputError("import what? Give folders that hold runs, such as results")
-    paths = [path for folder in folders for path in _runs_below(folder)]
+    paths = [path for folder in arguments for path in _runs_below(Path(folder))]
     counts = {"added": 0, "renewed": 0, "known": 0}
     left_out = 0
     errors = make_console(stderr=True)
-    with _store(asked, must_exist=False) as store, progress_bar(errors) as bar:
+    with _store(asked.history, must_exist=False) as store, progress_bar(errors) as bar:
         task = bar.add_task("importing", total=len(paths))
         for path in paths:
             place = path if path.is_dir() or path.name.endswith(PACKED) else path.parent
@@ -191,7 +192,6 @@ def bring_in(folders: Sequence[Path], asked: str | None) -> int:
 
 
 def _runs_below(folder: Path) -> list[Path]:
-    """Returns the folders of runs below this folder. Raises InputError if there are none."""
     from linkgauge.engine.kept.runs import is_run, run_folders
 
     if not folder.exists():
@@ -202,25 +202,26 @@ def _runs_below(folder: Path) -> list[Path]:
     return found
 
 
-def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> int:
-    """Deletes old runs from the history if `yes`, else only lists them. `keep` says how old a run
-    may be, or how many runs of each machine are kept. The folders of runs stay as they are."""
+def prune(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
+    """Deletes old runs from the history with --yes, else only lists them. The folders of runs stay
+    as they are."""
     from linkgauge.history.writing import remove
     from linkgauge.report.formats import TERMINAL, formats
 
     from .trends import HistoryDocument
 
-    if keep is None:
+    _refuse_more("prune", arguments)
+    if asked.keep is None:
         raise InputError("prune needs --keep: 90d keeps 90 days, 100 the latest 100 runs of each "
                          "machine")  # fmt: skip
-    with _store(asked) as store:
+    with _store(asked.history) as store:
         _refuse_unknown(store, which)
         found = runs_of(store, which)
-        old = _old(found, keep)
+        old = _old(found, asked.keep)
         if not old:
             print(f"nothing to prune: all {len(found)} runs are kept")
             return 0
-        if yes:
+        if asked.yes:
             remove(store, [run.number for run in old])
             print(f"pruned: {len(old)} of {len(found)} runs; their folders are as they were")
             return 0
@@ -234,14 +235,15 @@ def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> i
 def _old(found: Sequence[PastRun], keep: str) -> list[PastRun]:
     """Returns the runs to delete. `found` has the latest run first."""
     if keep.isascii() and keep.isdecimal():
-        seen: dict[int, int] = {}
-        old = []
-        for run in found:
-            seen[run.machine] = seen.get(run.machine, 0) + 1
-            if seen[run.machine] > int(keep):
-                old.append(run)
-        return old
+        by_machine = grouped((run.machine, run) for run in found)
+        old = {run.number for runs in by_machine.values() for run in runs[int(keep) :]}
+        return [run for run in found if run.number in old]
     if not _AGE.fullmatch(keep.strip()):
         raise InputError(f"--keep {keep!r}: give a time such as 90d, or a number of runs")
     oldest = moment("--keep", keep)
     return [run for run in found if (microseconds(run.started) or 0) < oldest]
+
+
+CARRIED_OUT: Mapping[str, Callable[[HistoryOptions, Sequence[str], Filter], int]] = {
+    "list": show_list, "trend": show_trend, "accept": accept, "import": bring_in, "prune": prune,
+}  # fmt: skip

@@ -3,7 +3,6 @@ history."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from linkgauge.cli.help_text import OTHER, OUTPUT, WHICH
@@ -93,33 +92,21 @@ def history(asked: HistoryOptions) -> int:
         linkgauge history accept
         linkgauge history import results
     """
-    from linkgauge.history.reading import Filter
-
     from . import actions
 
     action, *arguments = asked.what or ["list"]
     if action not in ACTIONS:
         raise InputError(f"history {action!r}{hint(action, ACTIONS)}")
-    _check(action, least=bool(asked.least), whole=asked.whole, prune=bool(asked.keep or asked.yes))
-    which, form, place = _filter(asked), asked.form, asked.history
-    if action not in ("list", "trend") and form.is_document:
-        raise InputError(f"{form.flag} is of list and trend")
-    if action == "import":
-        if which != Filter():
-            raise InputError("import adds all runs below a folder: give no filter")
-        return actions.bring_in([Path(one) for one in arguments], place)
-    if action == "trend":
-        return actions.show_trend(
-            arguments, which, place, asked.least, whole=asked.whole, form=form
-        )
-    most = int(action == "accept")
-    if arguments[most:]:
-        raise InputError(f"history {action} takes no {arguments[most]!r}")
-    if action == "accept":
-        return actions.accept(arguments[0] if arguments else None, which, place)
-    if action == "prune":
-        return actions.prune(which, asked.keep, place, yes=asked.yes)
-    return actions.show_list(which, place, form, whole=asked.whole)
+    for options, is_given, owners in (
+        ("--least is", asked.least, ("trend",)),
+        ("--all is", asked.whole, ("list", "trend")),
+        ("--keep and --yes are", asked.keep or asked.yes, ("prune",)),
+    ):
+        if is_given and action not in owners:
+            raise InputError(f"{options} of history {' and '.join(owners)}")
+    if action not in ("list", "trend") and asked.form.is_document:
+        raise InputError(f"{asked.form.flag} is of list and trend")
+    return actions.CARRIED_OUT[action](asked, arguments, _filter(asked))
 
 
 def _filter(asked: HistoryOptions) -> Filter:
@@ -136,16 +123,3 @@ def _filter(asked: HistoryOptions) -> Filter:
         until=None if asked.until is None else moment("--until", asked.until),
         last=asked.last,
     )
-
-
-def _check(action: str, **given: bool) -> None:
-    """Raises InputError if an option was given that belongs to another action."""
-    options = {
-        "least": ("--least is", ("trend",)),
-        "whole": ("--all is", ("list", "trend")),
-        "prune": ("--keep and --yes are", ("prune",)),
-    }
-    for name, is_given in given.items():
-        said, owners = options[name]
-        if is_given and action not in owners:
-            raise InputError(f"{said} of history {' and '.join(owners)}")

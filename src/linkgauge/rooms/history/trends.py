@@ -48,7 +48,6 @@ class TrendDocument(msgspec.Struct, frozen=True, tag_field="schema", tag="linkga
 
 
 def blocks(trends: TrendDocument, most: int | None = MOST_CELLS) -> Iterator[Block]:
-    """Yields the blocks that show trends. At most `most` cells of a trend are shown."""
     for trend in trends.trends:
         yield _cells(trend, most)
         yield from (_change(change, trend) for change in trend.changes)
@@ -59,7 +58,6 @@ def blocks(trends: TrendDocument, most: int | None = MOST_CELLS) -> Iterator[Blo
 
 
 def all_blocks(trends: TrendDocument) -> Iterator[Block]:
-    """Yields the blocks that show trends, with every cell."""
     return blocks(trends, None)
 
 
@@ -75,8 +73,6 @@ def _caption(trend: Trend) -> Line:
 
 
 def _cells(trend: Trend, most: int | None) -> Table:
-    """Returns a table with a row for each cell. If only some cells are shown, those with the
-    largest changes come first."""
     series = list(trend.series)
     if most is not None and len(series) > most:
         ratios = {cell.cell: cell.ratio for change in trend.changes for cell in change.cells}
@@ -116,8 +112,6 @@ def _name(cell: SeriesId, series: Sequence[Series]) -> str:
 
 
 def _change(change: SharedChange, trend: Trend) -> Problem:
-    """Returns a change as a problem: `worse -5.0% (-5.6% to -4.4%) in 55 of 56 cells`. The problem
-    also says which run began it, and what changed in the machine."""
     ratios = sorted(cell.ratio for cell in change.cells)
     found = f"{signed(ratios[0])} to {signed(ratios[-1])}"
     where = f" ({found}) in {len(ratios)} of {count_of(len(trend.series))}"
@@ -141,8 +135,7 @@ def _change(change: SharedChange, trend: Trend) -> Problem:
 
 
 def trend_csv(trends: TrendDocument) -> str:
-    """Returns the trends as CSV, with a line for each run and cell. Where a figure changed, the
-    column `change` says better or worse."""
+    """Returns the trends as CSV, with a line for each run and cell."""
     return csv_text((COLUMNS, *(row for trend in trends.trends for row in _csv_rows(trend))))
 
 
@@ -202,7 +195,6 @@ def _row(run: PastRun) -> tuple[Entry, ...]:
 
 
 def _near(path: str) -> str:
-    """Returns the path. A path below the current folder is made relative to that folder."""
     with suppress(OSError, ValueError):
         return str(Path(path).relative_to(Path.cwd()))
     return path
@@ -210,7 +202,7 @@ def _near(path: str) -> str:
 
 def _history_cells(run: PastRun) -> str:
     """Returns how many cells of a run passed: `120 of 120 cells passed`, `118 of 120 cells passed,
-    3 low`. Adds how the run ended, if that is worth knowing."""
+    3 low`."""
     passed = f"{run.passed} of {count_of(run.cells)} passed"
     if run.cells == 0 or (run.status == "skip" and run.passed == 0):
         passed = f"nothing measured of {count_of(run.cells)}" if run.cells else "nothing measured"
@@ -227,8 +219,7 @@ def _history_cells(run: PastRun) -> str:
 
 
 def history_csv(history: HistoryDocument) -> str:
-    """Returns the runs as CSV, with a line for each run. Names of benchmarks are separated by
-    blanks."""
+    """Returns the runs as CSV, with a line for each run."""
     names = PastRun.__struct_fields__
     rows = ([_field(getattr(run, name)) for name in names] for run in history.runs)
     return csv_text((names, *rows))

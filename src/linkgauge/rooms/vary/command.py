@@ -3,15 +3,26 @@ differences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from linkgauge.cli import common
 from linkgauge.cli.help_text import PRECISION, SETTINGS, WHAT, Typed
-from linkgauge.cli.options import Count, Options, argument, option
+from linkgauge.cli.options import (
+    Count,
+    Options,
+    argument,
+    filled,
+    members,
+    option,
+    read,
+    values_of,
+)
 from linkgauge.cli.proposals import benchmark_names
 from linkgauge.model.errors import InputError
+from linkgauge.model.names import hint
 from linkgauge.report.formats import JSON, Document, Format
 
 if TYPE_CHECKING:
@@ -38,8 +49,6 @@ def _memory_names(_: Typed) -> Iterable[str]:
 
 
 def _experiment_names(_: Typed) -> Iterable[str]:
-    from .experiments import EXPERIMENTS, LIST
-
     return (*EXPERIMENTS, LIST)
 
 
@@ -122,8 +131,6 @@ def vary(asked: VaryOptions) -> int:
         linkgauge vary --experiment engine
         linkgauge vary --prefix host_to_ --engine ce --engine sm
     """
-    from .experiments import carry_out_named
-
     if asked.experiment is not None:
         return carry_out_named(asked)
 
@@ -153,7 +160,6 @@ def requested(asked: VaryOptions) -> RoundsRequest:
 
 
 def _what(asked: VaryOptions) -> tuple[Selection | Written, tuple[str, ...]]:
-    """Returns the benchmarks or transfers to measure, and the backends."""
     from linkgauge.benchmarks.catalog import select
     from linkgauge.engine.request import Selection, Written
 
@@ -171,3 +177,149 @@ def _what(asked: VaryOptions) -> tuple[Selection | Written, tuple[str, ...]]:
     # Opening others would take time in every round.
     backends = asked.backend or (("host",) if is_on_host else ())
     return Selection(names, prefix, host_mode=asked.host_mode), backends
+
+
+# Named experiments. Each stands for a command line that answers one question, and that users could
+# also type.
+
+EACH_NODE = "each"
+"""The word that stands for each NUMA node of the machine."""
+LIST = "list"
+"""The name of the experiment that lists the others."""
+_TO_AND_FRO = ("host_to_device_memcpy_ce", "device_to_host_memcpy_ce")
+_BETWEEN = ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_write_ce")
+
+
+class NamedExperiment(NamedTuple):
+    """A named experiment. `question` is what it answers. `options` has the values of each option;
+    if there are several, the first is the baseline."""
+
+    question: str
+    benchmarks: tuple[str, ...]
+    options: Mapping[str, str | tuple[str, ...]]
+
+
+EXPERIMENTS: Mapping[str, NamedExperiment] = {
+    "pinned": NamedExperiment(
+        "What does it cost that host memory is not pinned?",
+        _TO_AND_FRO,
+        {"memory": ("pinned", "pageable")},
+    ),
+    "write-combined": NamedExperiment(
+        "What do devices gain by write-combined host memory?",
+        _TO_AND_FRO,
+        {"memory": ("pinned", "wc")},
+    ),
+    "mapped": NamedExperiment(
+        "From which size on is a copy better than a kernel that accesses host memory in place?",
+        _TO_AND_FRO,
+        {"memory": ("mapped",), "engine": ("sm", "ce"), "size": "4K:16M:x4"},
+    ),
+    "managed": NamedExperiment(
+        "What does managed memory cost copy engines, and kernels that access it in place?",
+        (*_TO_AND_FRO, "host_to_device_memcpy_sm", "device_to_host_memcpy_sm"),
+        {"memory": ("pinned", "managed")},
+    ),
+    "pages": NamedExperiment(
+        "What do huge pages gain, of host threads and of devices?",
+        ("host_to_host_memcpy_copy_cpu", *_TO_AND_FRO),
+        {"memory": ("base", "thp", "hugetlb")},
+    ),
+    "node": NamedExperiment(
+        "What does it cost a device that host memory is not on the node near it?",
+        _TO_AND_FRO,
+        {"numa_node": ("near", EACH_NODE)},
+    ),
+    "streams": NamedExperiment(
+        "Over how many streams is a copy the fastest?",
+        _TO_AND_FRO,
+        {"streams": ("1", "2", "4", "8", "16")},
+    ),
+    "engine": NamedExperiment(
+        "Which paths do kernels copy over faster than copy engines?",
+        (*_TO_AND_FRO, *_BETWEEN),
+        {"engine": ("ce", "sm")},
+    ),
+    "graph": NamedExperiment(
+        "What does it cost or save to launch a kernel as a graph?",
+        ("latency_launch",),
+        {"graph": ("off", "on")},
+    ),
+}
+
+
+def carry_out_named(asked: VaryOptions) -> int:
+    """Shows the command line of the experiment that the options name, and carries it out."""
+    if asked.experiment == LIST:
+        return _list_all()
+    words, options = expanded(asked)
+    from rich.text import Text
+
+    from linkgauge.report.console import make_console
+
+    console = make_console(stderr=asked.form.is_document)
+    console.print(Text(EXPERIMENTS[str(asked.experiment)].question, "bold"))
+    console.print(Text(shlex.join(("linkgauge", "vary", *words))))
+    console.print()
+    return vary(options)
+
+
+def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
+    """Returns the words of the experiment's command line, and its options. Options that were given
+    replace those of the experiment. Raises InputError for an unknown name, or if the experiment
+    does not suit the machine."""
+    name = str(asked.experiment)
+    if name not in EXPERIMENTS:
+        raise InputError(f"unknown experiment {name!r}{hint(name, EXPERIMENTS)}")
+    known = {of: (field, value) for of, field, value in values_of(asked)}
+    given = {of: known[of][1] for of in known if of in asked.line.typed - {"experiment"}}
+    own = {of: each for of, each in EXPERIMENTS[name].options.items() if of not in given}
+    if EACH_NODE in own.get("numa_node", ()):
+        own["numa_node"] = ("near", *_each_node(name, asked.simulated.machine))
+    benchmarks = () if "prefix" in given else EXPERIMENTS[name].benchmarks
+    benchmarks = given.pop("benchmarks", benchmarks)
+    hints = {of: hint for of, hint, _ in members(VaryOptions)}
+    made = {of: read(f"--{of}", hints[of], known[of][0], each) for of, each in own.items()}
+    values = {of: value for of, (_, value) in known.items()}
+    options = filled(
+        VaryOptions, {**values, **made, "benchmarks": benchmarks, "experiment": None}, asked.line
+    )
+    vars(options)["form"] = asked.form
+    flags = {known[of][0].flags_of(of)[0]: value for of, value in (made | given).items()}
+    return (*benchmarks, *_words(flags)), options
+
+
+def _each_node(name: str, machine: str | None) -> Iterator[str]:
+    from linkgauge.cli.simulation import simulation_of
+
+    from .settings import host_of
+
+    nodes = host_of(simulation_of(machine)).nodes
+    if len(nodes) < 2:
+        whose = f"{machine} has" if machine is not None else "this machine has"
+        raise InputError(f"experiment {name!r}: {whose} one NUMA node, so no memory is far")
+    yield from (str(node.index) for node in nodes)
+
+
+def _words(options: Mapping[str, object]) -> Iterator[str]:
+    for flag, values in options.items():
+        if values is True:
+            yield flag
+        else:
+            for value in values if isinstance(values, tuple) else (values,):
+                yield from (flag, str(value))
+
+
+def _list_all() -> int:
+    from rich.text import Text
+
+    from linkgauge.report.console import make_console
+
+    console = make_console()
+    width = max(map(len, EXPERIMENTS))
+    for name, asked in EXPERIMENTS.items():
+        console.print(Text.assemble((f"{name:<{width}}", "bold"), f"  {asked.question}"))
+        options = {f"--{of.replace('_', '-')}": values for of, values in asked.options.items()}
+        words = shlex.join((*asked.benchmarks, *_words(options)))
+        console.print(Text(f"{'':<{width}}  {words}", "dim"))
+    return 0

@@ -59,8 +59,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _printed(process: subprocess.Popen[bytes], before: str) -> bytes:
-    """Waits for the end of the command and returns its output. Raises LinkgaugeError if the command
-    asks something at the terminal."""
+    """Waits for the end of the command and returns its output."""
     while True:
         try:
             return process.communicate(timeout=_LOOK)[0]
@@ -122,8 +121,7 @@ _SEED = 1
 
 
 def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...]:
-    """Returns the plan of each variant; all plans have the same sizes. Raises InputError if a
-    variant cannot be measured, or if an option changes nothing."""
+    """Returns the plan of each variant; all plans have the same sizes."""
     plans: list[Plan] = []
     for variant in variants:
         with opened(variant.request) as session:
@@ -158,7 +156,6 @@ def _of_one_size(plans: Sequence[Plan]) -> tuple[Plan, ...]:
 
 
 def orders(settings: int, rounds: int, random: Random) -> Iterator[list[int]]:
-    """Yields the order of the settings in each round."""
     order: list[int] = []
     for number in range(rounds):
         order = order[::-1] if number % 2 else random.sample(range(settings), settings)

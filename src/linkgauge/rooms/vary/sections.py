@@ -50,14 +50,11 @@ def blocks(variation: Variation) -> Iterator[Block]:
 
 
 def _done_rounds(variation: Variation) -> int:
-    """Returns the number of rounds in which every setting was measured."""
     ended = Counter(run.round for run in variation.runs if run.finished)
     return sum(count == len(variation.settings) for count in ended.values())
 
 
 def _settings(variation: Variation) -> Table:
-    """Returns a table of the settings. A row has the setting's letter, and what the user's command
-    printed before its first run."""
     rows = []
     for number, setting in enumerate(variation.settings):
         said = f"{setting} (the baseline)" if not number else str(setting)
@@ -76,8 +73,6 @@ def _settings(variation: Variation) -> Table:
 
 
 def _table(variation: Variation, cells: Sequence[VariedCell]) -> Table:
-    """Returns a table of a benchmark's cells. Each cell has a row for every setting but the first,
-    with the figures of the first setting and of this one."""
     base, *others = (setting.name for setting in variation.settings)
     sizes = sorted({cell.size for cell in cells})
     paths = {cell.place: number for number, cell in enumerate(cells)}
@@ -109,8 +104,6 @@ def _table(variation: Variation, cells: Sequence[VariedCell]) -> Table:
 def _against(
     first: tuple[str, Compared], second: tuple[str, Compared]
 ) -> tuple[Entry, Entry, Entry]:
-    """Returns table entries with the change, its interval, and the verdict. The verdict includes
-    the reasons why figures are missing."""
     other = second[1]
     change, tone = other.change, TONES[other.direction]
     missing = [f"{name}: {one.reason}" for name, one in (first, second) if one.reason]
@@ -137,8 +130,7 @@ def _ends(sizes: Sequence[int]) -> str:
 
 
 def _by_size(cells: Sequence[VariedCell], settings: Sequence[Setting]) -> Iterator[Line]:
-    """Yields lines on the sizes at which each setting is better or worse. Paths with the same sizes
-    share a line."""
+    """Yields lines on the sizes at which each setting is better or worse."""
     for number, setting in enumerate(settings[1:], 1):
         alike: defaultdict[str, list[str]] = defaultdict(list)
         for place, own in groupby(cells, lambda one: one.place):
@@ -155,8 +147,6 @@ def _by_size(cells: Sequence[VariedCell], settings: Sequence[Setting]) -> Iterat
 
 
 def _outcome(variation: Variation, number: int) -> Line:
-    """Returns a line on the effect of a setting: how many cells differ, where they differ most, and
-    how far the other cells may differ."""
     known = [
         (cell, change)
         for cell in variation.cells
@@ -181,7 +171,6 @@ def _outcome(variation: Variation, number: int) -> Line:
 
 
 def _promise(variation: Variation) -> str:
-    """Returns a sentence on what the comparisons guarantee."""
     alpha, done = variation.significance, _done_rounds(variation)
     each = (one.change for cell in variation.cells for one in cell.settings)
     known = [change for change in each if change is not None and change.is_known]

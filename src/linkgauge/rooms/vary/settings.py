@@ -55,7 +55,6 @@ class Choice(NamedTuple):
     value: object
 
     def of(self, request: RunRequest) -> RunRequest:
-        """Returns the request with this value."""
         where, _, field = _FIELDS.get(self.option, "surroundings.environment").partition(".")
         if not field:
             return replace(request, **{where: self.value})
@@ -99,7 +98,6 @@ def _variant(name: str, choices: Sequence[Choice], base: RunRequest, labels: set
 
 
 def _axes(given: Given, simulation: Simulation | None) -> Iterator[list[Choice]]:
-    """Yields the values of each option that was given."""
     for option in _FIELDS:
         if texts := given[option]:
             yield [

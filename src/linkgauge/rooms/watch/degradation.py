@@ -94,8 +94,6 @@ class Degradation:
         return figures[changes[-2].at if len(changes) > 1 else 0 : last.at]
 
     def suspects(self, seen: Iterable[WatchedCell]) -> Iterator[WatchedCell]:
-        """Yields the cells that look slow but are not known to be degraded. They are measured once
-        more."""
         for one in seen:
             state = self._cells.get(one.cell)
             if one.found.status == "pass" and (state is None or state.since is None):
@@ -163,13 +161,6 @@ class Degradation:
             **more,
         )  # fmt: skip
 
-    def _least_of(self, seen: WatchedCell) -> float:
-        """Returns the least loss that counts. Where single figures of healthy runs are farther off
-        than the least loss of a steady path, two in a row may be, too."""
-        kind = recorded_kind(seen.found, seen.found.bytes)
-        is_steady = seen.result.simulated or kind.furthest < STEADY
-        return self._least if self._asked is not None or is_steady else UNSTEADY
-
     def _slow(self, seen: WatchedCell, figure: float) -> Why | None:
         low: Why | None = "expected" if seen.found.verdict == "low" else None
         state = self._cells.get(seen.cell)
@@ -177,13 +168,17 @@ class Degradation:
             return low
         usual = statistics.median(state.usual)
         scatter = robust_deviation(abs(one - usual) for one in state.usual) / usual
-        bound = max(self._least_of(seen), _FAR * scatter * (1 + _FEW / len(state.usual)))
+        # Where single figures of healthy runs are farther off than the least loss of a steady path,
+        # two in a row may be, too.
+        furthest = recorded_kind(seen.found, seen.found.bytes).furthest
+        is_steady = seen.result.simulated or furthest < STEADY
+        least = self._least if self._asked is not None or is_steady else UNSTEADY
+        bound = max(least, _FAR * scatter * (1 + _FEW / len(state.usual)))
         speed = figure / usual if seen.result.better == "higher" else usual / figure
         return "history" if speed < 1 - bound else low
 
 
 def _visits(cell: CellResult) -> list[float]:
-    """Returns the median of each round of samples (visit) of a cell."""
     if not cell.samples:
         return []
     by_visit = cut(cell.samples, [sum(gates) for gates in cell.visits] or [len(cell.samples)])

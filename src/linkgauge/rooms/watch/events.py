@@ -176,7 +176,6 @@ Event = Begun | Probed | Degraded | Recovered | LeftAlone | MeasuredAgain | Prob
 
 
 def event_json(event: Event) -> str:
-    """Returns the event as a line of JSON."""
     return escaped(msgspec.json.encode(event, enc_hook=encode_hook)).decode()
 
 
@@ -185,9 +184,8 @@ def event_line(event: Event) -> Line | None:
     said = _said(event)
     if said is None:
         return None
-    simulated = isinstance(event, Begun | Noticed) and event.simulated
     when = Span(f"{event.time[:19].replace('T', ' ')}Z  ", "dim")
-    return line(when, *said, mark(simulated))
+    return line(when, *said, mark(isinstance(event, Begun | Noticed) and event.simulated))
 
 
 def _said(event: Event) -> tuple[str | Span, ...] | None:

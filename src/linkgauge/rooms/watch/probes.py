@@ -41,7 +41,7 @@ from .events import (
     ProbeFailed,
     WatchEnded,
 )
-from .rota import CPUS_AT_WORK, HOST, Rota, busy_devices, busy_host, by_host, is_free
+from .rota import CPUS_AT_WORK, HOST, Rota, busy_devices, busy_host, is_by_host, is_free
 
 EARLIER = 300
 """The number of latest runs in the history from which usual figures are learnt."""
@@ -105,7 +105,6 @@ class Watch:
         return self._outcome().code
 
     def _wait(self) -> bool:
-        """Waits until the next probe is due. Returns False if the watch ends before that."""
         every, limit = self._asked.every, self._asked.seconds
         passed = self._clock.now() - self._began
         due = (math.floor(passed / every) + 1) * every
@@ -120,25 +119,22 @@ class Watch:
             cells = self._measure()
         except LinkgaugeError as error:
             self._tell(ProbeFailed(time=now(), reason=str(error)))
-        elapsed, duty = self._duty()
         self._tell(
             Probed(
                 time=now(), number=self._number, cells=cells, seconds=self._busy - busy_before,
-                busy=self._busy, elapsed=elapsed, duty=duty,
-                degraded=len(self._degradation.degraded()), left_alone=self._alone,
+                degraded=len(self._degradation.degraded()), left_alone=self._alone, **self._duty(),
             )
         )  # fmt: skip
 
-    def _duty(self) -> tuple[float, float]:
-        """Returns the seconds of all intervals so far, each counted in full. Also returns the share
-        of them in which devices were busy."""
+    def _duty(self) -> dict[str, float]:
+        """Returns the seconds in which devices were busy, and those of all intervals so far, each
+        counted in full."""
         elapsed = max(self._number * self._asked.every, self._clock.now() - self._began)
-        return elapsed, self._busy / elapsed
+        return {"busy": self._busy, "elapsed": elapsed, "duty": self._busy / elapsed}
 
     def _measure(self) -> int:
-        """Measures one probe. Returns the number of measured cells."""
-        host = self._busy_host()
-        with opened(self._request()) as session:
+        request, host = self._next()
+        with opened(request) as session:
             self._leave_alone(busy_devices(session.machine, self._plan) | host)
             self._rota.begin()
             found = self._rota.choose(lambda cell: is_free(cell, self._alone))
@@ -163,26 +159,21 @@ class Watch:
             raise KeyboardInterrupt
         return len(chosen)
 
-    def _request(self) -> RunRequest:
-        """Returns the request for a probe. On a simulated machine, it has the number of cells
-        measured so far, because this number decides when faults begin."""
+    def _next(self) -> tuple[RunRequest, dict[str, str]]:
+        """Returns the request for a probe, and why the host is busy, if it is. On a simulated
+        machine, the request has the number of cells measured so far, which decides when faults
+        begin."""
         request = self._asked.request
-        simulation = request.settings.simulation
-        if simulation is None:
-            return request
-        simulation = replace(simulation, passed=simulation.passed + self._cells)
-        return replace(request, settings=replace(request.settings, simulation=simulation))
-
-    def _busy_host(self) -> dict[str, str]:
-        is_real = self._asked.request.settings.simulation is None
-        if not is_real or not by_host(cell for _, cell in able(self._plan)):
-            return {}
-        share = busy_host(wait=self._clock.sleep)
-        return {HOST: f"{share:.0%} of the CPUs are at work"} if share > CPUS_AT_WORK else {}
+        if (simulation := request.settings.simulation) is not None:
+            simulation = replace(simulation, passed=simulation.passed + self._cells)
+            settings = replace(request.settings, simulation=simulation)
+            return replace(request, settings=settings), {}
+        by_host = any(is_by_host(cell) for _, cell in able(self._plan))
+        share = busy_host(wait=self._clock.sleep) if by_host else 0.0
+        is_busy = share > CPUS_AT_WORK
+        return request, {HOST: f"{share:.0%} of the CPUs are at work"} if is_busy else {}
 
     def _leave_alone(self, busy: dict[str, str]) -> None:
-        """Reports devices that other processes keep busy, and devices that became idle again. Each
-        change is reported once."""
         for device in self._alone.keys() - busy.keys():
             self._tell(MeasuredAgain(time=now(), device=device))
         for device, why in busy.items():
@@ -191,7 +182,6 @@ class Watch:
         self._alone = busy
 
     def _learn(self, run: Run) -> None:
-        """Learns the usual figures from the history, before the first probe is judged."""
         if self._has_learnt:
             return
         self._has_learnt = True
@@ -202,8 +192,6 @@ class Watch:
             self._tell(ProbeFailed(time=now(), reason=str(error)))
 
     def _doubts(self, run: Run, chosen: Sequence[PlannedCell], timer: _Timer) -> tuple[CellAt, ...]:
-        """Returns cells that look slow, or that any run would measure once more: as many as there
-        is time for."""
         self._learn(run)
         judged = judge(run)
         sheets = {id(result): number for number, result in enumerate(judged.results)}
@@ -211,20 +199,17 @@ class Watch:
         slow = {one.cell for one in self._degradation.suspects(seen)}
         suspects, spent = [], timer.busy
         for one in seen:
-            number, at = self._number_of(one), CellAt(sheets[id(one.result)], one.found.place)
+            number = self._numbers[cell_id(one.result, one.found)]
+            at = CellAt(sheets[id(one.result)], one.found.place)
             if (one.cell in slow or at in doubted) and self._rota.has_room(number, spent):
                 spent += timer.cost(chosen, number)
                 suspects.append(at)
         return tuple(suspects)
 
-    def _number_of(self, seen: WatchedCell) -> int:
-        return self._numbers[cell_id(seen.result, seen.found)]
-
     def _look_at(self, run: Run, folder: Path | None) -> None:
-        """Reports what changed in a probe, and keeps the probe."""
         measured, again = [], []
         for seen in _seen(run):
-            measured.append(self._number_of(seen))
+            measured.append(self._numbers[cell_id(seen.result, seen.found)])
             event = self._degradation.observe(seen, self._clock.now(), now())
             if event is not None:
                 self._tell(event)
@@ -240,13 +225,12 @@ class Watch:
             self._tell(ProbeFailed(time=now(), reason=f"this probe is not in the history: {why}"))
 
     def _end(self) -> None:
-        elapsed, duty = self._duty()
         outcome = self._outcome()
         self._tell(
             WatchEnded(
                 verdict=outcome.word, exit_code=outcome.code, findings=outcome.findings,
-                time=now(), probes=self._number, cells=self._cells, busy=self._busy,
-                elapsed=elapsed, duty=duty, degraded=self._degradation.degraded(),
+                time=now(), probes=self._number, cells=self._cells,
+                degraded=self._degradation.degraded(), **self._duty(),
             )
         )  # fmt: skip
 
@@ -298,7 +282,6 @@ def _seen(run: Run) -> Iterator[WatchedCell]:
 
 
 def teller(*, as_json: bool) -> Tell:
-    """Returns a function that prints each event at once."""
     from linkgauge.report.console import make_console
     from linkgauge.report.render.terminal import styled
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count, starmap
 
 from msgspec.structs import replace
@@ -41,8 +41,7 @@ def busy_devices(machine: Machine, plan: Plan) -> dict[str, str]:
 
 
 def _at_work(one: Accelerator) -> str | None:
-    """Describes the load of an accelerator. If the load is unknown, names the processes that use
-    it. None for an idle accelerator."""
+    """Describes the load of an accelerator."""
     others = f" (process {', '.join(map(str, one.processes[:4]))})" if one.processes else ""
     if one.utilization is not None:
         share = f"at work for {one.utilization:.0%} of the time{others}"
@@ -65,17 +64,11 @@ def busy_host(
     return used / seconds / (os.cpu_count() or 1)
 
 
-def by_host(cells: Iterable[PlannedCell]) -> bool:
-    """Whether threads of the host carry out any of these cells."""
-    return any(is_by_host(cell) for cell in cells)
-
-
 def is_by_host(cell: PlannedCell) -> bool:
     return any(transfer.engine.kind == "cpu" for transfer in cell.transfers)
 
 
 def is_free(cell: PlannedCell, busy: Mapping[str, str]) -> bool:
-    """Whether all devices and nodes of the cell are free."""
     if HOST in busy and is_by_host(cell):
         return False
     return all(str(place) not in busy for place in cell.places)
@@ -136,11 +129,9 @@ class Rota:
         return spent + self._cost(*turn) <= self._credit
 
     def spend(self, seconds: float) -> None:
-        """Records that devices were busy for this many seconds."""
         self._credit -= seconds
 
     def took(self, number: int, seconds: float) -> None:
-        """Records how many seconds a cell took."""
         known = self._costs.get(number)
         if known is not None and seconds < known:
             seconds = known + _NEW * (seconds - known)
@@ -148,8 +139,7 @@ class Rota:
         self._known |= {id(sheet) for sheet, cell in self._turns if cell.number == number}
 
     def measured(self, numbers: Sequence[int], again: Sequence[int] = ()) -> None:
-        """Moves the measured cells to the end of the queue. Cells to be measured `again` come next
-        instead."""
+        """Moves the measured cells to the end of the queue."""
 
         def order(turn: tuple[PlannedTable, PlannedCell]) -> int:
             number = turn[1].number
@@ -158,8 +148,7 @@ class Rota:
         self._turns.sort(key=order)
 
     def _cost(self, sheet: PlannedTable, cell: PlannedCell) -> float:
-        """Returns the cost of a cell in seconds: its last cost. If it was never measured, returns
-        the highest cost of any cell, or a guess."""
+        """Returns the cost of a cell in seconds: its last cost."""
         known = self._costs.get(cell.number)
         if known is not None:
             return known
