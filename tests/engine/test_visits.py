@@ -130,18 +130,20 @@ def test_a_cell_whose_samples_are_counted_is_visited_once_whatever_the_others_ta
     assert (done.stopped, done.headline, done.interval) == ("samples", 2.0, None)
 
 
-def test_products_are_measured_in_three_repetitions():
-    """So their range counts what varies between moments."""
+@pytest.mark.parametrize("seconds", [0.1, 3 * SETTINGS.max_time])
+def test_products_are_measured_in_three_repetitions(seconds):
+    """So their range counts what varies between moments, however long one takes."""
     product = replace(planned("1"), operation="matmul-fp32", report=Report.RATE)
     visits = Visits((sheet(product),), SETTINGS)
     while any(left := visits.left()):
         for cell in left[0]:
-            visits.add(0, replace(visited(cell, 1.0, 1.1), operation=cell.operation))
+            one = visited(cell, 1.0, 1.1, seconds=seconds)
+            visits.add(0, replace(one, operation=cell.operation))
     (done,) = visits.cells(0)
     assert (done.stopped, len(done.visits), done.interval.degrees) == ("samples", 3, 2)
     fixed = Visits((sheet(product),), replace(SETTINGS, samples=5))
     (cell,) = fixed.left()[0]
-    fixed.add(0, visited(cell, *[1.0] * 5))
+    fixed.add(0, visited(cell, *[1.0] * 5, seconds=seconds))
     assert not any(fixed.left())
 
 

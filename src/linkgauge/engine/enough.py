@@ -33,7 +33,7 @@ def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -
     gets `always` so many visits, whatever time they take."""
     used, error = spent(cell), relative_error(cell.summary)
     if used >= settings.max_time:
-        return cell.status != "pass" or len(cell.visits) >= always
+        return cell.status != "pass" or len(cell.visits) >= min(always, least)
     if cell.status != "pass" or _is_complete(cell, least, settings):
         return True
     if len(cell.visits) < least or error is None or settings.precision == 0:

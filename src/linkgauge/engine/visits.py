@@ -46,13 +46,15 @@ class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class _Alike:
-    """Similar cells. `waiting` is how many of them this pass still visits. `merged` is whether
-    their visits are merged."""
+    """Similar cells. Each gets `always` so many visits, whatever time they take: a product's speed
+    depends on the card's power, and where ranks share CPUs, a single visit shows above all which
+    ranks had one. `waiting` is how many cells this pass still visits. `merged` is whether their
+    visits are merged."""
 
-    __slots__ = ("cells", "merged", "settings", "visits", "waiting")
+    __slots__ = ("always", "cells", "merged", "settings", "waiting")
 
-    def __init__(self, settings: Settings, visits: int) -> None:
-        self.settings, self.visits = settings, visits
+    def __init__(self, settings: Settings, always: int) -> None:
+        self.settings, self.always = settings, always
         self.cells: list[_Cell] = []
         self.waiting = 0
         self.merged = False
@@ -85,9 +87,6 @@ class Visits:
         is_crowded: bool = False,
     ) -> None:
         self._plan, self._settings, self._budget = plan, settings, budget
-        self._always = VISITS if is_crowded else 1
-        """The visits that every cell gets, whatever time they take. Where ranks share CPUs, a
-        single visit shows above all which ranks had one."""
         self.at = 0.0
         """The seconds of measuring so far, in a run with a time budget."""
         self.turn = -1
@@ -103,8 +102,8 @@ class Visits:
             for cell in sheet.cells:
                 kind = class_of(sheet, cell), cell.reason is None
                 if kind not in self._classes:
-                    visits = VISITS if cell.does.product else 1
-                    self._classes[kind] = _Alike(settings.of(cell), visits)
+                    always = VISITS if is_crowded or cell.does.product else 1
+                    self._classes[kind] = _Alike(settings.of(cell), always)
                 alike = self._classes[kind]
                 together = [] if cell.round is None else rounds.setdefault(cell.round, [])
                 one = table[cell.place] = _Cell(len(self._cells), alike, together)
@@ -207,7 +206,7 @@ class Visits:
                     yield number, cell
 
     def _least_of(self, one: _Cell) -> int:
-        is_sure = self._spending is not None or self._always > 1 or one.picked
+        is_sure = self._spending is not None or one.alike.always > 1 or one.picked
         return self._least(one.alike) if is_sure else 1
 
     def add(self, sheet: int, cell: CellResult, at: float | None = None) -> None:
@@ -314,10 +313,10 @@ class Visits:
         if self._settings.samples is not None:
             return 1
         if alike.settings.samples is not None:
-            return alike.visits
+            return alike.always
         if self._spending is not None:
             return VISITS
-        return max(least_visits(len(alike.cells)), self._always)
+        return max(least_visits(len(alike.cells)), alike.always)
 
     def _merged(self, one: _Cell) -> CellResult:
         if not one.alike.merged:
@@ -340,7 +339,7 @@ class Visits:
             one
             for one in alike.cells
             if one.taken
-            and is_done(self._merged(one), self._least_of(one), alike.settings, self._always)
+            and is_done(self._merged(one), self._least_of(one), alike.settings, alike.always)
         }
         for one in _whole_rounds(done):
             one.ended = True
