@@ -47,7 +47,6 @@ from .memory import MemoryBudget, SimBuffer
 from .noise import Noise
 from .resources import Demand
 from .run_position import RunPosition
-from .schedule import Schedule
 from .sensors import SimTelemetry, cables, switch_links
 from .symptoms import Symptoms
 from .trouble import Trouble
@@ -95,7 +94,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self._way_of = cache(self._way)
         between = (description.noise_buffers, description.noise_moments)
         self._course = RunPosition(description.seed, between, draw)
-        self._trouble = Trouble(Schedule(faults), self._resources)
+        self._trouble = Trouble(self.faults, self._resources)
         self._stall = self._trouble.stall if faults else None
         self._sensors = SimTelemetry(self._hardware)
         self._looked: Inventory | None = None

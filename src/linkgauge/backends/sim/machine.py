@@ -14,10 +14,9 @@ from linkgauge.model.settings import Simulation
 from linkgauge.model.transfer import Engine, Transfer
 
 from .description import Description, load, parse_description
-from .faults import Fault, parse_fault
+from .faults import Fault, Strike, check_targets, parse_fault
 from .hardware import Hardware, build, with_cpus
 from .resources import Resources
-from .schedule import Schedule, check_targets
 from .topology import SimTopology
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class SimMachine:
     @property
     def strikes(self) -> tuple[Fault, ...]:
         """Returns the faults that end a cell, some of them with the measuring process."""
-        return Schedule(self.faults).strikes
+        return tuple(fault for fault in self.faults if isinstance(fault, Strike))
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
         """Returns the names of all parts whose faults affect the transfer."""

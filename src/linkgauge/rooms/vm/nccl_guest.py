@@ -66,8 +66,8 @@ def _address(device: HostDevice, buses: dict[int, int]) -> str:
     at = device.guest
     if at is None or at.bus not in buses:
         raise InputError(
-            f"--nccl-topo: the domain does not say where {device.source} is in the guest: give what "
-            "virsh dumpxml prints while it runs"
+            f"--nccl-topo: the domain does not say where {device.source} is in the guest: give "
+            "what virsh dumpxml prints while it runs"
         )
     return f"{at.domain:04x}:{buses[at.bus]:02x}:{at.slot:02x}.{at.function:x}"
 
