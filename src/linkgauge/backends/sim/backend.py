@@ -43,7 +43,7 @@ from .faults import Fault
 from .group import SimGroup
 from .likeness import Likeness, Way, likeness_of, way_of
 from .machine import Built, SimMachine, built, read
-from .memory import MemoryBudget, SimBuffer
+from .memory import SimBuffer
 from .noise import Noise
 from .resources import Demand
 from .run_position import RunPosition
@@ -106,10 +106,9 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self._solved: dict[Hashable, _Motion] = {}
         self._passed = self._at = self._cells = passed
         """The number of cells passed, including the current cell, and the highest number so far."""
-        sizes = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
+        self._room = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
         for device in self._hardware.devices:
-            sizes[Memory(self.name, device.index)] = int(device.group.memory)
-        self._room = MemoryBudget(sizes)
+            self._room[Memory(self.name, device.index)] = int(device.group.memory)
 
     def devices(self) -> tuple[Device, ...]:
         return self._devices
