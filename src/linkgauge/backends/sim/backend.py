@@ -42,10 +42,10 @@ from .description import Description
 from .faults import Fault
 from .group import SimGroup
 from .likeness import Likeness, Way, likeness_of, way_of
-from .machine import Built, SimMachine, built, read
+from .machine import SimMachine, built, read
 from .memory import SimBuffer
 from .noise import Noise
-from .resources import Demand
+from .resources import Demand, Resources
 from .run_position import RunPosition
 from .sensors import SimTelemetry, cables, switch_links
 from .symptoms import Symptoms
@@ -85,7 +85,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         cpus: Sequence[int] = (),
         draw: int = 0,
         passed: int = 0,
-        built: Built | None = None,
+        built: Resources | None = None,
     ) -> None:
         super().__init__(description, faults, cpus, built)
         if description.known is not None:  # how threads carry out STREAM's loops is measured alone
@@ -124,7 +124,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         )  # fmt: skip
 
     def host(self) -> Host:
-        return inventory.host(self._description, self._hardware.nodes)
+        return inventory.host(self._hardware)
 
     def look(self) -> Inventory:
         """Returns everything that can be read from the machine after the cells measured so far."""
@@ -133,13 +133,11 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
         grouped = bool(functions) and not virtual
         found = Inventory(
-            host=inventory.details(
-                self._description, self._hardware.nodes, self._topology.joins, grouped=grouped
-            ),
+            host=inventory.details(self._hardware, self._topology, grouped=grouped),
             pci=functions,
             accelerators=self._sensors.accelerators(symptoms),
             switch_links=switch_links(self._hardware),
-            routing=self._hardware.routing,
+            routing=self._description.routing,
             assumed=assumptions(self._hardware, self._topology),
             unknown=pci.unread(self._hardware),
             adapters=tuple(rdma(self._hardware.adapters, cables(self._hardware))),
@@ -341,8 +339,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         transfer = self._on_nodes(asked)
         if does.product is not None:
             return self._resources.work(transfer.engine.owner, does.product)
-        demand = self._resources.demand(transfer, threads, self._description.host.thread)
-        return self._resources.beside_moving(demand, transfer, does, self._description.host.wait)
+        demand = self._resources.demand(transfer, threads)
+        return self._resources.beside_moving(demand, transfer, does)
 
     def likeness(self, cell: Cell, size: int) -> Likeness | None:
         """Returns the likeness of a cell. Returns None for a cell that a fault may affect, and for

@@ -16,9 +16,7 @@ from linkgauge.model.operations.collective import Collective
 from linkgauge.model.operations.exchanges import SWITCH, Exchange, Way, phases, ring_orders, ways
 from linkgauge.model.transfer import Engine, Transfer
 
-from .description import Exchanges
 from .resources import Demand, Resources
-from .topology import SimTopology
 
 
 class _Stage(NamedTuple):
@@ -36,21 +34,19 @@ class _Stage(NamedTuple):
 
 class Exchanging:
     """The exchanges of a collective on a simulated machine. `copies` has one transfer for each
-    rank. `exchanges` says how bytes move. The attribute `ranks` has the demand of each rank. Raises
-    Unsupported if two ranks that exchange bytes are not linked."""
+    rank. The attribute `ranks` has the demand of each rank. Raises Unsupported if two ranks that
+    exchange bytes are not linked."""
 
     def __init__(
         self,
         copies: Sequence[Copy],
         work: Collective,
         resources: Resources,
-        topology: SimTopology,
-        exchanges: Exchanges,
     ) -> None:
         self._places = [copy.transfer.engine.owner for copy in copies]
-        self._resources, self._topology = resources, topology
-        self._hosts = {device.name: device.node for device in topology.devices}
-        self._work, self._exchanges = work, exchanges
+        self._resources, self._topology = resources, resources.topology
+        self._hosts = {device.name: device.node for device in resources.hardware.devices}
+        self._work, self._exchanges = work, resources.hardware.description.collectives
         self._groups = work.groups(len(copies))
         self._size = copies[0].size
         try:
@@ -110,7 +106,7 @@ class Exchanging:
         one, other = self._places[source], self._places[target]
         if self._topology.route(str(one), str(other)) is None:
             raise Unsupported(f"no link leads from {one} to {other}")
-        return self._resources.demand(Transfer(one, other, Engine(one, "sm")), 0, 0.0)
+        return self._resources.demand(Transfer(one, other, Engine(one, "sm")), 0)
 
     def _rank(self, number: int) -> Demand:
         """Returns what a rank demands of the machine. Faults of its own device affect the rank. So

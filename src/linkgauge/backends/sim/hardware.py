@@ -14,7 +14,6 @@ import msgspec
 from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware import map as graph
-from linkgauge.model.hardware.map import Routing
 from linkgauge.model.hardware.pcie import link_rate
 
 from .adapters import AdapterGroup, AdapterUnit
@@ -79,18 +78,14 @@ class SimLink(graph.Link, frozen=True):
 
 
 class Hardware(msgspec.Struct, frozen=True, dict=True):
-    """All parts of a machine. `routing` says how traffic uses equally short routes. `peers` limits
-    traffic between devices through a node, in bytes/s (None: no limit). With `gpudirect`, adapters
-    reach the devices' memory."""
+    """All parts of a machine that a description has."""
 
+    description: Description
     nodes: tuple[NodeUnit, ...]
     devices: tuple[DeviceUnit, ...]
     switches: tuple[SwitchUnit, ...]
-    links: tuple[SimLink, ...]
-    routing: Routing = "spread"
-    peers: float | None = None
-    adapters: tuple[AdapterUnit, ...] = ()
-    gpudirect: bool = True
+    adapters: tuple[AdapterUnit, ...]
+    links: tuple[SimLink, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -136,17 +131,13 @@ def build(description: Description) -> Hardware:
     )
     if not nodes:
         raise _wrong("host.nodes is empty: a host has at least one node")
-    places = Hardware(nodes, devices, switches, (), adapters=adapters).names
-    links = tuple(_links(description, set(places)))
-    for what, names in (("switches", places), ("links", [link.name for link in links])):
+    parts = Hardware(description, nodes, devices, switches, adapters)
+    links = tuple(_links(description, set(parts.names)))
+    for what, names in (("switches", parts.names), ("links", [link.name for link in links])):
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
             raise _wrong(f"{what}: several have the name {twice}")
-    peers = getattr(description.host.peers, description.host.iommu)
-    return Hardware(
-        nodes, devices, switches, links, description.routing, peers, adapters,
-        description.host.gpudirect,
-    )  # fmt: skip
+    return msgspec.structs.replace(parts, links=links)
 
 
 def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:

@@ -5,7 +5,7 @@ were idle until now."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from linkgauge.machine.dimms import NO_TABLE
 from linkgauge.machine.environment import NO_GROUPS
@@ -14,8 +14,9 @@ from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.host_details import UNREACHABLE, CpuCache, HostDetails
 from linkgauge.model.hardware.machine import Host, Node
 
-from .description import Description, HostDescription
-from .hardware import NodeUnit
+from .description import HostDescription
+from .hardware import Hardware, NodeUnit
+from .topology import SimTopology
 
 _ISA = {"x86_64": "x86-64", "aarch64": "armv8-a", "riscv64": "rv64imafdc"}
 _HUGE_PAGE = 2 << 20
@@ -26,9 +27,10 @@ _TICKS = 10**6
 """The clock ticks of each CPU since boot."""
 
 
-def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
+def host(hardware: Hardware) -> Host:
     """Returns the names and sizes of the host."""
-    about, total = description.host, sum(node.group.memory for node in nodes)
+    about, nodes = hardware.description.host, hardware.nodes
+    total = sum(node.group.memory for node in nodes)
     return by_name(
         Host,
         about,
@@ -54,16 +56,11 @@ def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
     )
 
 
-def details(
-    description: Description,
-    nodes: Sequence[NodeUnit],
-    joins: Callable[[int, int], bool],
-    *,
-    grouped: bool,
-) -> HostDetails:
-    """Returns details of the host as the kernel would report them. `joins` says whether links lead
-    from one node to another. `grouped` says whether PCI functions are in IOMMU groups."""
-    about, cpus = description.host, tuple(cpu for node in nodes for cpu in node.cpus)
+def details(hardware: Hardware, topology: SimTopology, *, grouped: bool) -> HostDetails:
+    """Returns details of the host as the kernel would report them. `grouped` says whether PCI
+    functions are in IOMMU groups."""
+    about, nodes = hardware.description.host, hardware.nodes
+    cpus = tuple(cpu for node in nodes for cpu in node.cpus)
     cores = {
         (node.index * about.sockets // len(nodes), cpu // about.threads_per_core)
         for node in nodes
@@ -78,7 +75,12 @@ def details(
         threads_per_core=min(about.threads_per_core, max(len(node.cpus) for node in nodes)),
         isa=_ISA.get(about.architecture),
         caches=_caches(nodes),
-        distances={node.index: _distances(about, node, nodes, joins) for node in nodes},
+        distances={
+            node.index: about.distances[node.index]
+            if about.distances is not None
+            else tuple(_distance(node.index, other.index, topology) for other in nodes)
+            for node in nodes
+        },
         node_cpus={node.index: node.cpus for node in nodes},
         huge_pages={_HUGE_PAGE: (huge, huge)},
         transparent_huge_pages=_HUGE_CHOICE,
@@ -90,16 +92,10 @@ def details(
         allowed_cores=len(cores),
         allowed_nodes=tuple(node.index for node in nodes),
         steal=0.0,
-        gpudirect=_gpudirect(description),
+        gpudirect=("nvidia_peermem" if about.gpudirect else "none") if hardware.adapters else None,
         cpu_ticks=float(len(cpus) * _TICKS),
         unknown=tuple(_unknown(about, grouped)),
     )
-
-
-def _gpudirect(description: Description) -> str | None:
-    if not description.adapters:
-        return None
-    return "nvidia_peermem" if description.host.gpudirect else "none"
 
 
 def _unknown(about: HostDescription, grouped: bool) -> Iterator[Gap]:
@@ -140,17 +136,7 @@ def _first(about: HostDescription, node: NodeUnit) -> tuple[int, ...]:
     return tuple(sorted(by_core.values()))
 
 
-def _distances(
-    about: HostDescription,
-    node: NodeUnit,
-    nodes: Sequence[NodeUnit],
-    joins: Callable[[int, int], bool],
-) -> tuple[int, ...]:
-    """Returns a row of the NUMA distance table. If no link leads to a node, the distance means
-    "unreachable"."""
-    if about.distances is not None:
-        return about.distances[node.index]
-    return tuple(
-        10 if other.index == node.index else 20 if joins(node.index, other.index) else UNREACHABLE
-        for other in nodes
-    )
+def _distance(one: int, other: int, topology: SimTopology) -> int:
+    if one == other:
+        return 10
+    return 20 if topology.joins(one, other) else UNREACHABLE

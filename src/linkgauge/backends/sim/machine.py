@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.memory import host
@@ -15,9 +15,8 @@ from linkgauge.model.transfer import Engine, Transfer
 
 from .description import Description, load, parse_description
 from .faults import Fault, Strike, check_targets, parse_fault
-from .hardware import Hardware, build, with_cpus
+from .hardware import build, with_cpus
 from .resources import Resources
-from .topology import SimTopology
 
 if TYPE_CHECKING:
     from linkgauge.backends.protocol import Copy
@@ -47,37 +46,20 @@ def machine_of(simulation: Simulation) -> SimMachine:
     made = built(simulation.description, ())
     if faults:
         typed = (*description.faults, *simulation.faults)
-        check_targets(zip(typed, faults, strict=True), made.resources.targets)
+        check_targets(zip(typed, faults, strict=True), made.targets)
     return SimMachine(description, faults, built=made)
 
 
-_parsed = lru_cache(maxsize=1)(parse_description)
-
-
-class Built(NamedTuple):
-    """The parts, links and resources of a simulated machine."""
-
-    hardware: Hardware
-    topology: SimTopology
-    resources: Resources
-
-
 @lru_cache(maxsize=1)
-def built(text: str, cpus: tuple[int, ...]) -> Built:
+def built(text: str, cpus: tuple[int, ...]) -> Resources:
     """Returns what a description describes. Large clusters take seconds, so the machine outside of
     measurements and during measurements share it."""
-    return _built(_parsed(text), cpus)
-
-
-def _built(description: Description, cpus: Sequence[int]) -> Built:
-    hardware = with_cpus(build(description), cpus)
-    topology = SimTopology(hardware)
-    return Built(hardware, topology, Resources(hardware, topology))
+    return Resources(with_cpus(build(parse_description(text)), cpus))
 
 
 def read(simulation: Simulation) -> tuple[Description, list[Fault]]:
     """Reads the description and the faults of a simulation. Raises InputError."""
-    description = _parsed(simulation.description)
+    description = parse_description(simulation.description)
     return description, [parse_fault(one) for one in (*description.faults, *simulation.faults)]
 
 
@@ -90,11 +72,11 @@ class SimMachine:
         description: Description,
         faults: Sequence[Fault] = (),
         cpus: Sequence[int] = (),
-        built: Built | None = None,
+        built: Resources | None = None,
     ) -> None:
         self._description = description
-        known = built or _built(description, cpus)
-        self._hardware, self._topology, self._resources = known
+        self._resources = built or Resources(with_cpus(build(description), cpus))
+        self._hardware, self._topology = self._resources.hardware, self._resources.topology
         self.faults = tuple(faults)
         self._node_of = {cpu: node.index for node in self._hardware.nodes for cpu in node.cpus}
 
@@ -127,8 +109,7 @@ class SimMachine:
         linked."""
         from .exchanging import Exchanging  # loaded for collectives alone
 
-        how = self._description.collectives
-        return Exchanging(ranks, work, self._resources, self._topology, how)
+        return Exchanging(ranks, work, self._resources)
 
     def _on_nodes(self, transfer: Transfer) -> Transfer:
         """Replaces the CPUs of a transfer by their nodes. A description has nothing smaller than

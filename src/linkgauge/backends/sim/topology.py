@@ -38,10 +38,9 @@ class SimTopology:
         for device in hardware.devices:
             places[device.name] = "fabric" if device.group.forwards else "none"
         self._adapters = {adapter.name for adapter in hardware.adapters}
-        self._gpudirect = hardware.gpudirect
+        self._gpudirect = hardware.description.host.gpudirect
         self._network = {s.name for s in hardware.switches if s.group.kind == "network"}
         self._links = hardware.links
-        self.devices = hardware.devices
         self._nodes = hardware.nodes
         self._devices = {device.name: device.group for device in hardware.devices}
         self._switches = {s.name: s.group for s in hardware.switches if s.group.kind == "pcie"}
@@ -51,7 +50,7 @@ class SimTopology:
         self._direct = Counter[tuple[str, str]]()
         for link in hardware.links:
             self._direct[link.a, link.b] += link.common.count
-        self._map = Map(places, hardware.links, hardware.routing)
+        self._map = Map(places, hardware.links, hardware.description.routing)
         self.route = cache(self._route)
 
     def nearest_node(self, place: str) -> int:
