@@ -33,7 +33,7 @@ STARTUP = {"devices.0.sm": {"startup": "3 us"}}
 
 def faulty(fault):
     machine = backend()
-    return SimBackend(machine._description, [parse_fault(fault)])
+    return SimBackend(machine._resources, [parse_fault(fault)])
 
 
 def about(times):

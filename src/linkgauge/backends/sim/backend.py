@@ -34,20 +34,15 @@ from linkgauge.model.operations.operation import (
 from linkgauge.model.settings import EngineSettings, Simulation
 from linkgauge.model.transfer import Cell, Engine, Transfer
 
-from . import inventory, known, pci, refusals
-from .adapters import interfaces, rdma
-from .assumed import assumptions
-from .collecting import SimCollective
-from .description import Description
+from . import inventory, pci, refusals
 from .faults import Fault
-from .group import SimGroup
+from .group import SimCollective, SimGroup
 from .likeness import Likeness, Way, likeness_of, way_of
-from .machine import SimMachine, built, read
+from .machine import SimMachine, built, faults_of
 from .memory import SimBuffer
-from .noise import Noise
 from .resources import Demand, Resources
-from .run_position import RunPosition
-from .sensors import SimTelemetry, cables, switch_links
+from .run_position import Noise, RunPosition
+from .sensors import SimTelemetry, interfaces, rdma, switch_links
 from .symptoms import Symptoms
 from .trouble import Trouble
 
@@ -64,8 +59,8 @@ def simulate(
     are usable. `engines` has no effect, because it configures real kernels.
 
     Raises InputError for an invalid description or fault."""
-    known = built(simulation.description, tuple(cpus))
-    return SimBackend(*read(simulation), cpus, simulation.draw, simulation.passed, known)
+    parts, faults = built(simulation.description, tuple(cpus)), faults_of(simulation)
+    return SimBackend(parts, faults, simulation.draw, simulation.passed)
 
 
 class SimBackend(SimMachine, Filling[SimBuffer]):
@@ -79,21 +74,16 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     )  # fmt: skip
 
     def __init__(
-        self,
-        description: Description,
-        faults: Sequence[Fault] = (),
-        cpus: Sequence[int] = (),
-        draw: int = 0,
-        passed: int = 0,
-        built: Resources | None = None,
+        self, parts: Resources, faults: Sequence[Fault] = (), draw: int = 0, passed: int = 0
     ) -> None:
-        super().__init__(description, faults, cpus, built)
-        if description.known is not None:  # how threads carry out STREAM's loops is measured alone
+        super().__init__(parts, faults)
+        if (
+            self._description.known is not None
+        ):  # how threads carry out STREAM's loops is measured alone
             self.carried, self.has_own_arrays = (*self.carried, *ARRAY_NAMES), False
         self.refusal = cache(self._refusal)
         self._way_of = cache(self._way)
-        between = (description.noise_buffers, description.noise_moments)
-        self._course = RunPosition(description.seed, between, draw)
+        self._course = RunPosition(self._description.seed, draw)
         self._trouble = Trouble(self.faults, self._resources)
         self._stall = self._trouble.stall if faults else None
         self._sensors = SimTelemetry(self._hardware)
@@ -133,15 +123,15 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
         grouped = bool(functions) and not virtual
         found = Inventory(
-            host=inventory.details(self._hardware, self._topology, grouped=grouped),
+            host=inventory.details(self._hardware, self._topology, in_groups=grouped),
             pci=functions,
             accelerators=self._sensors.accelerators(symptoms),
             switch_links=switch_links(self._hardware),
             routing=self._description.routing,
-            assumed=assumptions(self._hardware, self._topology),
+            assumed=inventory.assumptions(self._hardware, self._topology),
             unknown=pci.unread(self._hardware),
-            adapters=tuple(rdma(self._hardware.adapters, cables(self._hardware))),
-            interfaces=tuple(interfaces(self._hardware.adapters, self._topology.node_of)),
+            adapters=tuple(rdma(self._hardware)),
+            interfaces=tuple(interfaces(self._hardware, self._topology)),
         )
         if found != self._looked:  # a large cluster's takes much memory
             self._looked = found
@@ -289,7 +279,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     ) -> tuple[Sequence[Demand], list[Noise]]:
         """Returns two values for each copy: its demand on the machine, with the effects of faults,
         and its noise. Raises Unsupported for a figure that is not known."""
-        known.check(self._description.known, copies, does)
+        refusals.check_known(self._description.known, copies, does)
         demands = self._healthy([copy.transfer for copy in copies], does)
         demands = self._trouble.begin(copies, demands)
         return demands, self._sigmas(demands, copies, does)
@@ -302,7 +292,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return [own.beside(d.jitter, self._trouble.sigma(at)) for at, d in enumerate(demands)]
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> SimCollective:
-        known.check(self._description.known, copies, named(work))
+        refusals.check_known(self._description.known, copies, named(work))
         exchanging = self._exchanging(copies, work)
         self._trouble.begin(copies, exchanging.ranks)
         seconds = exchanging.seconds(self._trouble.capacity(exchanging.demands))
@@ -364,8 +354,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         memories = [one for at in found.order for one in self._on_nodes(transfers[at]).named]
         devices = dict.fromkeys([one.index or 0 for one in memories if one.is_device])
         states = tuple(map(self._sensors.state, devices))
-        kinds = self._hardware.kinds
-        unlike = [kinds.get(str(one.place)) for one in memories] if kinds else ()
+        unlike = [self._hardware.kinds.get(str(one.place)) for one in memories]
         key = size, cell.report, cell.operation, found.key, latencies, states, *unlike
         return Likeness(key, found.order)
 

@@ -16,8 +16,8 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.hardware import map as graph
 from linkgauge.model.hardware.pcie import link_rate
 
-from .adapters import AdapterGroup, AdapterUnit
 from .description import (
+    AdapterGroup,
     Description,
     DeviceGroup,
     LinkGroup,
@@ -59,6 +59,20 @@ class DeviceUnit(msgspec.Struct, frozen=True):
     def names(self) -> frozenset[str]:
         """Returns the names by which a fault can choose this device."""
         return frozenset(name for name in (self.name, self.node, self.rail) if name)
+
+
+class AdapterUnit(msgspec.Struct, frozen=True):
+    """A network adapter. `pci` is its address in the form of sysfs."""
+
+    name: str
+    pci: str
+    group: AdapterGroup
+
+    @property
+    def told_rate(self) -> float | None:
+        """The rate of a port as it is read, or None if it is only assumed."""
+        rate = self.group.rate
+        return None if rate is None or self.group.assumed else float(rate)
 
 
 class SwitchUnit(msgspec.Struct, frozen=True):
@@ -105,18 +119,12 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
         return frozenset(switch.name for switch in self.switches)
 
     @cached_property
-    def kinds(self) -> Mapping[str, int]:
-        """Returns a number for each node and device by name, equal for equal ones. Returns an empty
-        mapping if all nodes are equal, and all devices."""
-        groups: list[NodeGroup | DeviceGroup] = []
-        kinds: dict[str, int] = {}
+    def kinds(self) -> Mapping[str, str]:
+        """Returns what is described of each node and device by name."""
+        groups = (*self.description.host.nodes, *self.description.devices)
+        shown = {id(group): repr(group) for group in groups}
         units: tuple[NodeUnit | DeviceUnit, ...] = (*self.nodes, *self.devices)
-        for unit in units:
-            if unit.group not in groups:
-                groups.append(unit.group)
-            kinds[unit.name] = groups.index(unit.group)
-        is_uniform = len(groups) == bool(self.nodes) + bool(self.devices)
-        return {} if is_uniform else kinds
+        return {unit.name: shown[id(unit.group)] for unit in units}
 
 
 def build(description: Description) -> Hardware:

@@ -42,41 +42,38 @@ def machine_of(simulation: Simulation) -> SimMachine:
     """Returns the machine of a run's simulation. It is made once for the whole process. Raises
     InputError for an invalid description or fault, and for a fault of a part that the machine does
     not have."""
-    description, faults = read(simulation)
-    made = built(simulation.description, ())
-    if faults:
-        typed = (*description.faults, *simulation.faults)
-        check_targets(zip(typed, faults, strict=True), made.targets)
-    return SimMachine(description, faults, built=made)
+    parts = built(simulation.description, ())
+    if faults := faults_of(simulation):
+        typed = (*parts.hardware.description.faults, *simulation.faults)
+        check_targets(zip(typed, faults, strict=True), parts.targets)
+    return SimMachine(parts, faults)
 
 
 @lru_cache(maxsize=1)
 def built(text: str, cpus: tuple[int, ...]) -> Resources:
     """Returns what a description describes. Large clusters take seconds, so the machine outside of
     measurements and during measurements share it."""
-    return Resources(with_cpus(build(parse_description(text)), cpus))
+    return parts_of(parse_description(text), cpus)
 
 
-def read(simulation: Simulation) -> tuple[Description, list[Fault]]:
-    """Reads the description and the faults of a simulation. Raises InputError."""
-    description = parse_description(simulation.description)
-    return description, [parse_fault(one) for one in (*description.faults, *simulation.faults)]
+def parts_of(description: Description, cpus: Sequence[int] = ()) -> Resources:
+    """Returns what a description describes, with only these CPUs if there are any."""
+    return Resources(with_cpus(build(description), cpus))
+
+
+def faults_of(simulation: Simulation) -> list[Fault]:
+    """Returns the faults of a simulation, its description's first. Raises InputError."""
+    own = parse_description(simulation.description).faults
+    return [parse_fault(one) for one in (*own, *simulation.faults)]
 
 
 class SimMachine:
-    """A simulated machine outside of measurements. `cpus` limits the usable CPUs; without it, all
-    are usable. `built` has the machine's parts, if they are known."""
+    """A simulated machine outside of measurements."""
 
-    def __init__(
-        self,
-        description: Description,
-        faults: Sequence[Fault] = (),
-        cpus: Sequence[int] = (),
-        built: Resources | None = None,
-    ) -> None:
-        self._description = description
-        self._resources = built or Resources(with_cpus(build(description), cpus))
-        self._hardware, self._topology = self._resources.hardware, self._resources.topology
+    def __init__(self, parts: Resources, faults: Sequence[Fault] = ()) -> None:
+        self._resources = parts
+        self._hardware, self._topology = parts.hardware, parts.topology
+        self._description = parts.hardware.description
         self.faults = tuple(faults)
         self._node_of = {cpu: node.index for node in self._hardware.nodes for cpu in node.cpus}
 

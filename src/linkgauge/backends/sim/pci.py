@@ -19,9 +19,8 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import PciFunction, PciLink, PortType
 
-from .adapters import AdapterGroup, AdapterUnit
-from .description import SwitchGroup
-from .hardware import DeviceUnit, Hardware, SimLink, SwitchUnit
+from .description import AdapterGroup, SwitchGroup
+from .hardware import AdapterUnit, DeviceUnit, Hardware, SimLink, SwitchUnit
 from .symptoms import Symptoms
 from .topology import SimTopology
 

@@ -12,8 +12,7 @@ import msgspec
 
 from linkgauge.model.hardware.map import Crossing, Map, Passing
 
-from .adapters import AdapterUnit
-from .hardware import DeviceUnit, Hardware
+from .hardware import AdapterUnit, DeviceUnit, Hardware
 
 
 class Route(msgspec.Struct, frozen=True):
