@@ -8,7 +8,7 @@ from functools import cache
 
 from linkgauge import _native
 from linkgauge.machine.environment import hypervisor
-from linkgauge.machine.tree import ROOT, Root, read_text
+from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.counters import Counters
 
 _PARANOID = "proc/sys/kernel/perf_event_paranoid"
@@ -39,7 +39,7 @@ def _refused_here(code: int) -> str:
 
 def refused(code: int, root: Root) -> str:
     """Explains why CPU cycles cannot be counted. `code` is the error number of perf_event_open."""
-    level = read_text(root, _PARANOID)
+    level = root.text(_PARANOID)
     if code in (errno.EACCES, errno.EPERM):
         if level is not None and level.removeprefix("-").isdecimal() and int(level) > _USER_MODE:
             return f"kernel.perf_event_paranoid is {level}: set it to {_USER_MODE} (sysctl)"

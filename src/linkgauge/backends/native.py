@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from linkgauge import _native
 from linkgauge._native import Kind, Policy
-from linkgauge.machine.tree import NODES, ROOT, Root, number, read_text
+from linkgauge.machine.tree import NODES, ROOT, Root
 from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.memory import SPREAD, STAGING, Memory
@@ -115,7 +115,7 @@ def _check_pool(size: int, node: int | None, root: Root = ROOT) -> None:
     """Raises Unsupported if the pool of huge pages is too small for `size` bytes."""
     pool = f"hugepages-{HUGE_PAGE >> 10}kB/nr_hugepages"
     places = [f"{NODES}/node{node}/hugepages/{pool}", f"sys/kernel/mm/hugepages/{pool}"]
-    counts = (number(read_text(root, place)) for place in places)
+    counts = (root.number(place) for place in places)
     count = next((count for count in counts if count is not None), 0)
     needed = -(-size // HUGE_PAGE)
     if not count:

@@ -18,17 +18,7 @@ from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, FabricLink, PciLink, Telemetry
 
 from .pci import gigatransfers, lanes, lineage
-from .tree import (
-    PCI,
-    Root,
-    hexadecimal,
-    names_in,
-    number,
-    read_bytes,
-    read_line,
-    read_text,
-    resolve,
-)
+from .tree import PCI, Root, hexadecimal, number
 
 # Links between AMD's GPUs (XGMI), and the width of their memories, as the compute driver's topology
 # lists them.
@@ -56,7 +46,7 @@ class ComputeNode(msgspec.Struct, frozen=True):
 def compute_nodes(root: Root) -> dict[str, ComputeNode]:
     """Returns the GPUs that AMD's compute driver lists, by PCI address. Without the driver, returns
     an empty dict. Never raises an exception."""
-    found = (_node(root, name) for name in sorted(names_in(root, NODES)) if name.isdecimal())
+    found = (_node(root, name) for name in sorted(root.names(NODES)) if name.isdecimal())
     return {node.address: node for node in found if node is not None}
 
 
@@ -77,7 +67,7 @@ def _links(
     root: Root, node: int, addresses: Mapping[int, str], peers: Mapping[str, str]
 ) -> Iterator[FabricLink]:
     count = 0
-    for name in sorted(names_in(root, f"{NODES}/{node}/io_links"), key=lambda n: (len(n), n)):
+    for name in sorted(root.names(f"{NODES}/{node}/io_links"), key=lambda n: (len(n), n)):
         link = _properties(root, f"{NODES}/{node}/io_links/{name}/properties")
         address = addresses.get(link.get("node_to", -1))
         if link.get("type") != _XGMI or address is None:
@@ -119,7 +109,7 @@ def _isa(version: int) -> str:
 
 def _properties(root: Root, path: str) -> dict[str, int]:
     """Reads a file whose lines are a name and a number. An unreadable file gives an empty dict."""
-    words = (line.split() for line in (read_text(root, path) or "").splitlines())
+    words = (line.split() for line in (root.text(path) or "").splitlines())
     pairs = ((word[0], number(word[1])) for word in words if len(word) == 2)
     return {name: value for name, value in pairs if value is not None}
 
@@ -227,7 +217,7 @@ def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accele
     errors = _UNCORRECTED.search(_text(root, address, "ras/umc_err_count") or "")
     return msgspec.structs.replace(
         known,
-        driver=read_line(root, "sys/module/amdgpu/version") or known.driver,
+        driver=root.line("sys/module/amdgpu/version") or known.driver,
         firmware=_text(root, address, "vbios_version"),
         board=_text(root, address, "product_number"),
         uuid=known.uuid or _text(root, address, "unique_id"),
@@ -253,7 +243,7 @@ def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accele
 def sense(root: Root, memory: str, address: str) -> Telemetry:
     """Reads the current link, clock, temperature and power of the GPU at this address. Never raises
     an exception."""
-    table: Metrics = parse_metrics(read_bytes(root, f"{PCI}/{address}/gpu_metrics"))
+    table: Metrics = parse_metrics(root.content(f"{PCI}/{address}/gpu_metrics"))
     slot = _slot(root, address)
     speed, width = (_text(root, slot, f"current_link_{what}") or "" for what in ("speed", "width"))
     level = _LINK.search(_text(root, address, "pp_dpm_pcie") or "") or ("", "", "")
@@ -280,7 +270,7 @@ def _link(root: Root, address: str, now: Telemetry) -> PciLink:
 def _slot(root: Root, address: str) -> str:
     """Returns the PCI function in the slot. It is the topmost AMD bridge above the GPU, or the GPU
     itself if it has no such bridge."""
-    line = lineage(address, resolve(root, f"{PCI}/{address}") or address)
+    line = lineage(address, root.resolve(f"{PCI}/{address}") or address)
     return [address, *takewhile(partial(is_amd, root), line[-2::-1])][-1]
 
 
@@ -320,9 +310,9 @@ def _highest(levels: str | None) -> float | None:
 def _sensor(root: Root, address: str, scale: float, *names: str) -> float | None:
     """Returns the value of the GPU's first sensor among `names`, multiplied by `scale`."""
     folder = f"{PCI}/{address}/hwmon"
-    for monitor in sorted(names_in(root, folder)):
+    for monitor in sorted(root.names(folder)):
         for name in names:
-            value = number(read_text(root, f"{folder}/{monitor}/{name}"))
+            value = root.number(f"{folder}/{monitor}/{name}")
             if value is not None:
                 return value * scale
     return None
@@ -351,4 +341,4 @@ def _missing(found: Accelerator) -> Iterator[Gap]:
 
 
 def _text(root: Root, address: str, name: str) -> str | None:
-    return read_line(root, f"{PCI}/{address}/{name}")
+    return root.line(f"{PCI}/{address}/{name}")

@@ -11,7 +11,7 @@ import msgspec
 
 from linkgauge.model.hardware.host_details import CpuCache
 
-from .tree import Root, labelled, names_in, number, numbered, read_cpu_list, read_cpus, read_text
+from .tree import Root, labelled
 
 CPUS = "sys/devices/system/cpu"
 
@@ -53,16 +53,14 @@ _ARM_CORES = {
 
 def online_cpus(root: Root) -> tuple[int, ...]:
     """Returns the CPUs that are online."""
-    return read_cpu_list(root, f"{CPUS}/online") or tuple(
-        cpu
-        for cpu in numbered(root, CPUS, "cpu")
-        if read_text(root, f"{CPUS}/cpu{cpu}/online") != "0"
+    return root.cpu_list(f"{CPUS}/online") or tuple(
+        cpu for cpu in root.numbered(CPUS, "cpu") if root.text(f"{CPUS}/cpu{cpu}/online") != "0"
     )
 
 
 def shown_cpus(root: Root) -> tuple[int, ...]:
     """Returns the online CPUs that have a folder in sysfs."""
-    return tuple(sorted(set(online_cpus(root)).intersection(numbered(root, CPUS, "cpu"))))
+    return tuple(sorted(set(online_cpus(root)).intersection(root.numbered(CPUS, "cpu"))))
 
 
 def microcode(cpuinfo: str) -> str | None:
@@ -78,14 +76,14 @@ def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, i
     cores: Counter[object] = Counter()
     for cpu in cpus:
         folder = f"{CPUS}/cpu{cpu}/topology"
-        package = number(read_text(root, f"{folder}/physical_package_id"))
-        core = _siblings(root, folder) or number(read_text(root, f"{folder}/core_id"))
+        package = root.number(f"{folder}/physical_package_id")
+        core = _siblings(root, folder) or root.number(f"{folder}/core_id")
         if core is not None:
             # Sockets of several nodes of an Itanium have the same number.
             packages.add((package, _package(root, folder)))
             cores[core if isinstance(core, str) else (package, core)] += 1
     if not cores:
-        return _counted_in_cpuinfo(read_text(root, "proc/cpuinfo") or "")
+        return _counted_in_cpuinfo(root.text("proc/cpuinfo") or "")
     # A board whose firmware does not describe its packages has -1.
     known = all(package is not None and package >= 0 for package, _ in packages)
     return len(packages) if known else None, len(cores), max(cores.values())
@@ -113,7 +111,7 @@ def _package(root: Root, folder: str) -> str | None:
 
 
 def _first_of(root: Root, folder: str, names: Iterable[str]) -> str | None:
-    return next(filter(None, (read_text(root, f"{folder}/{name}") for name in names)), None)
+    return next(filter(None, (root.text(f"{folder}/{name}") for name in names)), None)
 
 
 def threads_of(root: Root, cpu: int) -> tuple[int, ...]:
@@ -121,7 +119,7 @@ def threads_of(root: Root, cpu: int) -> tuple[int, ...]:
     core."""
     folder = f"{CPUS}/cpu{cpu}/topology"
     pairs = (("core_cpus_list", "core_cpus"), ("thread_siblings_list", "thread_siblings"))
-    found = (read_cpus(root, f"{folder}/{one}", f"{folder}/{other}") for one, other in pairs)
+    found = (root.cpus(f"{folder}/{one}", f"{folder}/{other}") for one, other in pairs)
     return next(filter(None, found), (cpu,))
 
 
@@ -210,7 +208,7 @@ def frequency_driver(root: Root, cpus: Iterable[int]) -> str | None:
 
 
 def _of_cpus(root: Root, cpus: Iterable[int], name: str) -> str | None:
-    found = {read_text(root, f"{CPUS}/cpu{cpu}/cpufreq/{name}") for cpu in cpus}
+    found = {root.text(f"{CPUS}/cpu{cpu}/cpufreq/{name}") for cpu in cpus}
     return ", ".join(sorted(text for text in found if text)) or None
 
 
@@ -264,13 +262,13 @@ def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[CpuCache, ...]:
 def _caches(root: Root, cpu: int) -> Iterator[tuple[CpuCache, tuple[int, ...]]]:
     """Yields the caches of a CPU, each with the CPUs that share it."""
     folder = f"sys/devices/system/cpu/cpu{cpu}/cache"
-    for name in names_in(root, folder):
+    for name in root.names(folder):
         cache = f"{folder}/{name}"
-        level = number(read_text(root, f"{cache}/level"))
-        size = re.fullmatch(r"([0-9]{1,12})([KMG]?)", read_text(root, f"{cache}/size") or "")
+        level = root.number(f"{cache}/level")
+        size = re.fullmatch(r"([0-9]{1,12})([KMG]?)", root.text(f"{cache}/size") or "")
         if level is not None and size:
             # Linux before 2.6.32 has only the mask.
-            shared = read_cpus(root, f"{cache}/shared_cpu_list", f"{cache}/shared_cpu_map")
-            kind = (read_text(root, f"{cache}/type") or "").lower()
+            shared = root.cpus(f"{cache}/shared_cpu_list", f"{cache}/shared_cpu_map")
+            kind = (root.text(f"{cache}/type") or "").lower()
             behind = shared or threads_of(root, cpu)
             yield CpuCache(level, kind, int(size[1]) * _UNITS[size[2]], len(behind)), behind

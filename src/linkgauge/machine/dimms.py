@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from .tree import Root, names_in, number, parse_meminfo, read_bytes, read_text
+from .tree import Root, parse_meminfo
 
 HUGE_PAGES = "sys/kernel/mm/hugepages"
 TABLE = "sys/firmware/dmi/tables/DMI"
@@ -48,7 +48,7 @@ class Dimm(msgspec.Struct, frozen=True):
 def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
     """Returns the numbers of total and free huge pages by page size in bytes."""
     found = pages_below(root, HUGE_PAGES)
-    meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
+    meminfo = parse_meminfo(root.text("proc/meminfo") or "")
     if not found and {"Hugepagesize", "HugePages_Total", "HugePages_Free"} <= meminfo.keys():
         counts = meminfo["HugePages_Total"], meminfo["HugePages_Free"]
         found[meminfo["Hugepagesize"]] = counts
@@ -59,10 +59,10 @@ def pages_below(root: Root, pools: str) -> dict[int, tuple[int, int]]:
     """Returns the numbers of total and free huge pages by page size in bytes. `pools` is the folder
     with the pools of a machine or of a NUMA node."""
     found = {}
-    for name in names_in(root, pools):
+    for name in root.names(pools):
         size = re.fullmatch(r"hugepages-([0-9]{1,12})kB", name)
-        total = number(read_text(root, f"{pools}/{name}/nr_hugepages"))
-        free = number(read_text(root, f"{pools}/{name}/free_hugepages"))
+        total = root.number(f"{pools}/{name}/nr_hugepages")
+        free = root.number(f"{pools}/{name}/free_hugepages")
         if size and total is not None and free is not None:
             found[int(size[1]) << 10] = (total, free)
     return dict(sorted(found.items()))
@@ -100,10 +100,10 @@ def rate_of(dimms: tuple[Dimm, ...], channels: int | None) -> tuple[float | None
 
 
 def _no_dimms(root: Root) -> str:
-    tables = names_in(root, TABLE.rpartition("/")[0]) or names_in(root, ENTRIES)
+    tables = root.names(TABLE.rpartition("/")[0]) or root.names(ENTRIES)
     if not tables:
         return NO_TABLE
-    if read_bytes(root, TABLE) is None and not _structures(root):
+    if root.content(TABLE) is None and not _structures(root):
         return f"/{TABLE} is readable by root only: run as root"
     return "the firmware's table describes no DRAM (usual in virtual machines)"
 
@@ -112,12 +112,12 @@ def edac_channels(root: Root) -> int | None:
     """Returns the number of memory channels in use, or None if the EDAC driver shows no
     channels."""
     found = set()
-    for controller in names_in(root, EDAC):
-        for name in names_in(root, f"{EDAC}/{controller}"):
+    for controller in root.names(EDAC):
+        for name in root.names(f"{EDAC}/{controller}"):
             if not re.fullmatch(r"(dimm|rank)[0-9]+", name):
                 continue
-            place = read_text(root, f"{EDAC}/{controller}/{name}/dimm_location") or ""
-            size = number(read_text(root, f"{EDAC}/{controller}/{name}/size"))
+            place = root.text(f"{EDAC}/{controller}/{name}/dimm_location") or ""
+            size = root.number(f"{EDAC}/{controller}/{name}/size")
             channel = re.search(r"\bchannel ([0-9]+)", place)
             if channel and size:
                 found.add((controller, channel[1]))
@@ -207,11 +207,11 @@ def is_all_stacked(root: Root) -> bool:
 
 def _structures(root: Root) -> tuple[bytes, ...]:
     """Returns the SMBIOS structures of memory devices (type 17), with their strings."""
-    table = read_bytes(root, TABLE)
+    table = root.content(TABLE)
     if table is not None:
         return tuple(one for one in split_table(table[:_MOST_BYTES]) if one[0] == 17)
-    names = sorted(name for name in names_in(root, ENTRIES) if name.startswith("17-"))
-    entries = (read_bytes(root, f"{ENTRIES}/{name}/raw") for name in names)
+    names = sorted(name for name in root.names(ENTRIES) if name.startswith("17-"))
+    entries = (root.content(f"{ENTRIES}/{name}/raw") for name in names)
     return tuple(entry for entry in entries if entry and entry[0] == 17)
 
 

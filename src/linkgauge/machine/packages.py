@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from .tree import ROOT, Root, read_text
+from .tree import ROOT, Root
 
 
 class Manager(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ _MANAGERS = {
 def package_manager(root: Root = ROOT) -> Manager | None:
     """Returns the package manager of this distribution, or None if it is unknown. The files
     os-release name the distribution and those that it derives from."""
-    release = read_text(root, "etc/os-release") or ""
+    release = root.text("etc/os-release") or ""
     found = dict(re.findall(r'^(ID|ID_LIKE)="?([^"\n]*)"?$', release, re.MULTILINE))
     names = f"{found.get('ID', '')} {found.get('ID_LIKE', '')}".split()
     return next((_MANAGERS[name] for name in names if name in _MANAGERS), None)

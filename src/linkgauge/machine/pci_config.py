@@ -13,7 +13,7 @@ import msgspec
 from linkgauge.model.hardware.inventory import PciFunction, PciLink, PortType
 from linkgauge.model.hardware.pcie import SPEEDS, WIDTHS
 
-from .tree import Root, read_text
+from .tree import Root
 
 _HEADER, _CONVENTIONAL = 64, 256
 _EXPRESS, _ACS, _AER, _SERIAL = 0x10, 0x000D, 0x0001, 0x0003
@@ -259,7 +259,7 @@ def read_names(root: Root, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int,
     """Returns the names of PCI devices by vendor and device number, such as `NVIDIA Corporation
     GH100 [H200 SXM 141GB]`. An unknown device is named by its number, as in lspci. Returns None if
     this system has no database of names."""
-    texts = (read_text(root, place) for place in PLACES)
+    texts = (root.text(place) for place in PLACES)
     text = next((text for text in texts if text), None)
     return None if text is None else find_names(text, wanted)
 

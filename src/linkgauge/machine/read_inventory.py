@@ -32,7 +32,7 @@ from .kernel_options import command_line
 from .network import adapters_by_class, has_class, read_adapters
 from .numa import distances, host_nodes, node_cpus, read_nodes
 from .pci import read_pci
-from .tree import ROOT, Root, read_bytes, read_choice, read_text
+from .tree import ROOT, Root
 
 # What the kernel reports about the host besides host.py: what affects and explains a measurement.
 #
@@ -44,7 +44,7 @@ from .tree import ROOT, Root, read_bytes, read_choice, read_text
 def read_details(root: Root = ROOT) -> HostDetails:
     """Reads details of the host below `root`. Never raises an exception."""
     host, cpus = read_host(root), shown_cpus(root)
-    cpuinfo = read_text(root, "proc/cpuinfo") or ""
+    cpuinfo = root.text("proc/cpuinfo") or ""
     sockets, cores, threads = topology(root, cpus)
     below, below_is_known = hypervisor(root)
     translation, why_no_iommu = iommu(root)
@@ -72,7 +72,7 @@ def read_details(root: Root = ROOT) -> HostDetails:
         microcode=microcode(cpuinfo),
         command_line=_command_line(root),
         iommu=translation,
-        aspm_policy=read_choice(root, "sys/module/pcie_aspm/parameters/policy"),
+        aspm_policy=root.choice("sys/module/pcie_aspm/parameters/policy"),
         hypervisor=below,
         container=container(root),
         allowed_cpus=cpus_allowed,
@@ -101,7 +101,7 @@ def read_details(root: Root = ROOT) -> HostDetails:
 
 def _command_line(root: Root) -> str | None:
     """Returns the kernel's command line without secrets."""
-    content = read_bytes(root, "proc/cmdline")
+    content = root.content("proc/cmdline")
     return None if content is None else command_line(content).decode(errors="replace").strip()
 
 
@@ -149,7 +149,7 @@ def read_accelerators(root: Root) -> tuple[tuple[Accelerator, ...], tuple[Gap, .
     """Returns the accelerators in a captured machine. The second value has the reason if they
     cannot be read. Without the file, returns no accelerators and no reason. Never raises an
     exception."""
-    text = read_text(root, ACCELERATORS)
+    text = root.text(ACCELERATORS)
     if text is None:
         return (), ()
     try:

@@ -15,7 +15,7 @@ from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.shareable import FreeText, ToolCommand, ToolFile
 from linkgauge.model.units import approximate_size
 
-from .tree import ROOT, Root, ranges, read_text
+from .tree import ROOT, Root, ranges
 
 FOLDER = "linkgauge/tools"
 COMMANDS = (
@@ -195,7 +195,7 @@ def _huge_pages(machine: Machine, root: Root) -> str:
     ]
     if machine.simulated is not None:
         return _text(f"# SIMULATED {machine.simulated}", iter(head))
-    lines = (read_text(root, "proc/meminfo") or "").splitlines()
+    lines = (root.text("proc/meminfo") or "").splitlines()
     return _text(iter(head), (line for line in lines if "huge" in line.lower()))
 
 

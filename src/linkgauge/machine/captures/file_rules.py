@@ -19,7 +19,7 @@ from ..kernel_options import REMOVED, command_line
 from ..pci_config import PLACES, serial_number
 from ..read_inventory import ACCELERATORS
 from ..software import SOFTWARE, Software
-from ..tree import Captured, read_text
+from ..tree import Captured
 from .anonymizer import Anonymizer
 from .manifest import MANIFEST, Manifest
 
@@ -234,7 +234,7 @@ def _servers(tree: Captured) -> Iterator[str]:
     """Yields the names of other hosts in mounts and on the kernel's command line. Examples are
     `nfs7:/srv`, `mon1:6789,mon2:6789:/`, `//nas/share` and `http://repo/x`."""
     for path in ("proc/self/mounts", "proc/mounts", "proc/cmdline"):
-        text = read_text(tree, path) or ""
+        text = tree.text(path) or ""
         yield from re.findall(r"(?m)(?:^|:)//(?:[^\s/@]*@)?([\w.-]+)", text)
         for sources in re.findall(r"(?m)^([^\s/=]+):/", text):
             yield from re.findall(r"[a-zA-Z][\w.-]+", sources)
@@ -243,7 +243,7 @@ def _servers(tree: Captured) -> Iterator[str]:
 def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
     """Returns the captured machine with pseudonyms in files, links and paths. `known` are the UUIDs
     of devices."""
-    who = Anonymizer(read_text(tree, _HOSTNAME) or "", {"id": known}, _servers(tree))
+    who = Anonymizer(tree.text(_HOSTNAME) or "", {"id": known}, _servers(tree))
     # Paths come first, sorted, so that numbered pseudonyms keep their order.
     paths = {
         path: _path(who, path, path, is_file=path in tree.files)

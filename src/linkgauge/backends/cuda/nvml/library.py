@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from linkgauge.machine.tree import ROOT, Root, read_text
+from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import DeviceLost, LinkgaugeError, Unsupported, pip_install
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, PciLink, Telemetry
@@ -34,7 +34,7 @@ def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
     other workers of the same parent belong to the run. Returns None if a process is hidden, because
     its parent is then unknown."""
     found = sorted(set(pids))
-    if any(read_text(root, f"proc/{pid}/stat") is None for pid in found):
+    if any(root.text(f"proc/{pid}/stat") is None for pid in found):
         return None
     return tuple(pid for pid in found if not _is_ours(pid, root))
 
@@ -47,13 +47,13 @@ def _is_ours(pid: int, root: Root) -> bool:
 
 
 def _program(pid: int, root: Root) -> list[str]:
-    arguments = (read_text(root, f"proc/{pid}/cmdline") or "").split("\0")
+    arguments = (root.text(f"proc/{pid}/cmdline") or "").split("\0")
     return arguments[:_PROGRAM_ARGUMENTS]
 
 
 def _parent(pid: int, root: Root) -> int | None:
     """Returns the id of a process's parent."""
-    fields = (read_text(root, f"proc/{pid}/stat") or "").rpartition(")")[2].split()
+    fields = (root.text(f"proc/{pid}/stat") or "").rpartition(")")[2].split()
     return int(fields[1]) if len(fields) > 1 and fields[1].isdecimal() else None
 
 
