@@ -34,7 +34,8 @@ class Dimm(msgspec.Struct, frozen=True):
     `kit` is the same number for all modules of a kit, and 0 without a kit.
     `alone` says that no other module is on the same channel.
     `width` is in data bits and `rate` in transfers/s; both are null if unknown.
-    `stacked` says that the memory is HBM."""
+    `stacked` says that the memory is HBM.
+    Without `is_filled`, this is a slot that holds no DRAM."""
 
     locator: str
     bank: str
@@ -43,6 +44,7 @@ class Dimm(msgspec.Struct, frozen=True):
     width: int | None
     rate: float | None
     stacked: bool = False
+    is_filled: bool = True
 
 
 def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
@@ -134,15 +136,13 @@ def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
     kit."""
     if len(dimms) == 1 or all(dimm.alone for dimm in dimms):
         return len(dimms)
-    spelled = [_spelled_channel(dimm) for dimm in dimms]
-    if None not in spelled:
-        return len(set(spelled))
+    names = _channel_names(dimms, sockets)
+    if names is not None:
+        return len(set(names))
     letters = [_LETTER.fullmatch(dimm.locator.upper()) for dimm in dimms]
-    slots = {match.groups() for match in letters if match}
     if None in letters or sockets is None:
         return None
-    if len({letter for _, letter in slots}) > sockets:
-        return len(slots)
+    slots = {match.groups() for match in letters if match}
     kits = {(match[2], dimm.kit) for match, dimm in zip(letters, dimms, strict=True) if match}
     one_kit_each = len(kits) == len(slots) and all(kit for _, kit in kits)
     return len(dimms) if one_kit_each else None
@@ -151,12 +151,11 @@ def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
 def channels(root: Root, sockets: int | None) -> tuple[int | None, int | None]:
     """Returns how many memory channels have a module, and of how many all slots are empty. Both are
     None if the names of the slots do not show the channels."""
-    slots = [(_slot(one), _dimm(one) is not None) for one in _structures(root)]
-    used = [slot for slot, is_filled in slots if is_filled]
-    names = _channel_names([slot for slot, _ in slots], sockets)
+    slots = _slots(root)
+    names, used = _channel_names(slots, sockets), [slot for slot in slots if slot.is_filled]
     if names is None or not used or any(slot.stacked for slot in used):
         return None, None
-    filled = {name for name, (_, is_filled) in zip(names, slots, strict=True) if is_filled}
+    filled = {name for name, slot in zip(names, slots, strict=True) if slot.is_filled}
     return len(filled), len({*names} - filled)
 
 
@@ -173,16 +172,6 @@ def _channel_names(slots: Sequence[Dimm], sockets: int | None) -> list[tuple[str
     return names
 
 
-def _slot(structure: bytes) -> Dimm:
-    """Returns a slot by its names, with or without a module."""
-    length = structure[1] if len(structure) > 1 else 0
-    at, bank, kind = (structure[n] if length > n else 0 for n in (0x10, 0x11, 0x12))
-    return Dimm(
-        locator=_string(structure, length, at), bank=_string(structure, length, bank), kit=0,
-        alone=False, width=None, rate=None, stacked=kind in _STACKED,
-    )  # fmt: skip
-
-
 def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:
     """Returns the text before the word channel in a slot's name, and the channel. Returns None if
     the name lacks the word."""
@@ -195,8 +184,11 @@ def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:
 
 def read_dimms(root: Root) -> tuple[Dimm, ...]:
     """Returns the installed memory modules."""
-    found = (_dimm(structure) for structure in _structures(root))
-    return tuple(dimm for dimm in found if dimm)
+    return tuple(slot for slot in _slots(root) if slot.is_filled)
+
+
+def _slots(root: Root) -> list[Dimm]:
+    return [_slot(structure) for structure in _structures(root)]
 
 
 def is_all_stacked(root: Root) -> bool:
@@ -225,20 +217,16 @@ def split_table(table: bytes) -> Iterator[bytes]:
         at = end
 
 
-def _dimm(structure: bytes) -> Dimm | None:
-    """Decodes an SMBIOS memory device (SMBIOS 3.7, 7.18). Returns None for an empty slot, and for
-    memory other than DRAM."""
-    if len(structure) < 2:
-        return None
-    length = structure[1]
+def _slot(structure: bytes) -> Dimm:
+    """Decodes an SMBIOS memory device (SMBIOS 3.7, 7.18)."""
+    length = structure[1] if len(structure) > 1 else 0
     body = structure[:length]
 
     def field(offset: int, size: int) -> int:
         """Returns the number at an offset. Returns 0 if the structure is too short."""
         return int.from_bytes(body[offset : offset + size], "little")
 
-    if field(0x0C, 2) == 0 or field(0x12, 1) not in _DRAM or field(0x28, 1) not in _VOLATILE:
-        return None
+    is_dram = field(0x12, 1) in _DRAM and field(0x28, 1) in _VOLATILE
     speeds = (field(0x20, 2), field(0x58, 4)), (field(0x15, 2), field(0x54, 4))
     rate = next((known for pair in speeds if (known := _speed(*pair))), None)
     width = field(0x0A, 2)
@@ -251,6 +239,7 @@ def _dimm(structure: bytes) -> Dimm | None:
         width=None if width in (0, 0xFFFF) else width,
         rate=rate,
         stacked=field(0x12, 1) in _STACKED,
+        is_filled=is_dram and field(0x0C, 2) != 0,
     )
 
 
