@@ -72,16 +72,16 @@ def microcode(cpuinfo: str) -> str | None:
 def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, int | None]:
     """Returns the number of sockets, the number of cores, and the largest number of threads on a
     core."""
-    packages: set[tuple[int | None, str | None]] = set()
+    packages: set[tuple[int | None, tuple[int, ...]]] = set()
     cores: Counter[object] = Counter()
     for cpu in cpus:
         folder = f"{CPUS}/cpu{cpu}/topology"
         package = root.number(f"{folder}/physical_package_id")
-        core = _siblings(root, folder) or root.number(f"{folder}/core_id")
+        core = _sharing(root, cpu, *_CORE) or root.number(f"{folder}/core_id")
         if core is not None:
             # Sockets of several nodes of an Itanium have the same number.
-            packages.add((package, _package(root, folder)))
-            cores[core if isinstance(core, str) else (package, core)] += 1
+            packages.add((package, _sharing(root, cpu, "package_cpus", "core_siblings")))
+            cores[core if isinstance(core, tuple) else (package, core)] += 1
     if not cores:
         return _counted_in_cpuinfo(root.text("proc/cpuinfo") or "")
     # A board whose firmware does not describe its packages has -1.
@@ -94,33 +94,25 @@ def one_a_core(root: Root, cpus: Iterable[int]) -> tuple[int, ...]:
     show the cores."""
     first: dict[object, int] = {}
     for cpu in sorted(cpus):
-        first.setdefault(_siblings(root, f"{CPUS}/cpu{cpu}/topology") or cpu, cpu)
+        first.setdefault(threads_of(root, cpu), cpu)
     return tuple(first.values())
 
 
-def _siblings(root: Root, folder: str) -> str | None:
-    """Returns the CPUs of a core as the kernel writes them: a list, or a mask on old kernels."""
-    names = ("core_cpus_list", "core_cpus", "thread_siblings_list", "thread_siblings")
-    return _first_of(root, folder, names)
-
-
-def _package(root: Root, folder: str) -> str | None:
-    """Returns the CPUs of a socket as the kernel writes them: a list, or a mask on old kernels."""
-    names = ("package_cpus_list", "package_cpus", "core_siblings_list", "core_siblings")
-    return _first_of(root, folder, names)
-
-
-def _first_of(root: Root, folder: str, names: Iterable[str]) -> str | None:
-    return next(filter(None, (root.text(f"{folder}/{name}") for name in names)), None)
+_CORE = ("core_cpus", "thread_siblings")
 
 
 def threads_of(root: Root, cpu: int) -> tuple[int, ...]:
     """Returns the CPUs on the same core as `cpu`, or only `cpu` if the kernel does not report the
     core."""
+    return _sharing(root, cpu, *_CORE) or (cpu,)
+
+
+def _sharing(root: Root, cpu: int, *names: str) -> tuple[int, ...]:
+    """Returns the CPUs in the first of these files that lists any: a list, or a mask on old
+    kernels."""
     folder = f"{CPUS}/cpu{cpu}/topology"
-    pairs = (("core_cpus_list", "core_cpus"), ("thread_siblings_list", "thread_siblings"))
-    found = (root.cpus(f"{folder}/{one}", f"{folder}/{other}") for one, other in pairs)
-    return next(filter(None, found), (cpu,))
+    found = (root.cpus(f"{folder}/{name}_list", f"{folder}/{name}") for name in names)
+    return next(filter(None, found), ())
 
 
 def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | None]:
