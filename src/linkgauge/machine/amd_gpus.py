@@ -260,7 +260,6 @@ def _slot_link(root: Root, address: str) -> PciLink:
 
 
 def _memory(root: Root, address: str, node: ComputeNode | None) -> tuple[float | None, int | None]:
-    """Returns the highest memory clock in Hz, and the width of the memory bus in bits."""
     if node is not None and node.memory_clock:
         return node.memory_clock, node.memory_bus
     highest = _highest(_text(root, address, "pp_dpm_mclk"))
@@ -280,8 +279,7 @@ for RX 6800 (1 GHz, 256 bits)."""
 
 
 def _peak(isa: str | None, clock: float | None, bus: int | None) -> float | None:
-    """Returns the peak rate of the memory in bytes/s, or None if a value is unknown. The rate is
-    transfers per cycle × clock × width ÷ 8."""
+    """Returns bytes/s: transfers per cycle × clock × width ÷ 8."""
     transfers = next((many for many, sets in _TRANSFERS.items() if isa in sets), None)
     return transfers * clock * bus / 8 if transfers and clock and bus else None
 
@@ -293,7 +291,6 @@ def _highest(levels: str | None) -> float | None:
 
 
 def _sensor(root: Root, address: str, scale: float, *names: str) -> float | None:
-    """Returns the value of the GPU's first sensor among `names`, multiplied by `scale`."""
     folder = f"{PCI}/{address}/hwmon"
     for monitor in sorted(root.names(folder)):
         for name in names:

@@ -33,8 +33,7 @@ def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
 
 
 def _mounted(root: Root, what: str) -> str:
-    """Returns the folder where control groups are mounted. `what` is `cgroup2`, or the name of a
-    controller of version 1."""
+    """`what` is `cgroup2`, or the name of a controller of version 1."""
     mounts = root.text("proc/self/mounts") or root.text("proc/mounts") or ""
     for line in mounts.splitlines():
         # Device, place, type, options.
@@ -45,8 +44,7 @@ def _mounted(root: Root, what: str) -> str:
 
 
 def _chain(group: str) -> tuple[str, ...]:
-    """Returns the group and all groups above it. For `/a/b` these are `/a/b`, `/a` and the empty
-    text."""
+    """`/a/b` gives `/a/b`, `/a` and the empty text."""
     # A group outside this process's namespace is written with `..` and is not visible.
     names = [name for name in PurePosixPath(group).parts[1:] if name != ".."]
     return tuple("".join(f"/{name}" for name in names[:end]) for end in range(len(names), -1, -1))

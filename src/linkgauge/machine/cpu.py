@@ -147,8 +147,7 @@ def isa(cpuinfo: str) -> str | None:
 
 
 def _x86_level(features: set[str]) -> str:
-    """Returns the highest x86-64 level that a CPU with these features reaches. Level 1 is an empty
-    text."""
+    """Level 1 is an empty text."""
     held = takewhile(lambda level: features.issuperset(level[1].split()), _X86_LEVELS)
     return "".join([f"-{name}" for name, _ in held][-1:])
 
@@ -252,7 +251,6 @@ def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[CpuCache, ...]:
 
 
 def _caches(root: Root, cpu: int) -> Iterator[tuple[CpuCache, tuple[int, ...]]]:
-    """Yields the caches of a CPU, each with the CPUs that share it."""
     folder = f"sys/devices/system/cpu/cpu{cpu}/cache"
     for name in root.names(folder):
         cache = f"{folder}/{name}"

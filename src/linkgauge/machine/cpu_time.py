@@ -76,7 +76,6 @@ def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
 
 
 def _numbers(words: Iterable[str]) -> list[int]:
-    """Returns the numbers among the words."""
     return [found for found in map(number, words) if found is not None]
 
 
@@ -89,8 +88,6 @@ def family_time(pid: int, root: Root = ROOT) -> float:
 
 
 def _children(pid: int, root: Root) -> list[int]:
-    """Returns the running children of a process. Returns an empty list if the kernel does not show
-    them."""
     found: list[int] = []
     for thread in root.names(f"proc/{pid}/task"):
         text = root.text(f"proc/{pid}/task/{thread}/children") or ""

@@ -160,8 +160,7 @@ def channels(root: Root, sockets: int | None) -> tuple[int | None, int | None]:
 
 
 def _channel_names(slots: Sequence[Dimm], sockets: int | None) -> list[tuple[str, ...]] | None:
-    """Returns the channel of each slot, by the slots' names: see `named_channels`. None if the
-    names do not show it."""
+    """Returns None if the slots' names do not show the channels (`named_channels`)."""
     spelled = [name for slot in slots if (name := _spelled_channel(slot)) is not None]
     if len(spelled) == len(slots):
         return list(spelled)
@@ -173,8 +172,7 @@ def _channel_names(slots: Sequence[Dimm], sockets: int | None) -> list[tuple[str
 
 
 def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:
-    """Returns the text before the word channel in a slot's name, and the channel. Returns None if
-    the name lacks the word."""
+    """Returns the text before the word channel, and the channel; None without the word."""
     for place in (dimm.bank, dimm.locator):
         match = re.search(r"(.*)CHANNEL[ _]*([A-Z](?![A-Z])|[0-9]+)", place.upper())
         if match:
@@ -244,8 +242,7 @@ def _slot(structure: bytes) -> Dimm:
 
 
 def _speed(megatransfers: int, extended: int) -> float | None:
-    """Returns the rate in transfers/s, or None if it is unknown. `extended` is the value of the
-    longer field for high rates."""
+    """`extended` is the longer field for high rates. Returns transfers/s."""
     known = extended & 0x7FFFFFFF if megatransfers == 0xFFFF else megatransfers
     return known * 1e6 or None
 

@@ -86,7 +86,6 @@ def hypervisor(root: Root) -> tuple[str | None, bool]:
 
 
 def _words(root: Root, place: str) -> str:
-    """Returns the text of a file in lower case, with spaces for zero bytes."""
     return (root.text(place) or "").replace("\0", " ").strip().lower()
 
 
@@ -242,15 +241,12 @@ def _applying(root: Root) -> Iterator[EnvironmentNeed]:
 
 
 def _present(root: Root) -> Iterator[tuple[int, int]]:
-    """Yields the vendor number and the device number of each PCI function."""
     for name in root.names(PCI):
         if (found := _identity(root, name)) is not None:
             yield found
 
 
 def _identity(root: Root, address: str) -> tuple[int, int] | None:
-    """Returns the vendor number and the device number of a PCI function, or None if they cannot be
-    read."""
     vendor, device = (
         hexadecimal(root.text(f"{PCI}/{address}/{what}")) for what in ("vendor", "device")
     )

@@ -116,8 +116,6 @@ def this_host() -> str:
 
 
 def _names(root: Root) -> tuple[str, str, str]:
-    """Returns the host's name, the kernel's release and the architecture, as `uname` prints
-    them."""
     if root == ROOT:
         name = os.uname()
         return name.nodename, name.release, name.machine
@@ -129,7 +127,6 @@ def _names(root: Root) -> tuple[str, str, str]:
 
 
 def _version(root: Root) -> tuple[str, str]:
-    """Returns the kernel's name and release from the text of /proc/version."""
     match = re.match(r"(\S+) version (\S+)", root.text("proc/version") or "")
     return (match[1], match[2]) if match else ("", "")
 

@@ -64,7 +64,6 @@ def from_device(
 
 
 def _way(root: Root, address: str | None) -> list[str]:
-    """Returns the path to a device in the PCI tree, from the host bridge down to the device."""
     real = root.resolve(f"{PCI}/{address}") if address else None
     return re.findall(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}|[0-9a-f]{4,8}:[^/]+", real or "")
 
@@ -113,7 +112,6 @@ def _of_rdma_alone(root: Root, name: str) -> Interface:
 
 
 def _rdma_devices(root: Root) -> Iterator[tuple[str, str]]:
-    """Yields pairs of an interface and its RDMA device."""
     for name in sorted(root.names(ADAPTERS)):
         parent = root.text(f"{ADAPTERS}/{name}/parent")
         if parent:
@@ -128,15 +126,13 @@ def _driver(root: Root, folder: str) -> str | None:
 
 
 def _pci(root: Root, folder: str) -> str | None:
-    """Returns the address of the PCI function that the interface belongs to."""
     real = root.resolve(f"{folder}/device")
     steps = re.findall(ADDRESS, real or "")
     return steps[-1] if steps else None
 
 
 def _addresses(root: Root, name: str) -> Iterator[str]:
-    """Yields the first IPv4 address of an interface, and all its IPv6 addresses except link-local
-    ones."""
+    """Yields the first IPv4 address, and all IPv6 addresses except link-local ones."""
     if root == ROOT:
         yield from _address_v4(name)
     for line in (root.text(_ADDRESSES_V6) or "").splitlines():

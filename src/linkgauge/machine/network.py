@@ -70,7 +70,6 @@ def read_adapter(root: Root, name: str) -> tuple[Adapter, ...]:
 
 
 def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[Gap, ...]) -> Adapter:
-    """Reads a port of an RDMA device: state, rate and type of link."""
     state = re.fullmatch(r"[0-9]+: (\w+)", root.text(f"{folder}/state") or "")
     rate = re.match(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec", root.text(f"{folder}/rate") or "")
     layer = root.text(f"{folder}/link_layer")
@@ -90,7 +89,6 @@ def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[Ga
 
 
 def _address(root: Root, folder: str) -> str | None:
-    """Returns the PCI address of an RDMA device. `folder` is the device's folder in sysfs."""
     real = root.resolve(folder)
     target = root.link_name(f"{real}/device") if real else None
     match = re.fullmatch(ADDRESS, target or "")

@@ -49,8 +49,7 @@ def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, Me
 
 
 def _in_device_tree(root: Root) -> set[int]:
-    """Returns the NUMA nodes whose memory is in the device tree
-    (Documentation/devicetree/bindings/numa.txt)."""
+    """Source: Documentation/devicetree/bindings/numa.txt."""
     tree = "proc/device-tree"
     names = (name for name in root.names(tree) if name.startswith("memory@"))
     ids = (root.content(f"{tree}/{name}/numa-node-id") for name in names)
@@ -70,16 +69,14 @@ def _dax_nodes(root: Root) -> dict[int, MemoryKind | None]:
 
 
 def _kind_of_device(place: str) -> MemoryKind | None:
-    """Returns the kind of a DAX device from its folder in sysfs: NVM or CXL. Returns None for
-    memory that the firmware reserved, because it may be of any kind."""
+    """Memory that the firmware reserved may be of any kind: None."""
     if "/ndbus" in place:
         return "NVM"
     return "CXL" if "/dax_region" in place else None
 
 
 def _bandwidth(root: Root, index: int) -> int | None:
-    """Returns the read bandwidth of a NUMA node in MB/s, as the firmware states it (HMAT). The
-    bandwidth is that of the nearest CPUs or devices."""
+    """Returns the read bandwidth for the nearest CPUs or devices in MB/s (HMAT)."""
     access = f"{NODES}/node{index}"
     rates = (
         root.number(f"{access}/{kind}/initiators/read_bandwidth") for kind in ("access1", "access0")

@@ -75,8 +75,7 @@ def read_functions(root: Root) -> tuple[list[PciFunction], list[Gap]]:
 
 
 def _find(root: Root) -> tuple[dict[str, _Location], list[Gap]]:
-    """Finds the accelerators, the RDMA adapters and the bridges above them. Returns their places by
-    PCI address, and what could not be read."""
+    """Finds the accelerators, the RDMA adapters and the bridges above them, by address."""
     seats: dict[str, _Location] = {}
     unread: list[Gap] = []
     names = root.names(PCI)
@@ -213,8 +212,7 @@ class _FunctionReader:
         field: str | None = None,
         folder: str | None = None,
     ) -> Value | None:
-        """Returns the value of a sysfs attribute, or else `register`. If neither is known, the
-        reason is recorded."""
+        """Falls back to `register`. If neither is known, the reason is recorded."""
         text = self._text(name, folder)
         value = None if text is None else parse(text.strip())
         if value is not None or register is not None:
@@ -224,15 +222,12 @@ class _FunctionReader:
         return None
 
     def _register(self, field: str, value: Value | None, why: str | None) -> Value | None:
-        """Returns a value from configuration space. If it is missing, the reason `why` is
-        recorded."""
         if value is None and why:
             self._unknown(field, why)
         return value
 
     def _link(self, register: PciLink) -> PciLink:
-        """Returns the link of the function. If the function sleeps, the link sleeps, too, and only
-        its capabilities are known."""
+        """If the function sleeps, so does the link: only its capabilities are known."""
         link = self._as_read(register)
         if self._power not in _ASLEEP:
             return link
@@ -313,7 +308,6 @@ def lanes(text: str) -> int | None:
 
 
 def _total(text: str) -> int | None:
-    """Returns the number of errors in the text of an aer_dev_* file."""
     counts: dict[str, int] = {}
     for line in text.splitlines():
         match = re.fullmatch(r"(\S+) +([0-9]{1,20})", line.strip())

@@ -84,7 +84,6 @@ def read_details(root: Root = ROOT) -> HostDetails:
 
 
 def _command_line(root: Root) -> str | None:
-    """Returns the kernel's command line without secrets."""
     content = root.content("proc/cmdline")
     return None if content is None else command_line(content).decode(errors="replace").strip()
 

@@ -168,7 +168,6 @@ def _libraries(root: Root) -> Iterator[tuple[str, str]]:
 
 
 def _toolkit(root: Root, place: str) -> str | None:
-    """Returns the version of a CUDA toolkit from its version.json (CUDA 11.1 and later)."""
     found = re.search(
         r'"cuda"\s*:\s*\{[^{}]*"version"\s*:\s*"([^"]+)"',
         root.text(f"{place}/version.json") or "",

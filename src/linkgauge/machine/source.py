@@ -27,6 +27,5 @@ def _head(git: Root) -> str | None:
 
 
 def _packed(git: Root, name: str) -> str | None:
-    """Returns the commit of a git reference from the file packed-refs."""
     found = re.search(rf"^(\S+) {re.escape(name)}$", git.text("packed-refs") or "", re.MULTILINE)
     return found[1] if found else None

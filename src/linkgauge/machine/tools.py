@@ -119,8 +119,7 @@ def topology_files(machine: Machine, root: Root = ROOT) -> dict[str, str]:
 def _said(
     machine: Machine, command: tuple[str, ...], own: Callable[[Machine], Iterator[str]]
 ) -> str:
-    """Returns the output of the command. If the command fails, returns the reason, and below it the
-    lines that `own` yields."""
+    """If the command fails, the reason comes first, and then the lines of `own`."""
     name = " ".join(command)
     if machine.simulated is not None:
         why = f"SIMULATED {machine.simulated}"
@@ -190,8 +189,6 @@ def cpu_lines(machine: Machine) -> Iterator[str]:
 
 
 def _huge_pages(machine: Machine, root: Root) -> str:
-    """Returns the text of the file on huge pages: their mode, the pools of each size, and lines of
-    /proc/meminfo."""
     details = machine.known.host
     choice = details.transparent_huge_pages or machine.host.transparent_huge_pages
     head = [f"# transparent huge pages: {choice or 'the kernel shows no choice'}"]

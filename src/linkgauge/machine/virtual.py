@@ -65,8 +65,7 @@ def virtual_of(inventory: Inventory) -> Virtual:
 
 
 def _functions(root: Root) -> tuple[BusFunction, ...] | None:
-    """Returns the PCI functions. If a captured machine has no files for a function, only the
-    address is known."""
+    """Of a function for which a capture has no files, only the address is known."""
     names = (name for name in root.names(PCI) if re.fullmatch(ADDRESS, name))
     found = ((name, root.resolve(f"{PCI}/{name}")) for name in sorted(names))
     return (
@@ -107,8 +106,7 @@ def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _signs(root: Root) -> Iterator[str]:
-    """Yields the signs of a virtual machine that files show. They are those of
-    systemd-detect-virt."""
+    """They are those of systemd-detect-virt."""
     flags = labelled(root.text("proc/cpuinfo") or "", "flags")
     if flags:
         has = "has" if "hypervisor" in flags.split() else "has no"
@@ -173,7 +171,6 @@ def _running(root: Root, scope: str, name: str) -> RunningDomain:
 
 
 def _set(root: Root, group: str, what: str) -> tuple[int, ...] | None:
-    """Returns the CPUs or NUMA nodes that a control group may use. A group without its own setting
-    has that of the group above."""
+    """A group without its own setting has that of the group above."""
     places = (f"{group}/cpuset.{what}{end}" for end in (".effective", ""))
     return root.cpu_list(*places) or None

@@ -193,8 +193,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
 
     def _motion(self, copies: Sequence[Copy], does: Operation) -> _Motion:
-        """Returns the movement of each copy and its relative noise. Alike cells of a machine
-        without faults have the same."""
+        """Alike cells of a machine without faults have the same motion."""
         is_shared = self.alike is not None and not self.faults
         key = (self.alike, does.name, len(copies)) if is_shared else None
         known = self._solved.get(key)
@@ -266,8 +265,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._steps(copy, call, Pace(loops=1), named("enqueue"))
 
     def _steps(self, copy: Copy, seconds: float, pace: Pace, does: Operation) -> SimGroup:
-        """Returns a group of steps that each take `seconds`. Other transfers do not slow it
-        down."""
         _, sigmas = self._demands([copy], does)
         if does.by_host_alone:
             sigmas = [self._description.noise_of([copy], does)]
@@ -309,14 +306,12 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return movements(works, self._trouble.capacity(demands))
 
     def _healthy(self, transfers: Sequence[Transfer], does: Operation) -> list[Demand]:
-        """Returns what transfers that run together demand of a machine without faults."""
         threads = [self._threads(transfer, transfers) for transfer in transfers]
         each = [self._demand(*one, does) for one in zip(transfers, threads, strict=True)]
         return self._resources.facing(each)
 
     def _threads(self, transfer: Transfer, together: Sequence[Transfer]) -> int:
-        """Returns the host threads of one of several transfers that run together. Transfers without
-        a number of threads share the node's CPUs evenly."""
+        """Transfers without a number of threads share the node's CPUs evenly."""
         if transfer.engine.kind != "cpu":
             return 0
         engine = self._on_nodes(transfer).engine
@@ -325,7 +320,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return engine.count or max(1, cpus // sharing)
 
     def _demand(self, asked: Transfer, threads: int, does: Operation) -> Demand:
-        """Returns what a transfer with this number of host threads demands of the machine."""
         transfer = self._on_nodes(asked)
         if does.product is not None:
             return self._resources.work(transfer.engine.owner, does.product)

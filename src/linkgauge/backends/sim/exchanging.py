@@ -73,7 +73,6 @@ class Exchanging:
         return min(found, key=lambda one: sum(s.seconds(share(_flows([s]), capacity)) for s in one))
 
     def _ways(self, group: Sequence[int]) -> Iterator[Way]:
-        """Yields the ways that the description allows."""
         how = self._exchanges
         if how.rings is not None or how.algorithm == "tree":
             yield Way(how.algorithm, ring_orders(len(group), how.rings or 1))

@@ -196,7 +196,6 @@ class NoMem(Strike, frozen=True):
 
 
 def _name(kind: type[Fault]) -> str:
-    """Returns the name of a kind of fault, as users write it."""
     return kind.__name__.lower()
 
 
@@ -380,7 +379,6 @@ def parse_fault(text: str) -> Fault:
 
 
 def _read_parameter(kind: type[Fault], token: re.Match[str]) -> tuple[str, Any]:
-    """Returns the name and the value of `NAME=VALUE`."""
     text, match = token.string, _ASSIGNMENT.fullmatch(token[0])
     takes = parameters(kind)
     if not match or match[1] not in takes:

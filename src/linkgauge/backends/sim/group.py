@@ -76,8 +76,6 @@ class SimGroup(Gated):
         return Timing(seconds, max(seconds), tuple(map(_checksum, self._copies)), progress)
 
     def _progress(self, number: int, movement: Movement, loops: float) -> tuple[float, ...]:
-        """Returns the start and the end of each lap of a copy, in seconds. `number` is the copy's
-        index."""
         stall = self._stall(number, self._course.sample) if self._stall is not None else 0.0
         return (movement.turn * loops, *[end * loops + stall for end in self._ends[number]])
 
@@ -146,8 +144,7 @@ class SimCollective(CollectiveGroup):
         return Timing(tuple(taken), max(taken), (None,) * len(taken), progress)
 
     def _delays(self, sample: int) -> list[tuple[float, float]]:
-        """Returns the delay of each rank, and that of the latest of its group, for which it
-        waits."""
+        """Returns the delay of each rank, and the latest of its group, for which it waits."""
         ranks, stall = range(len(self._copies)), self._stall
         own = [stall(rank, sample) if stall is not None else 0.0 for rank in ranks]
         last = {rank: max(own[one] for one in group) for group in self._groups for rank in group}
@@ -183,8 +180,7 @@ class SimCollective(CollectiveGroup):
                 yield Wrong(count, place, first)
 
     def _shares(self, group: Sequence[int]) -> list[tuple[Copy, RankShare]]:
-        """Returns the copies and shares of a group of ranks. The size of a share is the number of
-        its real bytes."""
+        """The size of a share is the number of its real bytes."""
         copies = [self._copies[place] for place in group]
         return [
             (copy, RankShare(self._work, rank, len(group), min(copy.size, WINDOW)))
@@ -193,7 +189,6 @@ class SimCollective(CollectiveGroup):
 
 
 def _fill(copy: Copy, share: RankShare, seed: int) -> None:
-    """Clears a rank's receive buffer, and writes the rank's data to send."""
     received = _buffer(copy)
     received.window = bytes(len(received.window))
     received.flipped = {}
@@ -203,7 +198,6 @@ def _fill(copy: Copy, share: RankShare, seed: int) -> None:
 # Ranks send the same data at each visit, whatever the size of the buffer beyond its window.
 @lru_cache(maxsize=1 << 8)
 def _data(share: RankShare, seed: int) -> bytes:
-    """Returns the data that a rank sends."""
     data = bytearray(share.counts.send * share.work.number.bytes)
     share.fill(_address(data), seed, _cpus())
     return bytes(data)
@@ -239,7 +233,6 @@ _Compared = dict[Hashable, tuple[int, int]]
 
 
 def _wrong(copy: Copy, share: RankShare, seed: int, known: _Compared) -> tuple[int, int]:
-    """Returns the number of wrong elements that a rank received, and the index of the first one."""
     if share.origin is None:
         return 0, 0
     begin, window = share.receives_at, bytes(_buffer(copy).window)
@@ -264,7 +257,6 @@ def _altered(copy: Copy, share: RankShare) -> list[int]:
 
 
 def _sent(copy: Copy) -> SimBuffer:
-    """Returns a rank's send buffer."""
     return copy.source if isinstance(copy.source, SimBuffer) else _buffer(copy)
 
 
@@ -273,7 +265,6 @@ def _address(window: bytearray) -> int:
 
 
 def _buffer(copy: Copy) -> SimBuffer:
-    """Returns a rank's receive buffer."""
     if not isinstance(copy.destination, SimBuffer):
         raise BackendError("buffer", f"{copy.transfer} uses no buffers of this machine")
     return copy.destination

@@ -129,13 +129,11 @@ def _cache(node: NodeUnit) -> int:
 
 
 def _caches(nodes: Sequence[NodeUnit]) -> tuple[CpuCache, ...]:
-    """Returns the kinds of last-level caches."""
     found = sorted({(_cache(node), len(node.cpus)) for node in nodes})
     return tuple(CpuCache(3, "unified", size, cpus) for size, cpus in found)
 
 
 def _first(about: HostDescription, node: NodeUnit) -> tuple[int, ...]:
-    """Returns one CPU of each core of a node."""
     by_core = {cpu // about.threads_per_core: cpu for cpu in reversed(node.cpus)}
     return tuple(sorted(by_core.values()))
 

@@ -102,15 +102,12 @@ class SimMachine:
         return touched.union(*(demand.touched for demand in exchanging.demands))
 
     def _exchanging(self, ranks: Sequence[Copy], work: Collective) -> Exchanging:
-        """Returns the exchanges of a collective. Raises Unsupported if two of its ranks are not
-        linked."""
         from .exchanging import Exchanging  # loaded for collectives alone
 
         return Exchanging(ranks, work, self._resources)
 
     def _on_nodes(self, transfer: Transfer) -> Transfer:
-        """Replaces the CPUs of a transfer by their nodes. A description has nothing smaller than
-        nodes."""
+        """Replaces CPUs by their nodes: a description has nothing smaller."""
         if not transfer.source.is_cpu:
             return transfer
         return _between(*(self._node_of[memory.index or 0] for memory in transfer.memories))

@@ -167,7 +167,6 @@ def _tail(pattern: Pattern, seed: int, inverted: bool) -> Tail:
 
 
 def _over(new: bytes | bytearray, old: bytes | bytearray, size: int) -> bytes:
-    """Returns a window after its first `size` bytes were written."""
     if size >= len(old) == len(new):
         return bytes(new)  # the same bytes, if nothing can write to them
     return bytes(new[:size]) + bytes(old[size:])
@@ -175,6 +174,5 @@ def _over(new: bytes | bytearray, old: bytes | bytearray, size: int) -> bytes:
 
 @lru_cache(maxsize=1 << 12)
 def _window(pattern: Pattern, seed: int, inverted: bool) -> bytes:
-    """Returns the bytes of a window that is filled with a pattern."""
     plain = native.pattern_bytes(WINDOW, pattern, seed)
     return plain.translate(_ALL_BITS) if inverted else plain

@@ -103,7 +103,6 @@ class Resources:
         self._shared = Shared()
 
     def _add(self, resource: Resource, rate: float | None, names: Set[str]) -> None:
-        """Adds a resource. Without a rate it is unlimited, and nothing is added."""
         if rate is not None:
             self.capacity[resource] = rate
             self.names[resource] = frozenset(names)
@@ -117,7 +116,6 @@ class Resources:
                 self._add((number, side, device, threads), part, frozenset())
 
     def _demand(self, transfer: Transfer, threads: int) -> Demand:
-        """Returns what a transfer demands of the machine. It has `threads` host threads."""
         engine = transfer.engine
         usage: defaultdict[Resource, float] = defaultdict(float)
         touched = {str(engine.owner)}
@@ -235,8 +233,7 @@ class Resources:
         return route or Route((), 0.0, 0.0)  # transfers without a route are refused
 
     def _ways(self, source: Memory, target: Memory, stops: Sequence[str]) -> tuple[Route, ...]:
-        """Returns the routes of a copy, by the nodes whose memory it goes through. Across a
-        network, these are on the route to the adapters."""
+        """Across a network, the nodes of a staged copy are on the route to the adapters."""
         if not stops or self.topology.leaves(str(source), str(target)):
             return (self._route(source, target),)
         ends = pairwise((str(source), *stops, str(target)))
@@ -278,8 +275,7 @@ class Resources:
         access: Access,
         part: float,
     ) -> None:
-        """Adds the use of all links on a route: payload and overhead in one direction, requests in
-        the other."""
+        """Payload and overhead go in one direction, requests in the other."""
         for crossing in route.crossings:
             link = self._links[crossing.number]
             kind = link.common
@@ -311,7 +307,6 @@ class Resources:
                             yield number, "device", inward, other
 
     def _cap(self, transfer: Transfer) -> float:
-        """Returns the highest rate of one copy by a device's engine."""
         owner = transfer.engine.owner
         is_within = transfer.memories == (owner, owner)
         return (self._caps(transfer.engine).local if is_within else None) or math.inf
@@ -321,7 +316,6 @@ class Resources:
         return group.sm if engine.kind == "sm" else group.ce
 
     def _startup(self, transfer: Transfer) -> float:
-        """Returns the time before a device's engine moves the first byte, in seconds."""
         caps, owner = self._caps(transfer.engine), transfer.engine.owner
         own: float | None = None
         if any(memory.is_device and memory.place != owner for memory in transfer.memories):

@@ -90,7 +90,6 @@ class RunPosition:
 
 
 def _part(bits: int) -> float:
-    """Converts random bits to a number between 0 and 1, evenly distributed."""
     return (bits % _HALF + 0.5) / _HALF
 
 

@@ -202,7 +202,6 @@ class SimTelemetry:
             first += count
 
     def _unused_links(self, device: DeviceUnit) -> Iterator[FabricLink]:
-        """Yields the fabric links that the product does not use."""
         count = device.group.properties.get("unused_links")
         used = [link for link in self._fabric[device.name] if link.kind == "fabric"]
         kind, version = _kind(used[0].kind_name) if used else ("nvlink", None)
@@ -237,7 +236,6 @@ def _memory_rate(device: DeviceUnit) -> float | None:
 
 
 def _clock(device: DeviceUnit, name: str) -> float | None:
-    """Returns a clock from the description's `properties`, in Hz."""
     clocks = device.group.properties.get("clocks_mhz")
     megahertz = clocks.get(name) if isinstance(clocks, dict) else None
     return megahertz * 1e6 if isinstance(megahertz, int | float) else None

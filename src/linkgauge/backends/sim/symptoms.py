@@ -86,7 +86,6 @@ class Symptoms:
 
 
 def _is_explained(link: SimLink, fault: Fault) -> bool:
-    """Whether fewer links, fewer lanes or a lower speed fully explain a fault."""
     if not isinstance(fault, Slow):
         return False
     kind = link.common
@@ -102,8 +101,7 @@ def _is_explained(link: SimLink, fault: Fault) -> bool:
 
 @lru_cache(maxsize=1024)
 def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
-    """Returns a speed and a width of a PCIe link. They are the lowest that still carry the fraction
-    `rate` of the full rate."""
+    """Returns the lowest speed and width that still carry `rate` of the full rate."""
     least = rate * link_rate(speed, width) * (1 - _ALIKE)
     states = product(
         (*(s for s in SPEEDS if s < speed), speed), (*(w for w in _WIDTHS if w < width), width)

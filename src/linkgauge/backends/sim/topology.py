@@ -83,8 +83,7 @@ class SimTopology:
         )
 
     def _route(self, source: str, target: str) -> Route | None:
-        """Returns the route between two parts, or None if there is none. The route from a part to
-        itself has no links."""
+        """The route from a part to itself has no links."""
         crossings = self._map.route(source, target)
         if crossings is None:
             return None
@@ -137,8 +136,7 @@ class SimTopology:
         )
 
     def _redirected(self, crossings: Sequence[Crossing]) -> str | None:
-        """Returns the root complex to which a switch redirects the traffic. Returns None if no
-        switch does."""
+        """Returns the root complex to which a switch redirects the traffic, or None."""
         passed = [crossing.end for crossing in crossings[:-1]]
         switches = [place for place in passed if place in self._switches]
         if not switches or len(switches) < len(passed):

@@ -68,8 +68,7 @@ class Trouble:
         return [self._slowed(*both) for both in zip(numbers, copies, demands, strict=True)]
 
     def _slowed(self, number: int, copy: Copy, demand: Demand) -> Demand:
-        """Returns the demand of host threads that a fault slows down. Threads are no shared
-        resource, so their own rate is lowered."""
+        """Host threads are no shared resource, so a fault lowers their own rate."""
         aimed = self._aimed({str(copy.transfer.engine.owner)})
         rate = math.prod(fault.left(number) for fault in aimed if number in fault.cells)
         flow = msgspec.structs.replace(demand.flow, cap=demand.flow.cap * rate)
@@ -89,7 +88,6 @@ class Trouble:
         return tuple(fault for fault in self._faults if fault.aims_at(names))
 
     def _on(self, kind: type[_Kind], place: int) -> Iterator[_Kind]:
-        """Yields the faults of one kind that affect the copy with this index."""
         cell, _, touched = self._copies[place]
         for fault in self._faults:
             if isinstance(fault, kind) and cell in fault.cells and fault.aims_at(touched):

@@ -170,8 +170,7 @@ def _tools_of(root: Root) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
 
 
 def _names(kept: Captured) -> dict[str, bytes]:
-    """Returns files with the machine's names that /proc does not have, by path. Before Linux 6.1,
-    for example, the file `arch` is missing."""
+    """Returns files with names that /proc lacks, such as `arch` before Linux 6.1."""
     name = os.uname()
     texts = {"hostname": name.nodename, "osrelease": name.release, "arch": name.machine}
     return {
@@ -182,6 +181,5 @@ def _names(kept: Captured) -> dict[str, bytes]:
 
 
 def _identities(machine: Machine, accelerators: tuple[Accelerator, ...]) -> list[str]:
-    """Returns the UUIDs of the machine's devices."""
     names = [device.uuid for devices in machine.devices.values() for device in devices]
     return [name for name in (*names, *(one.uuid for one in accelerators)) if name]
