@@ -348,7 +348,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         memories = [one for at in found.order for one in self._on_nodes(transfers[at]).named]
         devices = dict.fromkeys([one.index or 0 for one in memories if one.is_device])
         states = tuple(map(self._sensors.state, devices))
-        unlike = [self._hardware.kinds.get(str(one.place)) for one in memories]
+        kinds = self._hardware.kinds
+        unlike = [kinds.get(str(one.place)) for one in memories] if kinds else ()
         key = size, cell.report, cell.operation, found.key, latencies, states, *unlike
         return Likeness(key, found.order)
 

@@ -119,12 +119,18 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
         return frozenset(switch.name for switch in self.switches)
 
     @cached_property
-    def kinds(self) -> Mapping[str, str]:
-        """Returns what is described of each node and device by name."""
-        groups = (*self.description.host.nodes, *self.description.devices)
-        shown = {id(group): repr(group) for group in groups}
+    def kinds(self) -> Mapping[str, int]:
+        """Returns a number for each node and device by name, equal for equal ones. Returns an empty
+        mapping if all nodes are equal, and all devices."""
+        groups: list[NodeGroup | DeviceGroup] = []
+        kinds: dict[str, int] = {}
         units: tuple[NodeUnit | DeviceUnit, ...] = (*self.nodes, *self.devices)
-        return {unit.name: shown[id(unit.group)] for unit in units}
+        for unit in units:
+            if unit.group not in groups:
+                groups.append(unit.group)
+            kinds[unit.name] = groups.index(unit.group)
+        is_uniform = len(groups) == bool(self.nodes) + bool(self.devices)
+        return {} if is_uniform else kinds
 
 
 def build(description: Description) -> Hardware:
