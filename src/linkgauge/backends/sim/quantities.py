@@ -44,8 +44,7 @@ def quantity(kind: type, value: object) -> object:
             return Size(parse_size(text))
         except InputError as error:
             raise ValueError(str(error)) from error
-    expected, units = _UNITS[kind]
-    found = _scaled(text, units, expected)
+    found = _scaled(text, *_UNITS[kind])
     if kind in (Rate, Share) and found <= 0:
         raise ValueError(f"{'a rate' if kind is Rate else 'an efficiency'} of 0 moves nothing")
     return kind(found)
@@ -60,7 +59,7 @@ _UNITS: dict[type, tuple[str, dict[str, float]]] = {
 """An example of each quantity, and its units."""
 
 
-def _scaled(text: str, units: dict[str, float], expected: str) -> float:
+def _scaled(text: str, expected: str, units: dict[str, float]) -> float:
     match = re.fullmatch(_NUMBER + f"({'|'.join(units)})", text, re.ASCII)
     if not match or len(text) > 40:
         raise ValueError(f"{expected} expected, found {text[:40]!r}")
