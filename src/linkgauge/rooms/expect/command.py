@@ -42,7 +42,7 @@ def expect(asked: ExpectOptions) -> int:
     Examples:
         linkgauge expect
         linkgauge expect "8 x H100 SXM"
-        linkgauge expect "2 x 8 x H100 SXM + 8 x 400G" -o expected.html
+        linkgauge expect "8 x MI300X" -o expected.html
         linkgauge expect dgx-h200-8 --change 'pcie=4x16' --json
     """
     from linkgauge.cli.simulation import simulation_of

@@ -52,7 +52,6 @@ def vm(asked: VmOptions) -> int:
     Examples:
         virsh dumpxml NAME > NAME.xml
         linkgauge vm NAME.xml
-        linkgauge vm NAME.xml --nccl-topo topo.xml
         linkgauge vm --machine vm-degraded
     """
     from linkgauge.judge.doctor import failed
