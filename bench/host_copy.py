@@ -31,7 +31,7 @@ from linkgauge.backends.protocol import Copy, run
 from linkgauge.machine.cpu import revision
 from linkgauge.machine.environment import hypervisor
 from linkgauge.machine.host import read_host
-from linkgauge.machine.tree import ROOT, read_text
+from linkgauge.machine.tree import ROOT
 from linkgauge.model.hardware.machine import Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfers
@@ -237,9 +237,7 @@ def take_turns(runs: dict[str, Callable[[], float]], rounds: int) -> dict[str, l
 def describe(host: Host, node: Node) -> str:
     """The CPU, as the table of docs/benchmarks.md names it."""
     numbers = dict(
-        re.findall(
-            r"(family|model|stepping) (\d+)", revision(read_text(ROOT, "proc/cpuinfo") or "")
-        )
+        re.findall(r"(family|model|stepping) (\d+)", revision(ROOT.text("proc/cpuinfo") or ""))
     )
     of = " ".join(f"{name} {number}" for name, number in numbers.items())
     beneath = hypervisor(ROOT)[0]

@@ -40,7 +40,7 @@ from linkgauge.backends.host import HostBackend
 from linkgauge.backends.host_kernels import kernels_of
 from linkgauge.backends.protocol import Copy, run
 from linkgauge.machine.host import read_host
-from linkgauge.machine.tree import ROOT, read_text
+from linkgauge.machine.tree import ROOT
 from linkgauge.model.hardware.machine import Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfers
@@ -260,7 +260,7 @@ def _outcome(
 def likwid_tests(kind: str) -> str | None:
     """likwid-bench's kernel for this, by the widest vector unit of this CPU; None if there is
     none."""
-    flags = (read_text(ROOT, "proc/cpuinfo") or "").split()
+    flags = (ROOT.text("proc/cpuinfo") or "").split()
     unit = "avx512" if "avx512f" in flags else "avx" if "avx" in flags else "sse"
     return f"{LIKWID[kind]}_{unit}" if kind in LIKWID else None
 

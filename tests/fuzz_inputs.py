@@ -13,6 +13,7 @@ from command_kit import called
 from fuzz_kit import mutated
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description
+from linkgauge.backends.sim.machine import parts_of
 from linkgauge.machine.captures import zstd
 from linkgauge.machine.captures.archive import pack, read_archive, tar_of
 from linkgauge.machine.tree import Captured
@@ -171,7 +172,7 @@ def domain(folder: Path) -> Prepared:
 
 
 def _simulated(name: str) -> Captured:
-    return tree_of(SimBackend(parse_description(load(name)[1])))
+    return tree_of(SimBackend(parts_of(parse_description(load(name)[1]))))
 
 
 def tree(folder: Path) -> Prepared:

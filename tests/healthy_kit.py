@@ -91,11 +91,12 @@ def questions(machine: str) -> Iterator[tuple[str, ...]]:
 
 
 def everything(machines: Sequence[str] = MACHINES, seeds: Sequence[int] = SEEDS) -> list[Asked]:
+    """Machine by machine and seed by seed: what is built of a description is kept for the next."""
     return [
         Asked(machine, seed, words)
         for machine in machines
-        for words in questions(machine)
         for seed in seeds
+        for words in questions(machine)
     ]
 
 

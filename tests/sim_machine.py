@@ -7,6 +7,7 @@ import yaml
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import parse_description
+from linkgauge.backends.sim.machine import parts_of
 from linkgauge.model.notation import parse_transfers
 
 SMALL = """
@@ -43,7 +44,7 @@ def backend(changes: dict[str, object] | None = None) -> SimBackend:
         for step in way:
             place = place[step]
         place[last] = value
-    return SimBackend(parse_description(yaml.safe_dump(tree)))
+    return SimBackend(parts_of(parse_description(yaml.safe_dump(tree))))
 
 
 def copies(machine: SimBackend, text: str, size: int) -> list[Copy]:

@@ -18,6 +18,7 @@ from linkgauge.backends.host_kernels import (
     remembered_file,
 )
 from linkgauge.machine.host import read_host
+from linkgauge.machine.tree import Captured
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.operations.operation import named
 
@@ -153,9 +154,8 @@ flags : fpu hypervisor
 
 def test_what_is_remembered_is_of_one_processor_its_microcode_hypervisor_and_threads(tmp_path):
     def file(cpuinfo, threads):
-        (tmp_path / "proc").mkdir(exist_ok=True)
-        (tmp_path / "proc/cpuinfo").write_text(cpuinfo)
-        return remembered_file(threads, tmp_path, tmp_path).name
+        machine = Captured({"proc/cpuinfo": cpuinfo.encode()})
+        return remembered_file(threads, machine, tmp_path).name
 
     names = {
         file(CPUINFO, 2),

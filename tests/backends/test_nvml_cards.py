@@ -10,6 +10,7 @@ from linkgauge.backends import cuda
 from linkgauge.backends.cuda.nvml import cards as nvml_cards
 from linkgauge.backends.cuda.nvml.cards import cards
 from linkgauge.backends.protocol import Glance
+from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.settings import EngineSettings
 
@@ -118,7 +119,8 @@ class TestGlance:
     def test_describes_cards_as_the_backend_would(self, monkeypatch):
         machine(monkeypatch, H200, H200)
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-        monkeypatch.setattr(nvml_cards, "read_text", lambda root, path: "580.159.04")
+        driver = Captured({"sys/module/nvidia/version": b"580.159.04"})
+        monkeypatch.setattr(nvml_cards, "ROOT", driver)
         found = cuda.glance(EngineSettings(tuned=False), None)
         assert isinstance(found, Glance)
         (device,) = found.devices()

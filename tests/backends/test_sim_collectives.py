@@ -33,7 +33,7 @@ STARTUP = {"devices.0.sm": {"startup": "3 us"}}
 
 def faulty(fault):
     machine = backend()
-    return SimBackend(machine._description, [parse_fault(fault)])
+    return SimBackend(machine._resources, [parse_fault(fault)])
 
 
 def about(times):
@@ -118,7 +118,7 @@ def test_a_root_is_a_star_and_pairs_go_all_at_once():
 def test_where_no_link_is_the_route_over_the_host_is_taken():
     apart = {"links.0": {"kind": "mesh", "pairs": [["sim:0", "sim:1"], ["sim:2", "sim:3"]]}}
     machine = backend(apart)
-    pcie = machine._resources.demand(parse_transfer("sim:1 -> sim:2 by sm"), 0, 0.0)
+    pcie = machine._resources.demand(parse_transfer("sim:1 -> sim:2 by sm"), 0)
     slowest = min(machine._resources.capacity[name] / weight for name, weight in pcie.flow.usage)
     took = seconds(prepared(machine, work("sendrecv")))
     assert took == pytest.approx([SIZE / slowest] * 4)

@@ -1,6 +1,5 @@
 """A machine is described in a few lines of YAML, and a mistake is told with its place."""
 
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -9,22 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.backends.sim import SimBackend
-from linkgauge.backends.sim import description as described
 from linkgauge.backends.sim.description import parse_description
+from linkgauge.backends.sim.machine import parts_of
 from linkgauge.model.errors import InputError
 from sim_machine import SMALL
 
 
 def hardware(**changes):
-    return SimBackend(parse_description(yaml.safe_dump(yaml.safe_load(SMALL) | changes)))
+    return SimBackend(parts_of(parse_description(yaml.safe_dump(yaml.safe_load(SMALL) | changes))))
 
 
 def test_the_documented_example_is_a_machine():
-    text = described.__doc__
-    example = textwrap.dedent(text[text.index("    source:") : text.index("`A..B`")])
     page = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text()
-    assert example.strip() == page.split("```yaml")[1].split("```")[0].strip()
-    machine = SimBackend(parse_description(example))
+    machine = SimBackend(parts_of(parse_description(page.split("```yaml")[1].split("```")[0])))
     assert [node.cpus for node in machine.host().nodes] == [tuple(range(8)), tuple(range(8, 16))]
     assert [one.memory for one in machine.devices()] == ["sim:0", "sim:1", "sim:2", "sim:3"]
 
@@ -82,6 +78,6 @@ TREES = st.recursive(
 def test_no_value_in_place_of_a_field_does_anything_but_be_read_or_refused(field, value):
     tree = yaml.safe_load(SMALL) | {field: value}
     try:
-        SimBackend(parse_description(yaml.safe_dump(tree)))
+        SimBackend(parts_of(parse_description(yaml.safe_dump(tree))))
     except InputError as error:
         assert "\n" not in str(error)

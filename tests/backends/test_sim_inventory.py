@@ -5,6 +5,7 @@ import pytest
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.backends.sim.faults import parse_fault
+from linkgauge.backends.sim.machine import parts_of
 from linkgauge.machine.host import read_host
 from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.model.errors import InputError
@@ -57,7 +58,7 @@ TEXTS = {
 @pytest.mark.parametrize("faults", [[], ["slow * rate=30%"]])
 def test_its_values_are_what_readers_find_in_its_files(text, faults):
     description = parse_description(TEXTS.get(text) or load(text)[1])
-    backend = SimBackend(description, list(map(parse_fault, faults)))
+    backend = SimBackend(parts_of(description), list(map(parse_fault, faults)))
     backend.enter({4: ()}, "measure")
     tree = tree_of(backend)
     assert as_read(read_inventory(tree)) == as_read(backend.look())
@@ -72,4 +73,4 @@ host: {{cpu_model: x, nodes: [{{cpus: 1, memory: 1G}}]}}
 devices: [{{count: 256, model: x, memory: 1M, pci: [{devices}]}}]
 """
     with pytest.raises(InputError, match="domain 0000 has no PCI bus left"):
-        tree_of(SimBackend(parse_description(text)))
+        tree_of(SimBackend(parts_of(parse_description(text))))

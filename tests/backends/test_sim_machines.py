@@ -14,6 +14,7 @@ from linkgauge.backends import sim
 from linkgauge.backends.protocol import Copy, run
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description
+from linkgauge.backends.sim.machine import parts_of
 from linkgauge.model.notation import parse_transfers
 from machine_kit import OF_HOSTS
 from nvbandwidth_reader import read_tests
@@ -24,7 +25,9 @@ GIGABIT = 1e9 / 8
 
 def machine(name):
     """The machine without noise."""
-    return SimBackend(msgspec.structs.replace(parse_description(load(name)[1]), noise=0.0))
+    return SimBackend(
+        parts_of(msgspec.structs.replace(parse_description(load(name)[1]), noise=0.0))
+    )
 
 
 def seconds(backend, text, size=SIZE):

@@ -14,9 +14,8 @@ from campaign_peers import NOISES
 from command_kit import called
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load
-from linkgauge.backends.sim.noise import Noise
 from linkgauge.backends.sim.quantities import Fraction
-from linkgauge.backends.sim.run_position import RunPosition
+from linkgauge.backends.sim.run_position import Noise, RunPosition
 from linkgauge.benchmarks.catalog import CATALOG, select
 from linkgauge.engine.plan import fabrics, lay_out
 from linkgauge.engine.profiles import PROFILES

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from kinds_kit import outcome
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description
+from linkgauge.backends.sim.machine import parts_of
 from linkgauge.benchmarks.copies import MULTINODE
 from linkgauge.benchmarks.table import DeviceSet
 from nvbandwidth_reader import read_examples, read_tests
@@ -28,7 +29,7 @@ READS_BY_CE = {
 @pytest.fixture(scope="module")
 def machine():
     """Without noise."""
-    return SimBackend(replace(parse_description(load("ppu-2x2")[1]), noise=0.0))
+    return SimBackend(parts_of(replace(parse_description(load("ppu-2x2")[1]), noise=0.0)))
 
 
 def simulated(machine, name):

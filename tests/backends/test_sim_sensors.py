@@ -5,6 +5,7 @@ import pytest
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import parse_description
 from linkgauge.backends.sim.faults import parse_fault
+from linkgauge.backends.sim.machine import parts_of
 from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.model.memory import Memory
 from sim_tree import tree_of
@@ -38,7 +39,7 @@ LANES_16 = (32.0, 16)
 
 def machine(*faults, text=MACHINE, after=None):
     """The machine, once cell `after` of the plan has been measured."""
-    made = SimBackend(parse_description(text), [parse_fault(fault) for fault in faults])
+    made = SimBackend(parts_of(parse_description(text)), [parse_fault(fault) for fault in faults])
     if after is not None:
         made.enter({after: ()}, "measure")
     return made

@@ -9,6 +9,7 @@ from linkgauge.cli.simulation import simulation_of
 from linkgauge.judge.expected.healthy import rows
 from linkgauge.rooms.expect.expecting import expectations_of
 from linkgauge.rooms.expect.hosts import machine_of
+from page_kit import files
 
 
 def expected(what):
@@ -132,3 +133,13 @@ def test_figures_are_those_of_the_first_host_and_from_it_to_others():
     copies = {one["of"] for one in shown if one["benchmark"] == "device_to_device_memcpy_read_ce"}
     assert copies == {8 * 7 + 8 * 8}
     assert {one["of"] for one in shown if one["benchmark"] == "device_local_copy"} == {8}
+
+
+def test_the_page_holds_the_same_tables_and_files(tmp_path):
+    done = called("expect", "2 x RTX 4090", "-o", tmp_path / "expected.html")
+    assert (done.returncode, done.stdout) == (0, f"report: {tmp_path / 'expected.html'}\n")
+    page = (tmp_path / "expected.html").read_text()
+    assert "PCIe 16 GT/s x16 × 128b/130b = 31.51 GB/s" in page
+    attached = files(page)
+    assert json.loads(attached["expectation.json"]) == expected("2 x RTX 4090")
+    assert called("expect", "2 x RTX 4090", "-o", tmp_path / "expected.txt").returncode == 2

@@ -5,6 +5,7 @@ import pytest
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description
+from linkgauge.backends.sim.machine import parts_of
 from linkgauge.benchmarks.collectives import cell_of
 from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.judge.verdict import judge
@@ -31,7 +32,7 @@ def _judged(name):
     text = load(name)[1]
     settings = Settings((1,), simulation=Simulation(name, text))
     machine = LocalWorker(settings).survey(["sim"])
-    backend = SimBackend(parse_description(text))
+    backend = SimBackend(parts_of(parse_description(text)))
     devices = [one for one in backend.devices() if one.rail == backend.devices()[0].rail][:MOST]
     works = [
         Collective(one, "float", "sum" if reduces(one) else None, root=0 if has_root(one) else None)

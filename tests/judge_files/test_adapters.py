@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from command_kit import called
 from linkgauge.backends.sim.description import parse_description
 from linkgauge.backends.sim.hardware import build
-from linkgauge.backends.sim.machine import SimMachine
+from linkgauge.backends.sim.machine import SimMachine, parts_of
 from linkgauge.cli.devices import survey
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence
@@ -283,7 +283,7 @@ SMALL = "4 x 2 x H100 SXM + 2 x 400G"
 def simulated(text=SMALL, **host):
     tree = yaml.safe_load(given(text)[1])
     tree["host"] |= host
-    return SimMachine(parse_description(yaml.safe_dump(tree)))
+    return SimMachine(parts_of(parse_description(yaml.safe_dump(tree))))
 
 
 WAY = parse_transfer("sim:0 -> sim:1 by sim:0.ce")  # both first accelerators of two hosts

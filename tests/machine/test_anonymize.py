@@ -10,7 +10,7 @@ from linkgauge.machine.captures.archive import pack
 from linkgauge.machine.captures.capture import capture, read_manifest
 from linkgauge.machine.host import read_host
 from linkgauge.machine.read_inventory import read_inventory
-from linkgauge.machine.tree import Captured, read_text
+from linkgauge.machine.tree import Captured
 from machine_kit import DMI, captured, dimm, seen, simulated, table, through_a_file
 from pci_kit import AER, Bus, config
 
@@ -94,8 +94,8 @@ def test_names_become_pseudonyms_everywhere():
     for kept in (b"570.13.20.1", b"MCX653105A", b"0000:1b:00.0", b"12:34:56", b"N/A", b"DIMM_A1",
                  b"6.8.0.11", b"BCM2835", b"vmlinuz-4.18.0-30-generic"):  # fmt: skip
         assert kept in everything, kept
-    assert read_text(tree, "proc/sys/kernel/hostname") == "host-1"
-    assert read_text(tree, "linkgauge/tools/uname_-a.txt") == "Linux host-1 6.8.0"
+    assert tree.text("proc/sys/kernel/hostname") == "host-1"
+    assert tree.text("linkgauge/tools/uname_-a.txt") == "Linux host-1 6.8.0"
 
 
 def test_an_anonymised_capture_says_which_linkgauge_made_it(monkeypatch):
@@ -106,12 +106,12 @@ def test_an_anonymised_capture_says_which_linkgauge_made_it(monkeypatch):
 
 def test_the_same_value_has_the_same_pseudonym():
     tree = anonymize(names_everywhere())
-    uuid = read_text(tree, "proc/self/cgroup").partition("/pod")[2].replace("_", "-")
-    assert f"GPU-{uuid}" in read_text(tree, "linkgauge/tools/nvidia-smi_-q.txt")
+    uuid = tree.text("proc/self/cgroup").partition("/pod")[2].replace("_", "-")
+    assert f"GPU-{uuid}" in tree.text("linkgauge/tools/nvidia-smi_-q.txt")
     assert read_inventory(tree).host.memory_limit == 1 << 30
     registers = tree.files["sys/devices/pci0000:00/0000:00:01.0/config"]
     serial = registers[0x130:0x138][::-1].hex("-")
-    assert f"Number {serial}\n" in read_text(tree, "linkgauge/tools/lspci_-vvv.txt")
+    assert f"Number {serial}\n" in tree.text("linkgauge/tools/lspci_-vvv.txt")
 
 
 def pseudonym(number):
@@ -120,7 +120,7 @@ def pseudonym(number):
 
 def told(path, text, hostname="web01"):
     """A file's text in an anonymised tree."""
-    return read_text(anonymize(captured({HOSTNAME: f"{hostname}\n", path: text})), path)
+    return anonymize(captured({HOSTNAME: f"{hostname}\n", path: text})).text(path)
 
 
 @pytest.mark.parametrize(

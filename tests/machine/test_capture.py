@@ -14,7 +14,7 @@ from linkgauge.machine.captures import archive
 from linkgauge.machine.captures.archive import read_archive, tar_of, write_archive
 from linkgauge.machine.captures.capture import capture, read_machine
 from linkgauge.machine.host import read_host
-from linkgauge.machine.tree import Captured, read_text
+from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Device, Machine
 from machine_kit import through_a_file
@@ -109,7 +109,7 @@ def test_a_tree_may_lie_in_a_folder_of_the_archive(mode, tmp_path):
         mode=mode,
     )
     tree = read_archive(path)
-    assert [read_text(tree, name) for name in ("proc/cmdline", "etc/link", "hard")] == ["ro"] * 3
+    assert [tree.text(name) for name in ("proc/cmdline", "etc/link", "hard")] == ["ro"] * 3
     assert "sys" in tree.folders
 
 
@@ -117,7 +117,7 @@ def test_a_machine_one_folder_deeper_is_found(tmp_path):
     members = [("farm/README", b"", {}), ("farm/box/proc/cmdline", b"ro", {}),
                ("farm/notes/x", b"", {})]  # fmt: skip
     tree = read_archive(archived(tmp_path / "x", *members))
-    assert read_text(tree, "proc/cmdline") == "ro"
+    assert tree.text("proc/cmdline") == "ro"
     assert set(tree.files) == {"proc/cmdline"}
     for name, content, _ in members:
         (tmp_path / "unpacked" / name).parent.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linkgauge.machine.captures.archive import read_archive
-from linkgauge.machine.tree import Captured
+from linkgauge.machine.tree import Captured, Disk
 from machine_kit import DMI, HUGE, NODE, captured, host_of, subjects
 
 MACHINES = Path(__file__).parents[1] / "data/machines"
@@ -18,7 +18,7 @@ OF_HOST = ("proc/", "sys/class/dmi/", "sys/devices/system/", "sys/fs/", "sys/ker
 
 
 def test_a_machine_with_nothing_says_what_it_could_not_read_and_why(tmp_path):
-    details = host_of(tmp_path)
+    details = host_of(Disk(tmp_path))
     assert details == host_of(Captured({}))
     values = {name: getattr(details, name) for name in details.__struct_fields__}
     assert {name for name, value in values.items() if value} == {"unknown"}

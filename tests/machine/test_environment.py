@@ -2,7 +2,7 @@
 
 import pytest
 
-from linkgauge.machine.tree import Captured
+from linkgauge.machine.tree import Captured, Disk
 from machine_kit import GROUPS, captured, host_of, reason, subjects
 from pci_kit import CARD, PORT, Bus
 
@@ -81,7 +81,7 @@ def test_groups_of_accelerators_and_adapters_count():
 
 def test_a_kernel_with_an_iommu_folder_and_no_groups_has_it_off(tmp_path):
     (tmp_path / GROUPS).mkdir(parents=True)
-    assert host_of(tmp_path).iommu == "off"
+    assert host_of(Disk(tmp_path)).iommu == "off"
 
 
 def test_the_tightest_group_of_version_one_counts_too():

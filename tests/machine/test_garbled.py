@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from fuzz_kit import mutated
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import parse_description
+from linkgauge.backends.sim.machine import parts_of
 from linkgauge.machine.captures.capture import capture, read_machine
 from linkgauge.machine.tree import Captured
 from linkgauge.model.hardware.machine import Machine
@@ -36,7 +37,7 @@ MORE = {
 
 def whole():
     """What is kept of a machine of every kind of part."""
-    tree = tree_of(SimBackend(parse_description(SWITCHED)))
+    tree = tree_of(SimBackend(parts_of(parse_description(SWITCHED))))
     tree = Captured({**tree.files, **MORE}, tree.links)
     return capture(tree, seen(tree))
 

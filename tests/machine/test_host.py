@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 
 from linkgauge.machine.host import cgroup_headroom, cpu_model, read_host, unread
-from linkgauge.machine.tree import Captured
+from linkgauge.machine.tree import Captured, Disk
 from machine_kit import host_of
 
 
-def build(root: Path, files: dict[str, str]) -> Path:
+def build(root: Path, files: dict[str, str]) -> Disk:
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return root
+    return Disk(root)
 
 
 TWO_NODES = {
@@ -95,7 +95,7 @@ def held(files: dict[str, str]) -> Captured:
 def test_names_and_sizes_that_are_missing_have_a_reason(tmp_path):
     whole = {"proc/cpuinfo": "uarch: sifive,p550\n", **CAPTURED}
     assert unread(read_host(held(whole))) == ()
-    assert [line.partition(":")[0] for line in unread(read_host(tmp_path))] == [
+    assert [line.partition(":")[0] for line in unread(read_host(Disk(tmp_path)))] == [
         "processor", "architecture", "kernel", "system", "memory",
     ]  # fmt: skip
     del whole["sys/devices/system/node/node1/meminfo"]

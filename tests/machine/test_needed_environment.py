@@ -6,6 +6,7 @@ import pytest
 
 from linkgauge import backends
 from linkgauge.backends.torch.runtime import discover
+from linkgauge.machine.tree import Disk
 from torch_kit import fake_torch
 
 RECLAIM = {"HSA_NO_SCRATCH_RECLAIM": "1"}
@@ -21,7 +22,7 @@ def machine(root, vendor, device, *, guest=False):
     flags = "fpu hypervisor" if guest else "fpu"
     (root / "proc").mkdir()
     (root / "proc/cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n\n")
-    return root
+    return Disk(root)
 
 
 def needed(monkeypatch, root, **environment):

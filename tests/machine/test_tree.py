@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.machine.tree import Captured, link_name, names_in, read_bytes, resolve
+from linkgauge.machine.tree import Captured, Disk
 
 FILES = {"a/b/file": b"content\n", "a/other": b"\xff\x00"}
 LINKS = {
@@ -34,7 +34,7 @@ def root(request, tmp_path):
         (folder / path).symlink_to(target)
     (folder / "secret").symlink_to(tmp_path / "secret")
     (folder / "up").symlink_to("../secret")
-    return folder
+    return Disk(folder)
 
 
 @pytest.mark.parametrize(
@@ -48,22 +48,22 @@ def root(request, tmp_path):
 )  # fmt: skip
 def test_links_lead_within_the_root(root, path, real):
     if isinstance(root, Captured) or path not in ("secret", "up"):
-        assert resolve(root, path) == real
-    assert read_bytes(root, path) == FILES.get(real)
+        assert root.resolve(path) == real
+    assert root.content(path) == FILES.get(real)
 
 
 def test_folders_are_listed_behind_links(root):
     for path in ("near", "a/b", "absolute", "beyond", "self/here/../a/b"):
-        assert names_in(root, path) == ["file"]
-    assert sorted(names_in(root, "a")) == ["b", "other", "up"]
-    assert names_in(root, "loop") == names_in(root, "a/other") == []
+        assert root.names(path) == ["file"]
+    assert sorted(root.names("a")) == ["b", "other", "up"]
+    assert root.names("loop") == root.names("a/other") == []
 
 
 def test_a_link_is_named_by_where_it_leads(root):
-    assert link_name(root, "nowhere") == "gone"
-    assert link_name(root, "/twice") == "file"
-    assert link_name(root, "a") is None
-    assert link_name(root, "gone") is None
+    assert root.link_name("nowhere") == "gone"
+    assert root.link_name("/twice") == "file"
+    assert root.link_name("a") is None
+    assert root.link_name("gone") is None
 
 
 NAMES = st.sampled_from(["a", "b", "c", "a/b", "b/a", "a/c"])
@@ -73,8 +73,8 @@ TARGET = st.text(st.sampled_from("abc./"), max_size=8)
 @given(st.dictionaries(NAMES, TARGET), st.dictionaries(NAMES, st.just(b"x")), TARGET)
 def test_any_links_resolve_to_a_path_without_links_or_to_none(links, files, path):
     root = Captured(files, links)
-    real = resolve(root, path)
+    real = root.resolve(path)
     if real is not None:
         steps = real.split("/") if real else []
         assert not {"/".join(steps[:end]) for end in range(1, len(steps) + 1)} & set(links)
-        assert resolve(root, real) == real
+        assert root.resolve(real) == real

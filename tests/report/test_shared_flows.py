@@ -10,7 +10,6 @@ from command_kit import called
 from linkgauge.engine.kept.runs import read_run
 from linkgauge.machine.captures.archive import read_files
 from linkgauge.machine.captures.capture import capture
-from linkgauge.machine.tree import read_text
 from linkgauge.model.load import Load
 from linkgauge.report.files import write_run
 from machine_kit import captured, seen
@@ -138,4 +137,4 @@ def test_a_capture_has_no_users_jobs_units_or_addresses_of_people():
     kept = capture(tree, seen(tree), anonymous=True)
     everything = b"\n".join([*kept.files.values(), *map(str.encode, kept.files)]).decode()
     assert PLANTED.findall(everything) == []
-    assert read_text(kept, "proc/cmdline") == "ro (removed) (removed) (removed) iommu=pt"
+    assert kept.text("proc/cmdline") == "ro (removed) (removed) (removed) iommu=pt"

@@ -16,7 +16,7 @@ from linkgauge import _native
 from linkgauge.machine.cpu import revision
 from linkgauge.machine.environment import hypervisor
 from linkgauge.machine.host import cpu_model
-from linkgauge.machine.tree import ROOT, Root, read_text
+from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Node
 from linkgauge.model.names import hint
@@ -186,7 +186,7 @@ def remembered_file(
     threads: int, root: Root = ROOT, folder: Path | None = None, *, what: str = "host"
 ) -> Path:
     """Named by processor, microcode, hypervisor, threads, and `what` is measured."""
-    made = revision(read_text(root, "proc/cpuinfo") or "")
+    made = revision(root.text("proc/cpuinfo") or "")
     beneath = hypervisor(root)[0] or "no hypervisor"
     words = f"{what} {cpu_model(root) or ''} {made} {beneath} {threads} threads"
     return cache.tuned_file(words, folder)

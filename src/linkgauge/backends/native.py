@@ -10,7 +10,7 @@ from functools import cache
 from linkgauge import _native
 from linkgauge._native import Kind, Policy
 from linkgauge.machine.environment import hypervisor
-from linkgauge.machine.tree import NODES, ROOT, Root, number, read_text
+from linkgauge.machine.tree import NODES, ROOT, Root
 from linkgauge.model.counters import Counters
 from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
@@ -113,7 +113,7 @@ def _check_pool(size: int, node: int | None, root: Root = ROOT) -> None:
     """Raises Unsupported if the pool of huge pages is too small for `size` bytes."""
     pool = f"hugepages-{HUGE_PAGE >> 10}kB/nr_hugepages"
     places = [f"{NODES}/node{node}/hugepages/{pool}", f"sys/kernel/mm/hugepages/{pool}"]
-    counts = (number(read_text(root, place)) for place in places)
+    counts = (root.number(place) for place in places)
     count = next((count for count in counts if count is not None), 0)
     needed = -(-size // HUGE_PAGE)
     if not count:
@@ -206,7 +206,7 @@ def _refused_here(code: int) -> str:
 
 def refused(code: int, root: Root) -> str:
     """Explains why CPU cycles cannot be counted. `code` is the error number of perf_event_open."""
-    level = read_text(root, _PARANOID)
+    level = root.text(_PARANOID)
     if code in (errno.EACCES, errno.EPERM):
         if level is not None and level.removeprefix("-").isdecimal() and int(level) > _USER_MODE:
             return f"kernel.perf_event_paranoid is {level}: set it to {_USER_MODE} (sysctl)"

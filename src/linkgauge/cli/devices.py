@@ -147,8 +147,8 @@ def open_root(path: Path) -> Root:
     """Opens a captured machine: a folder, or an archive that is read into memory. The machine may
     be one or two folders deeper. Raises InputError if the path is neither, or holds no machine."""
     from linkgauge.machine.captures.archive import read_archive, top_of_machine
-    from linkgauge.machine.tree import names_in
+    from linkgauge.machine.tree import Disk
 
     if not path.is_dir():
         return read_archive(path)
-    return path / top_of_machine(path, lambda folder: names_in(path, folder))
+    return Disk(path / top_of_machine(path, Disk(path).names))

@@ -88,4 +88,4 @@ def _targets(text: str) -> Iterable[str]:
         return _devices(text)
     from linkgauge.backends.sim.machine import built
 
-    return built(text, ()).resources.targets
+    return built(text, ()).targets

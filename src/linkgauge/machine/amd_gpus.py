@@ -18,17 +18,7 @@ from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, FabricLink, PciLink, Telemetry
 
 from .pci import gigatransfers, lanes, lineage
-from .tree import (
-    PCI,
-    Root,
-    hexadecimal,
-    names_in,
-    number,
-    read_bytes,
-    read_line,
-    read_text,
-    resolve,
-)
+from .tree import PCI, Root, hexadecimal, number
 
 # Links between AMD's GPUs (XGMI), and the width of their memories, as the compute driver's topology
 # lists them.
@@ -56,7 +46,7 @@ class ComputeNode(msgspec.Struct, frozen=True):
 def compute_nodes(root: Root) -> dict[str, ComputeNode]:
     """Returns the GPUs that AMD's compute driver lists, by PCI address. Without the driver, returns
     an empty dict. Never raises an exception."""
-    found = (_node(root, name) for name in sorted(names_in(root, NODES)) if name.isdecimal())
+    found = (_node(root, name) for name in sorted(root.names(NODES)) if name.isdecimal())
     return {node.address: node for node in found if node is not None}
 
 
@@ -77,7 +67,7 @@ def _links(
     root: Root, node: int, addresses: Mapping[int, str], peers: Mapping[str, str]
 ) -> Iterator[FabricLink]:
     count = 0
-    for name in sorted(names_in(root, f"{NODES}/{node}/io_links"), key=lambda n: (len(n), n)):
+    for name in sorted(root.names(f"{NODES}/{node}/io_links"), key=lambda n: (len(n), n)):
         link = _properties(root, f"{NODES}/{node}/io_links/{name}/properties")
         address = addresses.get(link.get("node_to", -1))
         if link.get("type") != _XGMI or address is None:
@@ -119,7 +109,7 @@ def _isa(version: int) -> str:
 
 def _properties(root: Root, path: str) -> dict[str, int]:
     """Reads a file whose lines are a name and a number. An unreadable file gives an empty dict."""
-    words = (line.split() for line in (read_text(root, path) or "").splitlines())
+    words = (line.split() for line in (root.text(path) or "").splitlines())
     pairs = ((word[0], number(word[1])) for word in words if len(word) == 2)
     return {name: value for name, value in pairs if value is not None}
 
@@ -147,53 +137,37 @@ _THROTTLERS = {
 """Reasons for throttling, by the bits of the throttle status (SMU_THROTTLER_…_BIT)."""
 
 
-class Metrics(msgspec.Struct, frozen=True):
-    """The values in the driver's table `gpu_metrics`. Units are Hz, °C, W, GT/s and lanes. A value
-    that the table lacks is null."""
-
-    clock: float | None = None
-    temperature: float | None = None
-    power: float | None = None
-    link_speed: float | None = None
-    link_width: int | None = None
-    throttled: tuple[str, ...] = ()
-
-
-def parse_metrics(table: bytes | None) -> Metrics:
-    """Returns the values of a `gpu_metrics` table. Without a table, or for an unknown version of
-    it, all values are null."""
-    if table is None or len(table) < _HEADER.size:
-        return Metrics()
-    version = _HEADER.unpack_from(table)[1:]
-    if version == (1, 3) and len(table) >= _V1_3.size:
+def parse_metrics(table: bytes | None, memory: str = "") -> Telemetry:
+    """Returns what a `gpu_metrics` table reports of the GPU with this memory. Without a table, or
+    for an unknown version of it, all values are null."""
+    version = _HEADER.unpack_from(table)[1:] if table and len(table) >= _HEADER.size else None
+    if table and version == (1, 3) and len(table) >= _V1_3.size:
         found = _V1_3.unpack_from(table)
         # After the header: 6 temperatures, 3 activities, power, energy, time, 14 clocks, a status,
         # fan, width, speed, 2 counters, 4 temperatures, time, 3 voltages, the common status.
-        return Metrics(
+        return Telemetry(
+            memory=memory,
             clock=_known(found[20], _MHZ),
-            temperature=_known(found[2], 1.0),
-            power=_known(found[10], 1.0),
-            link_width=_lanes(found[29]),
+            temperature=_known(found[2]),
+            power=_known(found[10]),
+            link_width=found[29] if _known(found[29]) else None,
             link_speed=_known(found[30], _TENTH),
             throttled=tuple(_reasons(found[-1])),
         )
-    if version == (1, 4) and len(table) >= _V1_4.size:
+    if table and version == (1, 4) and len(table) >= _V1_4.size:
         found = _V1_4.unpack_from(table)
-        return Metrics(
-            temperature=_known(found[1], 1.0),
-            power=_known(found[4], 1.0),
-            link_width=_lanes(found[15]),
+        return Telemetry(
+            memory=memory,
+            temperature=_known(found[1]),
+            power=_known(found[4]),
+            link_width=found[15] if _known(found[15]) else None,
             link_speed=_known(found[16], _TENTH),
         )
-    return Metrics()
+    return Telemetry(memory=memory)
 
 
-def _known(value: int, scale: float) -> float | None:
+def _known(value: int, scale: float = 1.0) -> float | None:
     return None if value in (0, _UNKNOWN) else value * scale
-
-
-def _lanes(value: int) -> int | None:
-    return None if value in (0, _UNKNOWN) else value
 
 
 def _reasons(status: int) -> list[str]:
@@ -227,11 +201,13 @@ def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accele
     errors = _UNCORRECTED.search(_text(root, address, "ras/umc_err_count") or "")
     return msgspec.structs.replace(
         known,
-        driver=read_line(root, "sys/module/amdgpu/version") or known.driver,
+        driver=root.line("sys/module/amdgpu/version") or known.driver,
         firmware=_text(root, address, "vbios_version"),
         board=_text(root, address, "product_number"),
         uuid=known.uuid or _text(root, address, "unique_id"),
-        link=_link(root, address, now),
+        link=msgspec.structs.replace(
+            _slot_link(root, address), speed=now.link_speed, width=now.link_width
+        ),
         links=read_links(root, address, nodes, peers),
         memory_clock=clock,
         memory_bus=bus,
@@ -253,39 +229,37 @@ def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accele
 def sense(root: Root, memory: str, address: str) -> Telemetry:
     """Reads the current link, clock, temperature and power of the GPU at this address. Never raises
     an exception."""
-    table: Metrics = parse_metrics(read_bytes(root, f"{PCI}/{address}/gpu_metrics"))
-    slot = _slot(root, address)
-    speed, width = (_text(root, slot, f"current_link_{what}") or "" for what in ("speed", "width"))
+    table = parse_metrics(root.content(f"{PCI}/{address}/gpu_metrics"), memory)
+    link = _slot_link(root, address)
     level = _LINK.search(_text(root, address, "pp_dpm_pcie") or "") or ("", "", "")
     clock = _CURRENT.search(_text(root, address, "pp_dpm_sclk") or "")
     hottest = _sensor(root, address, _MILLI, "temp2_input", "temp1_input")
-    return Telemetry(
-        memory=memory,
-        link_speed=gigatransfers(speed) or gigatransfers(level[1]) or table.link_speed,
-        link_width=lanes(width) or lanes(level[2]) or table.link_width,
+    return msgspec.structs.replace(
+        table,
+        link_speed=link.speed or gigatransfers(level[1]) or table.link_speed,
+        link_width=link.width or lanes(level[2]) or table.link_width,
         clock=float(clock[1]) * _MEGA if clock else table.clock,
         temperature=table.temperature if hottest is None else hottest,
         power=_sensor(root, address, _MICRO, "power1_average", "power1_input") or table.power,
-        throttled=table.throttled,
         pcie_replays=number(_text(root, address, "pcie_replay_count")),
     )
 
 
-def _link(root: Root, address: str, now: Telemetry) -> PciLink:
-    slot = _slot(root, address)
-    speed, width = (_text(root, slot, f"max_link_{what}") or "" for what in ("speed", "width"))
-    return PciLink(now.link_speed, now.link_width, gigatransfers(speed), lanes(width))
-
-
-def _slot(root: Root, address: str) -> str:
-    """Returns the PCI function in the slot. It is the topmost AMD bridge above the GPU, or the GPU
+def _slot_link(root: Root, address: str) -> PciLink:
+    """Returns the link of the slot: that of the topmost AMD bridge above the GPU, or of the GPU
     itself if it has no such bridge."""
-    line = lineage(address, resolve(root, f"{PCI}/{address}") or address)
-    return [address, *takewhile(partial(is_amd, root), line[-2::-1])][-1]
+    line = lineage(address, root.resolve(f"{PCI}/{address}") or address)
+    slot = [address, *takewhile(partial(is_amd, root), line[-2::-1])][-1]
+    speed, width, max_speed, max_width = (
+        _text(root, slot, f"{which}_link_{what}") or ""
+        for which in ("current", "max")
+        for what in ("speed", "width")
+    )
+    ends = gigatransfers(speed), lanes(width), gigatransfers(max_speed), lanes(max_width)
+    return PciLink(*ends)
 
 
 def _memory(root: Root, address: str, node: ComputeNode | None) -> tuple[float | None, int | None]:
-    """Returns the highest memory clock in Hz, and the width of the memory bus in bits."""
     if node is not None and node.memory_clock:
         return node.memory_clock, node.memory_bus
     highest = _highest(_text(root, address, "pp_dpm_mclk"))
@@ -305,8 +279,7 @@ for RX 6800 (1 GHz, 256 bits)."""
 
 
 def _peak(isa: str | None, clock: float | None, bus: int | None) -> float | None:
-    """Returns the peak rate of the memory in bytes/s, or None if a value is unknown. The rate is
-    transfers per cycle × clock × width ÷ 8."""
+    """Returns bytes/s: transfers per cycle × clock × width ÷ 8."""
     transfers = next((many for many, sets in _TRANSFERS.items() if isa in sets), None)
     return transfers * clock * bus / 8 if transfers and clock and bus else None
 
@@ -318,11 +291,10 @@ def _highest(levels: str | None) -> float | None:
 
 
 def _sensor(root: Root, address: str, scale: float, *names: str) -> float | None:
-    """Returns the value of the GPU's first sensor among `names`, multiplied by `scale`."""
     folder = f"{PCI}/{address}/hwmon"
-    for monitor in sorted(names_in(root, folder)):
+    for monitor in sorted(root.names(folder)):
         for name in names:
-            value = number(read_text(root, f"{folder}/{monitor}/{name}"))
+            value = root.number(f"{folder}/{monitor}/{name}")
             if value is not None:
                 return value * scale
     return None
@@ -351,4 +323,4 @@ def _missing(found: Accelerator) -> Iterator[Gap]:
 
 
 def _text(root: Root, address: str, name: str) -> str | None:
-    return read_line(root, f"{PCI}/{address}/{name}")
+    return root.line(f"{PCI}/{address}/{name}")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from .tree import Root, labelled, number, parse_cpu_list, read_cpu_list, read_text
+from .tree import Root, labelled, parse_cpu_list
 
 GROUPS = "sys/fs/cgroup"
 """The folder in which systemd mounts control groups."""
@@ -20,7 +20,7 @@ def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
     """Yields the control groups that limit this process's memory, the innermost first. Each is
     given as three texts. The path of a file is the first text followed by the second (for the
     limit) or the third (for the usage)."""
-    membership = read_text(root, "proc/self/cgroup") or ""
+    membership = root.text("proc/self/cgroup") or ""
     versions = (
         (r"^0::(/.*)$", _mounted(root, "cgroup2"), "max", "current"),
         (r"^[0-9]+:(?:[^:\n]*,)?memory(?:,[^:\n]*)?:(/.*)$", _mounted(root, "memory"),
@@ -33,9 +33,8 @@ def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
 
 
 def _mounted(root: Root, what: str) -> str:
-    """Returns the folder where control groups are mounted. `what` is `cgroup2`, or the name of a
-    controller of version 1."""
-    mounts = read_text(root, "proc/self/mounts") or read_text(root, "proc/mounts") or ""
+    """`what` is `cgroup2`, or the name of a controller of version 1."""
+    mounts = root.text("proc/self/mounts") or root.text("proc/mounts") or ""
     for line in mounts.splitlines():
         # Device, place, type, options.
         _, place, kind, options, *_ = [*line.split(), "", "", "", ""]
@@ -45,8 +44,7 @@ def _mounted(root: Root, what: str) -> str:
 
 
 def _chain(group: str) -> tuple[str, ...]:
-    """Returns the group and all groups above it. For `/a/b` these are `/a/b`, `/a` and the empty
-    text."""
+    """`/a/b` gives `/a/b`, `/a` and the empty text."""
     # A group outside this process's namespace is written with `..` and is not visible.
     names = [name for name in PurePosixPath(group).parts[1:] if name != ".."]
     return tuple("".join(f"/{name}" for name in names[:end]) for end in range(len(names), -1, -1))
@@ -55,20 +53,20 @@ def _chain(group: str) -> tuple[str, ...]:
 def memory_limit(root: Root) -> tuple[int | None, bool]:
     """Returns the smallest memory limit in bytes, or None if there is no limit. The second value
     says whether the limit could be read."""
-    read = (number(read_text(root, stem + limit)) for stem, limit, _ in memory_groups(root))
+    read = (root.number(stem + limit) for stem, limit, _ in memory_groups(root))
     limit = min((one for one in read if one is not None and one < UNLIMITED), default=None)
     # If there are groups but none has a limit (it reads `max`), memory is unlimited.
-    return limit, limit is not None or read_text(root, "proc/self/cgroup") is not None
+    return limit, limit is not None or root.text("proc/self/cgroup") is not None
 
 
 def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
     """Returns the numbers of CPUs or NUMA nodes that this process may use, or None if they cannot
     be read. `resource` is `Cpus` or `Mems`."""
-    status = read_text(root, "proc/self/status") or ""
+    status = root.text("proc/self/status") or ""
     if found := labelled(status, f"{resource}_allowed_list"):
         return parse_cpu_list(found) or None
     name = resource.lower()
-    group = _chain(read_text(root, "proc/self/cpuset") or "/")[0]
+    group = _chain(root.text("proc/self/cpuset") or "/")[0]
     sets = _mounted(root, "cpuset")
     places = (
         f"{_mounted(root, 'cgroup2')}{group}/cpuset.{name}.effective",
@@ -76,13 +74,13 @@ def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
         f"{sets}{group}/{name}",
         f"dev/cpuset{group}/{name}",
     )
-    return read_cpu_list(root, *places) or None
+    return root.cpu_list(*places) or None
 
 
 def memlock_limit(root: Root) -> tuple[int | None, bool]:
     """Returns how many bytes this process may lock, or None if there is no limit. The second value
     says whether the limit could be read."""
-    limits = read_text(root, "proc/self/limits") or ""
+    limits = root.text("proc/self/limits") or ""
     match = re.search(r"^Max locked memory\s+(unlimited|[0-9]{1,19})\s", limits, re.MULTILINE)
     if not match:
         return None, False

@@ -11,7 +11,7 @@ import msgspec
 
 from linkgauge.model.hardware.host_details import CpuCache
 
-from .tree import Root, labelled, names_in, number, numbered, read_cpu_list, read_cpus, read_text
+from .tree import Root, labelled
 
 CPUS = "sys/devices/system/cpu"
 
@@ -53,16 +53,14 @@ _ARM_CORES = {
 
 def online_cpus(root: Root) -> tuple[int, ...]:
     """Returns the CPUs that are online."""
-    return read_cpu_list(root, f"{CPUS}/online") or tuple(
-        cpu
-        for cpu in numbered(root, CPUS, "cpu")
-        if read_text(root, f"{CPUS}/cpu{cpu}/online") != "0"
+    return root.cpu_list(f"{CPUS}/online") or tuple(
+        cpu for cpu in root.numbered(CPUS, "cpu") if root.text(f"{CPUS}/cpu{cpu}/online") != "0"
     )
 
 
 def shown_cpus(root: Root) -> tuple[int, ...]:
     """Returns the online CPUs that have a folder in sysfs."""
-    return tuple(sorted(set(online_cpus(root)).intersection(numbered(root, CPUS, "cpu"))))
+    return tuple(sorted(set(online_cpus(root)).intersection(root.numbered(CPUS, "cpu"))))
 
 
 def microcode(cpuinfo: str) -> str | None:
@@ -74,18 +72,18 @@ def microcode(cpuinfo: str) -> str | None:
 def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, int | None]:
     """Returns the number of sockets, the number of cores, and the largest number of threads on a
     core."""
-    packages: set[tuple[int | None, str | None]] = set()
+    packages: set[tuple[int | None, tuple[int, ...]]] = set()
     cores: Counter[object] = Counter()
     for cpu in cpus:
         folder = f"{CPUS}/cpu{cpu}/topology"
-        package = number(read_text(root, f"{folder}/physical_package_id"))
-        core = _siblings(root, folder) or number(read_text(root, f"{folder}/core_id"))
+        package = root.number(f"{folder}/physical_package_id")
+        core = _sharing(root, cpu, *_CORE) or root.number(f"{folder}/core_id")
         if core is not None:
             # Sockets of several nodes of an Itanium have the same number.
-            packages.add((package, _package(root, folder)))
-            cores[core if isinstance(core, str) else (package, core)] += 1
+            packages.add((package, _sharing(root, cpu, "package_cpus", "core_siblings")))
+            cores[core if isinstance(core, tuple) else (package, core)] += 1
     if not cores:
-        return _counted_in_cpuinfo(read_text(root, "proc/cpuinfo") or "")
+        return _counted_in_cpuinfo(root.text("proc/cpuinfo") or "")
     # A board whose firmware does not describe its packages has -1.
     known = all(package is not None and package >= 0 for package, _ in packages)
     return len(packages) if known else None, len(cores), max(cores.values())
@@ -96,33 +94,25 @@ def one_a_core(root: Root, cpus: Iterable[int]) -> tuple[int, ...]:
     show the cores."""
     first: dict[object, int] = {}
     for cpu in sorted(cpus):
-        first.setdefault(_siblings(root, f"{CPUS}/cpu{cpu}/topology") or cpu, cpu)
+        first.setdefault(threads_of(root, cpu), cpu)
     return tuple(first.values())
 
 
-def _siblings(root: Root, folder: str) -> str | None:
-    """Returns the CPUs of a core as the kernel writes them: a list, or a mask on old kernels."""
-    names = ("core_cpus_list", "core_cpus", "thread_siblings_list", "thread_siblings")
-    return _first_of(root, folder, names)
-
-
-def _package(root: Root, folder: str) -> str | None:
-    """Returns the CPUs of a socket as the kernel writes them: a list, or a mask on old kernels."""
-    names = ("package_cpus_list", "package_cpus", "core_siblings_list", "core_siblings")
-    return _first_of(root, folder, names)
-
-
-def _first_of(root: Root, folder: str, names: Iterable[str]) -> str | None:
-    return next(filter(None, (read_text(root, f"{folder}/{name}") for name in names)), None)
+_CORE = ("core_cpus", "thread_siblings")
 
 
 def threads_of(root: Root, cpu: int) -> tuple[int, ...]:
     """Returns the CPUs on the same core as `cpu`, or only `cpu` if the kernel does not report the
     core."""
+    return _sharing(root, cpu, *_CORE) or (cpu,)
+
+
+def _sharing(root: Root, cpu: int, *names: str) -> tuple[int, ...]:
+    """Returns the CPUs in the first of these files that lists any: a list, or a mask on old
+    kernels."""
     folder = f"{CPUS}/cpu{cpu}/topology"
-    pairs = (("core_cpus_list", "core_cpus"), ("thread_siblings_list", "thread_siblings"))
-    found = (read_cpus(root, f"{folder}/{one}", f"{folder}/{other}") for one, other in pairs)
-    return next(filter(None, found), (cpu,))
+    found = (root.cpus(f"{folder}/{name}_list", f"{folder}/{name}") for name in names)
+    return next(filter(None, found), ())
 
 
 def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | None]:
@@ -157,8 +147,7 @@ def isa(cpuinfo: str) -> str | None:
 
 
 def _x86_level(features: set[str]) -> str:
-    """Returns the highest x86-64 level that a CPU with these features reaches. Level 1 is an empty
-    text."""
+    """Level 1 is an empty text."""
     held = takewhile(lambda level: features.issuperset(level[1].split()), _X86_LEVELS)
     return "".join([f"-{name}" for name, _ in held][-1:])
 
@@ -210,7 +199,7 @@ def frequency_driver(root: Root, cpus: Iterable[int]) -> str | None:
 
 
 def _of_cpus(root: Root, cpus: Iterable[int], name: str) -> str | None:
-    found = {read_text(root, f"{CPUS}/cpu{cpu}/cpufreq/{name}") for cpu in cpus}
+    found = {root.text(f"{CPUS}/cpu{cpu}/cpufreq/{name}") for cpu in cpus}
     return ", ".join(sorted(text for text in found if text)) or None
 
 
@@ -262,15 +251,14 @@ def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[CpuCache, ...]:
 
 
 def _caches(root: Root, cpu: int) -> Iterator[tuple[CpuCache, tuple[int, ...]]]:
-    """Yields the caches of a CPU, each with the CPUs that share it."""
     folder = f"sys/devices/system/cpu/cpu{cpu}/cache"
-    for name in names_in(root, folder):
+    for name in root.names(folder):
         cache = f"{folder}/{name}"
-        level = number(read_text(root, f"{cache}/level"))
-        size = re.fullmatch(r"([0-9]{1,12})([KMG]?)", read_text(root, f"{cache}/size") or "")
+        level = root.number(f"{cache}/level")
+        size = re.fullmatch(r"([0-9]{1,12})([KMG]?)", root.text(f"{cache}/size") or "")
         if level is not None and size:
             # Linux before 2.6.32 has only the mask.
-            shared = read_cpus(root, f"{cache}/shared_cpu_list", f"{cache}/shared_cpu_map")
-            kind = (read_text(root, f"{cache}/type") or "").lower()
+            shared = root.cpus(f"{cache}/shared_cpu_list", f"{cache}/shared_cpu_map")
+            kind = (root.text(f"{cache}/type") or "").lower()
             behind = shared or threads_of(root, cpu)
             yield CpuCache(level, kind, int(size[1]) * _UNITS[size[2]], len(behind)), behind

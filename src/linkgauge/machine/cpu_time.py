@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from .tree import ROOT, Root, names_in, number, read_text
+from .tree import ROOT, Root, number
 
 _IDLE, _STEAL, _COLUMNS = (3, 4), 7, 8
 """The idle and steal columns of a line in /proc/stat, and the number of columns that count. These
@@ -39,7 +39,7 @@ class ProcessTime(NamedTuple):
 
 def _ticks(root: Root) -> list[int]:
     """Returns the columns of all CPUs in /proc/stat, or an empty list if columns are missing."""
-    words = re.search(r"(?m)^cpu +(.*)$", read_text(root, "proc/stat") or "")
+    words = re.search(r"(?m)^cpu +(.*)$", root.text("proc/stat") or "")
     ticks = _numbers(words[1].split()[:_COLUMNS]) if words else []
     return ticks if len(ticks) == _COLUMNS and min(ticks) >= 0 else []
 
@@ -63,7 +63,7 @@ def ticks_and_steal(root: Root) -> tuple[float | None, float | None]:
 def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
     """Returns the CPU time of a process. Returns None if the process does not exist, or if this
     process may not see it."""
-    text = read_text(root, f"proc/{pid}/stat") or ""
+    text = root.text(f"proc/{pid}/stat") or ""
     name, found, rest = text.partition(" (")[2].rpartition(") ")
     fields = rest.split()
     if not found or len(fields) <= max(_OF_PROCESS):
@@ -76,7 +76,6 @@ def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
 
 
 def _numbers(words: Iterable[str]) -> list[int]:
-    """Returns the numbers among the words."""
     return [found for found in map(number, words) if found is not None]
 
 
@@ -89,11 +88,9 @@ def family_time(pid: int, root: Root = ROOT) -> float:
 
 
 def _children(pid: int, root: Root) -> list[int]:
-    """Returns the running children of a process. Returns an empty list if the kernel does not show
-    them."""
     found: list[int] = []
-    for thread in names_in(root, f"proc/{pid}/task"):
-        text = read_text(root, f"proc/{pid}/task/{thread}/children") or ""
+    for thread in root.names(f"proc/{pid}/task"):
+        text = root.text(f"proc/{pid}/task/{thread}/children") or ""
         found += _numbers(text.split())
     return found
 
@@ -122,7 +119,7 @@ def steal_seconds(root: Root, cpus: Collection[int]) -> float | None:
     resolution is a clock tick (mostly 10 ms). Returns None if the kernel does not report one of the
     CPUs."""
     found: dict[int, int] = {}
-    for line in _LINE.finditer(read_text(root, "proc/stat") or ""):
+    for line in _LINE.finditer(root.text("proc/stat") or ""):
         stolen = number("".join(line[2].split()[_STEAL : _STEAL + 1]))
         if int(line[1]) in cpus and stolen is not None:
             found[int(line[1])] = stolen

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from .tree import Root, names_in, number, parse_meminfo, read_bytes, read_text
+from .tree import Root, parse_meminfo
 
 HUGE_PAGES = "sys/kernel/mm/hugepages"
 TABLE = "sys/firmware/dmi/tables/DMI"
@@ -34,7 +34,8 @@ class Dimm(msgspec.Struct, frozen=True):
     `kit` is the same number for all modules of a kit, and 0 without a kit.
     `alone` says that no other module is on the same channel.
     `width` is in data bits and `rate` in transfers/s; both are null if unknown.
-    `stacked` says that the memory is HBM."""
+    `stacked` says that the memory is HBM.
+    Without `is_filled`, this is a slot that holds no DRAM."""
 
     locator: str
     bank: str
@@ -43,12 +44,13 @@ class Dimm(msgspec.Struct, frozen=True):
     width: int | None
     rate: float | None
     stacked: bool = False
+    is_filled: bool = True
 
 
 def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
     """Returns the numbers of total and free huge pages by page size in bytes."""
     found = pages_below(root, HUGE_PAGES)
-    meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
+    meminfo = parse_meminfo(root.text("proc/meminfo") or "")
     if not found and {"Hugepagesize", "HugePages_Total", "HugePages_Free"} <= meminfo.keys():
         counts = meminfo["HugePages_Total"], meminfo["HugePages_Free"]
         found[meminfo["Hugepagesize"]] = counts
@@ -59,10 +61,10 @@ def pages_below(root: Root, pools: str) -> dict[int, tuple[int, int]]:
     """Returns the numbers of total and free huge pages by page size in bytes. `pools` is the folder
     with the pools of a machine or of a NUMA node."""
     found = {}
-    for name in names_in(root, pools):
+    for name in root.names(pools):
         size = re.fullmatch(r"hugepages-([0-9]{1,12})kB", name)
-        total = number(read_text(root, f"{pools}/{name}/nr_hugepages"))
-        free = number(read_text(root, f"{pools}/{name}/free_hugepages"))
+        total = root.number(f"{pools}/{name}/nr_hugepages")
+        free = root.number(f"{pools}/{name}/free_hugepages")
         if size and total is not None and free is not None:
             found[int(size[1]) << 10] = (total, free)
     return dict(sorted(found.items()))
@@ -100,10 +102,10 @@ def rate_of(dimms: tuple[Dimm, ...], channels: int | None) -> tuple[float | None
 
 
 def _no_dimms(root: Root) -> str:
-    tables = names_in(root, TABLE.rpartition("/")[0]) or names_in(root, ENTRIES)
+    tables = root.names(TABLE.rpartition("/")[0]) or root.names(ENTRIES)
     if not tables:
         return NO_TABLE
-    if read_bytes(root, TABLE) is None and not _structures(root):
+    if root.content(TABLE) is None and not _structures(root):
         return f"/{TABLE} is readable by root only: run as root"
     return "the firmware's table describes no DRAM (usual in virtual machines)"
 
@@ -112,12 +114,12 @@ def edac_channels(root: Root) -> int | None:
     """Returns the number of memory channels in use, or None if the EDAC driver shows no
     channels."""
     found = set()
-    for controller in names_in(root, EDAC):
-        for name in names_in(root, f"{EDAC}/{controller}"):
+    for controller in root.names(EDAC):
+        for name in root.names(f"{EDAC}/{controller}"):
             if not re.fullmatch(r"(dimm|rank)[0-9]+", name):
                 continue
-            place = read_text(root, f"{EDAC}/{controller}/{name}/dimm_location") or ""
-            size = number(read_text(root, f"{EDAC}/{controller}/{name}/size"))
+            place = root.text(f"{EDAC}/{controller}/{name}/dimm_location") or ""
+            size = root.number(f"{EDAC}/{controller}/{name}/size")
             channel = re.search(r"\bchannel ([0-9]+)", place)
             if channel and size:
                 found.add((controller, channel[1]))
@@ -134,15 +136,13 @@ def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
     kit."""
     if len(dimms) == 1 or all(dimm.alone for dimm in dimms):
         return len(dimms)
-    spelled = [_spelled_channel(dimm) for dimm in dimms]
-    if None not in spelled:
-        return len(set(spelled))
+    names = _channel_names(dimms, sockets)
+    if names is not None:
+        return len(set(names))
     letters = [_LETTER.fullmatch(dimm.locator.upper()) for dimm in dimms]
-    slots = {match.groups() for match in letters if match}
     if None in letters or sockets is None:
         return None
-    if len({letter for _, letter in slots}) > sockets:
-        return len(slots)
+    slots = {match.groups() for match in letters if match}
     kits = {(match[2], dimm.kit) for match, dimm in zip(letters, dimms, strict=True) if match}
     one_kit_each = len(kits) == len(slots) and all(kit for _, kit in kits)
     return len(dimms) if one_kit_each else None
@@ -151,18 +151,16 @@ def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
 def channels(root: Root, sockets: int | None) -> tuple[int | None, int | None]:
     """Returns how many memory channels have a module, and of how many all slots are empty. Both are
     None if the names of the slots do not show the channels."""
-    slots = [(_slot(one), _dimm(one) is not None) for one in _structures(root)]
-    used = [slot for slot, is_filled in slots if is_filled]
-    names = _channel_names([slot for slot, _ in slots], sockets)
+    slots = _slots(root)
+    names, used = _channel_names(slots, sockets), [slot for slot in slots if slot.is_filled]
     if names is None or not used or any(slot.stacked for slot in used):
         return None, None
-    filled = {name for name, (_, is_filled) in zip(names, slots, strict=True) if is_filled}
+    filled = {name for name, slot in zip(names, slots, strict=True) if slot.is_filled}
     return len(filled), len({*names} - filled)
 
 
 def _channel_names(slots: Sequence[Dimm], sockets: int | None) -> list[tuple[str, ...]] | None:
-    """Returns the channel of each slot, by the slots' names: see `named_channels`. None if the
-    names do not show it."""
+    """Returns None if the slots' names do not show the channels (`named_channels`)."""
     spelled = [name for slot in slots if (name := _spelled_channel(slot)) is not None]
     if len(spelled) == len(slots):
         return list(spelled)
@@ -173,19 +171,8 @@ def _channel_names(slots: Sequence[Dimm], sockets: int | None) -> list[tuple[str
     return names
 
 
-def _slot(structure: bytes) -> Dimm:
-    """Returns a slot by its names, with or without a module."""
-    length = structure[1] if len(structure) > 1 else 0
-    at, bank, kind = (structure[n] if length > n else 0 for n in (0x10, 0x11, 0x12))
-    return Dimm(
-        locator=_string(structure, length, at), bank=_string(structure, length, bank), kit=0,
-        alone=False, width=None, rate=None, stacked=kind in _STACKED,
-    )  # fmt: skip
-
-
 def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:
-    """Returns the text before the word channel in a slot's name, and the channel. Returns None if
-    the name lacks the word."""
+    """Returns the text before the word channel, and the channel; None without the word."""
     for place in (dimm.bank, dimm.locator):
         match = re.search(r"(.*)CHANNEL[ _]*([A-Z](?![A-Z])|[0-9]+)", place.upper())
         if match:
@@ -195,8 +182,11 @@ def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:
 
 def read_dimms(root: Root) -> tuple[Dimm, ...]:
     """Returns the installed memory modules."""
-    found = (_dimm(structure) for structure in _structures(root))
-    return tuple(dimm for dimm in found if dimm)
+    return tuple(slot for slot in _slots(root) if slot.is_filled)
+
+
+def _slots(root: Root) -> list[Dimm]:
+    return [_slot(structure) for structure in _structures(root)]
 
 
 def is_all_stacked(root: Root) -> bool:
@@ -207,11 +197,11 @@ def is_all_stacked(root: Root) -> bool:
 
 def _structures(root: Root) -> tuple[bytes, ...]:
     """Returns the SMBIOS structures of memory devices (type 17), with their strings."""
-    table = read_bytes(root, TABLE)
+    table = root.content(TABLE)
     if table is not None:
         return tuple(one for one in split_table(table[:_MOST_BYTES]) if one[0] == 17)
-    names = sorted(name for name in names_in(root, ENTRIES) if name.startswith("17-"))
-    entries = (read_bytes(root, f"{ENTRIES}/{name}/raw") for name in names)
+    names = sorted(name for name in root.names(ENTRIES) if name.startswith("17-"))
+    entries = (root.content(f"{ENTRIES}/{name}/raw") for name in names)
     return tuple(entry for entry in entries if entry and entry[0] == 17)
 
 
@@ -225,20 +215,16 @@ def split_table(table: bytes) -> Iterator[bytes]:
         at = end
 
 
-def _dimm(structure: bytes) -> Dimm | None:
-    """Decodes an SMBIOS memory device (SMBIOS 3.7, 7.18). Returns None for an empty slot, and for
-    memory other than DRAM."""
-    if len(structure) < 2:
-        return None
-    length = structure[1]
+def _slot(structure: bytes) -> Dimm:
+    """Decodes an SMBIOS memory device (SMBIOS 3.7, 7.18)."""
+    length = structure[1] if len(structure) > 1 else 0
     body = structure[:length]
 
     def field(offset: int, size: int) -> int:
         """Returns the number at an offset. Returns 0 if the structure is too short."""
         return int.from_bytes(body[offset : offset + size], "little")
 
-    if field(0x0C, 2) == 0 or field(0x12, 1) not in _DRAM or field(0x28, 1) not in _VOLATILE:
-        return None
+    is_dram = field(0x12, 1) in _DRAM and field(0x28, 1) in _VOLATILE
     speeds = (field(0x20, 2), field(0x58, 4)), (field(0x15, 2), field(0x54, 4))
     rate = next((known for pair in speeds if (known := _speed(*pair))), None)
     width = field(0x0A, 2)
@@ -251,12 +237,12 @@ def _dimm(structure: bytes) -> Dimm | None:
         width=None if width in (0, 0xFFFF) else width,
         rate=rate,
         stacked=field(0x12, 1) in _STACKED,
+        is_filled=is_dram and field(0x0C, 2) != 0,
     )
 
 
 def _speed(megatransfers: int, extended: int) -> float | None:
-    """Returns the rate in transfers/s, or None if it is unknown. `extended` is the value of the
-    longer field for high rates."""
+    """`extended` is the longer field for high rates. Returns transfers/s."""
     known = extended & 0x7FFFFFFF if megatransfers == 0xFFFF else megatransfers
     return known * 1e6 or None
 

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from .pci import groups_of_devices
-from .tree import PCI, Root, hexadecimal, labelled, names_in, read_text
+from .tree import PCI, Root, hexadecimal, labelled
 
 GROUPS = "sys/kernel/iommu_groups"
 NO_GROUPS = f"no /{GROUPS} (a kernel without IOMMU, a container, or not captured)"
@@ -68,9 +68,9 @@ def hypervisor(root: Root) -> tuple[str | None, bool]:
     firmware's tables or the device tree show it. Xen's first domain (dom0) is not a guest, because
     it owns the hardware. Bare metal in a cloud is not a guest either, though its firmware names the
     cloud."""
-    if "control_d" in (read_text(root, "proc/xen/capabilities") or ""):
+    if "control_d" in (root.text("proc/xen/capabilities") or ""):
         return None, True
-    cpuinfo = read_text(root, "proc/cpuinfo") or ""
+    cpuinfo = root.text("proc/cpuinfo") or ""
     flags = labelled(cpuinfo, "flags")
     firmware = " ".join(_words(root, place) for place in _FIRMWARE)
     if not flags and ".metal" in firmware:
@@ -81,19 +81,18 @@ def hypervisor(root: Root) -> tuple[str | None, bool]:
     if flags and "hypervisor" not in flags.split():
         return (name if name in _MADE_UP else None), True
     if flags:
-        return name or read_text(root, "sys/class/dmi/id/sys_vendor") or "without a name", True
+        return name or root.text("sys/class/dmi/id/sys_vendor") or "without a name", True
     return name, bool(name or firmware.strip())
 
 
 def _words(root: Root, place: str) -> str:
-    """Returns the text of a file in lower case, with spaces for zero bytes."""
-    return (read_text(root, place) or "").replace("\0", " ").strip().lower()
+    return (root.text(place) or "").replace("\0", " ").strip().lower()
 
 
 def firmware(root: Root) -> str | None:
     """Returns the version and date of the BIOS (Documentation/ABI/testing/sysfs-class-dmi:
     `bios_version`, `bios_date`)."""
-    texts = (read_text(root, f"sys/class/dmi/id/bios_{name}") for name in ("version", "date"))
+    texts = (root.text(f"sys/class/dmi/id/bios_{name}") for name in ("version", "date"))
     return " of ".join(text.strip() for text in texts if text and text.strip()) or None
 
 
@@ -101,20 +100,20 @@ def container(root: Root) -> str | None:
     """Returns the kind of container that this process runs in, or None outside containers.
 
     An overlay as root file system counts as a container of unknown kind."""
-    if read_text(root, "run/.containerenv") is not None:
+    if root.text("run/.containerenv") is not None:
         return "Podman"
-    environment = (read_text(root, "proc/1/environ") or "").split("\0")
+    environment = (root.text("proc/1/environ") or "").split("\0")
     stated = next((v for v in environment if v.startswith("container=")), "").partition("=")[2]
-    stated = stated or read_text(root, "run/systemd/container") or ""
-    groups = read_text(root, "proc/1/cgroup") or ""
+    stated = stated or root.text("run/systemd/container") or ""
+    groups = root.text("proc/1/cgroup") or ""
     for word, name in _CONTAINERS:
         if word in groups:
             return name
     if stated:
         return _CONTAINER_NAMES.get(stated, stated)
-    if read_text(root, ".dockerenv") is not None:
+    if root.text(".dockerenv") is not None:
         return "Docker"
-    mounts = read_text(root, "proc/self/mounts") or read_text(root, "proc/mounts") or ""
+    mounts = root.text("proc/self/mounts") or root.text("proc/mounts") or ""
     return "overlay root" if re.search(r"^\S+ / overlay ", mounts, re.MULTILINE) else None
 
 
@@ -125,21 +124,21 @@ def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
     The kernel shows a type for each IOMMU group: DMA and DMA-FQ translate, identity passes through
     (Documentation/ABI/testing/sysfs-kernel-iommu_groups). One group that translates is enough. Only
     groups of accelerators and RDMA adapters count, or all groups if there are none of these."""
-    groups = names_in(root, GROUPS)
+    groups = root.names(GROUPS)
     groups = sorted(groups_of_devices(root).intersection(groups)) or groups
-    kinds = {read_text(root, f"{GROUPS}/{group}/type") for group in groups}
+    kinds = {root.text(f"{GROUPS}/{group}/type") for group in groups}
     if any(kind and kind.startswith("DMA") for kind in kinds):
         return "translating", None
     if "identity" in kinds:
         return "passthrough", None
-    options = (read_text(root, "proc/cmdline") or "").split()
+    options = (root.text("proc/cmdline") or "").split()
     if {"iommu=off", "intel_iommu=off", "amd_iommu=off"}.intersection(options):
         return "off", None
-    if groups or names_in(root, "sys/class/iommu"):
+    if groups or root.names("sys/class/iommu"):
         if {"iommu=pt", "iommu.passthrough=1"}.intersection(options):
             return "passthrough", None
         return None, "the kernel does not show the type of groups (Linux before 5.11)"
-    if "iommu_groups" in names_in(root, "sys/kernel"):
+    if "iommu_groups" in root.names("sys/kernel"):
         return "off", None
     return None, NO_GROUPS
 
@@ -151,8 +150,8 @@ _NVIDIA_VERSION = "proc/driver/nvidia/version"
 def gpudirect(root: Root) -> str | None:
     """Returns what lets network adapters reach the memory of NVIDIA's GPUs: a module, or DMA-BUF of
     the open kernel modules. `none` if the driver runs without either, None without the driver."""
-    module = next((one for one in _PEER_MODULES if names_in(root, f"sys/module/{one}")), None)
-    version = read_text(root, _NVIDIA_VERSION)
+    module = next((one for one in _PEER_MODULES if root.names(f"sys/module/{one}")), None)
+    version = root.text(_NVIDIA_VERSION)
     if module is not None or version is None:
         return module
     return "DMA-BUF" if "Open Kernel Module" in version else "none"
@@ -242,16 +241,13 @@ def _applying(root: Root) -> Iterator[EnvironmentNeed]:
 
 
 def _present(root: Root) -> Iterator[tuple[int, int]]:
-    """Yields the vendor number and the device number of each PCI function."""
-    for name in names_in(root, PCI):
+    for name in root.names(PCI):
         if (found := _identity(root, name)) is not None:
             yield found
 
 
 def _identity(root: Root, address: str) -> tuple[int, int] | None:
-    """Returns the vendor number and the device number of a PCI function, or None if they cannot be
-    read."""
     vendor, device = (
-        hexadecimal(read_text(root, f"{PCI}/{address}/{what}")) for what in ("vendor", "device")
+        hexadecimal(root.text(f"{PCI}/{address}/{what}")) for what in ("vendor", "device")
     )
     return None if vendor is None or device is None else (vendor, device)

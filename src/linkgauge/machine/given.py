@@ -46,7 +46,6 @@ def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
 
 
 def _read(file: BinaryIO, most: int, chunk: int) -> bytes:
-    """Reads at most `most` bytes, `chunk` by `chunk`."""
     parts = []
     while most > 0 and (part := file.read(min(most, chunk))):
         parts.append(part)

@@ -62,7 +62,6 @@ def known_values(machine: Machine) -> dict[str, str | None]:
 
 
 def _accelerators(machine: Machine) -> Iterator[tuple[str, str | None]]:
-    """Yields keys and values about accelerators: models, numbers and drivers."""
     inventory = machine.known
     listed = [device for devices in machine.devices.values() for device in devices if device.pci]
     found = inventory.accelerators or listed

@@ -12,16 +12,7 @@ from linkgauge.model.hardware.machine import Host
 from .cgroup import UNLIMITED, memory_groups
 from .cpu import arm_core, last_level_cache, online_cpus
 from .numa import read_nodes
-from .tree import (
-    ROOT,
-    Root,
-    labelled,
-    least,
-    number,
-    parse_meminfo,
-    read_choice,
-    read_text,
-)
+from .tree import ROOT, Root, labelled, least, parse_meminfo
 
 _HUGE_PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
 
@@ -32,7 +23,7 @@ def read_host(root: Root = ROOT) -> Host:
     On this machine, only the CPUs that this process may use count. On a captured machine, all
     online CPUs count, and limits are null. Memory is the sum over the NUMA nodes, because the
     kernel's total may include a GPU's memory."""
-    meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
+    meminfo = parse_meminfo(root.text("proc/meminfo") or "")
     available = least(meminfo.get("MemAvailable"), cgroup_headroom(root))
     here = root == ROOT
     allowed = os.sched_getaffinity(0) if here else set(online_cpus(root))
@@ -51,7 +42,7 @@ def read_host(root: Root = ROOT) -> Host:
         memory_total=meminfo.get("MemTotal") if of_nodes is None else of_nodes,
         memory_available=available,
         memlock_limit=_memlock_limit() if here else None,
-        transparent_huge_pages=read_choice(root, _HUGE_PAGES),
+        transparent_huge_pages=root.choice(_HUGE_PAGES),
         last_level_cache=last_level_cache(root, allowed),
     )
 
@@ -80,12 +71,12 @@ def unread(host: Host) -> tuple[Gap, ...]:
 def cpu_model(root: Root) -> str | None:
     """Returns the name of the processor. If no file has a name, the names of Arm's cores or of the
     board are used."""
-    cpuinfo = read_text(root, "proc/cpuinfo") or ""
+    cpuinfo = root.text("proc/cpuinfo") or ""
     keys = ("model name", "Model Name", "cpu model", "uarch", "cpu")
     named = next(filter(None, (labelled(cpuinfo, key) for key in keys)), None)
     # `Processor` is of Arm before Linux 3.8.
     named = named or arm_core(cpuinfo) or labelled(cpuinfo, "Processor")
-    board = read_text(root, "proc/device-tree/model")
+    board = root.text("proc/device-tree/model")
     return named or (board.strip("\0 ") if board else None)
 
 
@@ -98,12 +89,12 @@ def cgroup_headroom(root: Root) -> int | None:
 
 
 def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None:
-    limit = number(read_text(root, stem + limit_name))
+    limit = root.number(stem + limit_name)
     if limit is None or limit >= UNLIMITED:
         return None
-    used = number(read_text(root, stem + usage_name)) or 0
+    used = root.number(stem + usage_name) or 0
     # File cache counts as used, but can be reclaimed.
-    stat = read_text(root, stem + "stat") or ""
+    stat = root.text(stem + "stat") or ""
     cache = sum(map(int, _file_cache(stat, "total_") or _file_cache(stat)))
     return max(0, limit - max(0, used - cache))
 
@@ -125,28 +116,24 @@ def this_host() -> str:
 
 
 def _names(root: Root) -> tuple[str, str, str]:
-    """Returns the host's name, the kernel's release and the architecture, as `uname` prints
-    them."""
     if root == ROOT:
         name = os.uname()
         return name.nodename, name.release, name.machine
     # Linux has `arch` since 6.1.
     hostname, release, arch = (
-        read_text(root, f"proc/sys/kernel/{name}") or ""
-        for name in ("hostname", "osrelease", "arch")
+        root.text(f"proc/sys/kernel/{name}") or "" for name in ("hostname", "osrelease", "arch")
     )
     return hostname, release or _version(root)[1], arch
 
 
 def _version(root: Root) -> tuple[str, str]:
-    """Returns the kernel's name and release from the text of /proc/version."""
-    match = re.match(r"(\S+) version (\S+)", read_text(root, "proc/version") or "")
+    match = re.match(r"(\S+) version (\S+)", root.text("proc/version") or "")
     return (match[1], match[2]) if match else ("", "")
 
 
 def _os_name(root: Root) -> str:
-    release = read_text(root, "etc/os-release") or ""
+    release = root.text("etc/os-release") or ""
     match = re.search(r'^PRETTY_NAME="?([^"\n]*)"?$', release, re.MULTILINE)
     if match:
         return match[1]
-    return read_text(root, "proc/sys/kernel/ostype") or _version(root)[0]
+    return root.text("proc/sys/kernel/ostype") or _version(root)[0]

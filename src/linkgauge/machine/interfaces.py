@@ -18,20 +18,7 @@ import msgspec
 from linkgauge.model.hardware.inventory import Interface
 
 from .network import ADAPTERS, read_adapter
-from .tree import (
-    ADDRESS,
-    INTERFACES,
-    PCI,
-    ROOT,
-    Root,
-    hexadecimal,
-    link_name,
-    names_in,
-    number,
-    read_node,
-    read_text,
-    resolve,
-)
+from .tree import ADDRESS, INTERFACES, PCI, ROOT, Root, hexadecimal
 
 _ADDRESSES_V6 = "proc/net/if_inet6"
 _UP = 1
@@ -51,8 +38,8 @@ _DIGITS_V6 = re.compile("[0-9a-fA-F]{32}")
 def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
     """Reads all network interfaces that this process sees. IPv4 addresses are read only on this
     machine, not on a captured one. Never raises an exception."""
-    names = names_in(root, INTERFACES)
-    order = {name: number(read_text(root, f"{INTERFACES}/{name}/ifindex")) or 0 for name in names}
+    names = root.names(INTERFACES)
+    order = {name: root.number(f"{INTERFACES}/{name}/ifindex") or 0 for name in names}
     devices = dict(_rdma_devices(root))
     known = tuple(
         _read(root, name, devices)
@@ -60,7 +47,7 @@ def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
         if order[name]  # bonding_masters is a file among them
     )
     taken = {each.rdma for each in known}
-    alone = sorted({*names_in(root, ADAPTERS)} - taken)
+    alone = sorted({*root.names(ADAPTERS)} - taken)
     return (*known, *(_of_rdma_alone(root, name) for name in alone))
 
 
@@ -77,8 +64,7 @@ def from_device(
 
 
 def _way(root: Root, address: str | None) -> list[str]:
-    """Returns the path to a device in the PCI tree, from the host bridge down to the device."""
-    real = resolve(root, f"{PCI}/{address}") if address else None
+    real = root.resolve(f"{PCI}/{address}") if address else None
     return re.findall(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}|[0-9a-f]{4,8}:[^/]+", real or "")
 
 
@@ -90,10 +76,10 @@ def _steps(one: Sequence[str], other: Sequence[str]) -> int | None:
 
 def _read(root: Root, name: str, devices: dict[str, str]) -> Interface:
     folder = f"{INTERFACES}/{name}"
-    flags = hexadecimal(read_text(root, f"{folder}/flags"))
-    state = read_text(root, f"{folder}/operstate")
-    megabits = number(read_text(root, f"{folder}/speed"))
-    kind = number(read_text(root, f"{folder}/type"))
+    flags = hexadecimal(root.text(f"{folder}/flags"))
+    state = root.text(f"{folder}/operstate")
+    megabits = root.number(f"{folder}/speed")
+    kind = root.number(f"{folder}/type")
     return Interface(
         name=name,
         up=None if flags is None else bool(flags & _UP) and state in _RUNNING,
@@ -101,8 +87,8 @@ def _read(root: Root, name: str, devices: dict[str, str]) -> Interface:
         addresses=tuple(_addresses(root, name)),
         driver=_driver(root, folder),
         speed=megabits * _MEGABIT if megabits and megabits > 0 else None,
-        mtu=number(read_text(root, f"{folder}/mtu")) or None,
-        node=read_node(root, f"{folder}/device"),
+        mtu=root.number(f"{folder}/mtu") or None,
+        node=root.node(f"{folder}/device"),
         pci=_pci(root, folder),
         rdma=devices.get(name),
     )
@@ -110,8 +96,8 @@ def _read(root: Root, name: str, devices: dict[str, str]) -> Interface:
 
 def _of_rdma_alone(root: Root, name: str) -> Interface:
     folder = f"{ADAPTERS}/{name}"
-    ports = names_in(root, f"{folder}/ports")
-    states = (read_text(root, f"{folder}/ports/{port}/state") for port in ports)
+    ports = root.names(f"{folder}/ports")
+    states = (root.text(f"{folder}/ports/{port}/state") for port in ports)
     rates = [port.rate for port in read_adapter(root, name) if port.rate]
     return Interface(
         name=name,
@@ -119,40 +105,37 @@ def _of_rdma_alone(root: Root, name: str) -> Interface:
         kind="InfiniBand",
         driver=_driver(root, folder),
         speed=max(rates, default=None),
-        node=read_node(root, f"{folder}/device"),
+        node=root.node(f"{folder}/device"),
         pci=_pci(root, folder),
         rdma=name,
     )
 
 
 def _rdma_devices(root: Root) -> Iterator[tuple[str, str]]:
-    """Yields pairs of an interface and its RDMA device."""
-    for name in sorted(names_in(root, ADAPTERS)):
-        parent = read_text(root, f"{ADAPTERS}/{name}/parent")
+    for name in sorted(root.names(ADAPTERS)):
+        parent = root.text(f"{ADAPTERS}/{name}/parent")
         if parent:
             yield parent, name
-        for interface in names_in(root, f"{ADAPTERS}/{name}/device/net"):
+        for interface in root.names(f"{ADAPTERS}/{name}/device/net"):
             yield interface, name
 
 
 def _driver(root: Root, folder: str) -> str | None:
-    real = resolve(root, f"{folder}/device")
-    return link_name(root, f"{real}/driver") if real else None
+    real = root.resolve(f"{folder}/device")
+    return root.link_name(f"{real}/driver") if real else None
 
 
 def _pci(root: Root, folder: str) -> str | None:
-    """Returns the address of the PCI function that the interface belongs to."""
-    real = resolve(root, f"{folder}/device")
+    real = root.resolve(f"{folder}/device")
     steps = re.findall(ADDRESS, real or "")
     return steps[-1] if steps else None
 
 
 def _addresses(root: Root, name: str) -> Iterator[str]:
-    """Yields the first IPv4 address of an interface, and all its IPv6 addresses except link-local
-    ones."""
+    """Yields the first IPv4 address, and all IPv6 addresses except link-local ones."""
     if root == ROOT:
         yield from _address_v4(name)
-    for line in (read_text(root, _ADDRESSES_V6) or "").splitlines():
+    for line in (root.text(_ADDRESSES_V6) or "").splitlines():
         words = line.split()
         if len(words) != 6 or words[5] != name or not _DIGITS_V6.fullmatch(words[0]):
             continue

@@ -149,7 +149,6 @@ def recognize(record: LogRecord, interest: Interest, seconds: float) -> LogLine 
 
 
 def _addresses(text: str) -> list[str]:
-    """Returns the PCI addresses in a text, in the form that sysfs uses."""
     full = [
         f"{int(domain, 16):04x}:{bus}:{slot}.{function or 0}".lower()
         for before, domain, bus, slot, function in _FULL.findall(text)
@@ -159,12 +158,10 @@ def _addresses(text: str) -> list[str]:
 
 
 def _addresses_of(record: LogRecord) -> list[str]:
-    """Returns the PCI address in the record's properties, as a list of at most one."""
     return _addresses(record.properties.get("DEVICE", "").removeprefix("+pci:"))
 
 
 def _with_escapes(text: str) -> str:
-    """Returns the text with escapes for unprintable characters."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

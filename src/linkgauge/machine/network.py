@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Adapter, PciFunction
 
-from .tree import ADDRESS, ROOT, Root, link_name, listed, names_in, read_text, resolve
+from .tree import ADDRESS, ROOT, Root
 
 ADAPTERS = "sys/class/infiniband"
 _INFINIBAND = {0x0207, 0x0C06}
@@ -22,7 +22,7 @@ def read_adapters(root: Root = ROOT) -> tuple[Adapter, ...]:
     """Reads the RDMA adapters, one for each port. The ports of a device with several ports are
     named `mlx5_0:1` and so on, as in UCX. Never raises an exception."""
     return tuple(
-        adapter for name in sorted(names_in(root, ADAPTERS)) for adapter in read_adapter(root, name)
+        adapter for name in sorted(root.names(ADAPTERS)) for adapter in read_adapter(root, name)
     )
 
 
@@ -35,7 +35,7 @@ def is_rdma(class_code: int | None, vendor: int | None) -> bool:
 
 def has_class(root: Root) -> bool:
     """Whether the kernel lists RDMA adapters in sysfs. If not, use `adapters_by_class`."""
-    return listed(root, ADAPTERS) is not None
+    return root.listed(ADAPTERS) is not None
 
 
 def adapters_by_class(functions: Iterable[PciFunction]) -> tuple[Adapter, ...]:
@@ -56,7 +56,7 @@ def adapters_by_class(functions: Iterable[PciFunction]) -> tuple[Adapter, ...]:
 def read_adapter(root: Root, name: str) -> tuple[Adapter, ...]:
     """Reads the ports of an RDMA device. `name` is the name of the device."""
     folder = f"{ADAPTERS}/{name}"
-    ports = sorted(names_in(root, f"{folder}/ports"), key=lambda port: (len(port), port))
+    ports = sorted(root.names(f"{folder}/ports"), key=lambda port: (len(port), port))
     pci = _address(root, folder)
     unknown = () if pci else (Gap("not a PCI device, or its link is missing", "PCI address"),)
     if not ports:
@@ -70,12 +70,9 @@ def read_adapter(root: Root, name: str) -> tuple[Adapter, ...]:
 
 
 def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[Gap, ...]) -> Adapter:
-    """Reads a port of an RDMA device: state, rate and type of link."""
-    state = re.fullmatch(r"[0-9]+: (\w+)", read_text(root, f"{folder}/state") or "")
-    rate = re.match(
-        r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec", read_text(root, f"{folder}/rate") or ""
-    )
-    layer = read_text(root, f"{folder}/link_layer")
+    state = re.fullmatch(r"[0-9]+: (\w+)", root.text(f"{folder}/state") or "")
+    rate = re.match(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec", root.text(f"{folder}/rate") or "")
+    layer = root.text(f"{folder}/link_layer")
     missing = tuple(
         Gap(f"/{folder}/{what} is not readable, or has an unknown format", what)
         for what, value in (("state", state), ("rate", rate), ("link_layer", layer))
@@ -92,8 +89,7 @@ def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[Ga
 
 
 def _address(root: Root, folder: str) -> str | None:
-    """Returns the PCI address of an RDMA device. `folder` is the device's folder in sysfs."""
-    real = resolve(root, folder)
-    target = link_name(root, f"{real}/device") if real else None
+    real = root.resolve(folder)
+    target = root.link_name(f"{real}/device") if real else None
     match = re.fullmatch(ADDRESS, target or "")
     return match[0] if match else None

@@ -9,21 +9,7 @@ from linkgauge.model.hardware.machine import MemoryKind, Node
 
 from .cpu import last_level_cache, one_a_core
 from .dimms import is_all_stacked
-from .tree import (
-    NODES,
-    PCI,
-    Root,
-    least,
-    names_in,
-    number,
-    numbered,
-    parse_meminfo,
-    read_bytes,
-    read_cpus,
-    read_node,
-    read_text,
-    resolve,
-)
+from .tree import NODES, PCI, Root, least, number, parse_meminfo
 
 # What kind of memory a NUMA node has: DRAM, or what is faster, slower or keeps its content.
 #
@@ -45,7 +31,7 @@ def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, Me
     devices = _dax_nodes(root)
     listed = _in_device_tree(root)
     stacked = is_all_stacked(root)
-    cached = {index for index in nodes if names_in(root, f"{NODES}/node{index}/memory_side_cache")}
+    cached = {index for index in nodes if root.names(f"{NODES}/node{index}/memory_side_cache")}
     beside = {i for i, cpus in nodes.items() if cpus and i not in devices and i not in cached}
     rates = {index: _bandwidth(root, index) for index in nodes}
     dram = max((rate for index in beside if (rate := rates[index])), default=None)
@@ -63,11 +49,10 @@ def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, Me
 
 
 def _in_device_tree(root: Root) -> set[int]:
-    """Returns the NUMA nodes whose memory is in the device tree
-    (Documentation/devicetree/bindings/numa.txt)."""
+    """Source: Documentation/devicetree/bindings/numa.txt."""
     tree = "proc/device-tree"
-    names = (name for name in names_in(root, tree) if name.startswith("memory@"))
-    ids = (read_bytes(root, f"{tree}/{name}/numa-node-id") for name in names)
+    names = (name for name in root.names(tree) if name.startswith("memory@"))
+    ids = (root.content(f"{tree}/{name}/numa-node-id") for name in names)
     return {int.from_bytes(one, "big") for one in ids if one is not None and len(one) == 4}
 
 
@@ -75,29 +60,26 @@ def _dax_nodes(root: Root) -> dict[int, MemoryKind | None]:
     """Returns the NUMA nodes that consist of DAX devices, by the driver kmem. The value is the kind
     of memory, or None if it is unknown."""
     found: dict[int, MemoryKind | None] = {}
-    for name in names_in(root, "sys/bus/dax/drivers/kmem"):
-        place = resolve(root, f"{DAX}/{name}") if re.fullmatch(r"dax[0-9.]+", name) else None
-        node = number(read_text(root, f"{place}/target_node")) if place else None
+    for name in root.names("sys/bus/dax/drivers/kmem"):
+        place = root.resolve(f"{DAX}/{name}") if re.fullmatch(r"dax[0-9.]+", name) else None
+        node = root.number(f"{place}/target_node") if place else None
         if place and node is not None:
             found[node] = _kind_of_device(place)
     return found
 
 
 def _kind_of_device(place: str) -> MemoryKind | None:
-    """Returns the kind of a DAX device from its folder in sysfs: NVM or CXL. Returns None for
-    memory that the firmware reserved, because it may be of any kind."""
+    """Memory that the firmware reserved may be of any kind: None."""
     if "/ndbus" in place:
         return "NVM"
     return "CXL" if "/dax_region" in place else None
 
 
 def _bandwidth(root: Root, index: int) -> int | None:
-    """Returns the read bandwidth of a NUMA node in MB/s, as the firmware states it (HMAT). The
-    bandwidth is that of the nearest CPUs or devices."""
+    """Returns the read bandwidth for the nearest CPUs or devices in MB/s (HMAT)."""
     access = f"{NODES}/node{index}"
     rates = (
-        number(read_text(root, f"{access}/{kind}/initiators/read_bandwidth"))
-        for kind in ("access1", "access0")
+        root.number(f"{access}/{kind}/initiators/read_bandwidth") for kind in ("access1", "access0")
     )
     return next((rate for rate in rates if rate), None)
 
@@ -124,7 +106,7 @@ def read_nodes(
     if lone.cpus and not usable.issubset(lone.cpus):
         return (lone,)
     # The whole machine's figures are the better ones: a VM may lend its node memory as it fills.
-    total = parse_meminfo(read_text(root, "proc/meminfo") or "").get("MemTotal")
+    total = parse_meminfo(root.text("proc/meminfo") or "").get("MemTotal")
     if total is None:
         total, memory_available = lone.memory_total, lone.memory_available
     cache = last_level_cache(root, usable)
@@ -139,19 +121,19 @@ def host_nodes(root: Root) -> tuple[int, ...]:
 
 def node_numbers(root: Root) -> tuple[int, ...]:
     """Returns the numbers of all NUMA nodes, or nothing if the kernel has no NUMA."""
-    return numbered(root, NODES, "node")
+    return root.numbered(NODES, "node")
 
 
 def _gpu_nodes(root: Root) -> set[int]:
     """Returns the NUMA nodes of GPU memory (POWER9 with V100, GH200, GB200)."""
-    texts = (read_text(root, f"{_GPUS}/{name}/numa_status") for name in names_in(root, _GPUS))
+    texts = (root.text(f"{_GPUS}/{name}/numa_status") for name in root.names(_GPUS))
     found = (re.search(r"^Node:\s*([0-9]{1,6})$", text or "", re.MULTILINE) for text in texts)
     return {int(match[1]) for match in found if match}
 
 
 def node_cpus(root: Root, index: int) -> tuple[int, ...]:
     """Returns all CPUs of a NUMA node."""
-    return read_cpus(root, f"{NODES}/node{index}/cpulist", f"{NODES}/node{index}/cpumap")
+    return root.cpus(f"{NODES}/node{index}/cpulist", f"{NODES}/node{index}/cpumap")
 
 
 def distances(root: Root, listed: Sequence[int]) -> dict[int, tuple[int, ...]]:
@@ -162,7 +144,7 @@ def distances(root: Root, listed: Sequence[int]) -> dict[int, tuple[int, ...]]:
     listed = [index for index in listed if index in shown]
     found = {}
     for index in listed:
-        text = read_text(root, f"{NODES}/node{index}/distance") or ""
+        text = root.text(f"{NODES}/node{index}/distance") or ""
         row = [one for word in text.split() if (one := number(word)) is not None and one > 0]
         if len(row) == len(text.split()) == len(shown):
             known = dict(zip(shown, row, strict=True))
@@ -178,7 +160,7 @@ def _read_node(
     kinds: Mapping[int, MemoryKind],
 ) -> Node:
     cpus = tuple(cpu for cpu in node_cpus(root, index) if cpu in usable)
-    meminfo = parse_meminfo(read_text(root, f"{NODES}/node{index}/meminfo") or "")
+    meminfo = parse_meminfo(root.text(f"{NODES}/node{index}/meminfo") or "")
     if "MemFree" in meminfo:
         # The page cache is reclaimed on demand; the kernel has no MemAvailable per node.
         given = ("MemFree", "Active(file)", "Inactive(file)")
@@ -190,4 +172,4 @@ def _read_node(
 
 def near_node(root: Root, address: str) -> int:
     """Returns the NUMA node nearest to a PCI function, or 0 if the kernel does not know it."""
-    return read_node(root, f"{PCI}/{address}") or 0
+    return root.node(f"{PCI}/{address}") or 0

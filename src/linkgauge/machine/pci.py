@@ -18,18 +18,7 @@ from linkgauge.model.hardware.pcie import SPEEDS, WIDTHS
 
 from .network import has_class, is_rdma
 from .pci_config import decode, read_names
-from .tree import (
-    ADDRESS,
-    PCI,
-    Root,
-    hexadecimal,
-    link_name,
-    names_in,
-    read_bytes,
-    read_line,
-    read_text,
-    resolve,
-)
+from .tree import ADDRESS, PCI, Root, hexadecimal
 
 _ADDRESS = re.compile(ADDRESS)
 _HOST_BRIDGE = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
@@ -86,15 +75,14 @@ def read_functions(root: Root) -> tuple[list[PciFunction], list[Gap]]:
 
 
 def _find(root: Root) -> tuple[dict[str, _Location], list[Gap]]:
-    """Finds the accelerators, the RDMA adapters and the bridges above them. Returns their places by
-    PCI address, and what could not be read."""
+    """Finds the accelerators, the RDMA adapters and the bridges above them, by address."""
     seats: dict[str, _Location] = {}
     unread: list[Gap] = []
-    names = names_in(root, PCI)
+    names = root.names(PCI)
     if not names:
         unread.append(NONE_LISTED)
     for name in sorted(names):
-        folder = resolve(root, f"{PCI}/{name}")
+        folder = root.resolve(f"{PCI}/{name}")
         if not _ADDRESS.fullmatch(name):
             unread.append(Gap("not a PCI address", f"PCI function {name!r}"))
         elif folder is None:
@@ -108,29 +96,29 @@ def _find(root: Root) -> tuple[dict[str, _Location], list[Gap]]:
 
 
 def _class_code(root: Root, folder: str) -> int | None:
-    code = hexadecimal(read_line(root, f"{folder}/class"), 6)
-    return decode(read_bytes(root, f"{folder}/config")).class_code if code is None else code
+    code = hexadecimal(root.line(f"{folder}/class"), 6)
+    return decode(root.content(f"{folder}/config")).class_code if code is None else code
 
 
 def groups_of_devices(root: Root) -> set[str]:
     """Returns the names of the IOMMU groups that contain accelerators or RDMA adapters."""
     found = set()
-    for name in names_in(root, PCI):
-        folder = resolve(root, f"{PCI}/{name}")
+    for name in root.names(PCI):
+        folder = root.resolve(f"{PCI}/{name}")
         code = _class_code(root, folder) if folder else None
         if folder and code is not None and _counts(root, folder, code):
-            found.add(link_name(root, f"{folder}/iommu_group"))
+            found.add(root.link_name(f"{folder}/iommu_group"))
     return {group for group in found if group}
 
 
 def _counts(root: Root, folder: str, code: int) -> bool:
     if code >> 16 in (_DISPLAY, _COPROCESSOR, _ACCELERATOR):
         return True
-    shown = "infiniband" in names_in(root, folder)
+    shown = "infiniband" in root.names(folder)
     if shown or has_class(root):
         return shown
-    vendor = hexadecimal(read_line(root, f"{folder}/vendor"), 4)
-    return is_rdma(code, vendor or decode(read_bytes(root, f"{folder}/config")).vendor)
+    vendor = hexadecimal(root.line(f"{folder}/vendor"), 4)
+    return is_rdma(code, vendor or decode(root.content(f"{folder}/config")).vendor)
 
 
 def _line(address: str, folder: str) -> dict[str, _Location]:
@@ -169,12 +157,12 @@ class _FunctionReader:
 
     def __init__(self, root: Root, address: str, seat: _Location) -> None:
         self._root, self._address, self._seat = root, address, seat
-        self._config = decode(read_bytes(root, f"{seat.folder}/config"))
-        physical = resolve(root, f"{seat.folder}/physfn")
+        self._config = decode(root.content(f"{seat.folder}/config"))
+        physical = root.resolve(f"{seat.folder}/physfn")
         # A virtual function has the link and the packet sizes of its physical one.
         self._wire_folder = physical or seat.folder
-        self._wire = decode(read_bytes(root, f"{physical}/config")) if physical else self._config
-        self._power = read_line(root, f"{self._wire_folder}/power_state")
+        self._wire = decode(root.content(f"{physical}/config")) if physical else self._config
+        self._power = root.line(f"{self._wire_folder}/power_state")
         self._fields: dict[str, list[str]] = {}
 
     def read(self) -> PciFunction:
@@ -191,7 +179,7 @@ class _FunctionReader:
             device=self._attribute("device", partial(hexadecimal, digits=4), config.device),
             class_code=code,
             revision=self._attribute("revision", partial(hexadecimal, digits=2), config.revision),
-            driver=link_name(self._root, f"{seat.folder}/driver"),
+            driver=self._root.link_name(f"{seat.folder}/driver"),
             numa_node=self._numa_node(),
             iommu_group=self._iommu_group(),
             port=self._register("port", config.port, config.why),
@@ -210,7 +198,7 @@ class _FunctionReader:
         )
 
     def _text(self, name: str, folder: str | None = None) -> str | None:
-        return read_text(self._root, f"{folder or self._seat.folder}/{name}")
+        return self._root.text(f"{folder or self._seat.folder}/{name}")
 
     def _unknown(self, field: str, why: str) -> None:
         self._fields.setdefault(why, []).append(field)
@@ -224,8 +212,7 @@ class _FunctionReader:
         field: str | None = None,
         folder: str | None = None,
     ) -> Value | None:
-        """Returns the value of a sysfs attribute, or else `register`. If neither is known, the
-        reason is recorded."""
+        """Falls back to `register`. If neither is known, the reason is recorded."""
         text = self._text(name, folder)
         value = None if text is None else parse(text.strip())
         if value is not None or register is not None:
@@ -235,15 +222,12 @@ class _FunctionReader:
         return None
 
     def _register(self, field: str, value: Value | None, why: str | None) -> Value | None:
-        """Returns a value from configuration space. If it is missing, the reason `why` is
-        recorded."""
         if value is None and why:
             self._unknown(field, why)
         return value
 
     def _link(self, register: PciLink) -> PciLink:
-        """Returns the link of the function. If the function sleeps, the link sleeps, too, and only
-        its capabilities are known."""
+        """If the function sleeps, so does the link: only its capabilities are known."""
         link = self._as_read(register)
         if self._power not in _ASLEEP:
             return link
@@ -274,7 +258,7 @@ class _FunctionReader:
         return None
 
     def _iommu_group(self) -> int | None:
-        name = link_name(self._root, f"{self._seat.folder}/iommu_group")
+        name = self._root.link_name(f"{self._seat.folder}/iommu_group")
         if name is not None and re.fullmatch("[0-9]{1,9}", name):
             return int(name)
         why = NOT_GROUPED if name is None else f"its link leads to {_short(name)}"
@@ -324,7 +308,6 @@ def lanes(text: str) -> int | None:
 
 
 def _total(text: str) -> int | None:
-    """Returns the number of errors in the text of an aer_dev_* file."""
     counts: dict[str, int] = {}
     for line in text.splitlines():
         match = re.fullmatch(r"(\S+) +([0-9]{1,20})", line.strip())

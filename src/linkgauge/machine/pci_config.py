@@ -13,7 +13,7 @@ import msgspec
 from linkgauge.model.hardware.inventory import PciFunction, PciLink, PortType
 from linkgauge.model.hardware.pcie import SPEEDS, WIDTHS
 
-from .tree import Root, read_text
+from .tree import Root
 
 _HEADER, _CONVENTIONAL = 64, 256
 _EXPRESS, _ACS, _AER, _SERIAL = 0x10, 0x000D, 0x0001, 0x0003
@@ -122,7 +122,6 @@ class _Space:
 
 
 def _find_express(space: _Space) -> tuple[int | None, str | None]:
-    """Returns the offset of the PCI Express capability, or the reason why the offset is unknown."""
     status, kind = space.word(0x06), space.word(0x0E, 1)
     if status is None or kind is None:
         return None, space.end
@@ -142,8 +141,7 @@ def _find_express(space: _Space) -> tuple[int | None, str | None]:
 
 
 def _express(space: _Space, at: int, header: Config) -> Config:
-    """Returns the header with the fields of the PCI Express capability added. `at` is the offset of
-    the capability."""
+    """`at` is the offset of the PCI Express capability."""
     flags, capable, control = space.word(at + 2), space.word(at + 4, 4), space.word(at + 8)
     states = space.word(at + 0x10)
     end = at + (0x14 if flags is not None and flags & 0xF < 2 else 0x32)
@@ -168,16 +166,14 @@ def _express(space: _Space, at: int, header: Config) -> Config:
 
 
 def _is_virtual(control: int | None, status: int | None) -> bool:
-    """Whether the registers are those of a virtual function. Packet sizes, link speed and link
-    width are then all 0 (9.3.5.4, 9.3.5.8)."""
+    """Packet sizes, link speed and width of virtual functions are all 0 (9.3.5.4, 9.3.5.8)."""
     return (
         control is not None and not control & 0x70E0 and status is not None and not status & 0x3FF
     )
 
 
 def _link(space: _Space, at: int, *, second: bool) -> PciLink:
-    """Returns the PCIe link from its registers. `second` says that the capability has a second set
-    of registers, as from version 2 on."""
+    """With a `second` set of registers, as from version 2 of the capability on."""
     capable, status = space.word(at + 0x0C, 4), space.word(at + 0x12)
     speeds = space.word(at + 0x2C, 4) if second else None
     target = space.word(at + 0x30) if second else None
@@ -213,8 +209,7 @@ def _size(register: int) -> int | None:
 
 
 def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str | None]:
-    """Returns the ACS redirections, and whether the function has AER. The third value is the reason
-    if one of these is unknown."""
+    """The third value is why the ACS redirections, or whether there is AER, is unknown."""
     places, why = _extended_places(space)
     aer = True if _AER in places else None if why else False
     if _ACS not in places:
@@ -226,8 +221,7 @@ def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str |
 
 
 def _extended_places(space: _Space) -> tuple[dict[int, int], str | None]:
-    """Returns the offsets of the extended capabilities by number. The second value is the reason if
-    the list may be incomplete, else None."""
+    """The second value is why the list may be incomplete."""
     places: dict[int, int] = {}
     seen: set[int] = set()
     at = _CONVENTIONAL
@@ -259,7 +253,7 @@ def read_names(root: Root, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int,
     """Returns the names of PCI devices by vendor and device number, such as `NVIDIA Corporation
     GH100 [H200 SXM 141GB]`. An unknown device is named by its number, as in lspci. Returns None if
     this system has no database of names."""
-    texts = (read_text(root, place) for place in PLACES)
+    texts = (root.text(place) for place in PLACES)
     text = next((text for text in texts if text), None)
     return None if text is None else find_names(text, wanted)
 

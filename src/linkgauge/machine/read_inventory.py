@@ -10,29 +10,13 @@ from linkgauge.model.hardware.host_details import HostDetails
 from linkgauge.model.hardware.inventory import Accelerator, Inventory
 from linkgauge.model.notation import decode_hook, encode_hook
 
-from .cgroup import allowed, memlock_limit, memory_limit
-from .cpu import (
-    cache_levels,
-    cpu_code,
-    cpu_vendor,
-    frequency_driver,
-    governor,
-    isa,
-    microcode,
-    one_a_core,
-    shown_cpus,
-    topology,
-)
+from . import cgroup, cpu, dimms, environment, network, numa
 from .cpu_time import ticks_and_steal
-from .dimms import channels, huge_pages, memory_rate
-from .environment import container, firmware, gpudirect, hypervisor, iommu
 from .host import read_host, unread
 from .interfaces import read_interfaces
 from .kernel_options import command_line
-from .network import adapters_by_class, has_class, read_adapters
-from .numa import distances, host_nodes, node_cpus, read_nodes
 from .pci import read_pci
-from .tree import ROOT, Root, read_bytes, read_choice, read_text
+from .tree import ROOT, Root
 
 # What the kernel reports about the host besides host.py: what affects and explains a measurement.
 #
@@ -43,41 +27,41 @@ from .tree import ROOT, Root, read_bytes, read_choice, read_text
 
 def read_details(root: Root = ROOT) -> HostDetails:
     """Reads details of the host below `root`. Never raises an exception."""
-    host, cpus = read_host(root), shown_cpus(root)
-    cpuinfo = read_text(root, "proc/cpuinfo") or ""
-    sockets, cores, threads = topology(root, cpus)
-    below, below_is_known = hypervisor(root)
-    translation, why_no_iommu = iommu(root)
-    limit, limit_is_known = memory_limit(root)
-    locked, lock_is_known = memlock_limit(root)
+    host, cpus = read_host(root), cpu.shown_cpus(root)
+    cpuinfo = root.text("proc/cpuinfo") or ""
+    sockets, cores, threads = cpu.topology(root, cpus)
+    below, below_is_known = environment.hypervisor(root)
+    translation, why_no_iommu = environment.iommu(root)
+    limit, limit_is_known = cgroup.memory_limit(root)
+    locked, lock_is_known = cgroup.memlock_limit(root)
     ticks, steal = ticks_and_steal(root)
-    rate, why_no_rate = memory_rate(root, sockets)
-    cpus_allowed = allowed(root, "Cpus")
-    used_channels, empty_channels = channels(root, sockets)
+    rate, why_no_rate = dimms.memory_rate(root, sockets)
+    cpus_allowed = cgroup.allowed(root, "Cpus")
+    used_channels, empty_channels = dimms.channels(root, sockets)
     details = HostDetails(
-        cpu_vendor=cpu_vendor(cpuinfo),
-        cpu_code=cpu_code(cpuinfo),
+        cpu_vendor=cpu.cpu_vendor(cpuinfo),
+        cpu_code=cpu.cpu_code(cpuinfo),
         sockets=sockets,
         cores=cores,
         threads_per_core=threads,
-        isa=isa(cpuinfo),
-        caches=cache_levels(root, cpus),
-        distances=distances(root, [node.index for node in read_nodes(root, cpus, None)]),
-        node_cpus={index: node_cpus(root, index) for index in host_nodes(root)},
-        huge_pages=huge_pages(root),
+        isa=cpu.isa(cpuinfo),
+        caches=cpu.cache_levels(root, cpus),
+        distances=numa.distances(root, [node.index for node in numa.read_nodes(root, cpus, None)]),
+        node_cpus={index: numa.node_cpus(root, index) for index in numa.host_nodes(root)},
+        huge_pages=dimms.huge_pages(root),
         transparent_huge_pages=host.transparent_huge_pages,
-        governor=governor(root, cpus),
-        frequency_driver=frequency_driver(root, cpus),
-        firmware=firmware(root),
-        microcode=microcode(cpuinfo),
+        governor=cpu.governor(root, cpus),
+        frequency_driver=cpu.frequency_driver(root, cpus),
+        firmware=environment.firmware(root),
+        microcode=cpu.microcode(cpuinfo),
         command_line=_command_line(root),
         iommu=translation,
-        aspm_policy=read_choice(root, "sys/module/pcie_aspm/parameters/policy"),
+        aspm_policy=root.choice("sys/module/pcie_aspm/parameters/policy"),
         hypervisor=below,
-        container=container(root),
+        container=environment.container(root),
         allowed_cpus=cpus_allowed,
-        allowed_cores=None if cpus_allowed is None else len(one_a_core(root, cpus_allowed)),
-        allowed_nodes=allowed(root, "Mems"),
+        allowed_cores=None if cpus_allowed is None else len(cpu.one_a_core(root, cpus_allowed)),
+        allowed_nodes=cgroup.allowed(root, "Mems"),
         memory_limit=limit,
         memlock_limit=locked,
         steal=steal,
@@ -85,7 +69,7 @@ def read_details(root: Root = ROOT) -> HostDetails:
         memory_rate=rate,
         memory_channels=used_channels,
         memory_channels_empty=empty_channels,
-        gpudirect=gpudirect(root),
+        gpudirect=environment.gpudirect(root),
     )
     reasons = {
         **_missing(details),
@@ -100,8 +84,7 @@ def read_details(root: Root = ROOT) -> HostDetails:
 
 
 def _command_line(root: Root) -> str | None:
-    """Returns the kernel's command line without secrets."""
-    content = read_bytes(root, "proc/cmdline")
+    content = root.content("proc/cmdline")
     return None if content is None else command_line(content).decode(errors="replace").strip()
 
 
@@ -149,7 +132,7 @@ def read_accelerators(root: Root) -> tuple[tuple[Accelerator, ...], tuple[Gap, .
     """Returns the accelerators in a captured machine. The second value has the reason if they
     cannot be read. Without the file, returns no accelerators and no reason. Never raises an
     exception."""
-    text = read_text(root, ACCELERATORS)
+    text = root.text(ACCELERATORS)
     if text is None:
         return (), ()
     try:
@@ -176,7 +159,9 @@ def read_inventory(root: Root = ROOT) -> Inventory:
         host=read_details(root),
         pci=pci,
         accelerators=accelerators,
-        adapters=read_adapters(root) if has_class(root) else adapters_by_class(pci),
+        adapters=network.read_adapters(root)
+        if network.has_class(root)
+        else network.adapters_by_class(pci),
         interfaces=read_interfaces(root),
         unknown=(*no_pci, *no_accelerators),
     )

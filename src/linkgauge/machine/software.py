@@ -14,18 +14,7 @@ import msgspec
 
 from linkgauge.model.shareable import Digest, PciAddress, Version, Word
 
-from .tree import (
-    INTERFACES,
-    PCI,
-    ROOT,
-    Root,
-    hexadecimal,
-    link_name,
-    names_in,
-    read_line,
-    read_text,
-    resolve,
-)
+from .tree import INTERFACES, PCI, ROOT, Root, hexadecimal
 
 SOFTWARE = "linkgauge/software.json"
 """The file of a captured machine that holds its `Software`, for people and scripts."""
@@ -123,14 +112,14 @@ def installed_packages() -> dict[str, str]:
 def interfaces(root: Root = ROOT) -> tuple[str, ...]:
     """Returns the network interfaces of real devices. Bridges, tunnels and interfaces of containers
     are left out."""
-    names = sorted(names_in(root, INTERFACES))
-    return tuple(name for name in names if resolve(root, f"{INTERFACES}/{name}/device"))
+    names = sorted(root.names(INTERFACES))
+    return tuple(name for name in names if root.resolve(f"{INTERFACES}/{name}/device"))
 
 
 def _modules(root: Root) -> Iterator[tuple[str, Module]]:
-    for name in sorted(names_in(root, MODULES)):
+    for name in sorted(root.names(MODULES)):
         version, source = (
-            read_line(root, f"{MODULES}/{name}/{file}") for file in ("version", "srcversion")
+            root.line(f"{MODULES}/{name}/{file}") for file in ("version", "srcversion")
         )
         if version or source:
             yield name, Module(version, source)
@@ -139,65 +128,62 @@ def _modules(root: Root) -> Iterator[tuple[str, Module]]:
 def _dkms(root: Root) -> Iterator[DkmsModule]:
     """Yields the DKMS modules. A folder VERSION/KERNEL/ARCHITECTURE/module is a build. A link
     `kernel-KERNEL-ARCHITECTURE` next to VERSION points to the installed build."""
-    for module in sorted(names_in(root, DKMS)):
+    for module in sorted(root.names(DKMS)):
         folder = f"{DKMS}/{module}"
-        names = sorted(names_in(root, folder))
+        names = sorted(root.names(folder))
         for version in (name for name in names if not name.startswith("kernel-")):
             builds = list(_builds(root, f"{folder}/{version}"))
-            if not builds and link_name(root, f"{folder}/{version}/source"):
+            if not builds and root.link_name(f"{folder}/{version}/source"):
                 yield DkmsModule(module, version, "added")
             for kernel, architecture in builds:
-                place = resolve(root, f"{folder}/kernel-{kernel}-{architecture}")
-                here = resolve(root, f"{folder}/{version}/{kernel}/{architecture}")
+                place = root.resolve(f"{folder}/kernel-{kernel}-{architecture}")
+                here = root.resolve(f"{folder}/{version}/{kernel}/{architecture}")
                 state = "installed" if place and place == here else "built"
                 yield DkmsModule(module, version, state, kernel, architecture)
 
 
 def _builds(root: Root, folder: str) -> Iterator[tuple[str, str]]:
-    for kernel in sorted(set(names_in(root, folder)) - {"build", "source"}):
-        for architecture in sorted(names_in(root, f"{folder}/{kernel}")):
-            if "module" in names_in(root, f"{folder}/{kernel}/{architecture}"):
+    for kernel in sorted(set(root.names(folder)) - {"build", "source"}):
+        for architecture in sorted(root.names(f"{folder}/{kernel}")):
+            if "module" in root.names(f"{folder}/{kernel}/{architecture}"):
                 yield kernel, architecture
 
 
 def _libraries(root: Root) -> Iterator[tuple[str, str]]:
-    driver = re.search(
-        r"Kernel Module(?:\s+for \S+)?\s+([0-9][0-9.]*)", read_text(root, _NVIDIA) or ""
-    )
+    driver = re.search(r"Kernel Module(?:\s+for \S+)?\s+([0-9][0-9.]*)", root.text(_NVIDIA) or "")
     if driver:
         yield "NVIDIA kernel module", driver[1]
     for place in _TOOLKITS:
         if version := _toolkit(root, place):
             yield "CUDA toolkit", version
             break
-    if version := read_line(root, _ROCM):
+    if version := root.line(_ROCM):
         yield "ROCm", version
     for name, file in _LIBRARIES.items():
         # By its link alone: a folder that is looked into is kept with all of its names.
-        links = (link_name(root, f"{place}/{file}") for place in _PLACES)
+        links = (root.link_name(f"{place}/{file}") for place in _PLACES)
         target = next(filter(None, links), None)
         if target and (version := target.partition(".so.")[2]):
             yield name, version
 
 
 def _toolkit(root: Root, place: str) -> str | None:
-    """Returns the version of a CUDA toolkit from its version.json (CUDA 11.1 and later)."""
     found = re.search(
         r'"cuda"\s*:\s*\{[^{}]*"version"\s*:\s*"([^"]+)"',
-        read_text(root, f"{place}/version.json") or "",
+        root.text(f"{place}/version.json") or "",
     )
     return found[1] if found else None
 
 
 def _interrupts(root: Root) -> Iterator[tuple[str, tuple[Interrupt, ...]]]:
-    for address in sorted(names_in(root, PCI)):
-        folder = resolve(root, f"{PCI}/{address}")
-        code = hexadecimal(read_text(root, f"{folder}/class")) if folder else None
+    for address in sorted(root.names(PCI)):
+        folder = root.resolve(f"{PCI}/{address}")
+        code = hexadecimal(root.text(f"{folder}/class")) if folder else None
         if code is None or not (code >> 16 in _CLASSES or code >> 8 == _NVME):
             continue
-        numbers = names_in(root, f"{folder}/msi_irqs")
-        kinds = {name: read_text(root, f"{folder}/msi_irqs/{name}") or "msi" for name in numbers}
-        line = read_text(root, f"{folder}/irq")
+        numbers = root.names(f"{folder}/msi_irqs")
+        kinds = {name: root.text(f"{folder}/msi_irqs/{name}") or "msi" for name in numbers}
+        line = root.text(f"{folder}/irq")
         kinds = kinds or ({line: "line"} if line and line != "0" else {})
         found = (_interrupt(root, name, kind) for name, kind in kinds.items())
         served = tuple(sorted(filter(None, found), key=lambda one: one.number))
@@ -209,6 +195,6 @@ def _interrupt(root: Root, name: str, kind: str) -> Interrupt | None:
     if not re.fullmatch(r"[0-9]{1,9}", name, re.ASCII):
         return None
     allowed, effective = (
-        read_line(root, f"proc/irq/{name}/{file}_affinity_list") for file in ("smp", "effective")
+        root.line(f"proc/irq/{name}/{file}_affinity_list") for file in ("smp", "effective")
     )
     return Interrupt(int(name), kind, allowed, effective)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .tree import read_text
+from .tree import Disk, Root
 
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
@@ -15,19 +15,17 @@ def commit(package: Path) -> str | None:
     installed from a wheel. Uncommitted changes are not noticed. git itself is not needed."""
     for folder in package.resolve().parents:
         if (folder / ".git").is_dir():
-            return _head(folder / ".git")
+            return _head(Disk(folder / ".git"))
     return None
 
 
-def _head(git: Path) -> str | None:
-    head = read_text(git, "HEAD") or ""
+def _head(git: Root) -> str | None:
+    head = git.text("HEAD") or ""
     name = head.removeprefix("ref: ") if head.startswith("ref: ") else None
-    found = head if name is None else read_text(git, name) or _packed(git, name)
+    found = head if name is None else git.text(name) or _packed(git, name)
     return found if found and _HASH.fullmatch(found) else None
 
 
-def _packed(git: Path, name: str) -> str | None:
-    """Returns the commit of a git reference from the file packed-refs."""
-    packed = read_text(git, "packed-refs") or ""
-    found = re.search(rf"^(\S+) {re.escape(name)}$", packed, re.MULTILINE)
+def _packed(git: Root, name: str) -> str | None:
+    found = re.search(rf"^(\S+) {re.escape(name)}$", git.text("packed-refs") or "", re.MULTILINE)
     return found[1] if found else None

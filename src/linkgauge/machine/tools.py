@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from linkgauge.model.hardware.host_details import CpuCache, HostDetails
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.shareable import FreeText, ToolCommand, ToolFile
 from linkgauge.model.units import approximate_size
 
-from .tree import ROOT, Root, ranges, read_text
+from .tree import ROOT, Root, ranges
 
 FOLDER = "linkgauge/tools"
 COMMANDS = (
@@ -120,8 +119,7 @@ def topology_files(machine: Machine, root: Root = ROOT) -> dict[str, str]:
 def _said(
     machine: Machine, command: tuple[str, ...], own: Callable[[Machine], Iterator[str]]
 ) -> str:
-    """Returns the output of the command. If the command fails, returns the reason, and below it the
-    lines that `own` yields."""
+    """If the command fails, the reason comes first, and then the lines of `own`."""
     name = " ".join(command)
     if machine.simulated is not None:
         why = f"SIMULATED {machine.simulated}"
@@ -142,7 +140,7 @@ def _text(*parts: str | Iterator[str]) -> str:
 def numa_lines(machine: Machine) -> Iterator[str]:
     """Yields the NUMA nodes in the format of `numactl --hardware`."""
     nodes = {node.index: node for node in machine.host.nodes}
-    details = _details(machine)
+    details = machine.known.host
     cpus = {**{index: node.cpus for index, node in nodes.items()}, **details.node_cpus}
     yield f"available: {len(cpus)} nodes ({ranges(sorted(cpus))})"
     for index in sorted(cpus):
@@ -152,7 +150,8 @@ def numa_lines(machine: Machine) -> Iterator[str]:
             ("size", node.memory_total if node else 0),
             ("free", node.memory_available if node else 0),
         ):
-            yield f"node {index} {what}: {_megabytes(size)}"
+            shown = "unknown" if size is None else f"{size // _MEGABYTE} MB"
+            yield f"node {index} {what}: {shown}"
     if details.distances:
         yield "node distances:"
         yield f"node {' '.join(f'{index:>3}' for index in details.distances)}"
@@ -164,17 +163,23 @@ def numa_lines(machine: Machine) -> Iterator[str]:
 
 def cpu_lines(machine: Machine) -> Iterator[str]:
     """Yields the known facts of the CPUs in the format of `lscpu`."""
-    host, details = machine.host, _details(machine)
+    host, details = machine.host, machine.known.host
     facts: dict[str, object] = {
         "Architecture": host.architecture,
         "CPU(s)": sum(map(len, details.node_cpus.values())) or host.cpus,
         "Vendor ID": details.cpu_vendor,
         "Model name": host.cpu_model,
         "Thread(s) per core": details.threads_per_core,
-        "Core(s) per socket": _share(details.cores, details.sockets),
+        "Core(s) per socket": details.cores // details.sockets
+        if details.cores and details.sockets
+        else None,
         "Socket(s)": details.sockets,
         "Hypervisor vendor": details.hypervisor,
-        **{f"L{one.level}{_CACHES.get(one.kind, '')} cache": _cache(one) for one in details.caches},
+        **{
+            f"L{one.level}{_CACHES.get(one.kind, '')} cache": f"{approximate_size(one.size)} "
+            f"(shared by {one.shared_by})"
+            for one in details.caches
+        },
         "NUMA node(s)": len(details.node_cpus) or len(host.nodes),
         **{f"NUMA node{index} CPU(s)": ranges(cpus) for index, cpus in details.node_cpus.items()},
     }
@@ -184,9 +189,7 @@ def cpu_lines(machine: Machine) -> Iterator[str]:
 
 
 def _huge_pages(machine: Machine, root: Root) -> str:
-    """Returns the text of the file on huge pages: their mode, the pools of each size, and lines of
-    /proc/meminfo."""
-    details = _details(machine)
+    details = machine.known.host
     choice = details.transparent_huge_pages or machine.host.transparent_huge_pages
     head = [f"# transparent huge pages: {choice or 'the kernel shows no choice'}"]
     head += [
@@ -195,21 +198,5 @@ def _huge_pages(machine: Machine, root: Root) -> str:
     ]
     if machine.simulated is not None:
         return _text(f"# SIMULATED {machine.simulated}", iter(head))
-    lines = (read_text(root, "proc/meminfo") or "").splitlines()
+    lines = (root.text("proc/meminfo") or "").splitlines()
     return _text(iter(head), (line for line in lines if "huge" in line.lower()))
-
-
-def _details(machine: Machine) -> HostDetails:
-    return machine.known.host
-
-
-def _share(whole: int | None, parts: int | None) -> int | None:
-    return whole // parts if whole and parts else None
-
-
-def _cache(cache: CpuCache) -> str:
-    return f"{approximate_size(cache.size)} (shared by {cache.shared_by})"
-
-
-def _megabytes(size: int | None) -> str:
-    return "unknown" if size is None else f"{size // _MEGABYTE} MB"

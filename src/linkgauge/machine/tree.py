@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-ROOT = Path("/")
 NODES = "sys/devices/system/node"
 PCI = "sys/bus/pci/devices"
 INTERFACES = "sys/class/net"
@@ -23,7 +24,157 @@ _MOST_LINKS = 40
 _MOST_CPUS = 1 << 16
 
 
-class Captured:
+class Root(ABC):
+    """The source of a machine's files: a folder, or files in memory. Paths may begin with a
+    slash."""
+
+    @abstractmethod
+    def content(self, path: str) -> bytes | None:
+        """Returns the bytes of a file, or None if it cannot be read."""
+
+    @abstractmethod
+    def listed(self, folder: str) -> list[str] | None:
+        """Returns the names in a folder, or None if it cannot be read."""
+
+    @abstractmethod
+    def link_target(self, path: str) -> str | None:
+        """Returns the target of a symbolic link as written, or None if there is no link."""
+
+    @abstractmethod
+    def exists(self, real: str) -> bool:
+        """Whether there is a file, a folder or a link with this path, which has no links above."""
+
+    @abstractmethod
+    def is_folder(self, path: str) -> bool: ...
+
+    def text(self, path: str) -> str | None:
+        """Returns the text of a file, or None if it cannot be read. Newlines and zero bytes at the
+        end are removed."""
+        content = self.content(path)
+        return None if content is None else content.decode(errors="replace").rstrip("\n\0")
+
+    def line(self, path: str) -> str | None:
+        """Returns the text of a file without blanks at both ends. Returns None if the file is empty
+        or cannot be read."""
+        return (self.text(path) or "").strip() or None
+
+    def number(self, path: str) -> int | None:
+        """Returns the whole number in a file, or None if it holds none."""
+        return number(self.text(path))
+
+    def node(self, folder: str) -> int | None:
+        """Returns the NUMA node of the device in a folder of sysfs, or None if the kernel does not
+        know it."""
+        node = self.number(f"{folder}/numa_node")
+        return None if node is None or node < 0 else node
+
+    def cpu_list(self, *places: str) -> tuple[int, ...]:
+        """Returns the CPUs, or NUMA nodes, in the first of these files that lists any."""
+        found = (parse_cpu_list(self.text(place) or "") for place in places)
+        return next(filter(None, found), ())
+
+    def cpus(self, listed: str, masked: str) -> tuple[int, ...]:
+        """Returns the CPUs in the file `listed` (list format), or else in the file `masked` (mask
+        format)."""
+        return self.cpu_list(listed) or parse_cpu_mask(self.text(masked) or "")
+
+    def choice(self, place: str) -> str | None:
+        """Returns the choice that the kernel marks with brackets in a list of choices: `always
+        [madvise] never` is madvise."""
+        match = re.search(r"\[(\w+)\]", self.text(place) or "")
+        return match[1] if match else None
+
+    def names(self, folder: str) -> list[str]:
+        """Returns the names in a folder, or an empty list if it cannot be read."""
+        return self.listed(folder) or []
+
+    def numbered(self, folder: str, begin: str) -> tuple[int, ...]:
+        """Returns the numbers that follow `begin` in the names of a folder, sorted. For `cpu`, the
+        name `cpu0` gives 0."""
+        found = (re.fullmatch(rf"{begin}([0-9]{{1,6}})", name) for name in self.names(folder))
+        return tuple(sorted(int(match[1]) for match in found if match))
+
+    def link_name(self, path: str) -> str | None:
+        """Returns the last name in the target of a symbolic link, or None if there is no link. The
+        target need not exist. The folder of `path` must not contain links."""
+        target = self.link_target(path.lstrip("/"))
+        if target is None:
+            return None
+        # A name on disk may not be valid text.
+        name = target.rstrip("/").rpartition("/")[2]
+        return name.encode(errors="surrogateescape").decode(errors="replace")
+
+    def resolve(self, path: str) -> str | None:
+        """Resolves all symbolic links in a path. Returns the path without a leading slash, or None
+        if it does not exist or the links form a loop."""
+        real = self.followed(path)
+        return real if real is not None and self.exists(real) else None
+
+    def followed(self, path: str) -> str | None:
+        """Resolves all symbolic links in a path, even if the path does not exist. Returns None if
+        the links form a loop."""
+        here: list[str] = []
+        ahead = path.split("/")[::-1]
+        links = 0
+        while ahead:
+            name = ahead.pop()
+            if name == "..":
+                here = here[:-1]
+            elif name not in ("", "."):
+                target = self.link_target("/".join([*here, name]))
+                if target is None:
+                    here.append(name)
+                    continue
+                links += 1
+                if links > _MOST_LINKS:
+                    return None
+                here = [] if target.startswith("/") else here
+                ahead.extend(target.split("/")[::-1])
+        return "/".join(here)
+
+
+@dataclass(frozen=True)
+class Disk(Root):
+    """The files below a folder of this machine."""
+
+    folder: Path
+
+    def content(self, path: str) -> bytes | None:
+        place = self._place(path.lstrip("/"))
+        with suppress(OSError, ValueError):
+            # Reading a captured pipe would block forever.
+            return place.read_bytes() if place and (self == ROOT or place.is_file()) else None
+        return None
+
+    def listed(self, folder: str) -> list[str] | None:
+        place = self._place(folder)
+        with suppress(OSError, ValueError):
+            return [path.name for path in place.iterdir()] if place else None
+        return None
+
+    def link_target(self, path: str) -> str | None:
+        with suppress(OSError, ValueError):
+            # Asked for each step of each path; Path takes seven times as long.
+            return os.readlink(f"{self.folder}/{path}")  # noqa: PTH115
+        return None
+
+    def exists(self, real: str) -> bool:
+        return os.path.lexists(f"{self.folder}/{real}")
+
+    def is_folder(self, path: str) -> bool:
+        return (self.folder / path).is_dir()
+
+    def _place(self, path: str) -> Path | None:
+        """Returns the path on this machine. The result is never outside the root."""
+        real = path if self == ROOT else self.resolve(path)
+        return None if real is None else self.folder / real
+
+
+ROOT = Disk(Path("/"))
+"""This machine."""
+
+
+class Captured(Root):
     """The files of a captured machine in memory. Paths have no leading slash. For symbolic links,
     the targets are stored."""
 
@@ -46,127 +197,25 @@ class Captured:
                 folder, _, name = folder.rpartition("/")
         self.folders: Mapping[str, Iterable[str]] = folders
 
+    def content(self, path: str) -> bytes | None:
+        path = path.lstrip("/")
+        return self.files.get(path if path in self.files else self.resolve(path) or "")
 
-Root = Path | Captured
-"""The source of a machine's files: a folder, or files in memory. ROOT is this machine."""
-
-
-def read_text(root: Root, path: str) -> str | None:
-    """Returns the text of a file, or None if it cannot be read. Newlines and zero bytes at the end
-    are removed."""
-    content = read_bytes(root, path)
-    return None if content is None else content.decode(errors="replace").rstrip("\n\0")
-
-
-def read_line(root: Root, path: str) -> str | None:
-    """Returns the text of a file without blanks at both ends. Returns None if the file is empty or
-    cannot be read."""
-    return (read_text(root, path) or "").strip() or None
-
-
-def read_bytes(root: Root, path: str) -> bytes | None:
-    """Returns the bytes of a file, or None if it cannot be read."""
-    path = path.lstrip("/")
-    if isinstance(root, Captured):
-        if path not in root.files:
-            path = resolve(root, path) or ""
-        return root.files.get(path)
-    place = _place(root, path)
-    with suppress(OSError, ValueError):
-        # Reading a captured pipe would block forever.
-        return place.read_bytes() if place and (root == ROOT or place.is_file()) else None
-    return None
-
-
-def names_in(root: Root, folder: str) -> list[str]:
-    """Returns the names in a folder, or an empty list if it cannot be read."""
-    return listed(root, folder) or []
-
-
-def numbered(root: Root, folder: str, begin: str) -> tuple[int, ...]:
-    """Returns the numbers that follow `begin` in the names of a folder, sorted. For `cpu`, the name
-    `cpu0` gives 0."""
-    found = (re.fullmatch(rf"{begin}([0-9]{{1,6}})", name) for name in names_in(root, folder))
-    return tuple(sorted(int(match[1]) for match in found if match))
-
-
-def listed(root: Root, folder: str) -> list[str] | None:
-    """Returns the names in a folder, or None if it cannot be read."""
-    if isinstance(root, Captured):
-        if folder not in root.folders:
+    def listed(self, folder: str) -> list[str] | None:
+        if folder not in self.folders:
             # Not whether it exists: of what is no folder, a capture would keep the content.
-            folder = _followed(root, folder) or folder
-        names = root.folders.get(folder)
+            folder = self.followed(folder) or folder
+        names = self.folders.get(folder)
         return None if names is None else list(names)
-    place = _place(root, folder)
-    with suppress(OSError, ValueError):
-        return [path.name for path in place.iterdir()] if place else None
-    return None
 
+    def link_target(self, path: str) -> str | None:
+        return self.links.get(path)
 
-def resolve(root: Root, path: str) -> str | None:
-    """Resolves all symbolic links in a path. Returns the path without a leading slash, or None if
-    it does not exist or the links form a loop."""
-    real = _followed(root, path)
-    return real if real is not None and _exists(root, real) else None
+    def exists(self, real: str) -> bool:
+        return real in self.files or real in self.folders
 
-
-def _followed(root: Root, path: str) -> str | None:
-    """Resolves all symbolic links in a path, even if the path does not exist. Returns None if the
-    links form a loop."""
-    here: list[str] = []
-    ahead = path.split("/")[::-1]
-    links = 0
-    while ahead:
-        name = ahead.pop()
-        if name == "..":
-            here = here[:-1]
-        elif name not in ("", "."):
-            target = link_target(root, "/".join([*here, name]))
-            if target is None:
-                here.append(name)
-                continue
-            links += 1
-            if links > _MOST_LINKS:
-                return None
-            here = [] if target.startswith("/") else here
-            ahead.extend(target.split("/")[::-1])
-    return "/".join(here)
-
-
-def link_name(root: Root, path: str) -> str | None:
-    """Returns the last name in the target of a symbolic link, or None if there is no link. The
-    target need not exist. The folder of `path` must not contain links."""
-    target = link_target(root, path.lstrip("/"))
-    if target is None:
-        return None
-    # A name on disk may not be valid text.
-    name = target.rstrip("/").rpartition("/")[2]
-    return name.encode(errors="surrogateescape").decode(errors="replace")
-
-
-def link_target(root: Root, path: str) -> str | None:
-    """Returns the target of a symbolic link as written, or None if there is no link."""
-    if isinstance(root, Captured):
-        return root.links.get(path)
-    with suppress(OSError, ValueError):
-        # Asked for each step of each path; Path takes seven times as long.
-        return os.readlink(f"{root}/{path}")  # noqa: PTH115
-    return None
-
-
-def _exists(root: Root, real: str) -> bool:
-    if isinstance(root, Captured):
-        return real in root.files or real in root.folders
-    return os.path.lexists(f"{root}/{real}")
-
-
-def _place(root: Path, path: str) -> Path | None:
-    """Returns the path on this machine. The result is never outside the root."""
-    if root == ROOT:
-        return root / path
-    real = resolve(root, path)
-    return None if real is None else root / real
+    def is_folder(self, path: str) -> bool:
+        return path in self.folders
 
 
 def number(text: str | None) -> int | None:
@@ -192,13 +241,6 @@ def labelled(text: str, label: str) -> str | None:
     ends. Returns None if there is no such line."""
     match = re.search(rf"^{label}[ \t]*:(.*)$", text, re.MULTILINE)
     return match[1].strip() if match else None
-
-
-def read_node(root: Root, folder: str) -> int | None:
-    """Returns the NUMA node of the device in a folder of sysfs, or None if the kernel does not know
-    it."""
-    node = number(read_text(root, f"{folder}/numa_node"))
-    return None if node is None or node < 0 else node
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
@@ -232,25 +274,6 @@ def ranges(numbers: Iterable[int]) -> str:
         f"{first}-{last}" if last > first else str(first)
         for first, last in zip(starts, ends, strict=True)
     )
-
-
-def read_cpu_list(root: Root, *places: str) -> tuple[int, ...]:
-    """Returns the CPUs, or NUMA nodes, in the first of these files that lists any."""
-    found = (parse_cpu_list(read_text(root, place) or "") for place in places)
-    return next(filter(None, found), ())
-
-
-def read_cpus(root: Root, listed: str, masked: str) -> tuple[int, ...]:
-    """Returns the CPUs in the file `listed` (list format), or else in the file `masked` (mask
-    format)."""
-    return read_cpu_list(root, listed) or parse_cpu_mask(read_text(root, masked) or "")
-
-
-def read_choice(root: Root, place: str) -> str | None:
-    """Returns the choice that the kernel marks with brackets in a list of choices: `always
-    [madvise] never` is madvise."""
-    match = re.search(r"\[(\w+)\]", read_text(root, place) or "")
-    return match[1] if match else None
 
 
 def parse_meminfo(text: str) -> dict[str, int]:

@@ -16,22 +16,7 @@ from .cpu import shown_cpus, threads_of
 from .dimms import pages_below
 from .numa import host_nodes
 from .pci import lineage
-from .tree import (
-    ADDRESS,
-    NODES,
-    PCI,
-    Root,
-    hexadecimal,
-    labelled,
-    link_name,
-    names_in,
-    number,
-    read_cpu_list,
-    read_line,
-    read_node,
-    read_text,
-    resolve,
-)
+from .tree import ADDRESS, NODES, PCI, Root, hexadecimal, labelled, number
 
 DEFINITIONS = "etc/libvirt/qemu"
 _SLICES = (
@@ -58,9 +43,9 @@ def read_virtual(root: Root) -> Virtual:
             if (pages := pages_below(root, f"{NODES}/node{node}/hugepages"))
         },
         functions=_functions(root),
-        crash_kernel=max(0, number(read_text(root, "sys/kernel/kexec_crash_size")) or 0),
+        crash_kernel=max(0, root.number("sys/kernel/kexec_crash_size") or 0),
         signs=tuple(_signs(root)),
-        kvm=next((name for name in _KVM if names_in(root, f"sys/module/{name}")), None),
+        kvm=next((name for name in _KVM if root.names(f"sys/module/{name}")), None),
     )
 
 
@@ -80,10 +65,9 @@ def virtual_of(inventory: Inventory) -> Virtual:
 
 
 def _functions(root: Root) -> tuple[BusFunction, ...] | None:
-    """Returns the PCI functions. If a captured machine has no files for a function, only the
-    address is known."""
-    names = (name for name in names_in(root, PCI) if re.fullmatch(ADDRESS, name))
-    found = ((name, resolve(root, f"{PCI}/{name}")) for name in sorted(names))
+    """Of a function for which a capture has no files, only the address is known."""
+    names = (name for name in root.names(PCI) if re.fullmatch(ADDRESS, name))
+    found = ((name, root.resolve(f"{PCI}/{name}")) for name in sorted(names))
     return (
         tuple(
             _function(root, name, folder) if folder else BusFunction(address=name)
@@ -97,13 +81,13 @@ def _function(root: Root, address: str, folder: str) -> BusFunction:
     return BusFunction(
         address=address,
         route=lineage(address, folder),
-        class_code=hexadecimal(read_text(root, f"{folder}/class")),
-        vendor=hexadecimal(read_text(root, f"{folder}/vendor")),
-        device=hexadecimal(read_text(root, f"{folder}/device")),
-        subsystem=hexadecimal(read_text(root, f"{folder}/subsystem_vendor")),
-        numa_node=read_node(root, folder),
-        driver=link_name(root, f"{folder}/driver"),
-        iommu_group=number(link_name(root, f"{folder}/iommu_group")),
+        class_code=hexadecimal(root.text(f"{folder}/class")),
+        vendor=hexadecimal(root.text(f"{folder}/vendor")),
+        device=hexadecimal(root.text(f"{folder}/device")),
+        subsystem=hexadecimal(root.text(f"{folder}/subsystem_vendor")),
+        numa_node=root.node(folder),
+        driver=root.link_name(f"{folder}/driver"),
+        iommu_group=number(root.link_name(f"{folder}/iommu_group")),
         windows=tuple(_windows(root, folder)),
     )
 
@@ -112,9 +96,9 @@ def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
     """Yields the resizable regions of a PCI function: number, size and largest size in bytes. Bit n
     of the file `resourceN_resize` means that 2^n MiB are possible
     (Documentation/ABI/testing/sysfs-bus-pci)."""
-    lines = (read_text(root, f"{folder}/resource") or "").splitlines()
+    lines = (root.text(f"{folder}/resource") or "").splitlines()
     for place, line in enumerate(lines[:_WINDOWS]):
-        sizes = read_line(root, f"{folder}/resource{place}_resize")
+        sizes = root.line(f"{folder}/resource{place}_resize")
         possible = hexadecimal(f"0x{sizes}", 16) if sizes else None
         ends = [end for word in line.split()[:2] if (end := hexadecimal(word, 16))]
         if possible and len(ends) == 2:
@@ -122,16 +106,15 @@ def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _signs(root: Root) -> Iterator[str]:
-    """Yields the signs of a virtual machine that files show. They are those of
-    systemd-detect-virt."""
-    flags = labelled(read_text(root, "proc/cpuinfo") or "", "flags")
+    """They are those of systemd-detect-virt."""
+    flags = labelled(root.text("proc/cpuinfo") or "", "flags")
     if flags:
         has = "has" if "hypervisor" in flags.split() else "has no"
         yield f"the CPU {has} flag `hypervisor`"
     vendor = [
         text
         for name in ("sys_vendor", "product_name")
-        if (text := read_text(root, f"sys/class/dmi/id/{name}"))
+        if (text := root.text(f"sys/class/dmi/id/{name}"))
     ]
     if vendor:
         yield f"the firmware names {' '.join(vendor)[:60]}"
@@ -139,22 +122,22 @@ def _signs(root: Root) -> Iterator[str]:
         ("the hypervisor's type is", "sys/hypervisor/type"),
         ("the device tree names", "proc/device-tree/hypervisor/compatible"),
     ):
-        if text := read_text(root, place):
+        if text := root.text(place):
             yield f"{what} {text[:40]}"
-    if names_in(root, "sys/firmware/qemu_fw_cfg"):
+    if root.names("sys/firmware/qemu_fw_cfg"):
         yield "QEMU's firmware interface (fw_cfg) is there"
 
 
 def machine_uuid(root: Root) -> str | None:
     """Returns the UUID of this machine from its firmware. A virtual machine has the UUID of its
     definition. Only root can read it."""
-    text = (read_line(root, _UUID) or "").lower()
+    text = (root.line(_UUID) or "").lower()
     return text if re.fullmatch(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) else None
 
 
 def definitions(root: Root) -> tuple[str, ...]:
     """Returns the paths of libvirt's files that define virtual machines, if they can be read."""
-    names = sorted(name for name in names_in(root, DEFINITIONS) if name.endswith(".xml"))
+    names = sorted(name for name in root.names(DEFINITIONS) if name.endswith(".xml"))
     return tuple(f"{DEFINITIONS}/{name}" for name in names)
 
 
@@ -162,7 +145,7 @@ def running_domains(root: Root) -> tuple[RunningDomain, ...]:
     """Returns libvirt's running virtual machines. They are found by their control groups."""
     found: dict[str, RunningDomain] = {}
     for folder in _SLICES:
-        for scope in names_in(root, folder):
+        for scope in root.names(folder):
             plain = re.sub(r"\\x([0-9a-f]{2})", lambda code: chr(int(code[1], 16)), scope)
             match = _SCOPE.fullmatch(plain)
             if match and match[1] not in found:
@@ -171,9 +154,9 @@ def running_domains(root: Root) -> tuple[RunningDomain, ...]:
 
 
 def _running(root: Root, scope: str, name: str) -> RunningDomain:
-    inner = f"{scope}/libvirt" if names_in(root, f"{scope}/libvirt") else scope
+    inner = f"{scope}/libvirt" if root.names(f"{scope}/libvirt") else scope
     pins: dict[str, dict[int, tuple[int, ...]]] = {"vcpu": {}, "iothread": {}}
-    for group in names_in(root, inner):
+    for group in root.names(inner):
         match = re.fullmatch(r"(vcpu|iothread)([0-9]{1,5})", group)
         cpus = _set(root, f"{inner}/{group}", "cpus") if match else None
         if match and cpus:
@@ -188,7 +171,6 @@ def _running(root: Root, scope: str, name: str) -> RunningDomain:
 
 
 def _set(root: Root, group: str, what: str) -> tuple[int, ...] | None:
-    """Returns the CPUs or NUMA nodes that a control group may use. A group without its own setting
-    has that of the group above."""
+    """A group without its own setting has that of the group above."""
     places = (f"{group}/cpuset.{what}{end}" for end in (".effective", ""))
-    return read_cpu_list(root, *places) or None
+    return root.cpu_list(*places) or None

@@ -25,7 +25,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.names import hint
 from linkgauge.model.units import count_of
 
-from .blocks import Attachments, Block, Page, ShownSection, attachment, plain
+from .blocks import Attachments, Block, Line, Page, ShownSection, attachment, plain
 from .formats import Document, formats
 from .forms import cells_of
 from .results import label, named
@@ -196,20 +196,33 @@ def _kind_of_kept(place: str) -> tuple[tuple[Document, type[Any], str]]:
 
 
 def page_of_kept(document: Document, value: Any) -> Page:
-    """Has the files for programs attached."""
-    name, said = document.name.split()[-1], f"{document.name}, for programs"
+    """Makes a page of a document that an optional feature (room) wrote and kept."""
+    lines = (
+        plain(label(shlex.join(value.command), 2 * MOST_NAME)),
+        plain(_times(value), "dim"),
+    )
+    name = f"{document.title} · {value.label}"
+    return page_of_document(document, value, name, lines, simulated=value.simulated)
+
+
+def page_of_document(
+    document: Document, value: Any, name: str, lines: Sequence[Line] = (), *, simulated: bool
+) -> Page:
+    """Makes a page that shows a document to people, with files for programs attached. `lines` stand
+    below its `name`."""
+    short, said = document.name.split()[-1], f"{document.name}, for programs"
     files = [
-        attachment(f"{name}.{form}", said, (formats()[form].document(document, value),))
+        attachment(f"{short}.{form}", said, (formats()[form].document(document, value),))
         for form in document.texts
     ]
     return Page(
-        label(f"{document.title} · {value.label}", MOST_NAME),
-        (plain(label(shlex.join(value.command), 2 * MOST_NAME)), plain(_times(value), "dim")),
+        label(name, MOST_NAME),
+        lines,
         (
-            ShownSection(name, document.title, tuple(document.shown(value))),
+            ShownSection(short, document.title, tuple(document.shown(value))),
             ShownSection("data", "Raw data", (Attachments(files),)),
         ),
-        value.simulated,
+        simulated,
     )
 
 

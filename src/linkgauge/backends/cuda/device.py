@@ -7,11 +7,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cached_property
 from itertools import permutations
-from pathlib import Path
 from typing import Any, TypeVar
 
 from linkgauge.machine.numa import near_node
-from linkgauge.machine.tree import ROOT, read_text
+from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import BackendError
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import EngineSettings
@@ -118,10 +117,10 @@ class CudaDevice:
             self._kernels[key] = self.driver.call("cuModuleGetFunction", module, function.encode())
         return self._kernels[key]
 
-    def describe(self, root: Path = ROOT) -> Device:
+    def describe(self, root: Root = ROOT) -> Device:
         address = self.pci_address()
         memory = int(self.driver.call("cuDeviceTotalMem", self.handle))
-        module = read_text(root, "sys/module/nvidia/version")
+        module = root.text("sys/module/nvidia/version")
         notes = [
             f"compute capability {self.capability // 10}.{self.capability % 10}",
             f"{self.multiprocessors} multiprocessors",

@@ -11,7 +11,7 @@ import pyopencl as cl
 
 from linkgauge.backends.iterations import Named, Queue, address_of
 from linkgauge.backends.protocol import Buffer
-from linkgauge.machine.tree import ROOT, read_text
+from linkgauge.machine.tree import ROOT
 from linkgauge.model.errors import BackendError, Unsupported
 
 from .memory import own
@@ -70,7 +70,7 @@ class OpenCLQueue(Queue):
 @cache
 def _library() -> ctypes.CDLL:
     """The library that pyopencl has loaded. Raises Unsupported if it cannot be found."""
-    found = _LIBRARY.search(read_text(ROOT, "proc/self/maps") or "")
+    found = _LIBRARY.search(ROOT.text("proc/self/maps") or "")
     if found is None:
         raise Unsupported("cannot find the loaded OpenCL library (/proc/self/maps)")
     try:

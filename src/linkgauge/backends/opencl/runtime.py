@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,7 +16,7 @@ import pyopencl as cl
 
 from linkgauge.backends.host_memory import NodeMemory
 from linkgauge.machine.numa import near_node
-from linkgauge.machine.tree import ROOT
+from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import (
     AllocationError,
     BackendError,
@@ -211,7 +210,7 @@ class MemoryDomain:
             return cl.Context(self._handles)
 
 
-def discover(root: Path = ROOT) -> tuple[OpenCLDevice, ...]:
+def discover(root: Root = ROOT) -> tuple[OpenCLDevice, ...]:
     """Returns all devices of all OpenCL platforms. Raises Unsupported if there is none."""
     try:
         platforms = cl.get_platforms()
@@ -244,7 +243,7 @@ def discover(root: Path = ROOT) -> tuple[OpenCLDevice, ...]:
     return tuple(units)
 
 
-def _units_of(platform: cl.Platform, number: int, first: int, root: Path) -> list[OpenCLDevice]:
+def _units_of(platform: cl.Platform, number: int, first: int, root: Root) -> list[OpenCLDevice]:
     found = [
         (handle, _facts(handle, platform, number, index, root))
         for index, handle in enumerate(platform.get_devices(), first)
@@ -255,7 +254,7 @@ def _units_of(platform: cl.Platform, number: int, first: int, root: Path) -> lis
 
 
 def _facts(
-    handle: cl.Device, platform: cl.Platform, number: int, index: int, root: Path
+    handle: cl.Device, platform: cl.Platform, number: int, index: int, root: Root
 ) -> OpenCLFacts:
     is_cpu = bool(handle.type & cl.device_type.CPU)
     pci = _pci(handle)

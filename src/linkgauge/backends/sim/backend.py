@@ -34,21 +34,15 @@ from linkgauge.model.operations.operation import (
 from linkgauge.model.settings import EngineSettings, Simulation
 from linkgauge.model.transfer import Cell, Engine, Transfer
 
-from . import inventory, known, pci, refusals
-from .adapters import interfaces, rdma
-from .assumed import assumptions
-from .collecting import SimCollective
-from .description import Description
+from . import inventory, pci, refusals
 from .faults import Fault
-from .group import SimGroup
+from .group import SimCollective, SimGroup
 from .likeness import Likeness, Way, likeness_of, way_of
-from .machine import Built, SimMachine, built, read
-from .memory import MemoryBudget, SimBuffer
-from .noise import Noise
-from .resources import Demand
-from .run_position import RunPosition
-from .schedule import Schedule
-from .sensors import SimTelemetry, cables, switch_links
+from .machine import SimMachine, built, faults_of
+from .memory import SimBuffer
+from .resources import Demand, Resources
+from .run_position import Noise, RunPosition
+from .sensors import SimTelemetry, interfaces, rdma, switch_links
 from .symptoms import Symptoms
 from .trouble import Trouble
 
@@ -65,8 +59,8 @@ def simulate(
     are usable. `engines` has no effect, because it configures real kernels.
 
     Raises InputError for an invalid description or fault."""
-    known = built(simulation.description, tuple(cpus))
-    return SimBackend(*read(simulation), cpus, simulation.draw, simulation.passed, known)
+    parts, faults = built(simulation.description, tuple(cpus)), faults_of(simulation)
+    return SimBackend(parts, faults, simulation.draw, simulation.passed)
 
 
 class SimBackend(SimMachine, Filling[SimBuffer]):
@@ -80,22 +74,17 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     )  # fmt: skip
 
     def __init__(
-        self,
-        description: Description,
-        faults: Sequence[Fault] = (),
-        cpus: Sequence[int] = (),
-        draw: int = 0,
-        passed: int = 0,
-        built: Built | None = None,
+        self, parts: Resources, faults: Sequence[Fault] = (), draw: int = 0, passed: int = 0
     ) -> None:
-        super().__init__(description, faults, cpus, built)
-        if description.known is not None:  # how threads carry out STREAM's loops is measured alone
+        super().__init__(parts, faults)
+        if (
+            self._description.known is not None
+        ):  # how threads carry out STREAM's loops is measured alone
             self.carried, self.has_own_arrays = (*self.carried, *ARRAY_NAMES), False
         self.refusal = cache(self._refusal)
         self._way_of = cache(self._way)
-        between = (description.noise_buffers, description.noise_moments)
-        self._course = RunPosition(description.seed, between, draw)
-        self._trouble = Trouble(Schedule(faults), self._resources)
+        self._course = RunPosition(self._description.seed, draw)
+        self._trouble = Trouble(self.faults, self._resources)
         self._stall = self._trouble.stall if faults else None
         self._sensors = SimTelemetry(self._hardware)
         self._looked: Inventory | None = None
@@ -107,10 +96,9 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self._solved: dict[Hashable, _Motion] = {}
         self._passed = self._at = self._cells = passed
         """The number of cells passed, including the current cell, and the highest number so far."""
-        sizes = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
+        self._room = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
         for device in self._hardware.devices:
-            sizes[Memory(self.name, device.index)] = int(device.group.memory)
-        self._room = MemoryBudget(sizes)
+            self._room[Memory(self.name, device.index)] = int(device.group.memory)
 
     def devices(self) -> tuple[Device, ...]:
         return self._devices
@@ -126,7 +114,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         )  # fmt: skip
 
     def host(self) -> Host:
-        return inventory.host(self._description, self._hardware.nodes)
+        return inventory.host(self._hardware)
 
     def look(self) -> Inventory:
         """Returns everything that can be read from the machine after the cells measured so far."""
@@ -135,17 +123,15 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
         grouped = bool(functions) and not virtual
         found = Inventory(
-            host=inventory.details(
-                self._description, self._hardware.nodes, self._topology.joins, grouped=grouped
-            ),
+            host=inventory.details(self._hardware, self._topology, in_groups=grouped),
             pci=functions,
             accelerators=self._sensors.accelerators(symptoms),
             switch_links=switch_links(self._hardware),
-            routing=self._hardware.routing,
-            assumed=assumptions(self._hardware, self._topology),
+            routing=self._description.routing,
+            assumed=inventory.assumptions(self._hardware, self._topology),
             unknown=pci.unread(self._hardware),
-            adapters=tuple(rdma(self._hardware.adapters, cables(self._hardware))),
-            interfaces=tuple(interfaces(self._hardware.adapters, self._topology.node_of)),
+            adapters=tuple(rdma(self._hardware)),
+            interfaces=tuple(interfaces(self._hardware, self._topology)),
         )
         if found != self._looked:  # a large cluster's takes much memory
             self._looked = found
@@ -207,8 +193,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
 
     def _motion(self, copies: Sequence[Copy], does: Operation) -> _Motion:
-        """Returns the movement of each copy and its relative noise. Alike cells of a machine
-        without faults have the same."""
+        """Alike cells of a machine without faults have the same motion."""
         is_shared = self.alike is not None and not self.faults
         key = (self.alike, does.name, len(copies)) if is_shared else None
         known = self._solved.get(key)
@@ -280,8 +265,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._steps(copy, call, Pace(loops=1), named("enqueue"))
 
     def _steps(self, copy: Copy, seconds: float, pace: Pace, does: Operation) -> SimGroup:
-        """Returns a group of steps that each take `seconds`. Other transfers do not slow it
-        down."""
         _, sigmas = self._demands([copy], does)
         if does.by_host_alone:
             sigmas = [self._description.noise_of([copy], does)]
@@ -293,7 +276,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     ) -> tuple[Sequence[Demand], list[Noise]]:
         """Returns two values for each copy: its demand on the machine, with the effects of faults,
         and its noise. Raises Unsupported for a figure that is not known."""
-        known.check(self._description.known, copies, does)
+        refusals.check_known(self._description.known, copies, does)
         demands = self._healthy([copy.transfer for copy in copies], does)
         demands = self._trouble.begin(copies, demands)
         return demands, self._sigmas(demands, copies, does)
@@ -306,7 +289,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return [own.beside(d.jitter, self._trouble.sigma(at)) for at, d in enumerate(demands)]
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> SimCollective:
-        known.check(self._description.known, copies, named(work))
+        refusals.check_known(self._description.known, copies, named(work))
         exchanging = self._exchanging(copies, work)
         self._trouble.begin(copies, exchanging.ranks)
         seconds = exchanging.seconds(self._trouble.capacity(exchanging.demands))
@@ -323,14 +306,12 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return movements(works, self._trouble.capacity(demands))
 
     def _healthy(self, transfers: Sequence[Transfer], does: Operation) -> list[Demand]:
-        """Returns what transfers that run together demand of a machine without faults."""
         threads = [self._threads(transfer, transfers) for transfer in transfers]
         each = [self._demand(*one, does) for one in zip(transfers, threads, strict=True)]
         return self._resources.facing(each)
 
     def _threads(self, transfer: Transfer, together: Sequence[Transfer]) -> int:
-        """Returns the host threads of one of several transfers that run together. Transfers without
-        a number of threads share the node's CPUs evenly."""
+        """Transfers without a number of threads share the node's CPUs evenly."""
         if transfer.engine.kind != "cpu":
             return 0
         engine = self._on_nodes(transfer).engine
@@ -339,12 +320,11 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return engine.count or max(1, cpus // sharing)
 
     def _demand(self, asked: Transfer, threads: int, does: Operation) -> Demand:
-        """Returns what a transfer with this number of host threads demands of the machine."""
         transfer = self._on_nodes(asked)
         if does.product is not None:
             return self._resources.work(transfer.engine.owner, does.product)
-        demand = self._resources.demand(transfer, threads, self._description.host.thread)
-        return self._resources.beside_moving(demand, transfer, does, self._description.host.wait)
+        demand = self._resources.demand(transfer, threads)
+        return self._resources.beside_moving(demand, transfer, does)
 
     def likeness(self, cell: Cell, size: int) -> Likeness | None:
         """Returns the likeness of a cell. Returns None for a cell that a fault may affect, and for

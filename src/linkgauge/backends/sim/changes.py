@@ -68,7 +68,6 @@ class _Machine:
 
 
 def _part_of(link: SimLink) -> Changeable:
-    """Returns the part to which a link belongs."""
     ends = [end.partition(":")[0] for end in (link.a, link.b)]
     if link.kind == "fabric" or ends == ["sim", "sim"]:
         return "fabric"
@@ -125,8 +124,7 @@ def _asked(change: str) -> dict[Changeable, str]:
 
 
 def _sources(asked: Mapping[Changeable, str], base: _Machine) -> dict[Changeable, _Machine]:
-    """Returns the machine from which each part is taken. On a machine without accelerators, their
-    links come with them."""
+    """On a machine without accelerators, their links come with them."""
     taken = {
         part: _Machine(load(value)[1]) for part, value in asked.items() if not _is_own(part, value)
     }
@@ -149,7 +147,6 @@ def _is_own(part: Changeable, value: str) -> bool:
 
 
 def _count(asked: Mapping[Changeable, str], part: Changeable, source: _Machine) -> int:
-    """Returns how many accelerators or nodes the changed machine has."""
     value = asked.get(part, "")
     if not value.isdecimal():
         return source.gpus if part == "gpus" else source.nodes
@@ -173,7 +170,6 @@ def _up(source: _Machine, part: Changeable, gpus: int) -> Iterator[_Ends]:
 
 
 def _cards(link: SimLink) -> list[int]:
-    """Returns the numbers of the accelerators at the ends of a link."""
     return [int(end[4:]) for end in (link.a, link.b) if end.startswith("sim:")]
 
 
@@ -214,8 +210,7 @@ def _ring(count: int) -> set[tuple[int, int]]:
 
 
 def _on_nodes(links: Sequence[_Ends], before: int, nodes: int) -> list[_Ends]:
-    """Returns the links with other nodes as their ends: the parts at the host share them evenly, in
-    order."""
+    """The parts at the host share other nodes evenly, in order."""
     if before == nodes:
         return [*links]
     tops = list(dict.fromkeys(a for _, a, b in links if b.startswith("host:")))
@@ -224,7 +219,6 @@ def _on_nodes(links: Sequence[_Ends], before: int, nodes: int) -> list[_Ends]:
 
 
 def _sockets(source: _Machine, nodes: int) -> Iterator[_Ends]:
-    """Yields the links between NUMA nodes."""
     links = source.links("nodes")
     if nodes == source.nodes:
         yield from ((one.kind_name, one.a, one.b) for one in links)
@@ -239,7 +233,6 @@ def _sockets(source: _Machine, nodes: int) -> Iterator[_Ends]:
 
 
 def _linked(of: Mapping[Changeable, _Machine], ends: Mapping[Changeable, list[_Ends]]) -> _Tree:
-    """Returns the kinds of links, the switches and the links of the changed machine."""
     kinds: _Tree = {}
     pairs: dict[str, list[list[str]]] = {}
     switches: list[_Tree] = []
@@ -273,7 +266,6 @@ def _host(base: _Machine, source: _Machine, nodes: int) -> _Tree:
 
 
 def _with_fabric(card: _Tree, fabric: _Machine | None) -> _Tree:
-    """Returns the tree of an accelerator with what the fabric determines."""
     like = fabric.cards[0] if fabric is not None and fabric.cards else {}
     own = {name: value for name, value in card.items() if name != "forwards"}
     known = card.get("properties") or {}
@@ -284,7 +276,6 @@ def _with_fabric(card: _Tree, fabric: _Machine | None) -> _Tree:
 
 
 def _at_speed(kinds: _Tree, value: str) -> _Tree:
-    """Returns the kinds of links, those of PCIe with this generation and width."""
     match = _PCIE.fullmatch(value)
     found = [name for name, about in kinds.items() if about["kind"] == "pcie"]
     width = int(match[2]) if match and match[2] else None

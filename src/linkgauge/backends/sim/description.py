@@ -1,34 +1,11 @@
-"""Reads the YAML description of a simulated machine.
-
-`docs/simulation.md` explains every field. A small description:
-
-    source: where its figures come from, in words
-    noise: 0.1%                     # relative standard deviation of every figure
-    host:
-      cpu_model: Example CPU
-      nodes:
-        - {count: 2, cpus: 8, memory: 64G}    # host:0 and host:1, CPUs 0-7 and 8-15
-    link_kinds:
-      pcie5: {kind: pcie, speed: 32, width: 16, latency: 300 ns,
-              efficiency: {read: 0.86, write: 0.88}}
-      mesh: {kind: fabric, rate: 50 GB/s, count: 2, latency: 400 ns}
-      upi: {kind: socket, rate: 60 GB/s}
-    switches:
-      - {name: root0..1}
-    devices:                        # sim:0 to sim:3
-      - {count: 4, model: Example Card, memory: 64G, memory_rate: 2 TB/s}
-    links:
-      - {kind: mesh, mesh: sim:0..3}                # each with each other
-      - {kind: pcie5, each: sim:0..3, to: root0..1} # 0, 1 to root0; 2, 3 to root1
-      - {kind: pcie5, each: root0..1, to: host:0..1}
-      - {kind: upi, pairs: [[host:0, host:1]]}
+"""Reads the YAML description of a simulated machine. docs/simulation.md explains every field.
 
 `A..B` at the end of a name is a range. Rates are bytes/s in one direction. Sizes use powers of two.
-Times have a unit. Shares are written as 0.5 or 50%. hardware.py expands groups to single devices
-and links."""
+hardware.py expands groups to single devices and links."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
@@ -49,9 +26,8 @@ from linkgauge.model.operations.operation import Operation
 from linkgauge.model.recorded import PathKind, kind_of
 from linkgauge.registry import sources_of_machines
 
-from .adapters import AdapterGroup
-from .noise import Noise
-from .quantities import Fraction, Rate, Seconds, Size, WorkRate, quantity
+from .quantities import Fraction, Rate, Seconds, Share, Size, WorkRate, quantity
+from .run_position import Noise
 
 LinkType = Literal["pcie", "fabric", "socket", "network", "internal"]
 SwitchType = Literal["pcie", "root", "fabric", "network"]
@@ -61,20 +37,15 @@ Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The efficiency of reads and of writes. In a read, the destination's engine does the work. In
-    a write, the source's engine does."""
+    """Shares of reads, which the destination's engine does, and of writes, which the source's
+    does."""
 
-    read: Fraction = Fraction(1.0)
-    write: Fraction = Fraction(1.0)
-
-    def __post_init__(self) -> None:
-        if not (self.read and self.write):
-            raise ValueError("an efficiency of 0 moves nothing")
+    read: Share = Share(1.0)
+    write: Share = Share(1.0)
 
 
 class Reverse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The bytes that go in the opposite direction for each byte of payload, in reads and in
-    writes."""
+    """The bytes that go in the opposite direction for each byte of payload."""
 
     read: Fraction = Fraction(0.0)
     write: Fraction = Fraction(0.0)
@@ -88,39 +59,28 @@ class EachWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PeerRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The highest rates between devices through a root complex, in bytes/s (null: no limit). There
-    is a rate for each mode of the IOMMU."""
+    """The highest rates between devices through a root complex, by the mode of the IOMMU (null: no
+    limit)."""
 
     passthrough: Rate | None = None
     translating: Rate | None = None
 
 
 class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How collectives move bytes. The fastest way is taken: one ring, as many rings as have
-    separate links, and with the algorithm `nvls` reductions in the fabric's switches. `rings` sets
-    the number of rings, and the algorithm `tree` takes trees. `efficiency` is the share of the
-    links' rate that is reached, and `reductions` that of reductions in a switch (null: the
-    same)."""
+    """How collectives move bytes. Of the ways that these allow the fastest is taken. `efficiency`
+    is the share of the links' rate that is reached, `reductions` that of reductions in a switch
+    (null: the same)."""
 
     algorithm: Algorithm = "ring"
     rings: Count | None = None
-    efficiency: Fraction = Fraction(1.0)
-    reductions: Fraction | None = None
-
-    def __post_init__(self) -> None:
-        if 0.0 in (self.efficiency, self.reductions):
-            raise ValueError("an efficiency of 0 moves nothing")
+    efficiency: Share = Share(1.0)
+    reductions: Share | None = None
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The limits of an engine.
-
-    `read` and `write` are the highest rates over links. `peer_read` is the highest rate at which
-    engines of other devices read the device's memory, all together, and `peer_write` that at which
-    they write it. `local` is the highest rate of a copy within the device. Null means that there is
-    no limit. `startup` is the time before a copy moves bytes. `peer_startup` is this time
-    between two devices, and `write_startup` for copies that only write. If null, `startup`
-    counts."""
+    """The limits of an engine; null: no limit. `read` and `write` are over links. `peer_read` and
+    `peer_write` are of engines of other devices in this one's memory, all together. `startup` is
+    the time before a copy moves bytes, also where the other two are null."""
 
     read: Rate | None = None
     write: Rate | None = None
@@ -133,17 +93,10 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The properties of all links of a kind. Each direction has the rate `rate` × `count`.
-
-    If there is no `rate`, a PCIe link's rate follows from `speed` (GT/s per lane) and `width`
-    (lanes). An idle link reports `idle_speed`. `both` limits both directions together. `both_each`
-    limits reads and writes while both occur, and `sm_both_each` those of kernels (null: the same).
-    A payload uses payload ÷ `efficiency` of the link's rate. Requests and acknowledgements use
-    payload × `reverse` in the opposite direction. For kernels, `sm_efficiency` and `sm_reverse`
-    count instead. `latency` is the round-trip time that the link adds to an access. `jitter` is the
-    relative standard deviation that it adds to a figure. `rate_told` says that the vendor's library
-    reports the rate, and `state_told` that it reports errors and active links. `assumed` says that
-    nobody states the rate."""
+    """The properties of all links of a kind. Each direction has the rate `rate` × `count`, of which
+    a payload uses payload ÷ `efficiency`, and of the other payload × `reverse`. `latency` is the
+    round trip that the link adds to an access, `jitter` the relative standard deviation that it
+    adds to a figure."""
 
     kind: LinkType
     rate: Rate | None = None
@@ -170,10 +123,10 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How host threads and a device share the links of a node while both use them. Both together
-    reach `reads` of what they reach alone if both read, `writes` if both write, and else `mixed`. A
-    device that writes there gets the part `write` of that. One that reads gets `read` of what it
-    reaches alone, whatever the threads do. The threads get the rest."""
+    """How host threads and a device share the links of a node while both use them: both together
+    reach `reads`, `writes` or `mixed` of what they reach alone, by what they do. A device that
+    writes gets the part `write` of that; one that reads, `read` of what it reaches alone, whatever
+    the threads do. The threads get the rest."""
 
     read: Fraction = Fraction(0.5)
     write: Fraction = Fraction(0.5)
@@ -193,12 +146,9 @@ class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A number of identical NUMA nodes. `cpus` and `memory` are those of each node. `rate` is the
-    rate of its DRAM, counting reads and writes, and `latency` the time of one access. A byte that
-    threads write to an array takes `writes` of the rate, as they first read it into a cache.
-    `cache` is the size of the last-level cache. With `turns`, threads and devices take turns in
-    using the node's links, by default evenly. `kind` is the reported kind of memory. `assumed` are
-    fields that nobody states."""
+    """Identical NUMA nodes. `rate` counts reads and writes, and `latency` is one access. A byte
+    that threads write to an array takes `writes` of the rate, as they first read it into a
+    cache."""
 
     count: Count = 1
     cpus: Annotated[int, msgspec.Meta(ge=0, le=4096)]
@@ -213,13 +163,9 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The host. `cpu_vendor` is the vendor in /proc/cpuinfo. `thread` is the rate of one thread in
-    bytes/s. `call` is the time in which a thread hands a copy to a device, and `wait` that in which
-    it learns that one there or back has ended. `peers` limits traffic between devices through a
-    node. `distances` is the NUMA distance table (null: 10 within a node, 20 between nodes). A
-    `hypervisor` makes the host a virtual machine, which shows no IOMMU and no frequency settings.
-    Without `gpudirect`, adapters reach only the memory of nodes, and what devices of different
-    hosts exchange goes through the memory of both."""
+    """The host. `thread` is the rate of one thread. In `call` a thread hands a copy to a device,
+    and in `wait` it learns that one there or back has ended. Without `gpudirect`, what devices of
+    different hosts exchange goes through the memory of both."""
 
     nodes: tuple[NodeGroup, ...]
     cpu_model: str
@@ -243,22 +189,10 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A number of identical devices. `memory_rate` is the rate of the memory, counting reads and
-    writes (null: no limit). `memory_rate_told` is the rate that the vendor's library reports (null:
-    the same). `products` has the rates of matrix products by number type. `memory_latency` is the
-    time of an access without the links. `properties` are values that the vendor's library reports.
-    `assumed` are fields that nobody states.
-
-    `pci` and `uuids` identify each device (null: made up). Quote PCI addresses, because YAML would
-    read them as numbers. `numa_node` is the value in sysfs (null: the nearest node).
-
-    `forwards` lets traffic of other devices of the fabric pass through the device. `peer_access`
-    says over which links devices can access each other's memory. Without peer access, `stages` lets
-    copies go through host memory; otherwise they are refused.
-
-    With `node`, each device belongs to another host, and PCI shows it only where `pci` has its
-    address. Several such groups are rails: the first devices of all groups form a node, and so
-    on."""
+    """Identical devices. `memory_rate` counts reads and writes. `pci` and `uuids` identify each
+    device. PCI addresses are quoted, because YAML would read them as numbers. With `node`, each
+    device belongs to another host, and PCI shows it only where `pci` has its address. Several such
+    groups are rails: the first devices of all groups form a node, and so on."""
 
     count: Count = 1
     model: str
@@ -284,10 +218,31 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     assumed: tuple[Literal["memory", "memory_rate", "memory_latency"], ...] = ()
 
 
+class AdapterGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Identical network adapters, named by a range. A `network` link connects an adapter's first
+    port that has none yet. `mtu` is in bytes."""
+
+    name: str
+    model: str = ""
+    rate: Rate | None = None
+    ports: Annotated[int, msgspec.Meta(ge=1, le=8)] = 1
+    link_layer: Literal["InfiniBand", "Ethernet"] = "InfiniBand"
+    mtu: int | None = None
+    vendor_id: int = 0x15B3
+    device_id: int = 0x1021
+    revision: int = 0
+    pci: tuple[str, ...] | None = None
+    numa_node: int | None = None
+    assumed: bool = False
+
+    @property
+    def class_code(self) -> int:
+        return 0x020000 if self.link_layer == "Ethernet" else 0x020700
+
+
 class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Identical switches, named by a range. They are PCIe switches, root complexes, or switches of
-    a fabric. With `acs_redirect`, a PCIe switch sends traffic between its devices up to the root
-    complex, which sends it back down."""
+    """Identical switches, named by a range. With `acs_redirect`, a PCIe switch sends traffic
+    between its devices up to the root complex, which sends it back down."""
 
     name: str
     kind: SwitchType = "root"
@@ -299,9 +254,8 @@ class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Links of a kind; `kind` is a key of `link_kinds`. The links are a full `mesh`, or `pairs`, or
-    go from `each` name to a name in `to`, or from `every` name to all names in `to`. If `each` has
-    more names than `to`, consecutive names share an end. `name` is the name of a single link."""
+    """Links of a kind: a full `mesh`, or `pairs`, or from `each` name to one in `to`, which several
+    consecutive names may share, or from `every` name to all in `to`."""
 
     kind: str
     mesh: str | None = None
@@ -313,12 +267,8 @@ class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The description of a machine. `noise` is the relative standard deviation of all figures,
-    drawn from `seed`, and `noises` that of kinds of paths, in place of it. `noise_buffers` and
-    `noise_moments` are additional noise, which varies only between rounds of samples. `faults` are
-    written as for `--fault`. `routing` says how traffic uses equally short routes, and
-    `collectives` how collectives move bytes. `known` are the kinds of figures (known.py) that the
-    machine gives. It calls others unknown. Null: it gives all."""
+    """The description of a machine. `noise_buffers` and `noise_moments` vary only between rounds of
+    samples. `known` are the kinds of figures (refusals.py) that the machine gives; null: all."""
 
     source: str
     host: HostDescription
@@ -339,11 +289,10 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
     def noise_of(self, copies: Sequence[Copy], does: Operation) -> Noise:
         """Returns the noise of a cell with these copies and this operation."""
-        if not self.noises:
-            return Noise(self.noise)
         transfers, size = [copy.transfer for copy in copies], copies[0].size
-        kind = kind_of(transfers, does, size, is_latency=does.is_latency)
-        return self.noises.get(kind) or Noise(self.noise)
+        kind = kind_of(transfers, does, size, is_latency=does.is_latency) if self.noises else None
+        between = Fraction(math.hypot(self.noise_buffers, self.noise_moments))
+        return (kind and self.noises.get(kind)) or Noise(self.noise, between)
 
 
 @lru_cache(maxsize=32)

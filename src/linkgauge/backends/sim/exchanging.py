@@ -3,103 +3,76 @@ Each is a copy by a kernel that writes, and shares links with the others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, zip_longest
+from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.hardware.map import Resource, share
-from linkgauge.model.memory import Memory
+from linkgauge.model.hardware.map import Flow, Resource, share
 from linkgauge.model.operations.collective import Collective
-from linkgauge.model.operations.exchanges import (
-    SWITCH,
-    Algorithm,
-    Phase,
-    Way,
-    phases,
-    ring_orders,
-    ways,
-)
+from linkgauge.model.operations.exchanges import SWITCH, Exchange, Way, phases, ring_orders, ways
 from linkgauge.model.transfer import Engine, Transfer
 
-from .description import Exchanges
 from .resources import Demand, Resources
-from .topology import SimTopology
 
 
-class SentBytes(msgspec.Struct, frozen=True):
-    """The bytes that one rank writes into another rank's memory. Instead of a rank, either end may
-    be SWITCH, a switch of the fabric."""
-
-    source: int
-    target: int
-    bytes: float
-    demand: Demand
-
-
-class ExchangeStage(msgspec.Struct, frozen=True):
-    """Exchanges that a group of ranks makes at the same time. They are repeated `steps` times."""
+class _Stage(NamedTuple):
+    """Exchanges that a group of ranks makes at the same time, with what each demands of the
+    machine. They are repeated `steps` times."""
 
     steps: int
-    sent: tuple[SentBytes, ...]
+    sent: tuple[tuple[Exchange, Demand], ...]
 
-    @property
-    def starts(self) -> float:
-        """Returns the seconds that its steps take to start."""
-        return max(sent.demand.startup for sent in self.sent) * self.steps
-
-    def alone(self, capacity: Mapping[Resource, float]) -> float:
-        """Returns the seconds that it takes if no other group sends anything."""
-        rates = share([sent.demand.flow for sent in self.sent], capacity)
-        moving = max(sent.bytes / rate for sent, rate in zip(self.sent, rates, strict=True))
-        return self.starts + moving
+    def seconds(self, rates: Iterable[float], calls: int = 1) -> float:
+        starts = max(demand.startup for _, demand in self.sent) * self.steps
+        moving = max(each.bytes / rate for (each, _), rate in zip(self.sent, rates, strict=True))
+        return starts + moving * calls
 
 
 class Exchanging:
     """The exchanges of a collective on a simulated machine. `copies` has one transfer for each
-    rank. `exchanges` says how bytes move. The attribute `groups` has the ranks of each group, and
-    `ranks` the demand of each rank. Raises Unsupported if two ranks that exchange bytes are not
-    linked."""
+    rank. The attribute `ranks` has the demand of each rank. Raises Unsupported if two ranks that
+    exchange bytes are not linked."""
 
     def __init__(
         self,
         copies: Sequence[Copy],
         work: Collective,
         resources: Resources,
-        topology: SimTopology,
-        exchanges: Exchanges,
     ) -> None:
         self._places = [copy.transfer.engine.owner for copy in copies]
-        self._resources = resources
-        self._topology = topology
-        self._hosts = {device.name: device.node for device in topology.devices}
-        self._work = work
-        self._exchanges = exchanges
-        self.groups = work.groups(len(copies))
+        self._resources, self._topology = resources, resources.topology
+        self._hosts = {device.name: device.node for device in resources.hardware.devices}
+        self._work, self._exchanges = work, resources.hardware.description.collectives
+        self._groups = work.groups(len(copies))
         self._size = copies[0].size
         try:
-            self._stages = list(map(self._fastest, self.groups))
+            self._stages = list(map(self._fastest, self._groups))
         except ValueError as error:
             raise Unsupported(str(error)) from error
         self.ranks = tuple(map(self._rank, range(len(copies))))
 
-    def _fastest(self, group: Sequence[int]) -> list[ExchangeStage]:
+    def _fastest(self, group: Sequence[int]) -> list[_Stage]:
         """Returns the stages of the way that is fastest on healthy links, as libraries choose it
-        before they know of faults."""
+        before they know of faults. A rank alone copies between its own buffers."""
+        if len(group) < 2:
+            (rank,) = group
+            own = Exchange(rank, rank, 0.0 if self._work.in_place else float(self._size))
+            return [_Stage(1, ((own, self._demand(rank, rank)),))]
         found = [
             [
-                self._stage(phase, group, way.algorithm)
+                _Stage(phase.steps, tuple(self._sent(each, group, way) for each in phase.exchanges))
                 for phase in phases(self._work, self._size, len(group), way)
             ]
             for way in self._ways(group)
         ]
         capacity = self._resources.capacity
-        return min(found, key=lambda one: sum(stage.alone(capacity) for stage in one))
+        return min(found, key=lambda one: sum(s.seconds(share(_flows([s]), capacity)) for s in one))
 
     def _ways(self, group: Sequence[int]) -> Iterator[Way]:
-        """Yields the ways that the description allows."""
         how = self._exchanges
         if how.rings is not None or how.algorithm == "tree":
             yield Way(how.algorithm, ring_orders(len(group), how.rings or 1))
@@ -113,79 +86,59 @@ class Exchanging:
             tuple(self._hosts.get(place) for place in places),
         )
 
-    def _stage(self, phase: Phase, group: Sequence[int], algorithm: Algorithm) -> ExchangeStage:
+    def _sent(self, each: Exchange, group: Sequence[int], way: Way) -> tuple[Exchange, Demand]:
+        """Returns an exchange between these ranks, and what it demands of the machine. It reaches a
+        part of the links' rates: the lower it is, the more of each link it needs."""
         how = self._exchanges
-        part = (how.reductions if algorithm == "nvls" else None) or how.efficiency
-        sent = []
-        for each in phase.exchanges:
-            source, target = (SWITCH if end == SWITCH else group[end]
-                              for end in (each.source, each.target))  # fmt: skip
-            sent.append(SentBytes(source, target, each.bytes, self._between(source, target, part)))
-        return ExchangeStage(phase.steps, tuple(sent))
+        part = (how.reductions if way.algorithm == "nvls" else None) or how.efficiency
+        source, target = (SWITCH if end == SWITCH else group[end]
+                          for end in (each.source, each.target))  # fmt: skip
+        demand = self._demand(source, target)
+        usage = tuple((name, weight / part) for name, weight in demand.flow.usage)
+        demand = replace(demand, flow=replace(demand.flow, usage=usage))
+        return Exchange(source, target, each.bytes), demand
 
-    def _between(self, source: int, target: int, part: float) -> Demand:
-        """Returns what one exchange demands of the machine. It reaches this part of the links'
-        rates: the lower it is, the more of each link it needs."""
+    def _demand(self, source: int, target: int) -> Demand:
         if SWITCH in (source, target):
             rank = self._places[source if target == SWITCH else target]
-            demand = self._resources.in_switch(rank, inward=target == SWITCH)
-        else:
-            demand = self._demand(self._places[source], self._places[target])
-        usage = tuple((name, weight / part) for name, weight in demand.flow.usage)
-        flow = msgspec.structs.replace(demand.flow, usage=usage)
-        return msgspec.structs.replace(demand, flow=flow)
-
-    def _demand(self, source: Memory, target: Memory) -> Demand:
-        if self._topology.route(str(source), str(target)) is None:
-            raise Unsupported(f"no link leads from {source} to {target}")
-        return self._resources.demand(Transfer(source, target, Engine(source, "sm")), 0, 0.0)
+            return self._resources.in_switch(rank, inward=target == SWITCH)
+        one, other = self._places[source], self._places[target]
+        if self._topology.route(str(one), str(other)) is None:
+            raise Unsupported(f"no link leads from {one} to {other}")
+        return self._resources.demand(Transfer(one, other, Engine(one, "sm")), 0)
 
     def _rank(self, number: int) -> Demand:
         """Returns what a rank demands of the machine. Faults of its own device affect the rank. So
         do faults of the links over which the rank receives."""
-        own = self._demand(self._places[number], self._places[number])
-        coming = [sent.demand for sent in self._all() if sent.target == number]
+        own = self._demand(number, number)
+        coming = [demand for each, demand in self._all() if each.target == number]
         others = {str(place) for place in self._places} - {str(self._places[number])}
         touched = own.touched.union(*(demand.touched for demand in coming)) - others
         jitter = max((demand.jitter for demand in coming), default=0.0)
-        return msgspec.structs.replace(own, touched=touched, jitter=jitter)
+        return replace(own, touched=touched, jitter=jitter)
 
-    def _all(self) -> Iterator[SentBytes]:
-        for stages in self._stages:
-            for stage in stages:
-                yield from stage.sent
+    def _all(self) -> Iterator[tuple[Exchange, Demand]]:
+        for stage in chain.from_iterable(self._stages):
+            yield from stage.sent
 
     @property
     def demands(self) -> tuple[Demand, ...]:
         """Returns the demands of all exchanges and all ranks."""
-        return (*(sent.demand for sent in self._all()), *self.ranks)
+        return (*(demand for _, demand in self._all()), *self.ranks)
 
     def seconds(self, capacity: Mapping[Resource, float]) -> tuple[float, ...]:
         """Returns the seconds of one iteration for each rank. Each step takes its startup time and
         the time to move the bytes. All ranks of a group wait for the slowest."""
-        taken = [self._alone(group, capacity) for group in self.groups]
+        taken = dict.fromkeys(range(len(self._places)), 0.0)
         for stages in zip_longest(*self._stages):
-            present = [stage for stage in stages if stage is not None]
-            flows = [sent.demand.flow for stage in present for sent in stage.sent]
-            rates = iter(share(flows, capacity))
-            for number, stage in enumerate(stages):
-                if stage is None:
-                    continue
-                moving = max(sent.bytes / next(rates) for sent in stage.sent)
-                taken[number] += stage.starts + moving * self._work.aggregated
-        found = [0.0] * len(self._places)
-        for group, seconds in zip(self.groups, taken, strict=True):
-            for rank in group:
-                found[rank] = seconds
-        return tuple(found)
+            present = {at: stage for at, stage in enumerate(stages) if stage is not None}
+            rates = iter(share(_flows(present.values()), capacity))
+            for at, stage in present.items():
+                own = islice(rates, len(stage.sent))
+                seconds = stage.seconds(own, self._work.aggregated)
+                taken |= {rank: taken[rank] + seconds for rank in self._groups[at]}
+        return tuple(taken.values())
 
-    def _alone(self, group: Sequence[int], capacity: Mapping[Resource, float]) -> float:
-        """Returns the seconds of a rank that is alone in its group: those of a copy between its own
-        buffers. Returns 0 for larger groups."""
-        if len(group) > 1:
-            return 0.0
-        own = self.ranks[group[0]]
-        if self._work.in_place:
-            return own.startup
-        (rate,) = share([own.flow], capacity)
-        return own.startup + self._size / rate * self._work.aggregated
+
+def _flows(stages: Iterable[_Stage]) -> list[Flow]:
+    return [demand.flow for stage in stages for _, demand in stage.sent]

@@ -10,8 +10,9 @@ fault in this form. docs/faults.md describes all kinds of faults."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from decimal import Decimal
 from signal import Signals
 from typing import Any, ClassVar
@@ -23,6 +24,10 @@ from linkgauge.model.names import hint
 from linkgauge.model.units import parse_fraction, parse_size
 
 ALL = "*"
+_SHOWN = 6
+"""The largest number of targets that an error message lists."""
+_MOST_DRIFT = math.log(1e6)
+"""The limit of drift: a rate stays between a millionth and a million times its healthy value."""
 
 
 class OrdinalRange(msgspec.Struct, frozen=True):
@@ -34,6 +39,11 @@ class OrdinalRange(msgspec.Struct, frozen=True):
 
     def __contains__(self, cell: int) -> bool:
         return self.first <= cell and (self.last is None or cell <= self.last)
+
+    def before(self, number: int) -> int:
+        """Returns how many cells of the range have a number below `number`."""
+        end = number if self.last is None else min(number, self.last + 1)
+        return max(0, end - self.first)
 
     def __str__(self) -> str:
         if self.first == self.last:
@@ -55,6 +65,10 @@ class Fault(msgspec.Struct, frozen=True):
         """Whether the fault's target is `*` or one of these names."""
         return self.target == ALL or self.target in names
 
+    def left(self, cell: int) -> float:
+        """Returns the fraction of the full rate that the fault leaves in one of its cells."""
+        return 1.0
+
     def __str__(self) -> str:
         given = (
             f" {field.encode_name}={PARAMETERS[field.encode_name].write(value)}"
@@ -72,6 +86,9 @@ class Slow(Fault, frozen=True):
 
     rate: float = 0.5
 
+    def left(self, cell: int) -> float:
+        return self.rate
+
 
 class Drift(Fault, frozen=True):
     """The rate changes from cell to cell. In each cell it is (1 + `per_cell`) times the rate in the
@@ -81,6 +98,10 @@ class Drift(Fault, frozen=True):
     example = "drift sim:0 per_cell=-0.1%"
 
     per_cell: float = -0.001
+
+    def left(self, cell: int) -> float:
+        exponent = (cell - self.cells.first) * math.log1p(self.per_cell)
+        return math.exp(max(-_MOST_DRIFT, min(exponent, _MOST_DRIFT)))
 
 
 class Jitter(Fault, frozen=True):
@@ -134,6 +155,9 @@ class Strike(Fault, frozen=True):
 
     phase: Phase = "measure"
 
+    def is_due(self, cell: int, phase: Phase) -> bool:
+        return phase == self.phase and cell in self.cells
+
 
 class Hang(Strike, frozen=True):
     """The measuring process hangs."""
@@ -157,6 +181,10 @@ class Lost(Strike, frozen=True):
     meaning = "the device is lost from that cell on: every call that touches it fails"
     example = "lost sim:0 cells=10"
 
+    def is_due(self, cell: int, phase: Phase) -> bool:
+        first = PHASES.index(self.phase if cell == self.cells.first else "allocate")
+        return cell >= self.cells.first and PHASES.index(phase) >= first
+
 
 class NoMem(Strike, frozen=True):
     """An allocation fails, although enough memory seemed to be free."""
@@ -168,13 +196,34 @@ class NoMem(Strike, frozen=True):
 
 
 def _name(kind: type[Fault]) -> str:
-    """Returns the name of a kind of fault, as users write it."""
     return kind.__name__.lower()
 
 
 _KINDS = Slow, Drift, Jitter, Stall, Flip, Hot, Busy, Hang, Crash, Lost, NoMem
 FAULTS: dict[str, type[Fault]] = {_name(kind): kind for kind in _KINDS}
 """All kinds of faults by name, in the order of `--list-faults`."""
+
+
+def least_rate(faults: Sequence[Fault], cells: Iterable[int]) -> float:
+    """Returns the lowest fraction of the full rate that a part with these faults has in any of the
+    cells."""
+    rates = (math.prod((f.left(cell) for f in faults if cell in f.cells), start=1.0)
+             for cell in cells)  # fmt: skip
+    return min(rates) if faults else 1.0
+
+
+def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -> None:
+    """Raises InputError if the machine does not have the target of a fault. Each fault comes with
+    its text as it was typed."""
+    for typed, fault in faults:
+        if not fault.aims_at(names):
+            import difflib
+
+            near = difflib.get_close_matches(fault.target, names, n=_SHOWN, cutoff=0.0)
+            more = f", {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            raise InputError(
+                f"fault '{typed}': no {fault.target}: targets are {', '.join(near)}{more} and *"
+            )
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -330,7 +379,6 @@ def parse_fault(text: str) -> Fault:
 
 
 def _read_parameter(kind: type[Fault], token: re.Match[str]) -> tuple[str, Any]:
-    """Returns the name and the value of `NAME=VALUE`."""
     text, match = token.string, _ASSIGNMENT.fullmatch(token[0])
     takes = parameters(kind)
     if not match or match[1] not in takes:

@@ -1,15 +1,25 @@
-"""Groups of transfers on a simulated machine. Bytes really move, but the time is simulated."""
+"""Groups of transfers, and collectives, on a simulated machine. Bytes really move and numbers are
+really computed, but the time is simulated.
+
+Only the first bytes of a buffer are real; they are called its window. A collective computes the
+numbers in the window. Of the other bytes, only flipped bits are recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import ctypes
+import os
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import lru_cache
 
-from linkgauge.backends.protocol import Copy, Gated, Pace, Pattern, Timing
+from linkgauge.backends.number_bytes import combine, decode, encode
+from linkgauge.backends.operations.collectives import CollectiveGroup, RankShare
+from linkgauge.backends.protocol import Copy, Gated, Pace, Pattern, Timing, Wrong
+from linkgauge.model.errors import BackendError
 from linkgauge.model.hardware.motion import Movement
+from linkgauge.model.operations.collective import Collective
 
-from .memory import SimBuffer, compute, exchange, move
-from .noise import Noise
-from .run_position import RunPosition
+from .memory import WINDOW, SimBuffer, compute, exchange, move
+from .run_position import Noise, RunPosition
 
 StallSeconds = Callable[[int, int], float]
 """A function that returns the delay of a copy in seconds. Its arguments are the copy's index and
@@ -51,7 +61,7 @@ class SimGroup(Gated):
     def open(self) -> None:
         super().open()
         for copy in self._copies:
-            _carry_out(copy, self._makes)
+            _move_bytes(copy, self._makes)
 
     def wait(self) -> Timing:
         loops, laps = self.pass_gate()
@@ -66,13 +76,11 @@ class SimGroup(Gated):
         return Timing(seconds, max(seconds), tuple(map(_checksum, self._copies)), progress)
 
     def _progress(self, number: int, movement: Movement, loops: float) -> tuple[float, ...]:
-        """Returns the start and the end of each lap of a copy, in seconds. `number` is the copy's
-        index."""
         stall = self._stall(number, self._course.sample) if self._stall is not None else 0.0
         return (movement.turn * loops, *[end * loops + stall for end in self._ends[number]])
 
 
-def _carry_out(copy: Copy, makes: Pattern | None) -> None:
+def _move_bytes(copy: Copy, makes: Pattern | None) -> None:
     """Moves the bytes of a copy once. Further loops would move the same bytes."""
     source, destination = copy.source, copy.destination
     if not isinstance(destination, SimBuffer):
@@ -91,3 +99,176 @@ def _checksum(copy: Copy) -> int | None:
     if copy.destination is None and isinstance(copy.source, SimBuffer):
         return copy.source.checksum(copy.size)
     return None
+
+
+_MOST_RANKS = 1 << 12
+"""A number larger than that of any machine's ranks. It separates the random numbers of ranks."""
+
+
+class SimCollective(CollectiveGroup):
+    """A collective on a simulated machine.
+
+    `seconds` is the time of an iteration for each rank, and `sigmas` the noise.
+    `stall` returns the delay of a rank, for which all ranks of its group wait.
+    `flip` flips bits in received data, as faults require."""
+
+    def __init__(
+        self,
+        copies: Sequence[Copy],
+        work: Collective,
+        seconds: Sequence[float],
+        sigmas: Sequence[Noise],
+        course: RunPosition,
+        stall: StallSeconds | None,
+        flip: Callable[[], None],
+    ) -> None:
+        super().__init__(work)
+        self._copies = copies
+        self._groups = work.groups(len(copies))
+        self._seconds = seconds
+        self._sigmas = sigmas
+        self._course = course
+        self._stall = stall
+        self._flip = flip
+        self.pace = Pace(steps=work.aggregated)
+
+    def wait(self) -> Timing:
+        loops, laps = self.pass_gate()
+        course = self._course
+        taken = [
+            self._seconds[rank] * loops * laps * course.noise(rank, self._sigmas[rank]) + last
+            for rank, (_, last) in enumerate(self._delays(course.sample))
+        ]
+        course.pass_by(max(taken))
+        progress = tuple((0.0, *(own * lap / laps for lap in range(1, laps)), own) for own in taken)
+        return Timing(tuple(taken), max(taken), (None,) * len(taken), progress)
+
+    def _delays(self, sample: int) -> list[tuple[float, float]]:
+        """Returns the delay of each rank, and the latest of its group, for which it waits."""
+        ranks, stall = range(len(self._copies)), self._stall
+        own = [stall(rank, sample) if stall is not None else 0.0 for rank in ranks]
+        last = {rank: max(own[one] for one in group) for group in self._groups for rank in group}
+        return [(own[rank], last[rank]) for rank in ranks]
+
+    def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
+        """Returns the seconds of single iterations for each rank. A rank that is late waits less,
+        so its time is shorter."""
+        found: list[list[float]] = [[] for _ in self._copies]
+        for number in range(count):
+            for rank, (late, last) in enumerate(self._delays(number)):
+                noise = self._course.noise((number + 1) * _MOST_RANKS + rank, self._sigmas[rank])
+                found[rank].append(self._seconds[rank] * noise + last - late)
+        return tuple(map(tuple, found))
+
+    def fill(self) -> None:
+        for group in self._groups:
+            if any(self._copies[rank].destination is None for rank in group):
+                raise BackendError("check", "no buffers")
+            for part in self._shares(group):
+                _fill(*part, self._seed)
+
+    def carry_out(self, loops: int) -> None:
+        for group in self._groups:
+            _carry_out(self._work, self._shares(group))
+        self._flip()
+
+    def found(self) -> Iterator[Wrong]:
+        for group in self._groups:
+            known: _Compared = {}
+            for place, part in zip(group, self._shares(group), strict=True):
+                count, first = _wrong(*part, self._seed, known)
+                yield Wrong(count, place, first)
+
+    def _shares(self, group: Sequence[int]) -> list[tuple[Copy, RankShare]]:
+        """The size of a share is the number of its real bytes."""
+        copies = [self._copies[place] for place in group]
+        return [
+            (copy, RankShare(self._work, rank, len(group), min(copy.size, WINDOW)))
+            for rank, copy in enumerate(copies)
+        ]
+
+
+def _fill(copy: Copy, share: RankShare, seed: int) -> None:
+    received = _buffer(copy)
+    received.window = bytes(len(received.window))
+    received.flipped = {}
+    _sent(copy).put(share.sends_at, _data(share, seed))
+
+
+# Ranks send the same data at each visit, whatever the size of the buffer beyond its window.
+@lru_cache(maxsize=1 << 8)
+def _data(share: RankShare, seed: int) -> bytes:
+    data = bytearray(share.counts.send * share.work.number.bytes)
+    share.fill(_address(data), seed, _cpus())
+    return bytes(data)
+
+
+def _carry_out(work: Collective, parts: Sequence[tuple[Copy, RankShare]]) -> None:
+    """Carries out the collective of one group. Each rank receives the data of the others."""
+    each = work.number.bytes
+    sent = [
+        bytes(_sent(copy).window[share.sends_at :][: share.counts.send * each])
+        for copy, share in parts
+    ]
+    reduced = b""
+    if work.reduction is not None:
+        numbers = [decode(work.type, own) for own in sent]
+        reduced = encode(work.type, combine(work.reduction, numbers))
+    for copy, share in parts:
+        origin, counts = share.origin, share.counts
+        if origin is None:
+            continue
+        if work.reduction is not None:
+            data = reduced[origin.base * each : (origin.base + counts.receive) * each]
+        else:
+            chunk = min(origin.chunk, counts.receive)
+            own = slice(origin.base * each, (origin.base + chunk) * each)
+            many = counts.receive // chunk if chunk else 0
+            data = b"".join(sent[origin.first + place][own] for place in range(many))
+        _buffer(copy).put(share.receives_at, data)
+
+
+_Compared = dict[Hashable, tuple[int, int]]
+"""What was found wrong in data that ranks received. All ranks of a reduction receive the same."""
+
+
+def _wrong(copy: Copy, share: RankShare, seed: int, known: _Compared) -> tuple[int, int]:
+    if share.origin is None:
+        return 0, 0
+    begin, window = share.receives_at, bytes(_buffer(copy).window)
+    received = window, share.origin, share.counts, begin
+    if received not in known:
+        data = bytearray(window)
+        known[received] = share.wrong(_address(data) + begin, seed, _cpus())
+    count, first = known[received]
+    more = _altered(copy, share) if not begin else []
+    return count + len(more), first if count or not more else more[0]
+
+
+def _altered(copy: Copy, share: RankShare) -> list[int]:
+    """Returns the indices of elements with a flipped bit, among the bytes that are not real."""
+    each, buffer = share.work.number.bytes, _buffer(copy)
+    done = share.counts.receive * each
+    all_bytes = share.work.counts(copy.size, share.ranks).receive * each
+    near = range(done, min(len(buffer.window), all_bytes))
+    flipped = [at for at in near if buffer.window[at]] if not share.work.in_place else []
+    flipped += [at for at in buffer.flipped if at < all_bytes]
+    return sorted({at // each for at in flipped})
+
+
+def _sent(copy: Copy) -> SimBuffer:
+    return copy.source if isinstance(copy.source, SimBuffer) else _buffer(copy)
+
+
+def _address(window: bytearray) -> int:
+    return ctypes.addressof((ctypes.c_uint8 * len(window)).from_buffer(window))
+
+
+def _buffer(copy: Copy) -> SimBuffer:
+    if not isinstance(copy.destination, SimBuffer):
+        raise BackendError("buffer", f"{copy.transfer} uses no buffers of this machine")
+    return copy.destination
+
+
+def _cpus() -> tuple[int, ...]:
+    return (min(os.sched_getaffinity(0)),)

@@ -14,11 +14,10 @@ import msgspec
 from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware import map as graph
-from linkgauge.model.hardware.map import Routing
 from linkgauge.model.hardware.pcie import link_rate
 
-from .adapters import AdapterGroup, AdapterUnit
 from .description import (
+    AdapterGroup,
     Description,
     DeviceGroup,
     LinkGroup,
@@ -62,6 +61,20 @@ class DeviceUnit(msgspec.Struct, frozen=True):
         return frozenset(name for name in (self.name, self.node, self.rail) if name)
 
 
+class AdapterUnit(msgspec.Struct, frozen=True):
+    """A network adapter. `pci` is its address in the form of sysfs."""
+
+    name: str
+    pci: str
+    group: AdapterGroup
+
+    @property
+    def told_rate(self) -> float | None:
+        """The rate of a port as it is read, or None if it is only assumed."""
+        rate = self.group.rate
+        return None if rate is None or self.group.assumed else float(rate)
+
+
 class SwitchUnit(msgspec.Struct, frozen=True):
     """A switch."""
 
@@ -79,18 +92,14 @@ class SimLink(graph.Link, frozen=True):
 
 
 class Hardware(msgspec.Struct, frozen=True, dict=True):
-    """All parts of a machine. `routing` says how traffic uses equally short routes. `peers` limits
-    traffic between devices through a node, in bytes/s (None: no limit). With `gpudirect`, adapters
-    reach the devices' memory."""
+    """All parts of a machine that a description has."""
 
+    description: Description
     nodes: tuple[NodeUnit, ...]
     devices: tuple[DeviceUnit, ...]
     switches: tuple[SwitchUnit, ...]
-    links: tuple[SimLink, ...]
-    routing: Routing = "spread"
-    peers: float | None = None
-    adapters: tuple[AdapterUnit, ...] = ()
-    gpudirect: bool = True
+    adapters: tuple[AdapterUnit, ...]
+    links: tuple[SimLink, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,20 +138,20 @@ def build(description: Description) -> Hardware:
     nodes = tuple(_nodes(description.host.nodes))
     devices = tuple(_devices(description.devices))
     adapters = tuple(_adapters(description.adapters, {device.pci for device in devices}))
-    switches = tuple(_switches(description.switches))
+    switches = tuple(
+        SwitchUnit(name, group)
+        for group in description.switches
+        for name in _names("switch", group.name)
+    )
     if not nodes:
         raise _wrong("host.nodes is empty: a host has at least one node")
-    places = Hardware(nodes, devices, switches, (), adapters=adapters).names
-    links = tuple(_links(description, set(places)))
-    for what, names in (("switches", places), ("links", [link.name for link in links])):
+    parts = Hardware(description, nodes, devices, switches, adapters)
+    links = tuple(_links(description, set(parts.names)))
+    for what, names in (("switches", parts.names), ("links", [link.name for link in links])):
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
             raise _wrong(f"{what}: several have the name {twice}")
-    peers = getattr(description.host.peers, description.host.iommu)
-    return Hardware(
-        nodes, devices, switches, links, description.routing, peers, adapters,
-        description.host.gpudirect,
-    )  # fmt: skip
+    return msgspec.structs.replace(parts, links=links)
 
 
 def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
@@ -183,20 +192,15 @@ def _devices(groups: Sequence[DeviceGroup]) -> Iterator[DeviceUnit]:
     rails = [place for place, group in enumerate(groups) if group.node]
     for place, group in enumerate(groups):
         rail = f"rail{rails.index(place)}" if group.node and len(rails) > 1 else None
-        for field in ("pci", "uuids"):
-            given = getattr(group, field)
-            if given is not None and len(given) != group.count:
-                counts = f"{group.count} expected, found {len(given)}"
-                raise _wrong(counts, f"$.devices[{place}].{field}")
-        for number in range(group.count):
+        stated = [_stated(group, field, group.count, f"$.devices[{place}]")
+                  for field in ("pci", "uuids")]  # fmt: skip
+        for number, pci, own in zip(range(group.count), *stated, strict=True):
             made_up_pci = None if group.node else f"0000:{_FIRST_BUS + index:02x}:00.0"
-            pci = group.pci[number] if group.pci else made_up_pci
-            if pci is not None and not re.fullmatch(ADDRESS, pci):
-                raise _wrong(f"{pci!r} is no PCI address (0000:1b:00.0)")
             made_up = str(uuid.uuid5(_SERIES, f"{group.model}/{index}"))
-            own = group.uuids[number] if group.uuids else made_up
             node = f"node{number}" if group.node else None
-            yield DeviceUnit(f"sim:{index}", index, pci, own, group, node, rail)
+            yield DeviceUnit(
+                f"sim:{index}", index, pci or made_up_pci, own or made_up, group, node, rail
+            )
             index += 1
 
 
@@ -205,25 +209,32 @@ def _adapters(groups: Sequence[AdapterGroup], taken: set[str | None]) -> Iterato
     made_up = (f"0000:{bus:02x}:00.0" for bus in count(_FIRST_BUS))
     free = (pci for pci in made_up if pci not in taken)
     for place, group in enumerate(groups):
-        names = expand(group.name)
-        if group.pci is not None and len(group.pci) != len(names):
-            counts = f"{len(names)} expected, found {len(group.pci)}"
-            raise _wrong(counts, f"$.adapters[{place}].pci")
-        for number, name in enumerate(names):
-            if not _SWITCH.fullmatch(name):
-                raise _wrong(f"adapter {name!r}: give small letters, digits, '_' and '.'")
-            pci = group.pci[number] if group.pci else next(free)
-            if not re.fullmatch(ADDRESS, pci):
-                raise _wrong(f"{pci!r} is no PCI address (0000:1b:00.0)")
-            yield AdapterUnit(name, pci, group)
+        names = _names("adapter", group.name)
+        stated = _stated(group, "pci", len(names), f"$.adapters[{place}]")
+        for name, pci in zip(names, stated, strict=True):
+            yield AdapterUnit(name, pci or next(free), group)
 
 
-def _switches(groups: Sequence[SwitchGroup]) -> Iterator[SwitchUnit]:
-    for group in groups:
-        for name in expand(group.name):
-            if not _SWITCH.fullmatch(name):
-                raise _wrong(f"switch {name!r}: give small letters, digits, '_' and '.'")
-            yield SwitchUnit(name, group)
+def _stated(
+    group: DeviceGroup | AdapterGroup, field: str, many: int, where: str
+) -> Sequence[str | None]:
+    """Returns what a group states of each of its parts, or None for each."""
+    given: tuple[str, ...] | None = getattr(group, field)
+    if given is None:
+        return (None,) * many
+    if len(given) != many:
+        raise _wrong(f"{many} expected, found {len(given)}", f"{where}.{field}")
+    for pci in given if field == "pci" else ():
+        if not re.fullmatch(ADDRESS, pci):
+            raise _wrong(f"{pci!r} is no PCI address (0000:1b:00.0)")
+    return given
+
+
+def _names(what: str, text: str) -> Sequence[str]:
+    for name in (names := expand(text)):
+        if not _SWITCH.fullmatch(name):
+            raise _wrong(f"{what} {name!r}: give small letters, digits, '_' and '.'")
+    return names
 
 
 def _links(description: Description, names: set[str]) -> Iterator[SimLink]:

@@ -5,17 +5,22 @@ were idle until now."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from linkgauge.machine.dimms import NO_TABLE
 from linkgauge.machine.environment import NO_GROUPS
 from linkgauge.model.by_name import by_name
-from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.gaps import AssumedFact, Assumption, Gap
 from linkgauge.model.hardware.host_details import UNREACHABLE, CpuCache, HostDetails
 from linkgauge.model.hardware.machine import Host, Node
+from linkgauge.model.hardware.pcie import generation
+from linkgauge.model.units import approximate_size
 
-from .description import Description, HostDescription
-from .hardware import NodeUnit
+from .description import HostDescription
+from .hardware import DeviceUnit, Hardware, NodeUnit, SimLink
+from .topology import SimTopology
 
 _ISA = {"x86_64": "x86-64", "aarch64": "armv8-a", "riscv64": "rv64imafdc"}
 _HUGE_PAGE = 2 << 20
@@ -26,9 +31,10 @@ _TICKS = 10**6
 """The clock ticks of each CPU since boot."""
 
 
-def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
+def host(hardware: Hardware) -> Host:
     """Returns the names and sizes of the host."""
-    about, total = description.host, sum(node.group.memory for node in nodes)
+    about, nodes = hardware.description.host, hardware.nodes
+    total = sum(node.group.memory for node in nodes)
     return by_name(
         Host,
         about,
@@ -54,16 +60,11 @@ def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
     )
 
 
-def details(
-    description: Description,
-    nodes: Sequence[NodeUnit],
-    joins: Callable[[int, int], bool],
-    *,
-    grouped: bool,
-) -> HostDetails:
-    """Returns details of the host as the kernel would report them. `joins` says whether links lead
-    from one node to another. `grouped` says whether PCI functions are in IOMMU groups."""
-    about, cpus = description.host, tuple(cpu for node in nodes for cpu in node.cpus)
+def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> HostDetails:
+    """Returns details of the host as the kernel would report them. `in_groups` says that PCI
+    functions are in IOMMU groups."""
+    about, nodes = hardware.description.host, hardware.nodes
+    cpus = tuple(cpu for node in nodes for cpu in node.cpus)
     cores = {
         (node.index * about.sockets // len(nodes), cpu // about.threads_per_core)
         for node in nodes
@@ -78,38 +79,37 @@ def details(
         threads_per_core=min(about.threads_per_core, max(len(node.cpus) for node in nodes)),
         isa=_ISA.get(about.architecture),
         caches=_caches(nodes),
-        distances={node.index: _distances(about, node, nodes, joins) for node in nodes},
+        distances={
+            node.index: about.distances[node.index]
+            if about.distances is not None
+            else tuple(_distance(node.index, other.index, topology) for other in nodes)
+            for node in nodes
+        },
         node_cpus={node.index: node.cpus for node in nodes},
         huge_pages={_HUGE_PAGE: (huge, huge)},
         transparent_huge_pages=_HUGE_CHOICE,
         governor=None if about.hypervisor else about.governor,
         frequency_driver=None if about.hypervisor else about.frequency_driver,
         command_line=_command_line(about),
-        iommu=about.iommu if grouped else None,
+        iommu=about.iommu if in_groups else None,
         allowed_cpus=cpus,
         allowed_cores=len(cores),
         allowed_nodes=tuple(node.index for node in nodes),
         steal=0.0,
-        gpudirect=_gpudirect(description),
+        gpudirect=("nvidia_peermem" if about.gpudirect else "none") if hardware.adapters else None,
         cpu_ticks=float(len(cpus) * _TICKS),
-        unknown=tuple(_unknown(about, grouped)),
+        unknown=tuple(_unknown(about, in_groups)),
     )
 
 
-def _gpudirect(description: Description) -> str | None:
-    if not description.adapters:
-        return None
-    return "nvidia_peermem" if description.host.gpudirect else "none"
-
-
-def _unknown(about: HostDescription, grouped: bool) -> Iterator[Gap]:
+def _unknown(about: HostDescription, in_groups: bool) -> Iterator[Gap]:
     """Yields the reasons why facts are missing, in the words of a real machine."""
     if about.architecture not in _ISA:
         yield Gap("/proc/cpuinfo does not report it", "instruction set")
     if about.hypervisor:
         sets = f"the hypervisor ({about.hypervisor}) sets the frequency: check on the host"
         yield Gap(sets, "frequency governor")
-    if not grouped:
+    if not in_groups:
         yield Gap(NO_GROUPS, "IOMMU")
     yield Gap(NO_TABLE, "DIMM rate")
 
@@ -129,28 +129,91 @@ def _cache(node: NodeUnit) -> int:
 
 
 def _caches(nodes: Sequence[NodeUnit]) -> tuple[CpuCache, ...]:
-    """Returns the kinds of last-level caches."""
     found = sorted({(_cache(node), len(node.cpus)) for node in nodes})
     return tuple(CpuCache(3, "unified", size, cpus) for size, cpus in found)
 
 
 def _first(about: HostDescription, node: NodeUnit) -> tuple[int, ...]:
-    """Returns one CPU of each core of a node."""
     by_core = {cpu // about.threads_per_core: cpu for cpu in reversed(node.cpus)}
     return tuple(sorted(by_core.values()))
 
 
-def _distances(
-    about: HostDescription,
-    node: NodeUnit,
-    nodes: Sequence[NodeUnit],
-    joins: Callable[[int, int], bool],
-) -> tuple[int, ...]:
-    """Returns a row of the NUMA distance table. If no link leads to a node, the distance means
-    "unreachable"."""
-    if about.distances is not None:
-        return about.distances[node.index]
+def _distance(one: int, other: int, topology: SimTopology) -> int:
+    if one == other:
+        return 10
+    return 20 if topology.joins(one, other) else UNREACHABLE
+
+
+# What a description assumes because nothing states it.
+
+_Known = tuple[AssumedFact, str]
+
+
+def assumptions(hardware: Hardware, topology: SimTopology) -> tuple[Assumption, ...]:
+    """Returns the assumed facts, equal ones of several parts together."""
+    found = grouped(_each(hardware, topology))
     return tuple(
-        10 if other.index == node.index else 20 if joins(node.index, other.index) else UNREACHABLE
-        for other in nodes
+        Assumption(fact, value, tuple(dict.fromkeys(parts)))
+        for (fact, value), parts in found.items()
     )
+
+
+def _each(hardware: Hardware, topology: SimTopology) -> Iterator[tuple[_Known, str]]:
+    for number, link in enumerate(hardware.links):
+        if link.common.assumed:
+            for part in _ends(number, link, hardware, topology):
+                yield _of_link(link), part
+    for adapter in hardware.adapters:
+        if adapter.group.assumed:
+            yield ("port", _rate(adapter.group.rate)), adapter.name
+    units: tuple[DeviceUnit | NodeUnit, ...] = (*hardware.devices, *hardware.nodes)
+    for unit in units:
+        for field in unit.group.assumed:
+            fact, shown = _SHOWN[field]
+            yield (fact, shown(getattr(unit.group, field))), unit.name
+
+
+def _of_link(link: SimLink) -> _Known:
+    kind = link.common
+    if link.kind == "pcie" and kind.speed and kind.width:
+        return "PCIe link", f"Gen {generation(kind.speed)} x{kind.width}"
+    if link.kind == "socket":
+        return "link between nodes", _rate(link.rate)
+    count = kind.count
+    return "link", f"{count} × {_rate(link.rate / count)}" if count > 1 else _rate(link.rate)
+
+
+def _ends(number: int, link: SimLink, hardware: Hardware, topology: SimTopology) -> Iterator[str]:
+    """Yields the memories at the ends of a link. A link above a PCIe switch counts for the devices
+    below."""
+    devices = [unit.name for unit in hardware.cards]
+    nodes = [node.name for node in hardware.nodes]
+    ends = [end for end in (link.a, link.b) if end in devices]
+    if link.kind == "socket":
+        ends = [end for end in (link.a, link.b) if end in nodes]
+    if ends:
+        yield from ends
+        return
+    for device in devices:
+        route = topology.route(device, f"host:{topology.nearest_node(device)}")
+        if route and any(crossing.number == number for crossing in route.crossings):
+            yield device
+
+
+def _rate(rate: float | None) -> str:
+    return "no limit" if rate is None else f"{rate / 1e9:g} GB/s"
+
+
+def _nanoseconds(seconds: float) -> str:
+    return f"{seconds * 1e9:g} ns"
+
+
+_SHOWN: Mapping[str, tuple[AssumedFact, Callable[[Any], str]]] = {
+    "cpus": ("CPUs", str),
+    "memory": ("memory size", approximate_size),
+    "rate": ("memory rate", _rate),
+    "memory_rate": ("memory rate", _rate),
+    "latency": ("latency", _nanoseconds),
+    "memory_latency": ("latency", _nanoseconds),
+}
+"""The assumed fact of each field of a group of devices or nodes, and how its value is shown."""

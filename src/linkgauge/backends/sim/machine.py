@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.memory import host
@@ -14,11 +14,9 @@ from linkgauge.model.settings import Simulation
 from linkgauge.model.transfer import Engine, Transfer
 
 from .description import Description, load, parse_description
-from .faults import Fault, parse_fault
-from .hardware import Hardware, build, with_cpus
+from .faults import Fault, Strike, check_targets, parse_fault
+from .hardware import build, with_cpus
 from .resources import Resources
-from .schedule import Schedule, check_targets
-from .topology import SimTopology
 
 if TYPE_CHECKING:
     from linkgauge.backends.protocol import Copy
@@ -44,65 +42,45 @@ def machine_of(simulation: Simulation) -> SimMachine:
     """Returns the machine of a run's simulation. It is made once for the whole process. Raises
     InputError for an invalid description or fault, and for a fault of a part that the machine does
     not have."""
-    description, faults = read(simulation)
-    made = built(simulation.description, ())
-    if faults:
-        typed = (*description.faults, *simulation.faults)
-        check_targets(zip(typed, faults, strict=True), made.resources.targets)
-    return SimMachine(description, faults, built=made)
-
-
-_parsed = lru_cache(maxsize=1)(parse_description)
-
-
-class Built(NamedTuple):
-    """The parts, links and resources of a simulated machine."""
-
-    hardware: Hardware
-    topology: SimTopology
-    resources: Resources
+    parts = built(simulation.description, ())
+    if faults := faults_of(simulation):
+        typed = (*parts.hardware.description.faults, *simulation.faults)
+        check_targets(zip(typed, faults, strict=True), parts.targets)
+    return SimMachine(parts, faults)
 
 
 @lru_cache(maxsize=1)
-def built(text: str, cpus: tuple[int, ...]) -> Built:
+def built(text: str, cpus: tuple[int, ...]) -> Resources:
     """Returns what a description describes. Large clusters take seconds, so the machine outside of
     measurements and during measurements share it."""
-    return _built(_parsed(text), cpus)
+    return parts_of(parse_description(text), cpus)
 
 
-def _built(description: Description, cpus: Sequence[int]) -> Built:
-    hardware = with_cpus(build(description), cpus)
-    topology = SimTopology(hardware)
-    return Built(hardware, topology, Resources(hardware, topology))
+def parts_of(description: Description, cpus: Sequence[int] = ()) -> Resources:
+    """Returns what a description describes, with only these CPUs if there are any."""
+    return Resources(with_cpus(build(description), cpus))
 
 
-def read(simulation: Simulation) -> tuple[Description, list[Fault]]:
-    """Reads the description and the faults of a simulation. Raises InputError."""
-    description = _parsed(simulation.description)
-    return description, [parse_fault(one) for one in (*description.faults, *simulation.faults)]
+def faults_of(simulation: Simulation) -> list[Fault]:
+    """Returns the faults of a simulation, its description's first. Raises InputError."""
+    own = parse_description(simulation.description).faults
+    return [parse_fault(one) for one in (*own, *simulation.faults)]
 
 
 class SimMachine:
-    """A simulated machine outside of measurements. `cpus` limits the usable CPUs; without it, all
-    are usable. `built` has the machine's parts, if they are known."""
+    """A simulated machine outside of measurements."""
 
-    def __init__(
-        self,
-        description: Description,
-        faults: Sequence[Fault] = (),
-        cpus: Sequence[int] = (),
-        built: Built | None = None,
-    ) -> None:
-        self._description = description
-        known = built or _built(description, cpus)
-        self._hardware, self._topology, self._resources = known
+    def __init__(self, parts: Resources, faults: Sequence[Fault] = ()) -> None:
+        self._resources = parts
+        self._hardware, self._topology = parts.hardware, parts.topology
+        self._description = parts.hardware.description
         self.faults = tuple(faults)
         self._node_of = {cpu: node.index for node in self._hardware.nodes for cpu in node.cpus}
 
     @property
     def strikes(self) -> tuple[Fault, ...]:
         """Returns the faults that end a cell, some of them with the measuring process."""
-        return Schedule(self.faults).strikes
+        return tuple(fault for fault in self.faults if isinstance(fault, Strike))
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
         """Returns the names of all parts whose faults affect the transfer."""
@@ -124,16 +102,12 @@ class SimMachine:
         return touched.union(*(demand.touched for demand in exchanging.demands))
 
     def _exchanging(self, ranks: Sequence[Copy], work: Collective) -> Exchanging:
-        """Returns the exchanges of a collective. Raises Unsupported if two of its ranks are not
-        linked."""
         from .exchanging import Exchanging  # loaded for collectives alone
 
-        how = self._description.collectives
-        return Exchanging(ranks, work, self._resources, self._topology, how)
+        return Exchanging(ranks, work, self._resources)
 
     def _on_nodes(self, transfer: Transfer) -> Transfer:
-        """Replaces the CPUs of a transfer by their nodes. A description has nothing smaller than
-        nodes."""
+        """Replaces CPUs by their nodes: a description has nothing smaller."""
         if not transfer.source.is_cpu:
             return transfer
         return _between(*(self._node_of[memory.index or 0] for memory in transfer.memories))

@@ -6,7 +6,6 @@ comparisons are still exact, and large buffers cost nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache, reduce
 from operator import xor
 from typing import NamedTuple
@@ -39,19 +38,26 @@ class Tail(NamedTuple):
 
 
 class SimBuffer:
-    """A buffer of `size` bytes. `free` gives its bytes back to the budget of the memory."""
+    """A buffer of `size` bytes. `room` has the free bytes of each memory, to which `free` gives the
+    buffer's back. Raises AllocationError if too few are left."""
 
     warnings = ()
 
-    def __init__(self, memory: Memory, size: int, room: MemoryBudget) -> None:
+    def __init__(self, memory: Memory, size: int, room: dict[Memory, int]) -> None:
         self.memory = memory
         self.size = size
         self.window: bytes | bytearray = bytes(size) if size < WINDOW else _ZEROS
         self.tail = Tail(None, None)
         self.flipped: dict[int, int] = {}
         """Flipped bits beyond the window, by the offset of their byte."""
-        self._room: MemoryBudget | None = room
-        room.take(memory, size)
+        left = room[memory.place]
+        if size > left:
+            raise AllocationError(
+                f"allocate {approximate_size(size)} of {memory}",
+                f"out of memory: {approximate_size(left)} are left",
+            )
+        room[memory.place] -= size
+        self._room: dict[Memory, int] | None = room
 
     def placement(self) -> Placement:
         node = self.memory.index if self.memory.is_host else None
@@ -61,7 +67,7 @@ class SimBuffer:
 
     def free(self) -> None:
         if self._room is not None:
-            self._room.give(self.memory, self.size)
+            self._room[self.memory.place] += self.size
             self._room = None
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
@@ -152,26 +158,6 @@ def compute(source: SimBuffer, destination: SimBuffer, size: int, made: Pattern,
         destination.fill(size, made, seed, inverted=False)
 
 
-class MemoryBudget:
-    """The number of free bytes in each memory."""
-
-    def __init__(self, sizes: Mapping[Memory, int]) -> None:
-        self._left = dict(sizes)
-
-    def take(self, memory: Memory, size: int) -> None:
-        """Takes bytes from a memory. Raises AllocationError if too few are left."""
-        left = self._left[memory.place]
-        if size > left:
-            raise AllocationError(
-                f"allocate {approximate_size(size)} of {memory}",
-                f"out of memory: {approximate_size(left)} are left",
-            )
-        self._left[memory.place] -= size
-
-    def give(self, memory: Memory, size: int) -> None:
-        self._left[memory.place] += size
-
-
 @lru_cache(maxsize=1024)
 def _tail(pattern: Pattern, seed: int, inverted: bool) -> Tail:
     if pattern is Pattern.SPLIT:
@@ -181,7 +167,6 @@ def _tail(pattern: Pattern, seed: int, inverted: bool) -> Tail:
 
 
 def _over(new: bytes | bytearray, old: bytes | bytearray, size: int) -> bytes:
-    """Returns a window after its first `size` bytes were written."""
     if size >= len(old) == len(new):
         return bytes(new)  # the same bytes, if nothing can write to them
     return bytes(new[:size]) + bytes(old[size:])
@@ -189,6 +174,5 @@ def _over(new: bytes | bytearray, old: bytes | bytearray, size: int) -> bytes:
 
 @lru_cache(maxsize=1 << 12)
 def _window(pattern: Pattern, seed: int, inverted: bool) -> bytes:
-    """Returns the bytes of a window that is filled with a pattern."""
     plain = native.pattern_bytes(WINDOW, pattern, seed)
     return plain.translate(_ALL_BITS) if inverted else plain

@@ -53,7 +53,6 @@ def _reaches(reach: OrdinalRange, number: int, count: int, run: Run) -> bool:
 
 
 def _why_missed(fault: Fault, every: Sequence[_Met], run: Run) -> str | None:
-    """Returns the reason why a fault had no effect, or None if it had one."""
     # What is lost in one cell is lost in all that follow.
     reach = OrdinalRange(fault.cells.first) if isinstance(fault, Lost) else fault.cells
     within = [met for number, met in enumerate(every) if _reaches(reach, number, len(every), run)]

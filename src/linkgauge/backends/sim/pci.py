@@ -19,9 +19,8 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import PciFunction, PciLink, PortType
 
-from .adapters import AdapterGroup, AdapterUnit
-from .description import SwitchGroup
-from .hardware import DeviceUnit, Hardware, SimLink, SwitchUnit
+from .description import AdapterGroup, SwitchGroup
+from .hardware import AdapterUnit, DeviceUnit, Hardware, SimLink, SwitchUnit
 from .symptoms import Symptoms
 from .topology import SimTopology
 
@@ -138,8 +137,6 @@ class _BusNumbering:
         ids: tuple[int, int],
         **others: Any,
     ) -> PciFunction:
-        """Returns the PCI function of a device or switch, or of the port above it. Both are ends of
-        the same link. `others` are further fields."""
         link = None if seat.link is None else self._symptoms.pcie(seat.link, idle=True)
         errors = 0 if seat.link is None else self._symptoms.errors(seat.link)
         sizes = {"max_payload_supported": _LEAST_SIZE}
@@ -164,14 +161,11 @@ class _BusNumbering:
         )
 
     def _name(self, ids: tuple[int, int]) -> str | None:
-        """Returns a name from the simulated database of PCI names. It has only switches and their
-        makers."""
+        """The simulated database of PCI names has only switches and their makers."""
         maker = self._makers.get(ids[0])
         return self._models.get(ids) or (maker and f"{maker} Device {ids[1]:04x}")
 
     def _unknown(self, port: PortType, link: PciLink | None) -> Iterator[Gap]:
-        """Yields the facts that a function does not show, with reasons in the words of a real
-        machine."""
         if not self._grouped:
             yield Gap(NOT_GROUPED, "iommu_group")
         if link is None:
@@ -179,8 +173,7 @@ class _BusNumbering:
             yield Gap(NOT_DESCRIBED, *_OF_LINK, *packets)
 
     def _seat(self, name: str, link: SimLink | None) -> _BusSlot | None:
-        """Returns the place of a device or switch. Returns None for a switch without devices, and
-        for a device that PCI does not show."""
+        """Returns None for a switch without devices, and for what PCI does not show."""
         unit = self._units[name]
         if not isinstance(unit, SwitchUnit):
             place = _place(unit)
@@ -214,8 +207,7 @@ class _BusNumbering:
 
 
 def _hang(hardware: Hardware, topology: SimTopology) -> dict[str, list[tuple[str, SimLink | None]]]:
-    """Returns the devices and switches directly below each node and switch, with the links to
-    them."""
+    """Returns the parts directly below each node and switch, with the links to them."""
     joined: defaultdict[str, list[tuple[str, SimLink]]] = defaultdict(list)
     for link in hardware.links:
         if link.kind == "pcie":
@@ -249,8 +241,7 @@ def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
 
 
 def _place(device: DeviceUnit | AdapterUnit) -> tuple[str, int] | None:
-    """Returns the PCI domain and bus number of a device or an adapter, or None if PCI does not show
-    it."""
+    """Returns the PCI domain and bus number; None if PCI does not show the part."""
     if device.pci is None:
         return None
     domain, bus, _ = device.pci.split(":")

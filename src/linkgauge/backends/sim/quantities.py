@@ -30,6 +30,10 @@ class Fraction(float):
     """A fraction, 0 or more: `0.5` or `50%`."""
 
 
+class Share(Fraction):
+    """The efficiency of what moves: more than 0."""
+
+
 def quantity(kind: type, value: object) -> object:
     """Reads a quantity with its unit. Raises ValueError."""
     text = str(value)
@@ -40,10 +44,9 @@ def quantity(kind: type, value: object) -> object:
             return Size(parse_size(text))
         except InputError as error:
             raise ValueError(str(error)) from error
-    expected, units = _UNITS[kind]
-    found = _scaled(text, units, expected)
-    if kind is Rate and found <= 0:
-        raise ValueError("a rate of 0 moves nothing")
+    found = _scaled(text, *_UNITS[kind])
+    if kind in (Rate, Share) and found <= 0:
+        raise ValueError(f"{'a rate' if kind is Rate else 'an efficiency'} of 0 moves nothing")
     return kind(found)
 
 
@@ -51,12 +54,12 @@ _UNITS: dict[type, tuple[str, dict[str, float]]] = {
     Rate: ("a rate such as 50 GB/s", {"B/s": 1.0, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}),
     WorkRate: ("a rate such as 67 TFLOP/s", {"GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15}),
     Seconds: ("a time such as 415 ns", {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}),
-    Fraction: ("a share such as 0.5 or 50%", {"": 1.0, "%": 0.01}),
+    **dict.fromkeys((Fraction, Share), ("a share such as 0.5 or 50%", {"": 1.0, "%": 0.01})),
 }
 """An example of each quantity, and its units."""
 
 
-def _scaled(text: str, units: dict[str, float], expected: str) -> float:
+def _scaled(text: str, expected: str, units: dict[str, float]) -> float:
     match = re.fullmatch(_NUMBER + f"({'|'.join(units)})", text, re.ASCII)
     if not match or len(text) > 40:
         raise ValueError(f"{expected} expected, found {text[:40]!r}")

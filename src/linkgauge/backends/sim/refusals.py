@@ -1,13 +1,22 @@
-"""Reasons why a simulated machine refuses a transfer."""
+"""Reasons why a simulated machine refuses a transfer, and figures that it does not know.
+
+A machine that is described from a run knows figures of the kinds that the run measured
+(rooms/judge_files/fitting.py), and refuses others. A kind is what is done, between which memories,
+and by which kind of engine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 
+from linkgauge.backends.protocol import Copy
 from linkgauge.backends.rules import Rule, of_copy_engine, of_threads, refused
-from linkgauge.model.errors import NoPeerAccess
+from linkgauge.model.errors import NoPeerAccess, Unsupported
 from linkgauge.model.memory import STAGING, Memory
-from linkgauge.model.transfer import FULL_LOAD, Transfer
+from linkgauge.model.names import and_all
+from linkgauge.model.operations.operation import Operation
+from linkgauge.model.recorded import SHORT
+from linkgauge.model.transfer import FULL_LOAD, Engine, Transfer
 
 from .hardware import Hardware
 from .topology import SimTopology
@@ -90,3 +99,47 @@ def _of_device(transfer: Transfer) -> Iterator[Rule]:
         unpinned = memory.is_host and memory.kind not in (*_PINNED, "pageable")
         yield unpinned, f"a simulated device does not reach {memory.kind} host memory: use host:N"
     yield from of_copy_engine(transfer)
+
+
+def check_known(known: Collection[str] | None, copies: Sequence[Copy], does: Operation) -> None:
+    """Raises Unsupported for a figure of a kind that is not known. Null: all kinds are."""
+    kind = "" if known is None else known_by([copy.transfer for copy in copies], does)
+    if known is not None and kind not in known:
+        raise Unsupported(f"not known of this machine: {kind}")
+
+
+def known_by(transfers: Sequence[Transfer], does: Operation) -> str:
+    """Names the kind of a figure: `copy of device and host by ce, both ways`. Copies in either
+    direction are of one kind."""
+    if does.collective is not None:
+        is_short = transfers[0].scale <= SHORT
+        return f"{'short ' if is_short else ''}{does.collective.collective}"
+    what = "copy" if does.is_copy or does.array else str(does.name)
+    if does.array and any(len(transfer.memories) < 2 for transfer in transfers):
+        what = "access"
+    memories = and_all(sorted({word for transfer in transfers for word in _places(transfer)}))
+    engines = and_all(sorted({_engine(transfer.engine, does) for transfer in transfers}))
+    ways = {(str(transfer.source), str(transfer.destination)) for transfer in transfers}
+    both = any(one.both_ways for one in transfers) or any(
+        a != b and (b, a) in ways for a, b in ways
+    )
+    beside = len({frozenset(way) for way in ways}) > 1
+    turned = f"{', both ways' if both else ''}{', several at once' if beside else ''}"
+    return f"{what} of {memories} by {engines}{turned}"
+
+
+def _places(transfer: Transfer) -> Iterator[str]:
+    kinds = sorted({memory.kind for memory in transfer.memories} - {""})
+    places = {memory.place for memory in (*transfer.memories, transfer.engine.owner)}
+    named = Counter(
+        "device" if one.is_device else "CPU" if one.is_cpu else " ".join((*kinds, "host"))
+        for one in places
+    )
+    yield from (word if count == 1 else f"two {word}s" for word, count in named.items())
+
+
+def _engine(engine: Engine, does: Operation) -> str:
+    if engine.kind != "cpu":
+        return engine.kind
+    threads = "one thread" if engine.count == 1 else "threads"
+    return f"{threads} ({does.mode})" if does.mode else threads

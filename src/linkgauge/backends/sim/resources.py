@@ -56,7 +56,8 @@ class Demand(msgspec.Struct, frozen=True):
 
 class Resources:
     """The shared resources of a machine: memories, engines and links. `capacity` is the limit of
-    each resource in bytes/s. `names` are the names of its part, by which faults choose it.
+    each resource in bytes/s. `names` are the names of its part, by which faults choose it. `demand`
+    returns what a transfer with so many host threads demands.
 
     There is one resource for each memory, and for each limit of a device's engines. A link has
     a resource for each direction, one for both directions together, and one each for reads and
@@ -64,9 +65,9 @@ class Resources:
     `turns`, threads and devices share the time. Each pair of their directions has a resource for
     each side, with the part of the time that each side gets."""
 
-    def __init__(self, hardware: Hardware, topology: SimTopology) -> None:
-        self._hardware = hardware
-        self._topology = topology
+    def __init__(self, hardware: Hardware) -> None:
+        self.hardware, self._host = hardware, hardware.description.host
+        self.topology = SimTopology(hardware)
         self._links = hardware.links
         self.capacity: dict[Resource, float] = {}
         self.names: dict[Resource, frozenset[str]] = {}
@@ -96,12 +97,12 @@ class Resources:
                 self._add((device.name, kind, limit), rate, devices[device.name])
         for node in hardware.nodes:
             self._add(node.name, node.group.rate, {node.name})
-            self._add((node.name, "peers"), hardware.peers, {node.name})
-        self._known = cache(self._demand)
+            peers = getattr(self._host.peers, self._host.iommu)
+            self._add((node.name, "peers"), peers, {node.name})
+        self.demand = cache(self._demand)
         self._shared = Shared()
 
     def _add(self, resource: Resource, rate: float | None, names: Set[str]) -> None:
-        """Adds a resource. Without a rate it is unlimited, and nothing is added."""
         if rate is not None:
             self.capacity[resource] = rate
             self.names[resource] = frozenset(names)
@@ -114,27 +115,20 @@ class Resources:
                 # No names: a fault of this link must not stop traffic on others.
                 self._add((number, side, device, threads), part, frozenset())
 
-    def demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
-        """Returns what a transfer demands of the machine. It has `threads` host threads, each with
-        at most `thread` bytes/s."""
-        if transfer.engine.kind == "cpu" or any(m.kind == "pageable" for m in transfer.memories):
-            return self._known(transfer, threads, thread)
-        return self._known(transfer, 0, 0.0)  # the device alone does the work
-
-    def _demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
+    def _demand(self, transfer: Transfer, threads: int) -> Demand:
         engine = transfer.engine
         usage: defaultdict[Resource, float] = defaultdict(float)
         touched = {str(engine.owner)}
         jitters = [0.0]
         is_cpu = engine.kind == "cpu"
-        cap = threads * thread if is_cpu else math.inf
+        cap = threads * self._host.thread if is_cpu else math.inf
         for memory in transfer.memories:
             touched.add(str(memory.place))
             usage[str(memory.place)] += 1.0
             if memory.kind == "pageable" and not is_cpu:
                 # A thread copies it to or from a pinned buffer, which the engine uses instead.
                 usage[str(memory.place)] += _STAGED
-                cap = thread
+                cap = self._host.thread
         for source, target, access, part in transfer.legs():
             stops = self._staged(source, target)
             for route in self._ways(source, target, stops):
@@ -186,23 +180,21 @@ class Resources:
     def touched(self, transfer: Transfer) -> frozenset[str]:
         """Returns the names of all parts whose faults affect the transfer. They are its memories,
         the owner of its engine, and the links on its route with their ends."""
-        return self.demand(transfer, 0, 0.0).touched
+        return self.demand(transfer, 0).touched
 
-    def beside_moving(
-        self, demand: Demand, transfer: Transfer, does: Operation, wait: float
-    ) -> Demand:
+    def beside_moving(self, demand: Demand, transfer: Transfer, does: Operation) -> Demand:
         """Returns the demand of a transfer with what its operation adds. The host waits for the end
         of each copy there and back. Operations on arrays use the memory of the engine's owner once
         for each array, and a thread has its rate in all arrays together."""
         if does.name == "copy-ping-pong":
-            return replace(demand, startup=demand.startup + wait)
+            return replace(demand, startup=demand.startup + self._host.wait)
         if does.array is None:
             return demand
         owner, taken = transfer.engine.owner, float(does.counted_arrays)
         cap = demand.flow.cap
         if transfer.engine.kind == "cpu":
             cap /= taken
-            taken += (self._hardware.nodes[owner.index or 0].group.writes - 1) * does.array.written
+            taken += (self.hardware.nodes[owner.index or 0].group.writes - 1) * does.array.written
         own = {str(owner): taken}
         usage = tuple((name, own.get(str(name), part)) for name, part in demand.flow.usage)
         return replace(demand, flow=replace(demand.flow, usage=usage, cap=cap))
@@ -211,7 +203,7 @@ class Resources:
         """Returns what a matrix product demands of a device. The flow is in floating-point
         operations/s. Raises Unsupported if the description has no rate for this number type."""
         name = product.name
-        rates = self._hardware.devices[owner.index or 0].group.products if owner.is_device else {}
+        rates = self.hardware.devices[owner.index or 0].group.products if owner.is_device else {}
         rate = rates.get(name.lower())  # type: ignore[call-overload]  # of none, none
         if rate is None:
             raise Unsupported(
@@ -222,46 +214,45 @@ class Resources:
     @property
     def targets(self) -> tuple[str, ...]:
         """Returns all names that a fault can have as its target."""
-        links = sorted(frozenset[str]().union(*map(names_of, self._hardware.links)))
-        devices = (sorted(device.names) for device in self._hardware.devices)
-        return tuple(dict.fromkeys((*self._hardware.names, *chain(*devices), *links)))
+        links = sorted(frozenset[str]().union(*map(names_of, self.hardware.links)))
+        devices = (sorted(device.names) for device in self.hardware.devices)
+        return tuple(dict.fromkeys((*self.hardware.names, *chain(*devices), *links)))
 
     def latency(self, memory: Memory, owner: Memory) -> float:
         """Returns the time of one access to a memory, in seconds. It is the round trip over the
         links and the latency of the memory itself."""
         index = memory.index or 0
         if memory.is_host:
-            own = self._hardware.nodes[index].group.latency
+            own = self.hardware.nodes[index].group.latency
         else:
-            own = self._hardware.devices[index].group.memory_latency
+            own = self.hardware.devices[index].group.memory_latency
         return own + self._route(owner, memory.place).latency
 
     def _route(self, source: Memory, target: Memory) -> Route:
-        route = self._topology.route(str(source), str(target))
+        route = self.topology.route(str(source), str(target))
         return route or Route((), 0.0, 0.0)  # transfers without a route are refused
 
     def _ways(self, source: Memory, target: Memory, stops: Sequence[str]) -> tuple[Route, ...]:
-        """Returns the routes of a copy, by the nodes whose memory it goes through. Across a
-        network, these are on the route to the adapters."""
-        if not stops or self._topology.leaves(str(source), str(target)):
+        """Across a network, the nodes of a staged copy are on the route to the adapters."""
+        if not stops or self.topology.leaves(str(source), str(target)):
             return (self._route(source, target),)
         ends = pairwise((str(source), *stops, str(target)))
-        return tuple(route for end in ends if (route := self._topology.route(*end)))
+        return tuple(route for end in ends if (route := self.topology.route(*end)))
 
     def _staged(self, source: Memory, target: Memory) -> tuple[str, ...]:
         """Returns the nodes through whose memory a copy must go because the devices have no peer
         access: the one near its source and, across a network, the one near its target."""
         ends = str(source), str(target)
-        if not (source.is_device and target.is_device) or self._topology.reaches(*ends):
+        if not (source.is_device and target.is_device) or self.topology.reaches(*ends):
             return ()
-        near = [f"host:{self._topology.nearest_node(end)}" for end in ends]
-        return tuple(near if self._topology.leaves(*ends) else near[:1])
+        near = [f"host:{self.topology.nearest_node(end)}" for end in ends]
+        return tuple(near if self.topology.leaves(*ends) else near[:1])
 
     def in_switch(self, rank: Memory, *, inward: bool) -> Demand:
         """Returns what a device demands if it sends bytes to the switches of its fabric, or
         receives bytes from them. `inward` says that it sends. Raises Unsupported if no link joins
         the device to a switch."""
-        route = self._topology.to_switches(str(rank))
+        route = self.topology.to_switches(str(rank))
         if route is None:
             raise Unsupported(f"no switch of a fabric is next to {rank}")
         if not inward:
@@ -284,8 +275,7 @@ class Resources:
         access: Access,
         part: float,
     ) -> None:
-        """Adds the use of all links on a route: payload and overhead in one direction, requests in
-        the other."""
+        """Payload and overhead go in one direction, requests in the other."""
         for crossing in route.crossings:
             link = self._links[crossing.number]
             kind = link.common
@@ -317,17 +307,15 @@ class Resources:
                             yield number, "device", inward, other
 
     def _cap(self, transfer: Transfer) -> float:
-        """Returns the highest rate of one copy by a device's engine."""
         owner = transfer.engine.owner
         is_within = transfer.memories == (owner, owner)
         return (self._caps(transfer.engine).local if is_within else None) or math.inf
 
     def _caps(self, engine: Engine) -> Caps:
-        group = self._hardware.devices[engine.owner.index or 0].group
+        group = self.hardware.devices[engine.owner.index or 0].group
         return group.sm if engine.kind == "sm" else group.ce
 
     def _startup(self, transfer: Transfer) -> float:
-        """Returns the time before a device's engine moves the first byte, in seconds."""
         caps, owner = self._caps(transfer.engine), transfer.engine.owner
         own: float | None = None
         if any(memory.is_device and memory.place != owner for memory in transfer.memories):

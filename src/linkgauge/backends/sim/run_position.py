@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+
+import msgspec
 
 from linkgauge.model.errors import Phase
 
-from .noise import Noise
+from .quantities import Fraction
 
 _MASK = (1 << 64) - 1
 _HALF = 1 << 32
 _TURN = 2 * math.pi
+
+
+class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The relative standard deviations of `samples`, of the `repetitions` of a cell, and of a cell
+    between `runs`. A part of the repetitions, `far`, is disturbed. A disturbed repetition is slower
+    by an exponential draw of mean `by`. Each of its samples takes a share of that draw, uniform
+    from 0 to 2."""
+
+    samples: Fraction = Fraction(0)
+    repetitions: Fraction = Fraction(0)
+    runs: Fraction = Fraction(0)
+    far: Fraction = Fraction(0)
+    by: Fraction = Fraction(0)
+
+    def beside(self, *others: float) -> Noise:
+        """Returns this noise, with other causes that vary samples."""
+        samples = Fraction(math.hypot(self.samples, *others))
+        return msgspec.structs.replace(self, samples=samples)
 
 
 class RunPosition:
@@ -19,12 +38,10 @@ class RunPosition:
     next sample. Random numbers depend only on these and the seed. A cell's figures are therefore
     the same in every process, and do not depend on earlier cells.
 
-    `between` are the relative standard deviations of effects that vary only between rounds of
-    samples. Another `draw` gives other random numbers."""
+    Another `draw` gives other random numbers."""
 
-    def __init__(self, seed: int, between: Sequence[float] = (), draw: int = 0) -> None:
+    def __init__(self, seed: int, draw: int = 0) -> None:
         self._seed = _mix(seed) if not draw else _mix(_mix(seed) ^ draw)
-        self._between = tuple(sigma for sigma in between if sigma > 0)
         self._factors: dict[Noise, tuple[float, float]] = {}
         self.now = 0.0
         self._at: tuple[int, int] | None = None
@@ -41,11 +58,6 @@ class RunPosition:
         self._at = cell, visit
         self._factors = {}
         self._drawn = _mix(self._seed ^ cell)
-        drawn = _mix(self._drawn ^ visit + 1 << 40)
-        self._visit = math.prod(
-            math.exp(sigma * _normal(_mix(drawn ^ number)))
-            for number, sigma in enumerate(self._between)
-        )
 
     def pass_by(self, seconds: float) -> None:
         """Moves the time past a sample that took `seconds`."""
@@ -74,11 +86,10 @@ class RunPosition:
         far = _mix(visit ^ 1)
         factor = math.exp(noise.repetitions * _normal(visit) + noise.runs * _normal(run))
         is_disturbed = _part(_mix(far)) < noise.far
-        return self._visit * factor, -noise.by * math.log(_part(far)) if is_disturbed else 0.0
+        return factor, -noise.by * math.log(_part(far)) if is_disturbed else 0.0
 
 
 def _part(bits: int) -> float:
-    """Converts random bits to a number between 0 and 1, evenly distributed."""
     return (bits % _HALF + 0.5) / _HALF
 
 

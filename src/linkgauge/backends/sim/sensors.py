@@ -13,16 +13,20 @@ from linkgauge.model.by_name import by_name
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import (
     Accelerator,
+    Adapter,
     FabricLink,
+    Interface,
     PciLink,
     SwitchLink,
     Telemetry,
 )
 
-from .hardware import DeviceUnit, Hardware, SimLink
+from .hardware import AdapterUnit, DeviceUnit, Hardware, SimLink
 from .symptoms import SLOWDOWN, Symptoms
+from .topology import SimTopology
 
 _LIBRARY = "simulated"
+_DRIVERS = {0x15B3: "mlx5_core"}
 _NOT_SIMULATED = Gap(
     "a simulated machine has none",
     "temperature", "power", "ECC errors", "row remapping", "modes", "processes",
@@ -48,15 +52,52 @@ def switch_links(hardware: Hardware) -> tuple[SwitchLink, ...]:
     )
 
 
-def cables(hardware: Hardware) -> dict[str, list[str]]:
-    """Returns the other ends of each adapter's network links, one for each port."""
-    adapters = {unit.name for unit in hardware.adapters}
-    found: dict[str, list[str]] = {name: [] for name in adapters}
-    for link in hardware.links:
-        for here, there in ((link.a, link.b), (link.b, link.a)):
-            if link.kind == "network" and here in adapters:
-                found[here] += [there] * link.common.count
-    return found
+def ports_of(unit: AdapterUnit) -> tuple[str, ...]:
+    """Returns the names of an adapter's ports. A single port has the adapter's name."""
+    several = unit.group.ports > 1
+    return tuple(
+        f"{unit.name}:{number + 1}" if several else unit.name for number in range(unit.group.ports)
+    )
+
+
+def rdma(hardware: Hardware) -> Iterator[Adapter]:
+    """Yields the ports of adapters, as sysfs and the switches report them, with the other ends of
+    each adapter's network links."""
+    for unit in hardware.adapters:
+        ends = (
+            link.b if link.a == unit.name else link.a
+            for link in hardware.links
+            if link.kind == "network" and unit.name in (link.a, link.b)
+            for _ in range(link.common.count)
+        )
+        for name in ports_of(unit):
+            yield Adapter(
+                name=name,
+                pci=unit.pci,
+                state="active",
+                rate=unit.told_rate,
+                link_layer=unit.group.link_layer,
+                leads_to=next(ends, None),
+            )
+
+
+def interfaces(hardware: Hardware, topology: SimTopology) -> Iterator[Interface]:
+    """Returns the ports as interfaces of the host."""
+    return (
+        Interface(
+            name=name,
+            up=True,
+            kind=unit.group.link_layer,
+            driver=_DRIVERS.get(unit.group.vendor_id),
+            speed=unit.told_rate,
+            mtu=unit.group.mtu,
+            node=topology.node_of(unit),
+            pci=unit.pci,
+            rdma=unit.name,
+        )
+        for unit in hardware.adapters
+        for name in ports_of(unit)
+    )
 
 
 class SimTelemetry:
@@ -161,7 +202,6 @@ class SimTelemetry:
             first += count
 
     def _unused_links(self, device: DeviceUnit) -> Iterator[FabricLink]:
-        """Yields the fabric links that the product does not use."""
         count = device.group.properties.get("unused_links")
         used = [link for link in self._fabric[device.name] if link.kind == "fabric"]
         kind, version = _kind(used[0].kind_name) if used else ("nvlink", None)
@@ -196,7 +236,6 @@ def _memory_rate(device: DeviceUnit) -> float | None:
 
 
 def _clock(device: DeviceUnit, name: str) -> float | None:
-    """Returns a clock from the description's `properties`, in Hz."""
     clocks = device.group.properties.get("clocks_mhz")
     megahertz = clocks.get(name) if isinstance(clocks, dict) else None
     return megahertz * 1e6 if isinstance(megahertz, int | float) else None

@@ -15,10 +15,9 @@ from itertools import product
 from linkgauge.model.hardware.inventory import PciLink
 from linkgauge.model.hardware.pcie import SPEEDS, link_rate
 
-from .faults import Busy, Drift, Fault, Hot, OrdinalRange, Slow
+from .faults import Busy, Drift, Fault, Hot, Slow, least_rate
 from .hardware import Hardware, SimLink
 from .resources import names_of
-from .schedule import Schedule
 
 SLOWDOWN = "hardware slowdown"
 ERRORS = 1000
@@ -34,7 +33,6 @@ class Symptoms:
 
     def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]
-        self._schedule = Schedule(self._faults)
         self._reported = [fault for fault in faults if isinstance(fault, Hot | Busy)]
         self._cells = cells
 
@@ -77,17 +75,17 @@ class Symptoms:
         """Returns the total of the link's error counters."""
         names = names_of(link)
         return ERRORS * sum(
-            _overlap(fault.cells, self._cells)
+            fault.cells.before(self._cells)
             for fault in self._faults
             if fault.aims_at(names) and not _is_explained(link, fault)
         )
 
     def _rate(self, names: Set[str]) -> float:
-        return self._schedule.rate(max(0, self._cells - 1), names)
+        aimed = [fault for fault in self._faults if fault.aims_at(names)]
+        return least_rate(aimed, (max(0, self._cells - 1),))
 
 
 def _is_explained(link: SimLink, fault: Fault) -> bool:
-    """Whether fewer links, fewer lanes or a lower speed fully explain a fault."""
     if not isinstance(fault, Slow):
         return False
     kind = link.common
@@ -103,8 +101,7 @@ def _is_explained(link: SimLink, fault: Fault) -> bool:
 
 @lru_cache(maxsize=1024)
 def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
-    """Returns a speed and a width of a PCIe link. They are the lowest that still carry the fraction
-    `rate` of the full rate."""
+    """Returns the lowest speed and width that still carry `rate` of the full rate."""
     least = rate * link_rate(speed, width) * (1 - _ALIKE)
     states = product(
         (*(s for s in SPEEDS if s < speed), speed), (*(w for w in _WIDTHS if w < width), width)
@@ -116,9 +113,3 @@ def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
 
 def _active(count: int, rate: float) -> int:
     return min(count, max(1, math.ceil(count * rate * (1 - _ALIKE))))
-
-
-def _overlap(cells: OrdinalRange, before: int) -> int:
-    """Returns how many cells of the range have a number below `before`."""
-    end = before if cells.last is None else min(before, cells.last + 1)
-    return max(0, end - cells.first)

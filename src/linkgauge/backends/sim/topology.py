@@ -12,8 +12,7 @@ import msgspec
 
 from linkgauge.model.hardware.map import Crossing, Map, Passing
 
-from .adapters import AdapterUnit
-from .hardware import DeviceUnit, Hardware
+from .hardware import AdapterUnit, DeviceUnit, Hardware
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -38,10 +37,9 @@ class SimTopology:
         for device in hardware.devices:
             places[device.name] = "fabric" if device.group.forwards else "none"
         self._adapters = {adapter.name for adapter in hardware.adapters}
-        self._gpudirect = hardware.gpudirect
+        self._gpudirect = hardware.description.host.gpudirect
         self._network = {s.name for s in hardware.switches if s.group.kind == "network"}
         self._links = hardware.links
-        self.devices = hardware.devices
         self._nodes = hardware.nodes
         self._devices = {device.name: device.group for device in hardware.devices}
         self._switches = {s.name: s.group for s in hardware.switches if s.group.kind == "pcie"}
@@ -51,7 +49,7 @@ class SimTopology:
         self._direct = Counter[tuple[str, str]]()
         for link in hardware.links:
             self._direct[link.a, link.b] += link.common.count
-        self._map = Map(places, hardware.links, hardware.routing)
+        self._map = Map(places, hardware.links, hardware.description.routing)
         self.route = cache(self._route)
 
     def nearest_node(self, place: str) -> int:
@@ -85,8 +83,7 @@ class SimTopology:
         )
 
     def _route(self, source: str, target: str) -> Route | None:
-        """Returns the route between two parts, or None if there is none. The route from a part to
-        itself has no links."""
+        """The route from a part to itself has no links."""
         crossings = self._map.route(source, target)
         if crossings is None:
             return None
@@ -139,8 +136,7 @@ class SimTopology:
         )
 
     def _redirected(self, crossings: Sequence[Crossing]) -> str | None:
-        """Returns the root complex to which a switch redirects the traffic. Returns None if no
-        switch does."""
+        """Returns the root complex to which a switch redirects the traffic, or None."""
         passed = [crossing.end for crossing in crossings[:-1]]
         switches = [place for place in passed if place in self._switches]
         if not switches or len(switches) < len(passed):

@@ -1,28 +1,38 @@
-"""Applies scheduled faults to the cells that are being measured."""
+"""Applies scheduled faults to the cells that are being measured. What a fault does depends only on
+the number of the cell in the plan, the number of the sample, and the parts that are used. It is
+therefore the same in every process, also if a run is resumed."""
 
 from __future__ import annotations
 
+import math
+import os
+import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
+from typing import NoReturn, TypeVar
 
 import msgspec
 
 from linkgauge.backends.protocol import Copy
-from linkgauge.model.errors import Phase
+from linkgauge.model.errors import AllocationError, DeviceLost, Phase
 from linkgauge.model.hardware.map import Resource
 from linkgauge.model.transfer import Transfer
 
+from .faults import Crash, Fault, Flip, Jitter, Lost, NoMem, Stall, Strike, least_rate
 from .memory import SimBuffer
 from .resources import Demand, Resources
-from .schedule import Schedule, act, least_rate
+
+_Kind = TypeVar("_Kind", bound=Fault)
 
 
 class Trouble:
-    """Applies scheduled faults to cells that enter a phase, and to their copies."""
+    """Applies scheduled faults to cells that enter a phase, and to their copies. `strikes` are the
+    faults that end a cell."""
 
-    def __init__(self, schedule: Schedule, resources: Resources) -> None:
-        self._schedule = schedule
+    def __init__(self, faults: Sequence[Fault], resources: Resources) -> None:
+        self._faults = faults
+        self._strikes = [fault for fault in faults if isinstance(fault, Strike)]
         self._resources = resources
         self._cells: Mapping[int, Sequence[Transfer]] = {0: ()}
         self._phase: Phase = "plan"
@@ -34,7 +44,7 @@ class Trouble:
         self._cells, self._phase = cells, phase
         if phase == "verify":
             self.flip()
-        if not self._schedule.strikes:
+        if not self._strikes:
             return
         # A collective crosses links that its transfers, each within a device, do not name.
         crossed: defaultdict[int, list[frozenset[str]]] = defaultdict(list)
@@ -43,9 +53,9 @@ class Trouble:
         for number, transfers in cells.items():
             named = map(self._resources.touched, transfers)
             touched = frozenset[str]().union(*named, *crossed[number])
-            strike = self._schedule.strike(number, phase, touched)
-            if strike is not None:
-                act(strike, phase)
+            for strike in self._strikes:
+                if strike.is_due(number, phase) and strike.aims_at(touched):
+                    _act(strike, phase)
 
     def begin(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> list[Demand]:
         """Registers copies before they are measured. Returns what they demand of the machine. If a
@@ -58,41 +68,63 @@ class Trouble:
         return [self._slowed(*both) for both in zip(numbers, copies, demands, strict=True)]
 
     def _slowed(self, number: int, copy: Copy, demand: Demand) -> Demand:
-        """Returns the demand of host threads that a fault slows down. Threads are no shared
-        resource, so their own rate is lowered."""
-        rate = self._schedule.rate(number, {str(copy.transfer.engine.owner)})
+        """Host threads are no shared resource, so a fault lowers their own rate."""
+        aimed = self._aimed({str(copy.transfer.engine.owner)})
+        rate = math.prod(fault.left(number) for fault in aimed if number in fault.cells)
         flow = msgspec.structs.replace(demand.flow, cap=demand.flow.cap * rate)
         return demand if rate == 1 else msgspec.structs.replace(demand, flow=flow)
 
     def capacity(self, demands: Sequence[Demand]) -> Mapping[Resource, float]:
         """Returns the capacity of the resources in bytes/s. All cells of a round share them, so the
         slowest rate of any cell counts."""
-        if not self._schedule:
+        if not self._faults:
             return self._resources.capacity
         used = {resource for demand in demands for resource, _ in demand.flow.usage}
         cells, full = self._cells.keys(), self._resources.capacity
         least = cache(lambda faults: least_rate(faults, cells))  # many parts have the same faults
-        aimed = self._schedule.aimed
-        return {one: full[one] * least(aimed(self._resources.names[one])) for one in used}
+        return {one: full[one] * least(self._aimed(self._resources.names[one])) for one in used}
+
+    def _aimed(self, names: Set[str]) -> tuple[Fault, ...]:
+        return tuple(fault for fault in self._faults if fault.aims_at(names))
+
+    def _on(self, kind: type[_Kind], place: int) -> Iterator[_Kind]:
+        cell, _, touched = self._copies[place]
+        for fault in self._faults:
+            if isinstance(fault, kind) and cell in fault.cells and fault.aims_at(touched):
+                yield fault
 
     def sigma(self, place: int) -> float:
         """Returns the relative standard deviation that faults add to a copy. `place` is its
         index."""
-        number, _, touched = self._copies[place]
-        return self._schedule.sigma(number, touched)
+        return math.hypot(*(fault.sigma for fault in self._on(Jitter, place)))
 
     def stall(self, place: int, sample: int) -> float:
-        """Returns the seconds that faults add to a sample of a copy. `place` is the copy's
-        index."""
-        if self._phase != "measure":
-            return 0.0
-        number, _, touched = self._copies[place]
-        return self._schedule.stall(number, sample, touched)
+        """Returns the seconds that faults add to a sample of a copy. Samples are numbered from
+        0."""
+        stalls = self._on(Stall, place) if self._phase == "measure" else ()
+        return sum(stall.seconds for stall in stalls if (sample + 1) % stall.every == 0)
 
     def flip(self) -> None:
         """Flips bits in the results of the prepared copies."""
-        for number, copy, touched in self._copies:
+        for place, (_, copy, _) in enumerate(self._copies):
             buffer = copy.destination or copy.source
-            for offset, bit in self._schedule.flips(number, touched):
-                if isinstance(buffer, SimBuffer) and offset < min(copy.size, buffer.size):
-                    buffer.flip(offset, bit)
+            for fault in self._on(Flip, place):
+                if isinstance(buffer, SimBuffer) and fault.offset < min(copy.size, buffer.size):
+                    buffer.flip(fault.offset, fault.bit)
+
+
+_CALLS: dict[Phase, str] = {"warm up": "copy", "measure": "copy", "verify": "compare"}
+"""The name of the call that fails in a phase, if it is not the phase's own name."""
+
+
+def _act(fault: Strike, phase: Phase) -> NoReturn:
+    """Ends the process, hangs, or raises an error like a real call."""
+    call, because = _CALLS.get(phase, phase), f"(SIMULATED: {fault})"
+    if isinstance(fault, Lost):
+        raise DeviceLost(call, f"device lost {because}")
+    if isinstance(fault, NoMem):
+        raise AllocationError(call, f"out of memory {because}")
+    if isinstance(fault, Crash):
+        os.kill(os.getpid(), fault.signal)
+    while True:  # a hang; or until the signal arrives
+        time.sleep(3600)

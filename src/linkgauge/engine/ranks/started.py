@@ -18,7 +18,7 @@ from linkgauge.machine.processes.launch import (
     starter,
     status_of,
 )
-from linkgauge.machine.tree import ROOT, Root, names_in, read_bytes
+from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import InputError
 from linkgauge.model.ranks import LostRank, Rank, lost_rank
 
@@ -77,7 +77,7 @@ class Processes:
 
     def rank_of(self, process: int) -> int | None:
         """Returns the number of the launch's rank that runs in this process, or None."""
-        environment = read_bytes(self._root, f"proc/{process}/environ") or b""
+        environment = self._root.content(f"proc/{process}/environ") or b""
         if not any(mark in environment for mark in _MARKS):
             return None
         words = (word.partition("=") for word in os.fsdecode(environment).split("\0"))
@@ -89,7 +89,7 @@ class Processes:
         return None
 
     def _numbers(self) -> Sequence[int]:
-        return [int(name) for name in names_in(self._root, "proc") if name.isdecimal()]
+        return [int(name) for name in self._root.names("proc") if name.isdecimal()]
 
     def _were_started(self) -> bool:
         return self._launch.on_one_machine and time.monotonic() >= self._started

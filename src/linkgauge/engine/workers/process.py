@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from linkgauge.machine.processes.process import Process
-from linkgauge.machine.tree import ROOT, Root, names_in, read_text
+from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.printable import printable
 from linkgauge.model.settings import Settings, Surroundings, Tried
 
@@ -157,8 +157,6 @@ def waits_for_cpu(process: int, root: Root = ROOT) -> dict[str, float]:
     """Returns how many seconds each thread of a process has waited for a CPU. The result is empty
     if the kernel does not record it (Documentation/scheduler/sched-stats.rst)."""
     tasks = f"proc/{process}/task"
-    texts = {
-        thread: read_text(root, f"{tasks}/{thread}/schedstat") for thread in names_in(root, tasks)
-    }
+    texts = {thread: root.text(f"{tasks}/{thread}/schedstat") for thread in root.names(tasks)}
     fields = {thread: (text or "").split() for thread, text in texts.items()}
     return {thread: int(found[1]) / 1e9 for thread, found in fields.items() if len(found) == 3}

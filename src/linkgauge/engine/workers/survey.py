@@ -21,7 +21,7 @@ NOT_NEEDED = "not waited for, because another backend reaches the accelerators"
 def has_no_driver(name: str | None) -> bool:
     """Whether the kernel has loaded no driver for a backend. The backend then most likely answers
     within milliseconds that it has no device."""
-    return name == GPUS and not (ROOT / "proc/driver/nvidia").exists()
+    return name == GPUS and not ROOT.exists("proc/driver/nvidia")
 
 
 def reaches_accelerators(machine: Machine) -> bool:

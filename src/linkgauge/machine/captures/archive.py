@@ -243,8 +243,7 @@ class _Unpacked:
             self.files[name] = b"" if stream is None else stream.read()
 
     def _checked(self, name: str) -> str:
-        """Returns a member's path in normal form. Raises InputError if the path leads out of the
-        archive or is too long."""
+        """Raises InputError for a path that leads out of the archive or is too long."""
         steps = [step for step in name.split("/") if step not in ("", ".")]
         if name.startswith("/") or ".." in steps:
             raise InputError(f"{self._path} holds {name[:80]!r}, which leads outside: not read")

@@ -20,7 +20,7 @@ from ..read_inventory import ACCELERATORS, accelerators_file, read_inventory
 from ..software import SOFTWARE, Software, installed_packages, interfaces, read_software
 from ..source import commit
 from ..tools import FOLDER, ToolOutput, ask, commands_for
-from ..tree import ROOT, Captured, Root, link_target, listed, names_in, read_bytes
+from ..tree import ROOT, Captured, Root
 from ..virtual import read_virtual
 from .file_rules import anonymize, without_secrets
 from .manifest import MANIFEST, Manifest
@@ -71,7 +71,7 @@ class Recorder(Captured):
             for folder in tuple(self.folders)
             for name in self.folders[folder]
         )
-        folders = [path for path in inside if path not in self.links and self._is_folder(path)]
+        folders = [path for path in inside if path not in self.links and self._root.is_folder(path)]
         return Captured(dict(self.files), dict(self.links), folders)
 
     def _behind_link(self, path: str) -> bool:
@@ -83,20 +83,15 @@ class Recorder(Captured):
         )
 
     def _file(self, path: str) -> bytes | None:
-        return None if self._behind_link(path) else read_bytes(self._root, path)
+        return None if self._behind_link(path) else self._root.content(path)
 
     def _link(self, path: str) -> str | None:
         if ".." in path.split("/") or (self._root == ROOT and path == _OWN):
             return None
-        return link_target(self._root, path)
+        return self._root.link_target(path)
 
     def _names(self, path: str) -> list[str] | None:
-        return None if self._behind_link(path) else listed(self._root, path)
-
-    def _is_folder(self, path: str) -> bool:
-        if isinstance(self._root, Captured):
-            return path in self._root.folders
-        return Path(self._root / path).is_dir()
+        return None if self._behind_link(path) else self._root.listed(path)
 
 
 def capture(
@@ -163,20 +158,19 @@ def read_manifest(root: Root) -> Manifest:
     """Reads the manifest of a captured machine. A missing or damaged manifest gives an empty
     one."""
     try:
-        return msgspec.json.decode(read_bytes(root, MANIFEST) or b"", type=Manifest)
+        return msgspec.json.decode(root.content(MANIFEST) or b"", type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return Manifest(linkgauge="")
 
 
 def _tools_of(root: Root) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
-    paths = (f"{FOLDER}/{name}" for name in names_in(root, FOLDER))
-    texts = {path: text for path in paths if (text := read_bytes(root, path)) is not None}
+    paths = (f"{FOLDER}/{name}" for name in root.names(FOLDER))
+    texts = {path: text for path in paths if (text := root.content(path)) is not None}
     return read_manifest(root).tools, texts
 
 
 def _names(kept: Captured) -> dict[str, bytes]:
-    """Returns files with the machine's names that /proc does not have, by path. Before Linux 6.1,
-    for example, the file `arch` is missing."""
+    """Returns files with names that /proc lacks, such as `arch` before Linux 6.1."""
     name = os.uname()
     texts = {"hostname": name.nodename, "osrelease": name.release, "arch": name.machine}
     return {
@@ -187,6 +181,5 @@ def _names(kept: Captured) -> dict[str, bytes]:
 
 
 def _identities(machine: Machine, accelerators: tuple[Accelerator, ...]) -> list[str]:
-    """Returns the UUIDs of the machine's devices."""
     names = [device.uuid for devices in machine.devices.values() for device in devices]
     return [name for name in (*names, *(one.uuid for one in accelerators)) if name]

@@ -19,7 +19,7 @@ from ..kernel_options import REMOVED, command_line
 from ..pci_config import PLACES, serial_number
 from ..read_inventory import ACCELERATORS
 from ..software import SOFTWARE, Software
-from ..tree import Captured, read_text
+from ..tree import Captured
 from .anonymizer import Anonymizer
 from .manifest import MANIFEST, Manifest
 
@@ -47,20 +47,17 @@ _DIMM, _END = 17, 127
 
 
 def _only(pattern: bytes) -> Callable[[bytes], bytes]:
-    """Returns a function that keeps only the lines whose beginning matches the pattern."""
     lines = re.compile(rb"^(?:" + pattern + rb").*\n?", re.MULTILINE)
     return lambda content: b"".join(lines.findall(content))
 
 
 def _mounts(content: bytes) -> bytes:
-    """Keeps only the mounts of the root and of control groups. Logins of file servers are
-    removed."""
+    """Keeps the mounts of the root and of control groups, without logins of file servers."""
     kept = _only(rb"\S+ (?:/ |\S+ (?:cgroup2?|cpuset) )")(content)
     return re.sub(rb"(?<=[ ,])(user(?:name)?|pass(?:word)?)=[^,\s]*", rb"\1=" + _REMOVED, kept)
 
 
 def _environment(content: bytes) -> bytes:
-    """Keeps only the environment variables that identify a container runtime."""
     return b"".join(
         b"%s\0" % variable
         for variable in content.split(b"\0")
@@ -69,8 +66,7 @@ def _environment(content: bytes) -> bytes:
 
 
 def _dimms(table: bytes) -> bytes:
-    """Keeps only the memory devices of an SMBIOS table. Other parts may hold passwords or serial
-    numbers."""
+    """Other parts of an SMBIOS table may hold passwords or serial numbers."""
     return b"".join(one for one in split_table(table) if one[0] in (_DIMM, _END))
 
 
@@ -85,8 +81,7 @@ def _tool(content: bytes) -> bytes:
 
 
 def _uname(who: Anonymizer, text: str) -> str:
-    """Replaces names in the output of `uname -a`. The second word is always replaced, because it is
-    the host's name."""
+    """The second word of `uname -a` is the host's name."""
     text = re.sub(r"(?<=^Linux )\S+", lambda name: who.hostname(name[0]), text)
     return who.prose(re.sub(r"\S+@\S+", REMOVED, text))
 
@@ -120,7 +115,6 @@ def _mounted(who: Anonymizer, text: str) -> str:
 
 
 def _version(who: Anonymizer, text: str) -> str:
-    """Removes the person and host that built the kernel from the kernel's version."""
     return who.identifiers(re.sub(r"\(\S+@\S+\)", REMOVED, text))
 
 
@@ -132,8 +126,7 @@ _DOCUMENTS = {
 
 
 def _own(kind: type) -> Callable[[Anonymizer, bytes], bytes]:
-    """Returns a function that changes one of linkgauge's own documents. It leaves out the content
-    of a document that no reader reads."""
+    """Leaves out the content of a document of ours that no reader reads."""
 
     def changed(who: Anonymizer, content: bytes) -> bytes:
         try:
@@ -155,7 +148,6 @@ def _text(change: Callable[[Anonymizer, str], str]) -> Callable[[Anonymizer, byt
 
 
 def _config_space(who: Anonymizer, content: bytes) -> bytes:
-    """Replaces the serial number in the configuration space of a PCI function."""
     place = serial_number(content)
     if place is None or not any(content[place]):
         return content
@@ -234,7 +226,7 @@ def _servers(tree: Captured) -> Iterator[str]:
     """Yields the names of other hosts in mounts and on the kernel's command line. Examples are
     `nfs7:/srv`, `mon1:6789,mon2:6789:/`, `//nas/share` and `http://repo/x`."""
     for path in ("proc/self/mounts", "proc/mounts", "proc/cmdline"):
-        text = read_text(tree, path) or ""
+        text = tree.text(path) or ""
         yield from re.findall(r"(?m)(?:^|:)//(?:[^\s/@]*@)?([\w.-]+)", text)
         for sources in re.findall(r"(?m)^([^\s/=]+):/", text):
             yield from re.findall(r"[a-zA-Z][\w.-]+", sources)
@@ -243,7 +235,7 @@ def _servers(tree: Captured) -> Iterator[str]:
 def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
     """Returns the captured machine with pseudonyms in files, links and paths. `known` are the UUIDs
     of devices."""
-    who = Anonymizer(read_text(tree, _HOSTNAME) or "", {"id": known}, _servers(tree))
+    who = Anonymizer(tree.text(_HOSTNAME) or "", {"id": known}, _servers(tree))
     # Paths come first, sorted, so that numbered pseudonyms keep their order.
     paths = {
         path: _path(who, path, path, is_file=path in tree.files)

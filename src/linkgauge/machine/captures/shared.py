@@ -76,8 +76,6 @@ class SharedTexts:
         return found
 
     def _change(self, kind: types.Type) -> Change | None:
-        """Returns the function that changes JSON values of this type, or None if there is no text
-        in them."""
         match kind:
             case types.Metadata(type=inner, extra=extra):
                 declared = (extra or {}).get("text")
@@ -132,7 +130,6 @@ class SharedTexts:
         return partial(_unless, literal, changes[0]) if changes else None
 
     def _text(self, kind: TextKind, text: str) -> str:
-        """Returns what may be shared of a text of this kind."""
         if not text or self._is_kept(kind.words, text):
             return text
         if kind.words == "gap":
@@ -209,7 +206,6 @@ def _all_in(words: frozenset[str], text: str) -> bool:
 
 
 def _apart(call: str) -> str:
-    """Returns the words of a call's name: `cu Memcpy Async`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", call)
 
 
@@ -218,7 +214,6 @@ def _same(value: Any) -> Any:
 
 
 def _unless(kept: Collection[object], change: Change, value: Any) -> Any:
-    """Returns the value as it is if it is null, a number or one of `kept`."""
     if isinstance(value, str):
         return value if value in kept else change(value)
     return value if value is None or isinstance(value, int | float) else change(value)
@@ -247,7 +242,6 @@ def _each(change: Change | None) -> Change | None:
 
 
 def _in_turn(changes: Sequence[Change | None]) -> Change | None:
-    """Returns the function for a list whose places have these functions."""
     if not any(changes):
         return None
     return lambda found: [

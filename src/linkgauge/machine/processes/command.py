@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from linkgauge.machine.tree import ROOT, names_in, read_text
+from linkgauge.machine.tree import ROOT
 
 GRACE_SECONDS = 2.0
 """The seconds that the processes of a command have to end by themselves."""
@@ -57,9 +57,9 @@ def _signal(leader: subprocess.Popen[bytes], number: int) -> bool:
 def waits_for_terminal(leader: subprocess.Popen[bytes]) -> bool:
     """Whether a process of the group is stopped. The kernel stops it if it asks something at the
     terminal, which belongs to linkgauge."""
-    for name in names_in(ROOT, "proc"):
+    for name in ROOT.names("proc"):
         if name.isdecimal():
-            fields = (read_text(ROOT, f"proc/{name}/stat") or "").rpartition(")")[2].split()
+            fields = (ROOT.text(f"proc/{name}/stat") or "").rpartition(")")[2].split()
             if fields[:1] == ["T"] and fields[2] == str(leader.pid):
                 return True
     return False

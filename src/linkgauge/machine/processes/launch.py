@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from linkgauge.machine.tree import ROOT, Root, read_text
+from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import InputError
 
 
@@ -140,7 +140,7 @@ def starter(root: Root, process: int) -> int | None:
 def status_of(root: Root, process: int) -> dict[str, str]:
     """Returns the fields of /proc/PID/status by name. Returns an empty dict if there is no such
     process."""
-    status = read_text(root, f"proc/{process}/status") or ""
+    status = root.text(f"proc/{process}/status") or ""
     pairs = (line.split(":", 1) for line in status.splitlines() if ":" in line)
     return {name: value.strip() for name, value in pairs}
 

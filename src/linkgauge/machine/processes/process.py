@@ -132,8 +132,7 @@ class Process:
             return reply.of(kind)
 
     def _wait(self, left: Callable[[], float] | None) -> None:
-        """Waits until there is something to read. Kills the process and raises ProcessLost if time
-        runs out."""
+        """Kills the process and raises ProcessLost if time runs out."""
         if left is None or self._channel.poll(LOOK):
             return
         while (seconds := left()) >= 0:

@@ -136,8 +136,7 @@ def accepted(listening: socket.socket) -> socket.socket:
 
 
 def _prompt(end: socket.socket) -> socket.socket:
-    """Sets options of a socket: short messages are sent at once, and a lost connection is noticed
-    even in silence."""
+    """Short messages are sent at once, and a lost connection is noticed even in silence."""
     if end.family != socket.AF_UNIX:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -180,7 +180,7 @@ def _latencies(tree: Tree, figures: Sequence[Figure]) -> None:
     for one in chases:
         owner, memory = one.engine.owner, one.cell.transfers[0].source.place
         route = parts.topology.route(str(owner), str(memory))
-        rest = one.value - parts.resources.latency(memory, owner)
+        rest = one.value - parts.latency(memory, owner)
         links = [crossing.number for crossing in route.crossings] if route is not None else []
         ends = [parts.hardware.links[n] for n in links]
         devices = {str(one) for one in (owner, memory) if one.is_device}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import yaml
 from msgspec.structs import replace
 
-from linkgauge.backends.sim.known import known_by
+from linkgauge.backends.sim.refusals import known_by
 from linkgauge.engine.controller import Observer, execute
 from linkgauge.engine.kept.journal import Opened
 from linkgauge.engine.workers.worker import LocalWorker

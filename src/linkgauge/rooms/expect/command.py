@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from linkgauge.cli import common
-from linkgauge.cli.help_text import MACHINES
+from linkgauge.cli.help_text import MACHINES, OUTPUT
 from linkgauge.cli.options import Options, argument, option
 from linkgauge.report.formats import JSON, Document, Format
 
 _BLOCKS = "linkgauge.rooms.expect.sections:blocks"
-EXPECTATIONS = Document("an expectation", _BLOCKS, {"json": JSON, "markdown": _BLOCKS})
+EXPECTATIONS = Document(
+    "an expectation", _BLOCKS, {"json": JSON, "markdown": _BLOCKS}, "Expectation"
+)
 
 
 class ExpectOptions(Options):
@@ -26,6 +29,7 @@ class ExpectOptions(Options):
         is_input=True,
     )
     backend: tuple[str, ...] = common.BACKEND
+    output: Path | None = option(OUTPUT, "Write a page to this file.", "FILE.html|.pdf", "-o")
     form: Annotated[Format, EXPECTATIONS]
 
 
@@ -38,13 +42,24 @@ def expect(asked: ExpectOptions) -> int:
     Examples:
         linkgauge expect
         linkgauge expect "8 x H100 SXM"
+        linkgauge expect "8 x MI300X" -o expected.html
         linkgauge expect dgx-h200-8 --change 'pcie=4x16' --json
     """
     from linkgauge.cli.simulation import simulation_of
+    from linkgauge.report.reading import page_of_document
+    from linkgauge.report.render.writing import check_name, write_page
 
     from .expecting import expectations_of
 
+    if asked.output is not None:
+        check_name(asked.output)
     what = asked.what or ("mine" if asked.change else None)
     simulation = simulation_of(what, (), asked.change)
-    asked.form.write(EXPECTATIONS, expectations_of(simulation, asked.backend))
+    found = expectations_of(simulation, asked.backend)
+    if asked.output is None:
+        asked.form.write(EXPECTATIONS, found)
+    else:
+        name = f"Expectation · {found.name or 'this machine'}"
+        write_page(asked.output, page_of_document(EXPECTATIONS, found, name, simulated=False))
+        print(f"report: {asked.output}")
     return 0

@@ -127,7 +127,6 @@ def expectations_of(
 
 
 def _figures(plan: Plan, machine: Machine) -> Iterator[ExpectedFigure]:
-    """Yields a figure for cells of a benchmark that should reach the same for the same reason."""
     expectations = Expectations(machine)
     away = frozenset(
         device.memory for device in machine.all_devices if device.node not in (None, FIRST_HOST)
@@ -153,8 +152,7 @@ def _figures(plan: Plan, machine: Machine) -> Iterator[ExpectedFigure]:
 def _collectives(
     request: RunRequest, machine: Machine, name: str | None
 ) -> Iterator[ExpectedBusbw]:
-    """Yields the bus bandwidth of each collective over 2, 4, 8 … and all devices of a host, and
-    over all devices of 2, 4, 8 … and all hosts."""
+    """Over 2, 4, 8 … and all devices of a host, and all devices of 2, 4, 8 … and all hosts."""
     paths = Paths(machine, Ceilings())
     for fabric in collecting(request.over(machine))[:1]:
         hosts = grouped((device.node, device.memory) for device in fabric.devices)
@@ -174,7 +172,6 @@ def _collectives(
 def _expected(
     collective: CollectiveName, devices: int, hosts: int, bound: BusbwBound, name: str | None
 ) -> ExpectedBusbw:
-    """Returns what a collective should reach, with what others published of such machines."""
     published = tuple(
         Published(one.reached, one.algorithm, one.source)
         for one in rows()

@@ -29,14 +29,11 @@ def blocks(expected: ExpectedMachine) -> Iterator[Block]:
 
 
 def _shown(one: ExpectedFigure) -> tuple[str, str, str, str]:
-    """Returns what figures that are shown together have in common."""
     reach, limit = (figure(rate, one.unit).text for rate in (one.achievable, one.theoretical))
     return reach, limit, unit_of(one.unit).shown, one.because
 
 
 def _rows(shown: Sequence[str], some: Sequence[ExpectedFigure]) -> Iterator[Sequence[Entry]]:
-    """Yields a row with the figures and the names of their benchmarks, and one with the
-    arithmetic."""
     *figures, because = shown
     names = folded(one.benchmark for one in some if one.cells == one.of)
     of_some = (one for one in some if one.cells < one.of)
@@ -46,8 +43,7 @@ def _rows(shown: Sequence[str], some: Sequence[ExpectedFigure]) -> Iterator[Sequ
 
 
 def _by_count(expected: ExpectedMachine) -> Iterator[Block]:
-    """Yields a table of bus bandwidths by number of devices. Collectives that should reach the same
-    share a row."""
+    """Collectives that should reach the same share a row."""
     counts = sorted({(one.hosts, one.devices) for one in expected.collectives})
     bounds: dict[str, dict[tuple[int, int], BusbwBound]] = {}
     for one in expected.collectives:
@@ -86,5 +82,4 @@ def _busbw(bound: BusbwBound | None) -> str:
 
 
 def _way(bound: BusbwBound) -> str:
-    """Returns the arithmetic of a bus bandwidth without the devices."""
     return bound.because.partition(": ")[2] or bound.because

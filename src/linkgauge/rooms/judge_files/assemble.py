@@ -10,6 +10,7 @@ from msgspec.structs import asdict, replace
 
 import linkgauge
 from linkgauge.backends.sim.backend import SimBackend
+from linkgauge.backends.sim.machine import parts_of
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.collectives import cell_of
 from linkgauge.benchmarks.table import DeviceSet, Row
@@ -40,7 +41,7 @@ from .told import Facts, Failure, ToldFigure, ToldGpu, ToldNic
 def machine_of(described: Described, backend: str) -> Machine:
     """Returns the described machine with what texts and products tell, and no more of a
     simulation."""
-    made = SimBackend(described.description)
+    made = SimBackend(parts_of(described.description))
     host, seen, told = made.host(), made.look(), described.facts
     dimms = tuple(one for one in told.dimms if one.width)
     memories = {index: node.memory for index, node in told.nodes.items()}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from linkgauge.cli import common
-from linkgauge.cli.help_text import OTHER
+from linkgauge.cli.help_text import OTHER, OUTPUT
 from linkgauge.cli.options import Options, argument, option
 from linkgauge.cli.remedies import FIX_SCRIPT, write_fixes
 from linkgauge.report.formats import Document, Format
@@ -34,6 +34,11 @@ class VmOptions(Options):
     root: Path | None = common.ROOT
     machine: str | None = common.MACHINE
     fix_script: Path | None = FIX_SCRIPT
+    nccl_topo: Path | None = option(
+        OUTPUT,
+        "On the host: write to this file what NCCL does not see in the guest, for NCCL_TOPO_FILE.",
+        "FILE.xml",
+    )
     form: Annotated[Format, DOMAIN]
 
 
@@ -58,10 +63,24 @@ def vm(asked: VmOptions) -> int:
         raise InputError("give one of --root and --machine")
     described = None if asked.domain is None else read_domain(asked.domain)
     report = _report(described, asked.role, asked.root, asked.machine)
+    if asked.nccl_topo is not None:
+        _write_topology(report, asked.nccl_topo)
     of = "the host" if report.decision.role == "neither" else f"the {report.decision.role}"
     write_fixes(asked.fix_script, report.judged.findings, of)
     asked.form.write(DOMAIN, report)
     return 1 if failed(report.judged.findings) else 0
+
+
+def _write_topology(report: DomainReport, path: Path) -> None:
+    from linkgauge.model.errors import InputError
+    from linkgauge.report.files import write_asked
+    from linkgauge.report.nccl_topology import nccl_topology
+
+    from .nccl_guest import guest_of
+
+    if report.domain is None or report.decision.role != "host":
+        raise InputError("--nccl-topo: only the host knows its switches: give the domain there")
+    write_asked(path, nccl_topology(guest_of(report.domain, report.machine)))
 
 
 def _report(
@@ -106,11 +125,10 @@ def _report(
     elif not is_bare_host:
         judged = judge_alone(Evidence(found))
     return DomainReport(
+        machine=found,
         decision=decision,
         domain=domain,
         judged=judged,
         running=tuple(one.name for one in running) if is_bare_host else (),
         defined=definitions(place) if is_bare_host else (),
-        vendor=found.known.host.cpu_vendor,
-        simulated=found.simulated,
     )

@@ -15,6 +15,7 @@ from rich.console import RenderableType
 from linkgauge.judge.outcome import outcome_of_setup
 from linkgauge.machine.tree import ranges
 from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.report.blocks import Block, Code, Line, Problem, Prose, Span, cut, line, plain
 from linkgauge.report.files import judged_document
 from linkgauge.report.results import SIMULATED
@@ -40,18 +41,18 @@ class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
     """`domain` is null for a guest by itself, and on a host without one, whose domains are then
     `running` and `defined`. `vendor` is of the machine's CPU."""
 
+    machine: Machine
     decision: Decision
     domain: Domain | None = None
     judged: DomainFindings = DomainFindings()
     running: Sequence[str] = ()
     defined: Sequence[str] = ()
-    vendor: str | None = None
-    simulated: str | None = None
 
     @property
     def elements(self) -> tuple[str, ...]:
         domain, suited = self.domain, self.judged.suited
-        return elements_of(domain, suited, self.vendor) if domain and suited else ()
+        vendor = self.machine.known.host.cpu_vendor
+        return elements_of(domain, suited, vendor) if domain and suited else ()
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -67,7 +68,8 @@ class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def domain_blocks(report: DomainReport) -> Iterator[Block | RenderableType]:
-    mark = [] if report.simulated is None else [line(SIMULATED, f" {report.simulated}")]
+    simulated = report.machine.simulated
+    mark = [] if simulated is None else [line(SIMULATED, f" {simulated}")]
     yield Prose([*mark, _heading(report)])
     if report.domain is None and report.decision.role == "host":
         yield _how_to_get_one(report)
@@ -134,7 +136,7 @@ def domain_document(report: DomainReport) -> str:
     return judged_document(
         {
             "schema": "linkgauge.vm/1",
-            "simulated": report.simulated is not None,
+            "simulated": report.machine.simulated is not None,
             "role": report.decision.role,
             "reasons": report.decision.reasons,
             "domain": report.domain and {"name": report.domain.name, "uuid": report.domain.uuid},

@@ -14,7 +14,7 @@ import msgspec
 from linkgauge.backends.cuda.driver import cuda_version
 from linkgauge.backends.cuda.settings import load_tuned, tuned_notes
 from linkgauge.machine.numa import near_node
-from linkgauge.machine.tree import ROOT, read_text
+from linkgauge.machine.tree import ROOT
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, LinkTraffic, LiveDevice
 from linkgauge.model.hardware.machine import Device
@@ -110,7 +110,7 @@ def _card(library: Any, handle: Any) -> Card | None:
     if memory is None or pci is None or (mig is not None and mig[0]):
         return None
     capability = asked.ask("compute capability", "nvmlDeviceGetCudaComputeCapability")
-    module = read_text(ROOT, "sys/module/nvidia/version")
+    module = ROOT.text("sys/module/nvidia/version")
     number = asked.system("CUDA version", "nvmlSystemGetCudaDriverVersion_v2")
     return Card(
         (info.domain, info.bus, info.device),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from linkgauge.machine.tree import ROOT, Root, read_text
+from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import DeviceLost, LinkgaugeError, Unsupported, pip_install
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, PciLink, Telemetry
@@ -36,20 +36,20 @@ def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
     """The processes that are neither this one nor other workers of its parent, sorted. None if a
     process is hidden, because its parent is then unknown."""
     found = sorted(set(pids))
-    if any(read_text(root, f"proc/{pid}/stat") is None for pid in found):
+    if any(root.text(f"proc/{pid}/stat") is None for pid in found):
         return None
     return tuple(pid for pid in found if not _is_ours(pid, root))
 
 
 def _is_ours(pid: int, root: Root) -> bool:
-    fields = (read_text(root, f"proc/{pid}/stat") or "").rpartition(")")[2].split()
+    fields = (root.text(f"proc/{pid}/stat") or "").rpartition(")")[2].split()
     is_sibling = fields[1:2] == [str(os.getppid())]
     own = _program(os.getpid(), root)
     return pid == os.getpid() or (is_sibling and bool(own) and _program(pid, root) == own)
 
 
 def _program(pid: int, root: Root) -> list[str]:
-    arguments = (read_text(root, f"proc/{pid}/cmdline") or "").split("\0")
+    arguments = (root.text(f"proc/{pid}/cmdline") or "").split("\0")
     return arguments[:_PROGRAM_ARGUMENTS]
 
 
