@@ -45,8 +45,6 @@ from .sections.verdict import Closing
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from .render.drawing import Drawer
-
 MOST_FINDINGS = 3
 """The most findings above the verdict, each in a few lines."""
 INTERRUPTED = "interrupted: keeping what was measured; Ctrl-C again stops without a verdict"
@@ -130,20 +128,26 @@ class LiveReport(Observer):
         cannot be written. Returns the exit code."""
         with self._ending.concluding(), ExitStack() as held:
             self._bar.close()
-            drawer = None
+            page = None
             if self._display.page and folder:
-                from .render.drawing import Drawer
+                from .render.page_process import PageProcess
 
                 # It loads while the run is judged and kept. Only real runs have charts as a rule.
-                drawer = held.enter_context(Drawer(early=run.machine.simulated is None))
+                page = held.enter_context(PageProcess(charts=run.machine.simulated is None))
             kept = self.keeper.keep(run, folder)
+            if page is not None and kept.folder is not None:
+                one = shown_as(kept.run, kept.outcome, kept.folder)
+                page.write(replace(one, is_written=True))
             console = self._errors if self._display.format.is_document else self._console
             self._show(kept, console)
             if kept.problem is not None:
                 raise kept.problem
             if kept.folder is not None:
-                if drawer is not None:
-                    self._write_page(kept.run, kept.outcome, kept.folder, drawer)
+                try:
+                    if page is not None:
+                        page.wait()
+                except LinkgaugeError as error:
+                    self.say(f"no report: {error}")
                 print_blocks(console, [kept_line(kept.folder / RUN_FILE)])
                 self.keeper.remember(kept)
         return kept.outcome.code
@@ -157,17 +161,6 @@ class LiveReport(Observer):
             self._display.format.write(RUN, shown_as(kept.run, kept.outcome))
         else:
             print_blocks(console, run_blocks(kept.run, kept.outcome, self._display, closing))
-
-    def _write_page(self, run: Run, outcome: Outcome, folder: Path, drawer: Drawer) -> None:
-        """Writes the HTML page next to the results. If that fails, prints a message and goes on."""
-        from .reading import page_of_run
-        from .render.writing import REPORT_FILE, write_page
-
-        try:
-            one = replace(shown_as(run, outcome, folder), is_written=True)
-            write_page(folder / REPORT_FILE, page_of_run(one), drawer)
-        except LinkgaugeError as error:
-            self.say(f"no report: {error}")
 
 
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
