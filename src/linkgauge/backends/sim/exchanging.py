@@ -12,10 +12,9 @@ from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.hardware.map import Resource, share
 from linkgauge.model.memory import Memory
-from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.collective import Algorithm, Collective
 from linkgauge.model.operations.exchanges import (
     SWITCH,
-    Algorithm,
     Phase,
     Way,
     phases,

@@ -33,9 +33,7 @@ from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
 from . import healthy
-from .computing_rates import product_bound, roof_of
 from .dram import Ceilings
-from .fabric_rates import doubts_of_reads
 from .link_rates import ExpectedPath, Trained, Unknown, Use, capacity, figure, under_load
 from .link_sharing import LinkSharing
 from .routes import Paths
@@ -98,10 +96,14 @@ class Expectations:
         if isinstance(cell.operation, Collective):
             return self._of_collective(cell, cell.operation, transfers, size)
         if isinstance(cell, CellResult) and cell.work is not None:
+            from .computing_rates import roof_of
+
             roof = roof_of(cell, cell.work)
             without: NotJudged | None = None if roof.achievable else "no-limit"
             return Expectation(roof, loose=True, start=0.0, without=without)
         if does.product is not None and len(transfers) == 1:
+            from .computing_rates import product_bound
+
             device = self._paths.machine.accelerators.get(str(transfers[0].engine.owner))
             readings = cell.readings if isinstance(cell, CellResult) else ()
             expected = product_bound(device, cell.operation, readings)
@@ -128,7 +130,11 @@ class Expectations:
         if key not in self._known:
             paths = [shape.path for shape in shapes]
             doubts = list(dict.fromkeys(doubt for path in paths for doubt in path.doubts))
-            doubts += self._crowded(transfers, paths) + doubts_of_reads(transfers, paths)
+            doubts += self._crowded(transfers, paths)
+            if len(transfers) > 1:
+                from .fabric_rates import doubts_of_reads
+
+                doubts += doubts_of_reads(transfers, paths)
             doubts += self._behind_writes(paths) if cell.report.is_first else []
             sharing = _Sharing(transfers, paths, cell.report, definition, size)
             self._known[key] = sharing.estimate(doubts)
@@ -178,8 +184,7 @@ class Expectations:
     def _shapes_of(
         self, transfers: Sequence[Transfer], size: int, trained: Trained
     ) -> list[_PathShape]:
-        """Returns the paths of these transfers in a form that can be compared. Raises Unknown if a
-        path is unknown."""
+        """Returns the transfers' paths, comparable. Raises Unknown if a path is unknown."""
         alone = len({transfer.engine.owner for transfer in transfers}) == 1
         sized = any(t.engine.kind == "cpu" for t in transfers) and size  # others: all sizes alike
         known, beside = (self._shapes.setdefault((sized, by), {}) for by in (alone, not alone))
@@ -207,8 +212,7 @@ class Expectations:
         return _PathShape(path, kind, tuple(self._names.each(own.known)))
 
     def _crowded(self, transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
-        """Returns the reasons why several devices may get less from the host than their links
-        carry."""
+        """Returns why several devices may get less from the host than their links carry."""
         by_pcie: set[Memory] = set()
         nodes: dict[int, set[Memory]] = {}
         for transfer, path in zip(transfers, paths, strict=True):
@@ -224,8 +228,7 @@ class Expectations:
         return []
 
     def _behind_writes(self, paths: Sequence[ExpectedPath]) -> list[str]:
-        """Returns the reasons why reads over a PCIe link may be slower while its device also
-        writes."""
+        """Returns why reads over a PCIe link may be slower while its device also writes."""
         read = {u.link for u in paths[0].uses if u.direction == "down" and u.payload}
         written = {u.link for p in paths[1:] for u in p.uses if u.direction == "up" and u.payload}
         machine = self._paths.machine
@@ -325,7 +328,6 @@ class _Sharing:
         return tuple(own if math.isclose(own, alone) else None for own, alone in both)
 
     def _alone(self, flows: Sequence[Flow]) -> list[float]:
-        """Returns the rate of each flow if it were the only one."""
         return [min(self._capacity[n] / part for n, part in flow.usage) for flow in flows]
 
     def _most_at(self, name: Resource, alone: Sequence[float]) -> float:
@@ -338,15 +340,13 @@ class _Sharing:
         return min(sum(alone), self._capacity[name] / least + sum(others))
 
     def _meets_itself(self) -> bool:
-        """Whether payload goes both ways over one PCIe link at the same time."""
         names = {u.segment for p in self._paths for u in p.uses if u.payload and u.least}
         return any((link, "down") in names for link, to in names if to == "up")
 
     def _because(
         self, theoretical: float | None, achievable: float | None, doubts: Sequence[str]
     ) -> str:
-        """Returns the arithmetic in words: the narrowest link of the first transfer, sharing, and
-        overhead."""
+        """Says the arithmetic: the first transfer's narrowest link, sharing, and overhead."""
         uses = self._paths[0].uses
         parts: list[str] = []
         if theoretical is not None:
@@ -391,7 +391,7 @@ def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -
 
 
 def _alike(shapes: Sequence[_PathShape]) -> tuple[int, ...]:
-    """Returns numbers that are equal for cells that differ only in names (pairs of a rack)."""
+    """Numbers that are equal for cells that differ only in names (pairs of a rack)."""
     names = [name for shape in shapes for name in shape.names] if len(shapes) > 1 else []
     return (*(shape.kind for shape in shapes), *Numbers().each(names))
 

@@ -14,11 +14,10 @@ from linkgauge.model.hardware.part import is_node
 from linkgauge.model.hardware.wiring import Wire
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import NIC_ENGINES, Access, Transfer
+from linkgauge.registry import deferred
 
 from .dram import Ceilings, HostMemory
-from .fabric_rates import fabric_path
 from .link_rates import ExpectedPath, Trained, Unknown, Use, pcie_path
-from .network_rates import network_path
 
 MEMORY_SHARE, COPIED_SHARE = 0.9, 0.85
 """The share of the peak rate of an accelerator's memory (clock × width) that kernels and copy
@@ -46,7 +45,7 @@ class Paths:
         self._shares_host = {d.memory for d in machine.all_devices if d.shares_host_memory}
         self._memory = cache(self._find_memory)
         self._joined = cache(self._find_joined)
-        self._fabric = cache(fabric_path)
+        self._fabric = cache(deferred(f"{__package__}.fabric_rates:fabric_path"))
 
     def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> ExpectedPath:
         """Returns the path of a transfer in a cell of `size` bytes. `alone` means that no other
@@ -54,6 +53,8 @@ class Paths:
         if transfer.engine.kind == "cpu":
             return self.host.by_threads(transfer, size)
         if transfer.engine.kind in NIC_ENGINES:
+            from .network_rates import network_path
+
             return network_path(self.machine, transfer)
         path = ExpectedPath()
         within = (
