@@ -40,7 +40,7 @@ def expect(asked: ExpectOptions) -> int:
         linkgauge expect "8 x H100 SXM"
         linkgauge expect dgx-h200-8 --change 'pcie=4x16' --json
     """
-    from linkgauge.cli.simulation import simulation_of
+    from linkgauge.cli.common import simulation_of
 
     from .expecting import expectations_of
 

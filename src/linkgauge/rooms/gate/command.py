@@ -132,7 +132,6 @@ def held(
     stderr). Raises InputError for unlike runs."""
     from linkgauge.judge.compare.gate import hold, suspects
     from linkgauge.judge.compare.likeness import figures_of
-    from linkgauge.judge.limits import read_limits
     from linkgauge.judge.outcome import outcome_of
     from linkgauge.uses.earlier_runs import history_of
     from linkgauge.uses.sides import aim_of, only, refuse_unknown, refuse_unlike, to_stderr
@@ -143,7 +142,7 @@ def held(
     if times > MOST_AGAIN:
         raise InputError(f"--rerun {times} is too many: give at most {MOST_AGAIN}")
     aim, patterns = aim_of(asked.significance, asked.min_loss, asked.detect), asked.benchmark
-    bounds = read_limits(asked.limits) if asked.limits else ()
+    bounds = common.limits_in(asked.limits)
     before, kept = read()
     judged = [all_limited(run, bounds) for _, run in kept]
     findings = tuple(one for run in judged for one in outcome_of(run).findings)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from linkgauge.history import VARIABLE
 from linkgauge.history.address import address
-from linkgauge.history.named import VARIABLE
 from linkgauge.history.reading import (
     Filter,
     benchmarks_of,
@@ -29,7 +29,7 @@ from linkgauge.model.transfer import Place
 from linkgauge.model.units import parse_fraction
 from linkgauge.report.formats import Format
 
-from .command import HISTORY, TRENDS, WHOLE_TRENDS
+from . import HISTORY, TRENDS, WHOLE_TRENDS
 
 _AGE = re.compile(r"([0-9]{1,6}) ?([hdwy])", re.ASCII)
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}

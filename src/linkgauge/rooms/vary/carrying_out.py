@@ -29,7 +29,7 @@ from linkgauge.report.formats import Format
 from linkgauge.report.live import INTERRUPTED, say_interrupted
 from linkgauge.report.progress import progress_bar
 
-from .command import VARIATION
+from . import VARIATION
 from .differences import can_compare, compare
 from .rounds import RoundRun, Rounds, RoundsRequest, measure_rounds, plan_all
 

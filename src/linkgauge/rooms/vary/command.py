@@ -12,23 +12,14 @@ from linkgauge.cli.help_text import PRECISION, SETTINGS, WHAT, Typed
 from linkgauge.cli.options import Count, Options, argument, option
 from linkgauge.cli.proposals import benchmark_names
 from linkgauge.model.errors import InputError
-from linkgauge.report.formats import JSON, Document, Format
+from linkgauge.report.formats import Format
+
+from . import VARIATION
 
 if TYPE_CHECKING:
     from linkgauge.engine.request import Selection, Written
 
     from .rounds import RoundsRequest
-
-# What the room's command writes and keeps.
-
-_SECTIONS = "linkgauge.rooms.vary.sections"
-VARIATION = Document(
-    "a variation",
-    f"{_SECTIONS}:blocks",
-    {"json": JSON, "csv": f"{_SECTIONS}:variation_csv"},
-    "Settings compared",
-    "linkgauge.model.documents.variation:Variation",
-)
 
 
 def _memory_names(_: Typed) -> Iterable[str]:

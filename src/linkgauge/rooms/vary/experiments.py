@@ -126,7 +126,7 @@ def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
 
 def _each_node(name: str, machine: str | None) -> Iterator[str]:
     """Yields the NUMA nodes of the host, or of a simulated machine."""
-    from linkgauge.cli.simulation import simulation_of
+    from linkgauge.cli.common import simulation_of
 
     from .settings import host_of
 

@@ -1,4 +1,4 @@
-"""Makes the section of a report on the scaling of a collective."""
+"""The section of a report on the scaling of a collective."""
 
 from __future__ import annotations
 
