@@ -16,9 +16,7 @@ from rich.console import Console
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.interrupts import Ending, Interrupts
 from linkgauge.engine.kept.journal import RUN_FILE
-from linkgauge.engine.kept.runs import place_of_run
 from linkgauge.judge.doctor import OF_MACHINE
-from linkgauge.judge.limit_checks import of_other_models
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
@@ -27,18 +25,16 @@ from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import Tried
 from linkgauge.report.words.groups import groups_of
-from linkgauge.report.words.moments import failed_line
 from linkgauge.report.words.run_notes import deciding_lines, folded_notes, note_lines
 from linkgauge.report.words.worst import worst_of
 
 from .blocks import Block, Prose, plain
 from .console import make_console
 from .formats import RUN, TERMINAL, formats
-from .keeping import Display, Keeper, Kept, judge_kept
+from .keeping import Display, Keeper, Kept, judge_kept, shown_as
 from .matrix import shown
-from .reading import shown_as
 from .render.terminal import print_blocks, styled
-from .sections import OneRun, details, figures, findings, of_rooms, opening, screen, verdict
+from .sections import OneRun, figures, of_rooms, opening, screen, verdict
 from .sections.notes import failure_lines, reason_lines
 from .sections.verdict import Closing
 
@@ -112,6 +108,8 @@ class LiveReport(Observer):
         self.say(f"  {tried.path:<16}{figure:>15}  {tried.settings}{why}")
 
     def failed(self, visit: FailedVisit) -> None:
+        from linkgauge.report.words.moments import failed_line
+
         self._errors.print(styled(failed_line(visit)))
 
     def interrupted(self) -> None:
@@ -166,6 +164,8 @@ class LiveReport(Observer):
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
     """Judges a kept run anew and shows it. `path` is None for a run without a file. Returns the
     exit code. Raises InputError if one of the limits matches no cell."""
+    from linkgauge.engine.kept.runs import place_of_run
+
     found = judge_kept(run, path, display)
     run, outcome = found.run, found.outcome
     if display.format.is_document:
@@ -188,6 +188,8 @@ def run_blocks(run: Run, outcome: Outcome, display: Display, closing: Closing) -
     """Yields the blocks of a judged run: its results, then remarks on all results."""
     judged = shown_as(run, outcome).run
     if display.matrix or display.utilization:
+        from .sections import details
+
         yield from details.blocks(judged, utilization=display.utilization)
     else:
         yield from opening.blocks(judged, outcome)
@@ -225,8 +227,11 @@ def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
     if run.profiler_files:
         files = f"files of {run.settings.profiler}: {', '.join(run.profiler_files)}"
         lines.append(plain(files))
-    others = of_other_models(run.results, run.machine, display.limits)
-    lines += (plain(f"note: the limit at {one.where} is of other devices") for one in others)
+    if display.limits:
+        from linkgauge.judge.limit_checks import of_other_models
+
+        others = of_other_models(run.results, run.machine, display.limits)
+        lines += (plain(f"note: the limit at {one.where} is of other devices") for one in others)
     if lines:
         yield Prose(lines)
 
@@ -234,6 +239,10 @@ def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
 def _findings(run: Run, outcome: Outcome, closing: Closing, *, also_notes: bool) -> Iterator[Block]:
     """Yields a short form of the findings that the verdict does not mention. With `also_notes`, the
     doctor's notes on what was measured follow."""
+    if not outcome.findings and not also_notes:
+        return
+    from .sections import findings
+
     if closing.kept is None and outcome.findings:
         yield from findings.blocks(outcome.findings)
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from typing import TYPE_CHECKING, Self
 
 from linkgauge.hooks import all_left_out, also_left_out
@@ -13,13 +12,15 @@ from linkgauge.machine.processes.process import Process
 if TYPE_CHECKING:
     from linkgauge.report.rows import OneRun
 
+_STDERR = 2
+
 
 class PageProcess:
     """Writes the page of one run into the run's folder. The process begins to load at construction,
     and with `charts` also what draws them, which takes half a second of a CPU."""
 
     def __init__(self, *, charts: bool) -> None:
-        self._process = Process(__name__, output=sys.__stderr__.fileno(), session=True)
+        self._process = Process(__name__, output=_STDERR, session=True)
         self._process.ask(pickle.dumps(charts))
 
     def __enter__(self) -> Self:

@@ -28,8 +28,6 @@ from linkgauge.report.blocks import (
 from linkgauge.report.console import Hanging
 from linkgauge.report.words.remedies import Command
 
-from .steps import Block as Steps
-
 # Columns of texts as wide as they need to be, as far as a console has room for them.
 
 GAP = 2
@@ -334,10 +332,16 @@ def _problem(one: Problem) -> Iterator[RenderableType]:
         yield Hanging(Text.assemble((f"    {name}: ", "dim"), styled(line)), 2 * INDENT)
     label = Text(f"    {one.do}:", "dim")
     if len(one.steps) == 1 and isinstance(one.steps[0], Command):
-        yield Steps(one.steps, len(label) + 1, label)
+        yield _steps(one, len(label) + 1, label)
     elif one.steps:
         yield label
-        yield Steps(one.steps, INDENT)
+        yield _steps(one, INDENT)
+
+
+def _steps(one: Problem, indent: int, label: Text | None = None) -> RenderableType:
+    from .steps import Block as Steps
+
+    return Steps(one.steps, indent, label)
 
 
 def _verdict(one: Problem) -> Iterator[RenderableType]:
@@ -349,7 +353,7 @@ def _verdict(one: Problem) -> Iterator[RenderableType]:
     for name, line in one.said:
         yield named(name, styled(line))
     if one.steps:
-        yield Steps(one.steps, LABEL, _label(one.do))
+        yield _steps(one, LABEL, _label(one.do))
     for name, line in one.last:
         yield named(name, styled(line))
 

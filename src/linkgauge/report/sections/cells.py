@@ -3,12 +3,12 @@ expected figure, verdict and histogram. Also makes a table of one cell's transfe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.units import format_size, unit_of
-from linkgauge.report.blocks import Column, Entry, Line, Span, Table, line, plain
+from linkgauge.report.blocks import Block, Column, Entry, Line, Span, Table, line, plain
 from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import (
@@ -27,6 +27,8 @@ from linkgauge.report.words.expectations import is_judged
 from linkgauge.report.words.figures import histogram
 from linkgauge.report.words.host_figures import in_words, unit_in_words
 
+from .figures import ResultView
+
 _BINS = 8
 _CELLS = (
     Column("benchmark"), Column("median", True), Column("unit"), Column("±", True, 3),
@@ -35,7 +37,15 @@ _CELLS = (
 )  # fmt: skip
 
 
-def table_of(results: Sequence[Result], below: Sequence[Line], anchor: str) -> Table:
+def rows(view: ResultView) -> Iterator[Block]:
+    yield _table_of(view.results, view.below(), view.anchor)
+
+
+def transfers(view: ResultView) -> Iterator[Block]:
+    yield _transfers_of(view.first, view.below(), view.anchor)
+
+
+def _table_of(results: Sequence[Result], below: Sequence[Line], anchor: str) -> Table:
     """Makes a table with a line for each cell."""
     found = list(cells_of(results))
     usual = usual_size(results)
@@ -98,7 +108,7 @@ _TRANSFERS = (
 )  # fmt: skip
 
 
-def transfers_of(result: Result, below: Sequence[Line], anchor: str) -> Table:
+def _transfers_of(result: Result, below: Sequence[Line], anchor: str) -> Table:
     """Shows the single cell of `linkgauge copy` as a table: each transfer's figure, then the
     total."""
     (cell,) = result.cells

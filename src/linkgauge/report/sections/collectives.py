@@ -27,7 +27,9 @@ from linkgauge.report.blocks import (
     plain,
 )
 from linkgauge.report.matrix import brief
-from linkgauge.report.results import figure
+from linkgauge.report.results import figure, heading
+
+from .figures import ResultView
 
 _SIDES = ("", "in place ")
 _FIGURES = ("time (µs)", "algbw", "busbw", "#wrong")
@@ -56,13 +58,14 @@ def tables_of(result: Result) -> Iterator[Table]:
             yield _table(plain(single), sides, _SINGLES, _singles)
 
 
-def blocks_of(result: Result, heading: Line, below: Sequence[Line], anchor: str) -> Iterator[Block]:
+def collectives(view: ResultView) -> Iterator[Block]:
     """Yields all blocks for a collective's result. Below the last table is the average bus
     bandwidth, as nccl-tests reports it."""
+    result = view.first
     title = result.title.partition(", type(row)")[0]
     units = f"time ({COLLECTIVE.shown}), bandwidths ({BANDWIDTH.shown})"
-    yield Prose((heading, plain(f"{title}: {units}")))
-    lines = list(below)
+    yield Prose((heading(result), plain(f"{title}: {units}")))
+    lines = list(view.below())
     if result.average is not None:
         figured = sum(bandwidths(cell) is not None for cell in result.cells)
         cells = len(result.cells)
@@ -71,7 +74,7 @@ def blocks_of(result: Result, heading: Line, below: Sequence[Line], anchor: str)
         lines.insert(0, line("average bus bandwidth ", Span(average, "strong"), of))
     *others, last = tables_of(result)
     first, *rest = (*others, last._replace(lines=lines))
-    yield from (first._replace(anchor=anchor), *rest)
+    yield from (first._replace(anchor=view.anchor), *rest)
 
 
 def _name(work: Collective, cell: CellResult) -> str:

@@ -18,7 +18,7 @@ from linkgauge.report.words.remarks import below_lines
 
 from . import figures
 from .latency import percentiles
-from .sizes import level_lines
+from .levels import level_lines
 
 Shades = Mapping[Place, Shade | None]
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 
-from linkgauge.model.curves import Level, SizeLine
+from linkgauge.model.curves import SizeLine
 from linkgauge.model.documents.result import Result, Run
 from linkgauge.model.stats.hockney import LEAST, OFF
 from linkgauge.model.units import (
@@ -23,7 +22,7 @@ from linkgauge.report import chart_specs
 from linkgauge.report.blocks import Block, ChartFigure, Line, Prose, Span, line, plain
 from linkgauge.report.curves import Curves, chart, curves_of, extremes
 from linkgauge.report.matrix import shown
-from linkgauge.report.results import label, sizes_of
+from linkgauge.report.results import sizes_of
 
 from . import OneRun, Section
 
@@ -67,55 +66,21 @@ def _found(run: Run) -> Iterator[tuple[str, Unit, Curves]]:
         if len({size for result in results for size in sizes_of(result)}) < LEAST:
             continue
         unit, curves = unit_of(results[0].unit), curves_of(results)
-        if len(_sizes(curves)) >= LEAST:
+        if len(sizes_in(curves)) >= LEAST:
             yield name, BANDWIDTH if unit == COLLECTIVE else unit, curves
 
 
-def _sizes(curves: Curves) -> list[int]:
+def sizes_in(curves: Curves) -> list[int]:
     return sorted({size for curve in curves.values() for size in curve})
 
 
 def _figure(name: str, unit: Unit, curves: Curves) -> ChartFigure:
-    sizes, what = _sizes(curves), f"{len(curves)} paths" if len(curves) > 1 else "1 path"
+    sizes, what = sizes_in(curves), f"{len(curves)} paths" if len(curves) > 1 else "1 path"
     if len(curves) > MOST_CURVES:
         curves = extremes(curves)
         what = f"the lowest, the median and the highest of {what}"
     define = partial(chart_specs.sizes, log=unit.better == "lower", marks=sizes)
     return chart(f"{name}: {unit.quantity} by size, {what}", curves, unit, define)
-
-
-def chart_of_levels(result: Result) -> ChartFigure:
-    """Makes a chart of latencies with a curve for each row. A thick line marks a plateau, which is
-    a level of the memory hierarchy."""
-    unit = unit_of(result.unit)
-    curves = dict(islice(curves_of([result]).items(), MOST_CURVES))
-    sizes = _sizes(curves)
-    flat = [
-        {
-            "x": level.least, "x2": level.most or max(sizes, default=1),
-            "y": level.seconds / unit.scale, "series": label(one.row),
-            "says": f"{label(one.row)}, level {level.number}: {level.seconds / unit.scale:.3g} "
-            f"{unit.shown}",
-        }
-        for one in result.levels
-        if one.row in curves
-        for level in one.levels
-    ]  # fmt: skip
-    title = f"{result.benchmark}: latency by size; thick lines are the plateaus found"
-    define = partial(chart_specs.levels, plateaus=flat, marks=sizes)
-    return chart(title, curves, unit, define)._replace(lines=tuple(level_lines(result)))
-
-
-def level_lines(result: Result) -> Iterator[Line]:
-    """Yields the levels of each row: `level 1: 1.10 ns up to 32 KiB`."""
-    for one in result.levels:
-        named = ", ".join(_named(level, result.unit) for level in one.levels)
-        yield line(Span(f"{one.row} ", "name"), named)
-
-
-def _named(level: Level, unit: str) -> str:
-    most = f"up to {format_size(level.most)}" if level.most else f"from {format_size(level.least)}"
-    return f"level {level.number}: {shown(level.seconds, unit)} {unit_of(unit).shown} {most}"
 
 
 def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Line]:

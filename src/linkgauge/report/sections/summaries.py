@@ -10,12 +10,15 @@ from statistics import median, quantiles
 
 from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result
-from linkgauge.report.blocks import Column, Entry, Line, Shade, Span, Table, line, plain
+from linkgauge.model.units import unit_of
+from linkgauge.report.blocks import Block, Column, Entry, Line, Shade, Span, Table, line, plain
 from linkgauge.report.forms import columns_of, rows_of
 from linkgauge.report.matrix import brief
-from linkgauge.report.results import figure, label, verdict, without_empty
+from linkgauge.report.results import common, figure, label, verdict, without_empty
 from linkgauge.report.shading import legend, shade
 from linkgauge.report.words.sentences import first_of
+
+from .figures import ALIKE, WHOLE, ResultView
 
 _HEADS = (
     Column("benchmark"), Column("cells", True, 1), Column("median", True), Column("least", True),
@@ -32,7 +35,13 @@ Known = Sequence[tuple[float, CellResult]]
 """Figures with their cells, ascending."""
 
 
-def table_of(
+def summary(view: ResultView) -> Iterator[Block]:
+    hint = {"summary": WHOLE, "uniform": ALIKE}.get(view.large, "")
+    caption = common(view.results, unit_of(view.first.unit).shown)
+    yield _table_of(view.results, caption, view.below(), view.anchor, hint)
+
+
+def _table_of(
     results: Sequence[Result], caption: Line, below: Sequence[Line], anchor: str, hint: str
 ) -> Table:
     """Makes a table with a line for each result. If the result is not judged, cells that stand out

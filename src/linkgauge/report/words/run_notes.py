@@ -24,7 +24,6 @@ from linkgauge.report.matrix import shown
 
 from .host_figures import in_words
 from .sentences import NAMED, QUIET, near_cache, sentence
-from .time_needed import budget_needed
 
 MOST_NOTES = 4
 """The most notes at the end of a run."""
@@ -190,7 +189,7 @@ def more_precise(run: Run, *, is_busy: bool = False) -> str:
     cells = [cell for _, cell in cells_of(run.results)]
     if any(cell.kind == "budget" for cell in cells):
         return used
-    give = None if is_busy else budget_needed(run)
+    give = None if is_busy else _budget_needed(run)
     if give is None:
         return f"{used}: {QUIET}"
     few = any(cell.visits and relative_error(cell.summary) is None for cell in cells)
@@ -211,7 +210,7 @@ def unreached(run: Run) -> str | None:
     names = list(dict.fromkeys((*whole, *(name for name, _, _ in left))))
     cells = count_of(sum(number for _, number, _ in left))
     aim = format_duration(run.budget.most)
-    give = budget_needed(run)
+    give = _budget_needed(run)
     advice = f": give --budget {give}" if give else f": name those to measure ({_LIST})"
     if not any(cell.visits for _, cell in cells_of(run.results)):  # the first took all of the time
         advice = ": give a longer --budget or a smaller --size"
@@ -235,3 +234,9 @@ def naming(run: Run) -> Callable[[Result, CellResult], str]:
         return in_words(result, cell) or f"{result.benchmark}{size} {place_of(result, cell)}"
 
     return name
+
+
+def _budget_needed(run: Run) -> str | None:
+    from .time_needed import budget_needed
+
+    return budget_needed(run)

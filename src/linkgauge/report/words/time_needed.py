@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from linkgauge.engine.budget import FOR_PASSES
+from linkgauge.engine.budget import FOR_PASSES, seconds_between
 from linkgauge.engine.enough import VISITS
-from linkgauge.engine.kept.resume import seconds_between
 from linkgauge.engine.spending import setup_seconds
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.settings import VISIT_SECONDS
