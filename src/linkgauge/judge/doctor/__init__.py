@@ -26,9 +26,10 @@ def _compared(evidence: Evidence) -> bool:
     return evidence.is_comparable
 
 
-def _has_accelerators(evidence: Evidence) -> bool:
+def _has_hardware(evidence: Evidence) -> bool:
     machine = evidence.machine
-    return bool(machine.known.pci or machine.accelerators or machine.addresses)
+    known = machine.known
+    return bool(known.pci or known.adapters or machine.accelerators or machine.addresses)
 
 
 def _has_network(evidence: Evidence) -> bool:
@@ -48,7 +49,7 @@ _JUDGE = __name__.rpartition(".")[0]
 FILES: Mapping[str, Callable[[Evidence], object]] = {
     f"{__name__}.busy": lambda _: True,
     f"{__name__}.cells": lambda known: any(cell.kind for cell in known.cells()),
-    f"{__name__}.links": _has_accelerators,
+    f"{__name__}.links": _has_hardware,
     f"{__name__}.adapters": _has_network,
     f"{__name__}.fabric": lambda known: known.machine.accelerators or _uses_devices(known),
     f"{__name__}.kernel_log": lambda known: known.log and known.log != KernelLog(),
@@ -56,7 +57,7 @@ FILES: Mapping[str, Callable[[Evidence], object]] = {
     f"{_JUDGE}.unseen": _compared,
     f"{__name__}.accelerator_state": lambda known: known.machine.accelerators,
     f"{__name__}.backends": lambda known: known.machine.unavailable or known.machine.accelerators,
-    f"{__name__}.settings": _has_accelerators,
+    f"{__name__}.settings": _has_hardware,
     f"{__name__}.host_setup": lambda _: True,
     f"{__name__}.placement": lambda known: known.machine.known.pci,
     f"{__name__}.guest_copies": _compared,

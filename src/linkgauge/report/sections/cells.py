@@ -38,14 +38,14 @@ _CELLS = (
 
 
 def rows(view: ResultView) -> Iterator[Block]:
-    yield _table_of(view.results, view.below(), view.anchor)
+    yield table_of(view.results, view.below(), view.anchor)
 
 
 def transfers(view: ResultView) -> Iterator[Block]:
-    yield _transfers_of(view.first, view.below(), view.anchor)
+    yield transfers_of(view.first, view.below(), view.anchor)
 
 
-def _table_of(results: Sequence[Result], below: Sequence[Line], anchor: str) -> Table:
+def table_of(results: Sequence[Result], below: Sequence[Line], anchor: str) -> Table:
     """Makes a table with a line for each cell."""
     found = list(cells_of(results))
     usual = usual_size(results)
@@ -108,7 +108,7 @@ _TRANSFERS = (
 )  # fmt: skip
 
 
-def _transfers_of(result: Result, below: Sequence[Line], anchor: str) -> Table:
+def transfers_of(result: Result, below: Sequence[Line], anchor: str) -> Table:
     """Shows the single cell of `linkgauge copy` as a table: each transfer's figure, then the
     total."""
     (cell,) = result.cells
