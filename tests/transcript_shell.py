@@ -15,13 +15,23 @@ import tarfile
 from collections.abc import Callable, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 from unittest.mock import patch
 
 from command_kit import called
 from linkgauge.backends import sim
 from linkgauge.machine import pci_config
+from linkgauge.machine.processes.channel import (
+    Answer,
+    Channel,
+    Refused,
+    decoder,
+    encode,
+    error_of,
+)
 from linkgauge.report.blocks import ChartFigure
+from linkgauge.report.render import page_process
 from linkgauge.report.render.drawing import Drawer, spec_of
 
 SURROUNDINGS = {
@@ -86,10 +96,35 @@ class Shell:
             patch.object(pci_config, "PLACES", ("usr/share/transcripts/pci.ids",)),
             patch.object(Drawer, "__init__", _without_pictures),
             patch.object(Drawer, "draw", _described),
+            patch.object(page_process, "Process", _Here),
         ):
             environment = {"COLUMNS": os.environ["COLUMNS"]}
             done = called(*words, cwd=self._folder, **environment)
         return Done(done.returncode, done.stdout, done.stderr)
+
+
+class _Here:
+    """Stands for the process that writes a page: its work is done here, where pictures are
+    described."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self._asked: list[bytes] = []
+
+    def ask(self, command: object) -> None:
+        self._asked.append(encode(command))
+
+    def answer(self, kind: type[Any]) -> Any:
+        replies: list[bytes] = []
+        asked = iter(self._asked)
+        channel = SimpleNamespace(receive=lambda: next(asked), send=replies.append)
+        page_process.serve(cast("Channel", channel))
+        (reply,) = map(decoder(Answer), replies)
+        if isinstance(reply, Refused):
+            raise error_of(reply.reason)
+        return reply.of(kind)
+
+    def kill(self) -> None:
+        """There is none."""
 
 
 def _without_pictures(drawer: Drawer) -> None:

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import islice
 from types import FrameType
@@ -171,6 +171,16 @@ def refuse(hook: Hook, why: str) -> None:
     """Reports, only once, that a part of a plug-in is refused, though it did not fail."""
     line = f"{hook} is left out: {why}"
     _LEFT_OUT.setdefault(line, {})[line] = None
+
+
+def all_left_out() -> dict[str, list[str]]:
+    """Returns what is left out in this process, for `also_left_out` in another one."""
+    return {origin: [*lines] for origin, lines in _LEFT_OUT.items()}
+
+
+def also_left_out(found: Mapping[str, Iterable[str]]) -> None:
+    for origin, lines in found.items():
+        _LEFT_OUT.setdefault(origin, {}).update(dict.fromkeys(lines))
 
 
 def unsaid() -> list[str]:

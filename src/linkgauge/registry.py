@@ -1,7 +1,7 @@
-"""The registry of features that are added to the core. The core imports none of them. Each folder
-of `linkgauge.rooms` has a `Room` record named `ROOM`. Another package, a plug-in, offers a room by
-an entry point of the group `linkgauge.rooms`. The code that a record names is loaded only when it
-is used."""
+"""The registry of features that are added to the core. The core imports none of them.
+`linkgauge.rooms` has the `Room` records of linkgauge itself. Another package, a plug-in, offers a
+room by an entry point of the group `linkgauge.rooms`. The code that a record names is loaded only
+when it is used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from importlib import import_module
 from itertools import takewhile
 from operator import attrgetter
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from linkgauge.hooks import OURS, Hook, Unfit, brief, expect, leave_out, refuse
@@ -95,6 +94,15 @@ def loaded(place: str) -> Any:
     """Loads and returns the object that `MODULE:NAME` or `MODULE:NAME.ATTRIBUTE` refers to."""
     module, _, name = place.partition(":")
     return attrgetter(name)(import_module(module))
+
+
+def deferred(place: str) -> Callable[..., Any]:
+    """Returns a function that loads and calls the one at `MODULE:NAME`."""
+
+    def call(*given: Any, **named: Any) -> Any:
+        return loaded(place)(*given, **named)
+
+    return call
 
 
 def named(kind: Named, taken: Container[str] = ()) -> dict[str, str]:
@@ -185,12 +193,9 @@ def _with_origins() -> Iterator[tuple[Room, str]]:
     yield from ((plugin.room, plugin.origin) for plugin in plugins())
 
 
-@cache
 def our_rooms() -> tuple[Room, ...]:
     """Returns the rooms of linkgauge itself, in the order of their names."""
-    folder = import_module(GROUP).__path__
-    names = sorted(module.name for module in iter_modules(folder))
-    return tuple(import_module(f"{GROUP}.{name}").ROOM for name in names)
+    return import_module(GROUP).ROOMS  # type: ignore[no-any-return]
 
 
 @cache

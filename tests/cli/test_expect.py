@@ -5,7 +5,7 @@ import json
 import pytest
 
 from command_kit import called
-from linkgauge.cli.simulation import simulation_of
+from linkgauge.cli.common import simulation_of
 from linkgauge.judge.expected.healthy import rows
 from linkgauge.rooms.expect.expecting import expectations_of
 from linkgauge.rooms.expect.hosts import machine_of

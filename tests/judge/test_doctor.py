@@ -3,6 +3,7 @@ what is well or unknown. What it says is in tests/transcripts."""
 
 import json
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,8 @@ from doctor_kit import (
     the,
     told,
 )  # fmt: skip
-from linkgauge.judge.doctor import CHECKS, diagnose, failed
-from linkgauge.judge.findings import Evidence, Finding, Part
+from linkgauge.judge.doctor import FILES, diagnose, failed
+from linkgauge.judge.findings import Evidence, Finding, Part, checks_in
 from linkgauge.model.hardware.inventory import Inventory, PciFunction, PciLink
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import STAGED
@@ -286,7 +287,8 @@ def test_every_finding_has_a_row_in_the_documentation():
         rows = re.findall(r"^\| (`[a-z-`, ]+) \|", texts, re.MULTILINE)
         assert names == {name for row in rows for name in re.findall("[a-z-]+", row)} - own
         assert len(names) > 35
-    assert len(set(CHECKS)) == len(CHECKS)
+    checks = checks_in(*map(import_module, FILES))
+    assert len(set(checks)) == len(checks)
 
 
 def switched(*speeds):

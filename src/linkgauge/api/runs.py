@@ -18,8 +18,8 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.printable import printable
 from linkgauge.model.units import count_of
 from linkgauge.report.files import write_run
-from linkgauge.report.keeping import Kept
-from linkgauge.report.reading import judged, shown_as
+from linkgauge.report.keeping import Kept, shown_as
+from linkgauge.report.reading import judged
 from linkgauge.report.results import label
 from linkgauge.report.rows import CellRow, OneRun, SampleRow, cell_rows, sample_rows
 from linkgauge.report.tables import CELLS, SAMPLES, RowTable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 
 from msgspec.structs import replace
@@ -16,38 +16,31 @@ from linkgauge.model.names import UnknownName, hint
 from linkgauge.model.transfer import Cell
 from linkgauge.registry import accepted, benchmarks, loaded
 
-from .collectives import COLLECTIVES
-from .copies import BETWEEN_PROCESSES, HOST, NVBANDWIDTH
-from .gpu import CONCURRENCY, GPU, OVERLAP, WITHIN_NODE
-from .host_latency import LATENCIES
-from .host_sweeps import PAGES, PRIMES, SWEEPS
-from .latency import LATENCY_OF_DEVICES
-from .memory_stream import MEMORY_STREAM
-from .nodes import NODES
 from .table import COMPARISON, FIRST_LOOK, DeviceSet, Row, Sweep
 from .vm import VM
 
-GROUPS: dict[str, Sequence[Row | Sweep]] = {
-    "Between the host and devices": [row for row in NVBANDWIDTH if "host" in row.name],
-    "Between devices": [row for row in NVBANDWIDTH if "host" not in row.name],
-    "Copies by host threads": (*HOST, *SWEEPS),
-    "Bandwidth of host memory": MEMORY_STREAM,
-    "Latency of host memory and CPUs": LATENCIES,
-    "Pages and placement of host memory": PAGES,
-    "Arithmetic of CPUs": PRIMES,
-    "Collectives": COLLECTIVES,
-    "Memory and arithmetic of devices": GPU,
-    "More and more copies at once": CONCURRENCY,
-    "Between all devices at once": WITHIN_NODE,
-    "Copies while a device computes": OVERLAP,
-    "Single copies, flags and launches of devices": LATENCY_OF_DEVICES,
-    "Between processes and nodes": BETWEEN_PROCESSES,
+_HERE = __name__.rpartition(".")[0]
+_FIRST_LISTED = f"{_HERE}.copies:NVBANDWIDTH"
+_PLACES: Mapping[str, Sequence[str]] = {
+    "Between the host and devices": ("copies:WITH_HOST",),
+    "Between devices": ("copies:BETWEEN_DEVICES",),
+    "Copies by host threads": ("copies:HOST", "host_sweeps:SWEEPS"),
+    "Bandwidth of host memory": ("memory_stream:MEMORY_STREAM",),
+    "Latency of host memory and CPUs": ("host_latency:LATENCIES",),
+    "Pages and placement of host memory": ("host_sweeps:PAGES",),
+    "Arithmetic of CPUs": ("host_sweeps:PRIMES",),
+    "Collectives": ("collectives:COLLECTIVES",),
+    "Memory and arithmetic of devices": ("gpu:GPU",),
+    "More and more copies at once": ("gpu:CONCURRENCY",),
+    "Between all devices at once": ("gpu:WITHIN_NODE",),
+    "Copies while a device computes": ("gpu:OVERLAP",),
+    "Single copies, flags and launches of devices": ("latency:LATENCY_OF_DEVICES",),
+    "Between processes and nodes": ("copies:BETWEEN_PROCESSES",),
     "Over network interfaces": (),  # a room fills it; this is where it is listed
-    "Between many nodes": NODES,
+    "Between many nodes": ("nodes:NODES",),
 }
-"""The benchmarks by what they measure."""
-ORIGINS: dict[str, str] = {}
-"""The name of the plug-in for each benchmark that a plug-in adds."""
+"""The files and names of the core's rows, by what they measure. A file is loaded when its rows are
+asked for."""
 
 
 def _sample(rank: str = "") -> DeviceSet:
@@ -80,13 +73,23 @@ def guarded(row: Row | Sweep, hook: Hook) -> Row | Sweep:
     )
 
 
-def _add_those_of_rooms() -> None:
-    """A plug-in's benchmark is left out if its name is taken."""
-    taken = {row.name for rows in GROUPS.values() for row in rows}
+def _rows_of(places: Iterable[str]) -> Iterator[Row | Sweep]:
+    for place in places:
+        yield from loaded(f"{_HERE}.{place}")
+
+
+@cache
+def _with_rooms() -> tuple[dict[str, tuple[Row | Sweep, ...]], dict[str, str]]:
+    """Returns all benchmarks by what they measure, and the plug-in of each that one adds. A
+    plug-in's benchmark is left out if its name is taken."""
+    found = {heading: tuple(_rows_of(places)) for heading, places in _PLACES.items()}
+    origins = dict[str, str]()
+    taken = {row.name for rows in found.values() for row in rows}
     for name, (heading, row), origin in accepted("benchmark", _rows_of_rooms(), taken):
-        GROUPS[heading] = (*GROUPS.get(heading, ()), row)
+        found[heading] = (*found.get(heading, ()), row)
         if origin != OURS:
-            ORIGINS[name] = origin
+            origins[name] = origin
+    return found, origins
 
 
 def _rows_of_rooms() -> Iterator[tuple[str, tuple[str, Row | Sweep], str]]:
@@ -95,7 +98,44 @@ def _rows_of_rooms() -> Iterator[tuple[str, tuple[str, Row | Sweep], str]]:
             yield row.name, (heading, guarded(row, hook)), hook.origin
 
 
-_add_those_of_rooms()
+def groups() -> Mapping[str, tuple[Row | Sweep, ...]]:
+    """Returns all benchmarks by what they measure."""
+    return _with_rooms()[0]
+
+
+@cache
+def _of_core(name: str) -> Row | Sweep | None:
+    rows = (row for places in _PLACES.values() for row in _rows_of(places))
+    return next((row for row in rows if row.name == name), None)
+
+
+def origin_of(name: str) -> str | None:
+    """Returns the name of the plug-in that adds this benchmark, if one does."""
+    return None if _of_core(name) is not None else _with_rooms()[1].get(name)
+
+
+class _Catalog(Mapping[str, Row | Sweep]):
+    """All benchmarks by name. One that is asked for by name loads no others than those before
+    it."""
+
+    def __getitem__(self, name: str) -> Row | Sweep:
+        row = _of_core(name)
+        return _all_rows()[name] if row is None else _listed(row)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_all_rows())
+
+    def __len__(self) -> int:
+        return len(_all_rows())
+
+
+CATALOG: Mapping[str, Row | Sweep] = _Catalog()
+
+
+@cache
+def _all_rows() -> Mapping[str, Row | Sweep]:
+    every = [*loaded(_FIRST_LISTED), *(row for rows in groups().values() for row in rows)]
+    return {row.name: _listed(row) for row in every}
 
 
 def _listed(row: Row | Sweep) -> Row | Sweep:
@@ -103,13 +143,12 @@ def _listed(row: Row | Sweep) -> Row | Sweep:
     return replace(row, profiles=(*row.profiles, COMPARISON)) if row.name in VM else row
 
 
-CATALOG = {row.name: _listed(row) for row in chain(NVBANDWIDTH, *GROUPS.values())}
 _FIRST: dict[str | None, tuple[str, ...]] = {
     COMPARISON: VM,
     FIRST_LOOK: ("memory_stream_read", "memory_stream_copy", "memory_stream_triad"),
 }
 """The benchmarks that a profile measures first, in this order."""
-MOST_WANTED: tuple[str, ...] = (
+_MOST_WANTED: tuple[str, ...] = (
     "host_to_device_memcpy_*",
     "device_to_host_memcpy_*",
     "device_to_device_memcpy_*",
@@ -123,21 +162,24 @@ MOST_WANTED: tuple[str, ...] = (
     "all_gather",
     "reduce_scatter",
     "alltoall",
-    *(row.name for row in COLLECTIVES),
-    "memory_stream_*",
-    "memory_latency",
-    "host_to_host_*",
-    "gpu_*",
 )
+_ALSO_WANTED = ("memory_stream_*", "memory_latency", "host_to_host_*", "gpu_*")
 """What people ask for first, in patterns of names. Where time is short, it goes to these first, and
 then to the other benchmarks in the order of the catalog. Those that accelerators carry out come
 before those of the host alone."""
 
 
+def _most_wanted() -> Iterator[str]:
+    collectives = (row.name for row in _rows_of(_PLACES["Collectives"]))
+    return chain(_MOST_WANTED, collectives, _ALSO_WANTED)
+
+
 def ranked(of_host: Mapping[str, bool], asked: Sequence[str], profile: str) -> tuple[str, ...]:
     """Those that the user `asked` for by name first, then those that the profile or else most
     people want. `of_host` says of each benchmark whether only the host is measured."""
-    patterns = _FIRST.get(profile, MOST_WANTED)
+    if len(of_host) < 2:
+        return tuple(of_host)
+    patterns = _FIRST.get(profile) or _most_wanted()
     wanted = (name for like in patterns for name in of_host if fnmatchcase(name, like))
     order = list(dict.fromkeys((*wanted, *of_host)))
     if profile not in _FIRST:
@@ -171,7 +213,7 @@ def _nearest(name: str) -> str:
 
 def check_known(names: Iterable[str]) -> None:
     """Raises UnknownName for a name that is no benchmark's."""
-    for name in sorted({*names} - CATALOG.keys()):
+    for name in sorted(name for name in names if name not in CATALOG):
         raise UnknownName("benchmark", name, _nearest(name))
 
 
@@ -192,9 +234,13 @@ def select(
         if not found:
             raise InputError(f"no benchmark begins with {prefix!r}: see 'linkgauge list'")
         wanted |= found
+    if len(wanted) == 1:
+        return tuple(row for row in map(CATALOG.__getitem__, wanted) if _is_asked(row, only_d2d))
     of_profile = {name for name, row in CATALOG.items() if profile in (None, *row.profiles)}
     chosen = wanted or of_profile
     ordered = (CATALOG[name] for name in dict.fromkeys((*_FIRST.get(profile, ()), *CATALOG)))
-    return tuple(
-        row for row in ordered if row.name in chosen and (row.between_devices or not only_d2d)
-    )
+    return tuple(row for row in ordered if row.name in chosen and _is_asked(row, only_d2d))
+
+
+def _is_asked(row: Row | Sweep, only_d2d: bool) -> bool:
+    return row.between_devices or not only_d2d

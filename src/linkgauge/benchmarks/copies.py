@@ -118,6 +118,8 @@ NVBANDWIDTH: tuple[Row, ...] = (
         profiles=_FULL),
     _bulk("device_local_copy", "within device(column)", Layout.EACH_DEVICE, "d -> d by d.K"),
 )  # fmt: skip
+WITH_HOST = tuple(row for row in NVBANDWIDTH if "host" in row.name)
+BETWEEN_DEVICES = tuple(row for row in NVBANDWIDTH if "host" not in row.name)
 _LATER = ("device_local_copy_sm", "device_local_read_sm", "device_local_write_sm")
 NVBANDWIDTH_0_8 = tuple(
     row for row in NVBANDWIDTH if not row.name.endswith("_tma") and row.name not in _LATER

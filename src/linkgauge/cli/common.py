@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from linkgauge.registry import named
+from linkgauge.model.errors import InputError
+from linkgauge.registry import deferred, named
 from linkgauge.report import formats
 from linkgauge.report.formats import Format
 
 from .help_text import COLLECTIVES, ENGINES, MACHINES, OUTPUT, PRECISION, RUNS, WHAT
 from .options import Count, Options, Time, instead, option
-from .proposals import devices, faults, machine_names
 
 if TYPE_CHECKING:
+    from linkgauge.judge.limits import Limit
     from linkgauge.model.settings import Simulation
 
 RunFormat = Annotated[Format, formats.RUN]
@@ -30,7 +32,7 @@ DEVICE = option(
     WHAT,
     "Use only this device: cuda:1, its index, UUID or PCI address. Repeatable.",
     "DEVICE",
-    offer=devices,
+    offer=deferred("linkgauge.cli.proposals:devices"),
 )
 PREFIX = option(WHAT, "Select the benchmarks whose names begin with TEXT. Repeatable.", "TEXT")
 SIZE = option(
@@ -71,7 +73,7 @@ FAULT = option(
     MACHINES,
     "Break the simulated machine in this way: see linkgauge run --list-faults. Repeatable.",
     "FAULT",
-    offer=faults,
+    offer=deferred("linkgauge.cli.proposals:faults"),
 )
 ROOT = option(
     MACHINES,
@@ -87,7 +89,7 @@ def machine_option(**more: Any) -> Any:
         MACHINES,
         'Use a simulated machine, such as ppu-8, "8 x H100" or topo.txt, instead of this one.',
         "NAME|FILE.yml",
-        offer=machine_names,
+        offer=deferred("linkgauge.cli.proposals:machine_names"),
         is_input=True,
         **more,
     )
@@ -184,8 +186,6 @@ class Simulated(Options):
 
     def simulation(self) -> Simulation | None:
         """Returns the simulation that the options describe. Raises InputError."""
-        from .simulation import simulation_of
-
         return simulation_of(self.machine, self.fault, self.change)
 
 
@@ -204,3 +204,27 @@ class Profiling(Options):
 
     nsys: bool = option(RUNS, "Measure under Nsight Systems, and keep its files with the run.")
     ncu: bool = option(RUNS, "Measure under Nsight Compute, and keep its files with the run.")
+
+
+def limits_in(file: Path | None) -> tuple[Limit, ...]:
+    """Returns the limits of the file that the user named, if any. Raises InputError."""
+    if file is None:
+        return ()
+    from linkgauge.judge.limits import read_limits
+
+    return read_limits(file)
+
+
+def simulation_of(
+    machine: str | None, faults: Sequence[str] | None = None, change: str | None = None
+) -> Simulation | None:
+    """Returns the simulation that the options describe, or None for this machine. Raises InputError
+    for an invalid description, fault or change."""
+    if machine is None:
+        if faults or change:
+            flag, which = ("--fault", "") if faults else ("--change", " (mine: this one)")
+            raise InputError(f"{flag} needs a simulated machine{which}: give --machine, too")
+        return None
+    from linkgauge.backends.sim.machine import described
+
+    return described(machine, faults or (), change)

@@ -11,10 +11,9 @@ from click import shell_completion
 
 from linkgauge.model.errors import InputError
 
-from .completion_shells import Bash, Fish
+from . import completion_shells  # noqa: F401  # what shells read is registered there
+from .options import COMPLETES
 
-VARIABLE = "_LINKGAUGE_COMPLETE"
-"""The environment variable by which a shell asks for names."""
 _PLACES = {
     "bash": ".bash_completions/linkgauge.sh",
     "zsh": ".zfunc/_linkgauge",
@@ -27,10 +26,6 @@ _STARTS = {
 }
 """The file with which a shell starts, and the line in it that makes the shell read the script; fish
 reads the script by itself."""
-
-
-shell_completion.add_completion_class(Bash)
-shell_completion.add_completion_class(Fish)
 
 
 def install() -> None:
@@ -71,4 +66,4 @@ def _shell() -> str:
 
 def _script(shell: str) -> str:
     kind = shell_completion.get_completion_class(shell) or shell_completion.BashComplete
-    return kind(click.Group(), {}, "linkgauge", VARIABLE).source()
+    return kind(click.Group(), {}, "linkgauge", COMPLETES).source()

@@ -11,6 +11,7 @@ from click.shell_completion import (
     BashComplete,
     CompletionItem,
     FishComplete,
+    add_completion_class,
     split_arg_string,
 )
 
@@ -123,3 +124,7 @@ class Fish(FishComplete):
     """Keeps commas in proposals. Fish escapes proposals itself."""
 
     source_template = _FISH
+
+
+add_completion_class(Bash)
+add_completion_class(Fish)

@@ -129,7 +129,7 @@ def survey(
         from linkgauge.engine.workers.survey import SURVEY_SECONDS
         from linkgauge.model.settings import Settings
 
-        from .simulation import simulation_of
+        from .common import simulation_of
 
         settings = Settings(sizes=(), simulation=simulation_of(machine))
         request = RunRequest(settings=settings, backends=tuple(backends))

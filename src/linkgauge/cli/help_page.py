@@ -10,7 +10,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from inspect import cleandoc
 from typing import Any, NamedTuple
 
 import click
@@ -20,12 +19,11 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.names import UnknownName
 
 from . import streams
-from .help_text import ARGUMENTS, COMMANDS, HEADINGS, OTHER
+from .help_text import ARGUMENTS, COMMANDS, EXAMPLES, HEADINGS, OTHER, paragraphs
 from .parameters import Record
 
 WIDEST = 100
 """The most columns of a line; longer lines are hard to read."""
-EXAMPLES = "Examples:"
 _GLUE = "\N{NO-BREAK SPACE}"
 _FIGURE = re.compile(r"(?<=\d) (?=(?:[KMG]i)?B\b|m?s\b)")
 _NOTE = re.compile(r"\[(?:default|env var|required)[^]]*\]$")
@@ -144,18 +142,6 @@ def sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
             named = ARGUMENTS if is_argument else getattr(param, "heading", None)
             found.setdefault(named or OTHER, []).append(record)
     return {name: found[name] for name in (ARGUMENTS, *HEADINGS) if name in found}
-
-
-def examples(command: click.Command) -> list[str]:
-    """Returns the example command lines of a command's help."""
-    texts = (text for text in paragraphs(command.help) if text.startswith(EXAMPLES))
-    return [line.strip() for text in texts for line in text.splitlines()[1:]]
-
-
-def paragraphs(docstring: str | None) -> list[str]:
-    """Returns the paragraphs, each on one line. The lines of examples stay separate."""
-    texts = cleandoc(docstring or "").split("\n\n")
-    return [text if text.startswith(EXAMPLES) else " ".join(text.split()) for text in texts]
 
 
 def _is_coloured() -> bool:

@@ -1,9 +1,10 @@
-"""The headings of options in a command's help, and what a shell proposes for an option. Nothing of
-the command line is loaded for them."""
+"""The headings of options in a command's help, its paragraphs, and what a shell proposes for an
+option. Nothing of the command line is loaded for them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from inspect import cleandoc
 from typing import Any, NamedTuple
 
 COMMANDS, ARGUMENTS = "Commands", "Arguments"
@@ -43,3 +44,18 @@ class Typed(NamedTuple):
 
 Offer = Callable[[Typed], Iterable[str]]
 """A function that returns the values that the shell proposes. It opens no device."""
+
+
+EXAMPLES = "Examples:"
+
+
+def examples(help_text: str | None) -> list[str]:
+    """Returns the example command lines of a command's help."""
+    texts = (text for text in paragraphs(help_text) if text.startswith(EXAMPLES))
+    return [line.strip() for text in texts for line in text.splitlines()[1:]]
+
+
+def paragraphs(docstring: str | None) -> list[str]:
+    """Returns the paragraphs, each on one line. The lines of examples stay separate."""
+    texts = cleandoc(docstring or "").split("\n\n")
+    return [text if text.startswith(EXAMPLES) else " ".join(text.split()) for text in texts]

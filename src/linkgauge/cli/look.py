@@ -43,11 +43,11 @@ def look(form: Format) -> int:
 
 def _figures(plan: Plan) -> dict[str, int]:
     """Returns the number of cells that can be measured, by what they measure."""
-    from linkgauge.benchmarks.catalog import GROUPS
+    from linkgauge.benchmarks.catalog import groups
     from linkgauge.engine.plan import able
 
     counts = Counter(sheet.benchmark for sheet, _ in able(plan))
-    sums = {what: sum(counts[row.name] for row in rows) for what, rows in GROUPS.items()}
+    sums = {what: sum(counts[row.name] for row in rows) for what, rows in groups().items()}
     return {what: count for what, count in sums.items() if count}
 
 

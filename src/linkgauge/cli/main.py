@@ -3,6 +3,7 @@ into exit codes."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from functools import cache, partial
@@ -14,14 +15,14 @@ import click
 from linkgauge.engine.interrupts import end_like_ctrl_c
 from linkgauge.hooks import CORE, Hook, unsaid
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.registry import additions, hook_of, named, our_rooms, plugins
+from linkgauge.registry import additions, deferred, hook_of, named, our_rooms, plugins
 from linkgauge.report.formats import GLANCE, Format
 
-from . import completion, streams
-from .help_page import HelpCommand, page, paragraphs, sections
+from . import streams
+from .help_page import HelpCommand, page, sections
 from .help_text import COMMANDS as OVERVIEW
-from .help_text import OTHER
-from .options import Options, filled, instead
+from .help_text import OTHER, paragraphs
+from .options import COMPLETES, Options, filled, instead
 from .parameters import beforehand, parameters, typed
 
 _CORE = {
@@ -102,12 +103,14 @@ class RootOptions(Options):
         OTHER, "With --version: also plug-ins, and what they add.", _VERBOSE, flags="-v --verbose"
     )
     install_completion: bool = instead(
-        OTHER, "Install completion for the current shell.", completion.install
+        OTHER,
+        "Install completion for the current shell.",
+        deferred("linkgauge.cli.completion:install"),
     )
     show_completion: bool = instead(
         OTHER,
         "Show completion for the current shell, to copy it or customize the installation.",
-        completion.show,
+        deferred("linkgauge.cli.completion:show"),
     )
 
 
@@ -225,6 +228,8 @@ def main() -> None:
 
 def _carried_out() -> int:
     """Runs the command, and prints the error that ends it. Returns the exit code."""
+    if COMPLETES in os.environ:
+        import_module(".completion_shells", __package__)
     try:
         return application()(standalone_mode=False, prog_name="linkgauge") or 0
     except click.ClickException as error:  # usage: an unknown option, a missing value

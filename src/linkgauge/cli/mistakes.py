@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import UnknownName, hint
 
-from .help_page import examples
+from .help_text import examples
 from .parameters import HelpArgument, HelpOption, Offering
 
 _MEANT = {
@@ -267,5 +267,5 @@ def _written(param: click.Parameter) -> str:
 
 def _as_in(context: click.Context) -> str:
     """Returns the end of a message: the command's first example."""
-    lines = examples(context.command)
+    lines = examples(context.command.help)
     return f", as in: {lines[0]}" if lines else f": {context.command_path} --help explains it"

@@ -134,6 +134,10 @@ class CommandLine(NamedTuple):
     typed: frozenset[str] = frozenset()
 
 
+COMPLETES = "_LINKGAUGE_COMPLETE"
+"""The environment variable by which a shell asks for names."""
+
+
 @dataclass_transform(kw_only_default=True)
 class Options:
     """The values of the options of a command or a group of options. Each option is a field. `line`

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import get_args
+from typing import TypeVar, get_args
 
 from msgspec.structs import replace
 
@@ -11,6 +12,12 @@ from linkgauge.engine.profiles import PROFILES
 from linkgauge.model.documents.soak import Soaking
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
+from linkgauge.model.operations.collective import (
+    NUMBERS,
+    REDUCTIONS,
+    CollectiveChoice,
+    colors_of,
+)
 from linkgauge.model.pairs import PairSample, Seed
 from linkgauge.model.settings import (
     Blocks,
@@ -23,7 +30,9 @@ from linkgauge.model.settings import (
 from linkgauge.model.units import parse_fraction, parse_sizes
 
 from . import common
-from .options import within
+from .options import one_of, within
+
+_T = TypeVar("_T", bound=str)
 
 MOST_TEMPERATURE = 150.0
 """The highest temperature in °C that may be asked for; no accelerator works above it."""
@@ -121,3 +130,48 @@ def pair_sample_of(count: int | None, seed: int | None) -> PairSample | None:
     if count is None:
         return None
     return PairSample(count) if seed is None else PairSample(count, seed)
+
+
+_MOST_RANKS = 4096
+
+
+def choice_of(given: common.CollectiveOptions) -> CollectiveChoice:
+    """Returns the choice of collectives. Raises InputError for values that no collective takes."""
+    default = CollectiveChoice()
+    return CollectiveChoice(
+        _listed("--types", given.types, NUMBERS) if given.types else default.types,
+        _listed("--reductions", given.reductions, REDUCTIONS)
+        if given.reductions
+        else default.reductions,
+        _ranks(given.roots) if given.roots else default.roots,
+        _split(given.split),
+        given.aggregate or 1,
+        given.blocking,
+        given.graphed,
+        given.registered,
+    )
+
+
+def _listed(option: str, text: str, known: Iterable[_T]) -> tuple[_T, ...]:
+    """Returns the names in a comma-separated list, each once. `all` means all known names."""
+    there = tuple(known)
+    if text.strip() == "all":
+        return there
+    names = [name.strip() for name in text.split(",")]
+    return tuple(dict.fromkeys(one_of(option, name, there) for name in names))
+
+
+def _ranks(text: str) -> tuple[int, ...]:
+    numbers = [one.strip() for one in text.split(",")]
+    if not all(one.isascii() and one.isdecimal() and len(one) < 6 for one in numbers):
+        raise InputError(f"--roots {text}: give ranks such as 0,1")
+    return tuple(dict.fromkeys(map(int, numbers)))
+
+
+def _split(text: str | None) -> str | None:
+    if text is not None:
+        try:
+            colors_of(text, _MOST_RANKS)
+        except ValueError as error:
+            raise InputError(f"--split {error}") from None
+    return text

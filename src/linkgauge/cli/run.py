@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from linkgauge.model.errors import InputError
+from linkgauge.registry import deferred
 from linkgauge.report.formats import PLAN
 
 from . import common
-from .collecting import choice_of
 from .help_text import ENGINES, OUTPUT, PRECISION, RUNS, WHAT
 from .options import Count, Options, Time, argument, option
-from .proposals import benchmark_names
 
 if TYPE_CHECKING:
     from linkgauge.engine.request import RunRequest
@@ -26,7 +25,7 @@ class RunOptions(Options):
     benchmarks: tuple[str, ...] = argument(
         "BENCHMARK...",
         "Measure these benchmarks. Default: all those of the profile.",
-        offer=benchmark_names,
+        offer=deferred("linkgauge.cli.proposals:benchmark_names"),
     )
     prefix: tuple[str, ...] = common.PREFIX
     profile: str = common.profile("standard")
@@ -135,18 +134,17 @@ def _carry_out(asked: RunOptions, first: WorkerProcess | None) -> int:
 def _unchanged(simulated: common.Simulated) -> Simulation | None:
     """Returns the simulation without the change that the options ask for. Returns None if they ask
     for no change, or for no simulation."""
-    from .simulation import simulation_of
-
-    return None if simulated.change is None else simulation_of(simulated.machine, simulated.fault)
+    if simulated.change is None:
+        return None
+    return common.simulation_of(simulated.machine, simulated.fault)
 
 
 def displayed(asked: RunOptions) -> Display:
     """How the run is judged and shown. Raises InputError for limits that cannot be read."""
-    from linkgauge.judge.limits import read_limits
     from linkgauge.report.keeping import Display
 
     return Display(
-        asked.form, asked.utilization, read_limits(asked.limits) if asked.limits else (),
+        asked.form, asked.utilization, common.limits_in(asked.limits),
         verdict=not asked.no_verdict, matrix=asked.matrix, whole=asked.whole,
         verbose=asked.verbose, page=not asked.no_report,
     )  # fmt: skip
@@ -157,6 +155,7 @@ def requested(asked: RunOptions) -> RunRequest:
     from linkgauge.engine.request import Selection
     from linkgauge.machine.hardware import read_hardware
 
+    from . import requests
     from .options_record import request_of
 
     stated = read_hardware(asked.hardware) if asked.hardware else {}
@@ -167,7 +166,7 @@ def requested(asked: RunOptions) -> RunRequest:
     what = Selection(asked.benchmarks, asked.prefix, asked.only_d2d, asked.host_mode)
     return request_of(
         asked, what, settings, asked.profile, tune=asked.tune, stated=stated,
-        collectives=choice_of(asked.collecting), with_cpus=asked.whole,
+        collectives=requests.choice_of(asked.collecting), with_cpus=asked.whole,
         budget=asked.budget or "plan",
     )  # fmt: skip
 

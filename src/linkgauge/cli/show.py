@@ -56,7 +56,6 @@ def show(asked: ShowOptions) -> int:
         linkgauge show results/nvidia-h200 --against host
     """
     from linkgauge.engine.kept.runs import find_run, is_run, read_run, run_file
-    from linkgauge.judge.limits import read_limits
     from linkgauge.report.keeping import Display
     from linkgauge.report.live import show_kept
     from linkgauge.report.reading import kept_at
@@ -74,7 +73,7 @@ def show(asked: ShowOptions) -> int:
     if asked.against is not None:
         raise InputError(f"--against takes a folder of runs: {run} is one run")
     display = Display(
-        asked.form, asked.utilization, read_limits(limits) if limits else (),
+        asked.form, asked.utilization, common.limits_in(limits),
         verdict=not asked.no_verdict, matrix=asked.matrix, whole=asked.whole,
         verbose=asked.verbose,
     )  # fmt: skip

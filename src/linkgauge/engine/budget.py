@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Literal, NamedTuple
 
 from linkgauge.benchmarks.catalog import ranked
@@ -90,3 +91,13 @@ def budget_of(
         return max(seconds - opening - end, LEAST_SHARE * seconds)
 
     return Budget(*found, measuring(FOR_PASSES * found.aim), measuring(found.most), order)
+
+
+def seconds_between(began: str, now: str) -> float:
+    """Returns the seconds from one ISO 8601 time to another. Returns 0 if the clock was set back or
+    a time is unreadable."""
+    try:
+        passed = datetime.fromisoformat(now) - datetime.fromisoformat(began)
+    except (TypeError, ValueError):
+        return 0.0
+    return max(passed.total_seconds(), 0.0)

@@ -1,7 +1,8 @@
-"""Delays signals that end a run until a better moment."""
+"""Delays signals that end a run until a better moment, and keeps the garbage collector quiet."""
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 import time
@@ -111,3 +112,21 @@ class Interrupts(Signals):
         else:
             self._came = None
             self._before[number](number, frame)
+
+
+_NEW_OBJECTS = 50_000
+
+
+@contextmanager
+def collecting_seldom() -> Iterator[None]:
+    """Makes the collector run seldom during a block, because it takes time and frees nothing.
+    Has no effect if the collector already runs as seldom."""
+    before = gc.get_threshold()
+    if before[0] >= _NEW_OBJECTS:
+        yield
+        return
+    gc.set_threshold(_NEW_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

@@ -10,7 +10,7 @@ from operator import itemgetter
 import msgspec
 
 from linkgauge.backends import OF_ROOMS, ON_REQUEST, plugin_of
-from linkgauge.benchmarks.catalog import ORIGINS
+from linkgauge.benchmarks.catalog import origin_of
 from linkgauge.benchmarks.table import DeviceSet, Row, Sweep
 from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.result import PlannedCell, PlannedTable
@@ -214,7 +214,7 @@ def _at_once(sheet: PlannedTable, rounds: Sequence[int]) -> PlannedTable:
 
 def _plugins(benchmark: Benchmark) -> tuple[str, ...] | msgspec.UnsetType:
     """The plug-ins that offer the benchmark and its backend, if any."""
-    origins = (ORIGINS.get(benchmark.name), plugin_of(benchmark.backend))
+    origins = (origin_of(benchmark.name), plugin_of(benchmark.backend))
     return tuple(dict.fromkeys(filter(None, origins))) or msgspec.UNSET
 
 

@@ -14,7 +14,6 @@ import msgspec
 
 from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, KNOWN, SIMULATED
 from linkgauge.benchmarks.catalog import select
-from linkgauge.benchmarks.nodes import fleet_of, of_fleet
 from linkgauge.benchmarks.table import COMPARISON, FIRST_LOOK, DeviceSet
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Machine
@@ -28,10 +27,11 @@ from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import NIC_ENGINES, Benchmark, Cell, Report
 
 from .plan import check_exists, fabrics, lay_out
-from .rewriting import DeviceEngine
 
 _MEANT = {"rocm": "torch", "hip": "torch", "amd": "torch", "nvidia": "cuda", "cpu": "host"}
 """The backends that reach what people call by these names."""
+DeviceEngine = Literal["ce", "sm"]
+"""Kinds of engines that devices copy by."""
 
 
 class What(Protocol):
@@ -97,7 +97,11 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         no sample of their pairs. Returns None otherwise."""
         is_open = not (self.names or self.prefixes or self.only_d2d)
         sampled = request.settings.sample_pairs is not None
-        return fleet_of(request.over(machine)) if is_open and not sampled else None
+        if not is_open or sampled:
+            return None
+        from linkgauge.benchmarks.nodes import fleet_of
+
+        return fleet_of(request.over(machine))
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
         """Returns the benchmarks for this machine, with their cells. Raises InputError if a
@@ -113,6 +117,8 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         nodes = machine.host.nodes if with_host else ()
         over = request.over(machine)
         if self.fleet(request, machine) is not None:
+            from linkgauge.benchmarks.nodes import of_fleet
+
             rows = of_fleet(rows)
         only = [one for one in dict.fromkeys(row.only_by for row in rows) if one]
         # What is opened for some rows alone does not measure the others.

@@ -4,7 +4,6 @@ kernel launches."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 from msgspec.structs import replace
 
@@ -12,15 +11,25 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Benchmark, Cell, Engine, Transfer
 
-DeviceEngine = Literal["ce", "sm"]
-"""Kinds of engines that devices copy by."""
+from .request import DeviceEngine
+
+
+def rewritten(
+    benchmarks: Sequence[Benchmark], memory: str, engine: DeviceEngine | None, graphs: bool
+) -> tuple[Benchmark, ...]:
+    """Returns the benchmarks with this kind of host memory, this engine of copies and with graphs,
+    as far as they are asked for. Raises InputError for what changes no cell."""
+    found = tuple(benchmarks)
+    if memory:
+        found = in_memory(found, memory)
+    if engine is not None:
+        found = by_engine(found, engine)
+    return as_graphs(found) if graphs else found
 
 
 def in_memory(benchmarks: Sequence[Benchmark], kind: str) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks with this kind of host memory in place of pinned memory. An empty kind
-    changes nothing. Raises InputError if no cell uses pinned memory."""
-    if not kind:
-        return tuple(benchmarks)
+    """Returns the benchmarks with this kind of host memory in place of pinned memory. Raises
+    InputError if no cell uses pinned memory."""
 
     def placed(cell: Cell) -> Cell:
         return _with_transfers(cell, [_in_memory(one, kind) for one in cell.transfers])

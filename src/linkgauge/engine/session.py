@@ -21,6 +21,7 @@ import msgspec
 
 from linkgauge.backends import ACCELERATORS, ON_REQUEST, SHAPED
 from linkgauge.benchmarks.table import COMPARISON
+from linkgauge.engine.interrupts import collecting_seldom
 from linkgauge.engine.kept.folder import (
     accelerator_name,
     check_writable,
@@ -28,7 +29,6 @@ from linkgauge.engine.kept.folder import (
     keep_topology,
 )
 from linkgauge.engine.kept.journal import JOURNAL_FILE, Journal, Opened
-from linkgauge.engine.measuring.garbage import collecting_seldom
 from linkgauge.engine.workers.messages import Workers
 from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.engine.workers.supervisor import workers_of
@@ -41,14 +41,12 @@ from linkgauge.model.hardware.pcie import is_accelerator
 from linkgauge.model.settings import Budget, EngineSettings, Settings
 from linkgauge.model.transfer import Benchmark
 
-from . import first_look
 from .budget import budget_of
 from .controller import Doubts, Observer, Sink, end_profile, execute, now
 from .interrupts import Interrupts
 from .locks import devices_measured, hold
 from .plan import Plan, able, make_plan
 from .request import RunRequest, Selection, is_first_look
-from .rewriting import as_graphs, by_engine, in_memory
 from .rounds import draw
 
 
@@ -102,6 +100,8 @@ class Session:
         request = self.request
         if not is_first_look(request, self.machine) or self.machine.simulated is not None:
             return
+        from . import first_look
+
         settings = first_look.settings_of(request.settings)
         ends, buffer = first_look.ends_of(self.machine), None
         if request.profile is not None and ends is not None:  # the user chose no size
@@ -117,13 +117,15 @@ class Session:
         measure."""
         request = self.request
         check_thermometer(request.settings, self.machine)
-        benchmarks = in_memory(request.what.lay_out(request, self.machine), request.memory)
-        if request.engine is not None:
-            benchmarks = by_engine(benchmarks, request.engine)
+        benchmarks = request.what.lay_out(request, self.machine)
+        if request.memory or request.engine is not None or request.graphs:
+            from .rewriting import rewritten
+
+            benchmarks = rewritten(benchmarks, request.memory, request.engine, request.graphs)
         if request.settings.sample_pairs is not None:
             benchmarks = draw(benchmarks, request.settings.sample_pairs)
         plan = make_plan(
-            as_graphs(benchmarks) if request.graphs else benchmarks,
+            benchmarks,
             self.machine,
             request.settings.sizes,
             parallel_pairs=request.settings.parallel_pairs,

@@ -11,7 +11,7 @@ from sqlalchemy.exc import ArgumentError
 
 from linkgauge.model.errors import InputError
 
-from .named import NOWHERE, VARIABLE
+from . import NOWHERE, VARIABLE
 
 _SECRETS = ("password", "sslpassword", "passfile", "sslkey")
 _DRIVERS = {

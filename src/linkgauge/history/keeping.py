@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from linkgauge.model.documents.result import Run, RunVerdict
 from linkgauge.model.errors import LinkgaugeError
 
-from .named import VARIABLE, is_off
+from . import VARIABLE, is_off
 
 if TYPE_CHECKING:
     from linkgauge.model.documents.history import EarlierMedians, EarlierRun

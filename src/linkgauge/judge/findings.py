@@ -12,11 +12,13 @@ from linkgauge.judge.expected.readings import run_of
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.earlier import Earlier
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.hardware.machine import Machine
-from linkgauge.model.hardware.part import Part
+from linkgauge.model.hardware.part import Kind, Part
 from linkgauge.model.kernel_log import KernelLog
 from linkgauge.model.settings import Settings
+from linkgauge.model.units import count_of
 
 Severity = Literal["fail", "warn", "note", "unknown"]
 """`fail` costs bandwidth or correctness, `warn` may, `unknown` could not be read here."""
@@ -76,6 +78,40 @@ class Evidence(msgspec.Struct, frozen=True, eq=False):
     def cells(self) -> Iterator[CellResult]:
         for result in self.results:
             yield from result.cells
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether a figure can be low: others stand beside it, earlier ones or a reference."""
+        cells = [*self.cells()]
+        references = (one.expected.achievable for one in cells if one.expected is not None)
+        return len(cells) > 1 or self.earlier is not None or any(references)
+
+
+ANY = 1.0
+"""The loss of a part that no loss would show."""
+
+
+class Unseen(msgspec.Struct, frozen=True):
+    """Parts of one kind that may be slow without any figure that shows it.
+
+    kind: The kind of part.
+    parts: The parts by name, each with the share of its rate up to which it may have lost; 1 if no
+        loss would show."""
+
+    kind: Kind
+    parts: dict[str, float]
+
+    def __str__(self) -> str:
+        """Returns the losses in words: `any loss of host:0-host:1 and less than 10% of 3 links`."""
+        noun = "PCIe link" if self.kind == "PCIe link above" else self.kind
+        several = f"{noun}es" if noun == "switch" else ""
+        sides = grouped((loss == ANY, name) for name, loss in self.parts.items())
+        said = []
+        for is_any, names in sorted(sides.items(), reverse=True):
+            of = names[0] if len(names) == 1 else count_of(len(names), noun, several)
+            most = max(self.parts[name] for name in names)
+            said.append(f"any loss of {of}" if is_any else f"less than {most:.0%} of {of}")
+        return " and ".join(said)
 
 
 _E = TypeVar("_E")

@@ -15,12 +15,10 @@ from linkgauge.model.documents.result import Result, Run, RunVerdict, exit_code
 from linkgauge.model.hardware.part import is_node
 from linkgauge.model.units import COLLECTIVE
 
-from .blame.unsteady import unsteady
 from .doctor import concerns, diagnose, failed
 from .doctor.busy import is_host_taken
-from .findings import Finding, evidence_of
+from .findings import Evidence, Finding, Unseen, evidence_of
 from .peers import behind
-from .unseen import Unseen, unseen_of
 from .verdict import BELOW, judge, pair_of
 
 _BROKEN = (1, 3)
@@ -92,8 +90,25 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     return Outcome(
         code or int(low or failed(findings)), findings, low=low, found=found,
         broken=code in _BROKEN, judged=verdicts != {"not judged"},
-        perhaps_low="perhaps low" in verdicts, unseen=unseen_of(evidence),
+        perhaps_low="perhaps low" in verdicts, unseen=_unseen(evidence),
     )  # fmt: skip
+
+
+def _unseen(evidence: Evidence) -> tuple[Unseen, ...]:
+    if not evidence.is_comparable:
+        return ()
+    from .unseen import unseen_of
+
+    return unseen_of(evidence)
+
+
+def _unsteady(evidence: Evidence) -> frozenset[str]:
+    """Returns the names of the cells that show a part to be unsteady."""
+    if not evidence.is_comparable:
+        return frozenset()
+    from .blame.unsteady import unsteady
+
+    return unsteady(evidence)
 
 
 def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...]:
@@ -101,7 +116,7 @@ def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...
     if why_unjudged(run) is not None:
         return ()
     evidence = evidence_of(judge(run))
-    doubted = unsteady(evidence)
+    doubted = _unsteady(evidence)
     once = {one.case.number for one in behind(evidence) if not one.is_sure}
     numbers = count()
     return tuple(

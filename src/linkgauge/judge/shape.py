@@ -20,7 +20,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.units import format_size, unit_of
 
 from .findings import Evidence, Finding
-from .verdict import at_sizes
+from .size_lines import at_sizes
 
 ASYMMETRIC = 0.9
 """The share of the other direction's figure below which directions differ."""

@@ -13,8 +13,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-import msgspec
-
 from linkgauge.judge.blame.cases import listed
 from linkgauge.judge.blame.explain import weighted_median
 from linkgauge.judge.blame.limits import (
@@ -23,47 +21,22 @@ from linkgauge.judge.blame.limits import (
     LEAST_LOSS,
     PART,
     QUIET,
+    SHOWN,
     SLOW,
     SMALL_LOSS,
     SPARED,
 )
 from linkgauge.judge.blame.lonely import alone, shows
 from linkgauge.judge.blame.table import Row, kinds_of, rows_of
-from linkgauge.judge.compare.earlier import SHOWN
 from linkgauge.judge.expected.link_sharing import LinkSharing
-from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.findings import ANY, Evidence, Finding, Unseen
 from linkgauge.judge.verdict import LOW
 from linkgauge.model.grouped import grouped
-from linkgauge.model.hardware.part import Kind, Part
+from linkgauge.model.hardware.part import Part
 from linkgauge.model.stats.moments import Moments
 from linkgauge.model.stats.student import critical
-from linkgauge.model.units import count_of
 
 SIZES = (0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-ANY = 1.0
-"""The loss of a part that no loss would show."""
-
-
-class Unseen(msgspec.Struct, frozen=True):
-    """Parts of one kind that may be slow without any figure that shows it.
-
-    kind: The kind of part.
-    parts: The parts by name, each with the share of its rate up to which it may have lost; 1 if no
-        loss would show."""
-
-    kind: Kind
-    parts: dict[str, float]
-
-    def __str__(self) -> str:
-        noun = "PCIe link" if self.kind == "PCIe link above" else self.kind
-        several = f"{noun}es" if noun == "switch" else ""
-        sides = grouped((loss == ANY, name) for name, loss in self.parts.items())
-        said = []
-        for is_any, names in sorted(sides.items(), reverse=True):
-            of = names[0] if len(names) == 1 else count_of(len(names), noun, several)
-            most = max(self.parts[name] for name in names)
-            said.append(f"any loss of {of}" if is_any else f"less than {most:.0%} of {of}")
-        return " and ".join(said)
 
 
 class _Side(NamedTuple):

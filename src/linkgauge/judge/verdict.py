@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, partial
 from itertools import count
 from operator import itemgetter
@@ -31,15 +31,12 @@ from linkgauge.model.documents.result import (
 )
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
-from linkgauge.model.stats.hockney import LEAST, Timed, fit
 from linkgauge.model.stats.moments import median_without
 from linkgauge.model.transfer import Transfer
-from linkgauge.model.units import BANDWIDTH, STREAM
 
 from .findings import Evidence
 from .peers import LOW as LOSS
 from .peers import Behind, behind, classes
-from .plateaus import with_levels
 
 FAR = 0.75
 """A path that lost half of its lanes or links is that far off."""
@@ -118,46 +115,15 @@ def _interval(cell: CellResult) -> tuple[float, float]:
     return min(low, figure), max(high, figure)
 
 
-# The line latency + size ÷ bandwidth of each path that a run measured at several sizes.
-
-
 def with_lines(run: Run) -> Run:
-    """Returns the run with the fitted line of each path, in the order of the results."""
-    sized = at_sizes(run.results, LEAST)
-    paths = grouped(
-        ((result.benchmark, result.backend, cell.row, column), point)
-        for result in run.results
-        for cell in result.cells
-        if (result.benchmark, result.backend) in sized or cell.does.of_sizes
-        for column, point in _points(result, cell)
-    )
-    lines = (fit(points, *path) for path, points in paths.items())
-    return replace(run, lines=tuple(line for line in lines if line is not None))
+    """Returns the run with the fitted line latency + size ÷ bandwidth of each path that was
+    measured at several sizes."""
+    sized = any(cell.does.of_sizes for result in run.results for cell in result.cells)
+    if len(run.results) < 2 and not sized:
+        return run
+    from .size_lines import lines_of
 
-
-def at_sizes(results: Iterable[Result], least: int) -> set[tuple[str, str]]:
-    """Returns the benchmarks that were measured at this many sizes or more, with their backends."""
-    sizes = grouped(((one.benchmark, one.backend), one.size) for one in results)
-    return {of for of, own in sizes.items() if len(set(own)) >= least}
-
-
-def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Timed]]:
-    """The column is None if columns are sizes. Nothing if the figure is not the time in which the
-    cell's bytes are moved."""
-    figure = cell.headline
-    if not figure or cell.kind == "wrong-bytes":
-        return
-    if cell.does.is_single and cell.does.of_sizes:
-        size = cell.transfers[0].bytes_moved(result.size)
-        yield None, Timed(size, size, figure)
-    elif result.unit in (BANDWIDTH.symbol, STREAM.symbol) and cell.bytes and not _is_staged(cell):
-        yield cell.column, Timed(result.size, cell.bytes, cell.bytes / figure)
-
-
-def _is_staged(cell: CellResult) -> bool:
-    """Host threads use a staging buffer for as long as the other engines run: more bytes take no
-    longer."""
-    return any(m.is_staging for transfer in cell.transfers for m in transfer.memories)
+    return replace(run, lines=lines_of(run))
 
 
 HELD = 0.9
@@ -276,7 +242,12 @@ def judge_result(
     cells = tuple(
         _judge_cell(cell, result, expectations, sharing, nominal) for cell in result.cells
     )
-    return with_levels(replace(result, cells=spared(cells)))
+    judged = replace(result, cells=spared(cells))
+    if len(cells) < 2:
+        return judged
+    from .plateaus import with_levels
+
+    return with_levels(judged)
 
 
 def _judge_cell(

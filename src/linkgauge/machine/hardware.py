@@ -14,8 +14,6 @@ import msgspec
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Machine
 
-from .given import MOST_YAML, encodable, read_given, yaml_problem
-
 _TO_STATE = {
     "soc": "SoC model and silicon revision, such as X2800-v1",
     "nvlink_fusion_fw": "firmware of the NVLink Fusion PHY, such as 2025.12.4",
@@ -86,6 +84,8 @@ def read_hardware(path: Path) -> dict[str, str]:
     """Returns the values that a person has filled in in a hardware.yml file. All values are texts,
     exactly as in the file. Raises InputError if the file cannot be read or has another form."""
     import yaml  # 10 ms, and every session imports this module
+
+    from .given import MOST_YAML, encodable, read_given, yaml_problem
 
     try:
         content = read_given(path, MOST_YAML)

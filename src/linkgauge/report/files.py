@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from linkgauge.engine.kept.journal import RUN_FILE, read_opening
 from linkgauge.engine.kept.packed import SAMPLES_BIN, PackedRun
 from linkgauge.engine.kept.stored import share_texts, stored
-from linkgauge.judge.findings import Finding
-from linkgauge.judge.unseen import Unseen
+from linkgauge.judge.findings import Finding, Unseen
 from linkgauge.model.documents.result import CellResult, Run, RunVerdict
 from linkgauge.model.errors import InputError, ResultsError, unwritable
 from linkgauge.model.notation import encode_hook

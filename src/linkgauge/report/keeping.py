@@ -7,19 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from linkgauge.engine.visits import CellAt
-from linkgauge.judge.limits import Objection, apply, hold_run, refuse_unmatched
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
-from linkgauge.judge.verdict import Judge, judge
+from linkgauge.judge.verdict import Judge, judge, unjudged
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import ResultsError
+from linkgauge.model.hardware.machine import Machine
 
 from .files import write_run
 from .formats import Format
+from .rows import OneRun
 
 if TYPE_CHECKING:
-    from linkgauge.judge.limits import Limit
+    from linkgauge.judge.limits import Limit, Objection, Sheets
 
 Remember = Callable[..., bool]
 Since = Callable[[Run], tuple[Run, str | None]]
@@ -41,7 +43,19 @@ class Display(msgspec.Struct, frozen=True):
     page: bool = False
 
     def judged(self, run: Run, judge: Callable[[Run], Run] = judge) -> Run:
-        return apply(hold_run(judge(run), self.objection), self.limits)
+        run = judge(run)
+        if not self.limits and self.objection is None:
+            return run
+        from linkgauge.judge.limits import apply, hold_run
+
+        return apply(hold_run(run, self.objection), self.limits)
+
+    def refuse_unmatched(self, of: Sheets, machine: Machine) -> None:
+        """Raises InputError for a limit that fits nothing in a plan or in results."""
+        if self.limits:
+            from linkgauge.judge.limits import refuse_unmatched
+
+            refuse_unmatched(of, machine, self.limits)
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -58,7 +72,9 @@ class Keeper:
     """`since` adds a comparison with earlier runs. A run whose files are written is passed to
     `remember`."""
 
-    def __init__(self, display: Display, remember: Remember, since: Since) -> None:
+    def __init__(
+        self, display: Display, remember: Remember | None = None, since: Since | None = None
+    ) -> None:
         self.display = display
         self.judge = Judge()
         self._remember, self._since = remember, since
@@ -82,7 +98,7 @@ class Keeper:
         run = self.display.judged(run, self.judge)
         if folder is None:
             return Kept(run, self.outcome(run))
-        found, said = self._since(run)
+        found, said = (run, None) if self._since is None else self._since(run)
         run = found if found.results is run.results else self.display.judged(found, self.judge)
         try:
             self.write(folder, run)
@@ -91,13 +107,20 @@ class Keeper:
         return Kept(run, self.outcome(run), folder, since=said)
 
     def remember(self, kept: Kept) -> None:
-        if kept.folder is not None:
+        if kept.folder is not None and self._remember is not None:
             self._remember(kept.run, kept.folder, verdict=kept.outcome.word)
 
 
 def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:
     """Raises InputError for a limit that fits nothing."""
-    refuse_unmatched(run.results, run.machine, display.limits)
+    display.refuse_unmatched(run.results, run.machine)
     run = display.judged(run)
     folder = None if path is None else path.parent
     return Kept(run, outcome_of(run, verdict=display.verdict), folder)
+
+
+def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
+    """If the run cannot be judged, its figures have no verdicts."""
+    if not outcome.verdict:
+        run = replace(run, results=tuple(map(unjudged, run.results)))
+    return OneRun(run, outcome, folder)

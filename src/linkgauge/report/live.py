@@ -16,9 +16,7 @@ from rich.console import Console
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.interrupts import Ending, Interrupts
 from linkgauge.engine.kept.journal import RUN_FILE
-from linkgauge.engine.kept.runs import place_of_run
 from linkgauge.judge.doctor import OF_MACHINE
-from linkgauge.judge.limits import of_other_models
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
@@ -33,18 +31,15 @@ from linkgauge.report.words.worst import worst_of
 from .blocks import Block, Prose, plain
 from .console import make_console
 from .formats import RUN, TERMINAL, formats
-from .keeping import Display, Keeper, Kept, judge_kept
+from .keeping import Display, Keeper, Kept, judge_kept, shown_as
 from .matrix import shown
-from .reading import shown_as
 from .render.terminal import print_blocks, styled
-from .sections import OneRun, figures, findings, of_rooms, opening, screen, verdict
+from .sections import OneRun, figures, of_rooms, opening, screen, verdict
 from .sections.notes import failure_lines, reason_lines
 from .sections.verdict import Closing
 
 if TYPE_CHECKING:
     from rich.progress import Progress
-
-    from .render.drawing import Drawer
 
 MOST_FINDINGS = 3
 INTERRUPTED = "interrupted: keeping what was measured; Ctrl-C again stops without a verdict"
@@ -126,20 +121,26 @@ class LiveReport(Observer):
         """The run is shown even if its files cannot be written. Returns the exit code."""
         with self._ending.concluding(), ExitStack() as held:
             self._bar.close()
-            drawer = None
+            page = None
             if self._display.page and folder:
-                from .render.drawing import Drawer
+                from .render.page_process import PageProcess
 
                 # It loads while the run is judged and kept. Only real runs have charts as a rule.
-                drawer = held.enter_context(Drawer(early=run.machine.simulated is None))
+                page = held.enter_context(PageProcess(charts=run.machine.simulated is None))
             kept = self.keeper.keep(run, folder)
+            if page is not None and kept.folder is not None:
+                one = shown_as(kept.run, kept.outcome, kept.folder)
+                page.write(replace(one, is_written=True))
             console = self._errors if self._display.format.is_document else self._console
             self._show(kept, console)
             if kept.problem is not None:
                 raise kept.problem
             if kept.folder is not None:
-                if drawer is not None:
-                    self._write_page(kept.run, kept.outcome, kept.folder, drawer)
+                try:
+                    if page is not None:
+                        page.wait()
+                except LinkgaugeError as error:
+                    self.say(f"no report: {error}")
                 print_blocks(console, [kept_line(kept.folder / RUN_FILE)])
                 self.keeper.remember(kept)
         return kept.outcome.code
@@ -152,20 +153,11 @@ class LiveReport(Observer):
         else:
             print_blocks(console, run_blocks(kept.run, kept.outcome, self._display, closing))
 
-    def _write_page(self, run: Run, outcome: Outcome, folder: Path, drawer: Drawer) -> None:
-        """If that fails, prints a message and goes on."""
-        from .reading import page_of_run
-        from .render.writing import REPORT_FILE, write_page
-
-        try:
-            one = replace(shown_as(run, outcome, folder), is_written=True)
-            write_page(folder / REPORT_FILE, page_of_run(one), drawer)
-        except LinkgaugeError as error:
-            self.say(f"no report: {error}")
-
 
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
     """Returns the exit code. Raises InputError if a limit matches no cell."""
+    from linkgauge.engine.kept.runs import place_of_run
+
     found = judge_kept(run, path, display)
     run, outcome = found.run, found.outcome
     if display.format.is_document:
@@ -186,7 +178,9 @@ def whole_run(one: OneRun) -> Iterator[Block]:
 def run_blocks(run: Run, outcome: Outcome, display: Display, closing: Closing) -> Iterator[Block]:
     judged = shown_as(run, outcome).run
     if display.matrix or display.utilization:
-        yield from figures.detailed_blocks(judged, utilization=display.utilization)
+        from .sections.heats import detailed_blocks
+
+        yield from detailed_blocks(judged, utilization=display.utilization)
     else:
         yield from opening.blocks(judged, outcome)
         yield from figures.blocks(judged, "whole") if display.whole else screen.blocks(judged)
@@ -221,13 +215,20 @@ def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
     if run.profiler_files:
         files = f"files of {run.settings.profiler}: {', '.join(run.profiler_files)}"
         lines.append(plain(files))
-    others = of_other_models(run.results, run.machine, display.limits)
-    lines += (plain(f"note: the limit at {one.where} is of other devices") for one in others)
+    if display.limits:
+        from linkgauge.judge.limits import of_other_models
+
+        others = of_other_models(run.results, run.machine, display.limits)
+        lines += (plain(f"note: the limit at {one.where} is of other devices") for one in others)
     if lines:
         yield Prose(lines)
 
 
 def _findings(run: Run, outcome: Outcome, closing: Closing, *, also_notes: bool) -> Iterator[Block]:
+    if not outcome.findings and not also_notes:
+        return
+    from .sections import findings
+
     if closing.kept is None and outcome.findings:
         yield from findings.blocks(outcome.findings)
         return

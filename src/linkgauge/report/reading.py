@@ -10,15 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from linkgauge import registry
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
 from linkgauge.engine.kept.folder import accelerator_of
 from linkgauge.engine.kept.runs import is_run, none_in, read_kept, read_run, run_folders, usable
 from linkgauge.hooks import expect
-from linkgauge.judge.outcome import Outcome, outcome_of
-from linkgauge.judge.verdict import judge, unjudged
+from linkgauge.judge.outcome import outcome_of
+from linkgauge.judge.verdict import judge
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.grouped import grouped
@@ -28,6 +26,7 @@ from linkgauge.model.units import count_of
 from .blocks import Attachments, Block, Line, Page, ShownSection, attachment, plain
 from .formats import Document, formats
 from .forms import cells_of
+from .keeping import shown_as
 from .results import label, named
 from .rows import OneRun
 from .sections import Section, SeveralRuns, sections
@@ -44,13 +43,6 @@ def judged(run: Run, path: Path | None = None) -> OneRun:
     run = judge(run)
     folder = path if path is None or path.is_dir() else path.parent
     return shown_as(run, outcome_of(run), folder)
-
-
-def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
-    """If the run cannot be judged, its figures have no verdicts."""
-    if not outcome.verdict:
-        run = replace(run, results=tuple(map(unjudged, run.results)))
-    return OneRun(run, outcome, folder)
 
 
 MOST_NAME = 120

@@ -11,8 +11,8 @@ from linkgauge.engine.kept.again import AGAIN
 from linkgauge.engine.kept.folder import label_name
 from linkgauge.engine.kept.ranges import with_ranges_of
 from linkgauge.engine.kept.runs import RESULTS, run_folders, usable
+from linkgauge.history import is_off
 from linkgauge.history.keeping import medians_before
-from linkgauge.history.named import is_off
 from linkgauge.judge.compare.earlier import (
     FEWEST,
     apart_from,

@@ -14,24 +14,27 @@ from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import Session
 from linkgauge.engine.workers.process import WorkerProcess
-from linkgauge.history.keeping import remember
-from linkgauge.judge.limits import refuse_unmatched
+from linkgauge.history import is_off
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import ResultsError
 from linkgauge.report.files import resumable
 from linkgauge.report.keeping import Display, Keeper, Remember
 
-from .earlier_runs import since
-from .pairs_alone import with_pairs
-
 _T = TypeVar("_T")
 
 
 def keeper_of(
-    display: Display, kind: type[Keeper] = Keeper, remember: Remember = remember
+    display: Display, kind: type[Keeper] = Keeper, remember: Remember | None = None
 ) -> Keeper:
-    """Returns the keeper of a run. It compares the run with earlier runs of the history."""
-    return kind(display, remember, since)
+    """Returns the keeper of a run. Unless the history is turned off, it compares the run with
+    earlier runs, and adds it to them, or passes it to `remember`."""
+    if is_off():
+        return kind(display, remember)
+    from linkgauge.history import keeping
+
+    from .earlier_runs import since
+
+    return kind(display, remember or keeping.remember, since)
 
 
 def carry_out(
@@ -60,7 +63,7 @@ def carry_out(
 def planned(session: Session, observer: Observer, display: Display) -> Plan:
     """Returns the session's plan. Raises InputError for a limit that fits nothing in it."""
     plan = session.plan(observer)
-    refuse_unmatched(plan, session.machine, display.limits)
+    display.refuse_unmatched(plan, session.machine)
     return plan
 
 
@@ -79,7 +82,10 @@ def concluded(
             run = measured(
                 lambda: session.measure(plan, observer, keeper.doubts), lambda: session.folder
             )
-            run = with_pairs(run, session, plan, observer, keeper)
+            if pairs := keeper.pairs_in_doubt(run):
+                from .pairs_alone import with_pairs
+
+                run = with_pairs(pairs, run, session, plan, observer, keeper)
             session.end()  # while the run is judged and written
             return conclude(run, session.folder)
         except KeyboardInterrupt:  # nothing is being measured: what is journaled is kept

@@ -7,7 +7,6 @@ from pathlib import Path
 from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.engine.kept.resume import go_on, of_ranks
 from linkgauge.engine.kept.runs import RESULTS, latest_run, run_folders
-from linkgauge.judge.limits import refuse_unmatched
 from linkgauge.machine.processes.launch import launched
 from linkgauge.model.errors import InputError
 from linkgauge.report.keeping import Display
@@ -40,5 +39,5 @@ def resume(
             lambda: folder,
         )  # fmt: skip
         code = report.conclude(run, folder)
-        refuse_unmatched(run.results, run.machine, display.limits)
+        display.refuse_unmatched(run.results, run.machine)
         return code

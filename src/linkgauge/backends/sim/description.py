@@ -21,7 +21,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import MemoryKind
 from linkgauge.model.hardware.map import Routing
 from linkgauge.model.names import hint
-from linkgauge.model.operations.exchanges import Algorithm
+from linkgauge.model.operations.collective import Algorithm
 from linkgauge.model.operations.operation import Operation
 from linkgauge.model.recorded import PathKind, kind_of
 from linkgauge.registry import sources_of_machines

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing, suppress
-from datetime import datetime
 from pathlib import Path
 from shlex import quote
 
+from linkgauge.engine.budget import seconds_between
 from linkgauge.engine.controller import Doubts, Observer, go_on_with, now
+from linkgauge.engine.interrupts import collecting_seldom
 from linkgauge.engine.locks import devices_measured, hold
-from linkgauge.engine.measuring.garbage import collecting_seldom
 from linkgauge.engine.workers.supervisor import workers_of
 from linkgauge.machine.kernel_log import following
 from linkgauge.model.documents.result import Run
@@ -73,16 +73,6 @@ def of_ranks(folder: Path) -> str:
     """Says that a run of several ranks is not resumed, and what to do instead."""
     shown = f"`linkgauge show {quote(str(folder))}` shows what it measured"
     return f"--resume works with one process only: start a new run of all ranks; {shown}"
-
-
-def seconds_between(began: str, now: str) -> float:
-    """Returns the seconds from one ISO 8601 time to another. Returns 0 if the clock was set back or
-    a time is unreadable."""
-    try:
-        passed = datetime.fromisoformat(now) - datetime.fromisoformat(began)
-    except (TypeError, ValueError):
-        return 0.0
-    return max(passed.total_seconds(), 0.0)
 
 
 def _check_same_description(machine: str, simulation: Simulation | None) -> None:

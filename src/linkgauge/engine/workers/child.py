@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from linkgauge.engine.measuring.garbage import collecting_seldom
+from linkgauge.engine.interrupts import collecting_seldom
 from linkgauge.hooks import watched_from_outside
 from linkgauge.machine.processes.channel import Channel, carry_out, decoder, encode
 

@@ -21,7 +21,6 @@ from linkgauge.model.hardware.part import Kind, Part
 from linkgauge.model.hardware.wiring import Touched
 from linkgauge.model.notes import STAGED
 from linkgauge.model.operations.collective import Collective
-from linkgauge.model.operations.exchanges import pairs_of
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
@@ -314,5 +313,7 @@ def exchanging(cell: CellResult) -> tuple[tuple[str, str], ...]:
     operations."""
     if not isinstance(cell.operation, Collective):
         return ()
+    from linkgauge.model.operations.exchanges import pairs_of
+
     ranks = [str(transfer.engine.owner) for transfer in cell.transfers]
     return tuple((ranks[a], ranks[b]) for a, b in pairs_of(cell.operation, len(ranks)))

@@ -52,3 +52,5 @@ SPIKE = 0.08
 SIGMAS = 7.0
 """The standard deviations of the other samples, or of the machine's noise, by which a spike lasts
 longer than these; half of them for one that is about as long as those of steady cells."""
+SHOWN = 0.1
+"""The loss that earlier runs must be able to show for a cell to be known not to have lost."""

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.judge.blame.limits import SHOWN
 from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.history import EarlierMedians, EarlierRun, PastCell
 from linkgauge.model.earlier import Earlier, EarlierLoss
@@ -90,8 +91,6 @@ _FAR = 5.0
 """The standard deviations that each of these runs must lose."""
 FEWEST = 5
 """The fewest earlier runs by which a part is judged, and that show how much figures vary."""
-SHOWN = 0.1
-"""The loss that earlier runs must be able to show for a cell to be known not to have lost."""
 
 
 def between_runs(past: EarlierMedians, run: RunFigures) -> dict[PathKind, float]:

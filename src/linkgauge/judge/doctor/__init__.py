@@ -1,40 +1,76 @@
 """Runs the doctor's checks. Each check is a small function that reads evidence and yields findings.
 
-To add a check, write one function `check_…` in a file of this package, or in one that reads
-results. docs/doctor.md has a row for each check."""
+To add a check, write one function `check_…` in a file of `FILES`. docs/doctor.md has a row for each
+check."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from msgspec.structs import replace
 
 from linkgauge.hooks import Hook, Unfit, brief
-from linkgauge.judge import shape, unseen
-from linkgauge.judge.blame import lonely, slow_parts, unsteady
 from linkgauge.judge.blame.cases import concerns_measured, timed_cases_of
 from linkgauge.judge.findings import SEVERITIES, Check, Evidence, Finding, Severity, checks_in
 from linkgauge.model.hardware.part import Part
+from linkgauge.model.kernel_log import KernelLog
 from linkgauge.registry import listed
 
-from . import (
-    accelerator_state,
-    busy,
-    cells,
-    fabric,
-    host_setup,
-    kernel_log,
-    links,
-    reach,
-)
 from .bearing import OF_CLOCKS, is_by_copy_engine, weighed
 
-CHECKS = checks_in(
-    busy, cells, links, fabric, kernel_log, slow_parts, lonely, unseen, accelerator_state,
-    host_setup, unsteady, shape, reach,
-)  # fmt: skip
+
+def _compared(evidence: Evidence) -> bool:
+    return evidence.is_comparable
+
+
+def _has_hardware(evidence: Evidence) -> bool:
+    machine = evidence.machine
+    known = machine.known
+    return bool(known.pci or known.adapters or machine.accelerators or machine.addresses)
+
+
+def _has_fabric(evidence: Evidence) -> bool:
+    """Its own, or that of a network."""
+    machine = evidence.machine
+    return bool(
+        machine.accelerators
+        or _uses_devices(evidence)
+        or machine.known.adapters
+        or any(one.rdma for one in machine.known.interfaces)
+        or any(one.kind in ("network", "fabric") for one in machine.wiring.wires)
+    )
+
+
+def _uses_devices(evidence: Evidence) -> bool:
+    return any(one.engine.kind != "cpu" for cell in evidence.cells() for one in cell.transfers)
+
+
+def _has_modes(evidence: Evidence) -> bool:
+    return any(cell.modes for cell in evidence.cells())
+
+
+_JUDGE = __name__.rpartition(".")[0]
+FILES: Mapping[str, Callable[[Evidence], object]] = {
+    f"{__name__}.busy": lambda _: True,
+    f"{__name__}.cells": lambda known: any(cell.kind for cell in known.cells()),
+    f"{__name__}.links": _has_hardware,
+    f"{__name__}.fabric": _has_fabric,
+    f"{__name__}.kernel_log": lambda known: known.log and known.log != KernelLog(),
+    f"{_JUDGE}.blame.slow_parts": _compared,
+    f"{_JUDGE}.unseen": _compared,
+    f"{__name__}.accelerator_state": _has_hardware,
+    f"{__name__}.backends": lambda known: known.machine.unavailable or known.machine.accelerators,
+    f"{__name__}.host_setup": lambda _: True,
+    f"{__name__}.placement": lambda known: known.machine.known.pci,
+    f"{_JUDGE}.blame.unsteady": _compared,
+    f"{_JUDGE}.shape": _compared,
+    f"{__name__}.reach": lambda known: _uses_devices(known) or _has_modes(known),
+}
+"""The files of checks, each with what the evidence must have for them to find anything. Others are
+not loaded."""
 OF_MACHINE = ("busy", "steal")
 """Their warnings come before findings about parts, and explain unsteady cells."""
 KNOWN = (
@@ -51,13 +87,18 @@ UNSTEADY = ("scatter", "stall")
 INFERRED = ("slow", "drift", *UNSTEADY)
 
 
+def checks_of(evidence: Evidence) -> tuple[Check[Evidence], ...]:
+    """Those that can find something in the evidence."""
+    return checks_in(*(import_module(name) for name, has in FILES.items() if has(evidence)))
+
+
 def diagnose(
     evidence: Evidence, checks: Sequence[Check[Evidence]] | None = None
 ) -> tuple[Finding, ...]:
     """Findings that explain others come first, then failures. A failure that a known failure or a
     process explains becomes a warning, because the part itself may be healthy."""
     if checks is None:
-        checks = (*CHECKS, *listed("checks", _of_plugin))
+        checks = (*checks_of(evidence), *listed("checks", _of_plugin))
     found = [finding for check in checks for finding in check(evidence)]
     read = (
         f for f in found
@@ -149,7 +190,11 @@ def _is_meanwhile(cause: Finding, finding: Finding) -> bool:
 def _turned(
     evidence: Evidence, touched: Mapping[str, frozenset[Part]]
 ) -> dict[str, frozenset[str]]:
-    ports = links.redirecting(evidence)
+    if not evidence.machine.known.pci:
+        return {}
+    from .links import redirecting
+
+    ports = redirecting(evidence)
 
     @cache
     def turning(parts: frozenset[Part]) -> frozenset[str]:

@@ -13,8 +13,7 @@ from linkgauge.judge.pcie_chains import hops, latest_accelerators, shown
 from linkgauge.judge.remedies import DEVICE_LOST
 from linkgauge.judge.vendor import nvidia, nvidia_option, tools
 from linkgauge.model.grouped import grouped
-from linkgauge.model.hardware.part import MACHINE, Part
-from linkgauge.model.hardware.pcie import is_accelerator
+from linkgauge.model.hardware.part import MACHINE
 from linkgauge.model.units import approximate_size
 
 _STOP_FIRST = "stop the programs that use it first"
@@ -109,49 +108,12 @@ def check_processes(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("processes", severity, device.part, found, why, remedy)
 
 
-def check_answers(evidence: Evidence) -> Iterator[Finding]:
-    """Only while an accelerator is there that no other backend reaches."""
-    machine = evidence.machine
-    reached = {device.pci for device in machine.all_devices}
-    if all(one.address in reached for one in machine.known.pci if is_accelerator(one)):
-        return
-    why = "its driver is slow or hangs; the devices that it may reach are not judged"
-    for backend in machine.unanswered:
-        remedy = (f"linkgauge devices --backend {backend}  # waits for it",)
-        yield Finding("answer", "warn", backend, machine.unavailable[backend], why, remedy)
-
-
 def check_mig(evidence: Evidence) -> Iterator[Finding]:
     why = "each instance gets part of the memory bandwidth and engines, and no peer access"
     for device in evidence.machine.accelerators.values():
         if device.mig:
             remedy = nvidia_option(evidence, device, f"-mig 0  # {_STOP_FIRST}")
             yield Finding("mig", "note", device.part, "it is partitioned (MIG)", why, remedy)
-
-
-_DRIVER = re.compile(r"\b(\d{3})\.(\d+)(?:\.\d+)*\b")
-_MISMATCH = re.compile(r"version mismatch|insufficient driver|driver.*older than", re.IGNORECASE)
-
-
-def check_driver(evidence: Evidence) -> Iterator[Finding]:
-    for backend, reason in evidence.machine.unavailable.items():
-        if _MISMATCH.search(reason):
-            yield _mismatch(backend, reason)
-    for device in evidence.machine.accelerators.values():
-        driver = _DRIVER.search(device.driver or "")
-        library = _DRIVER.search(device.library or "")
-        if driver and library and driver.groups() != library.groups():
-            found = f"the kernel driver is version {device.driver}, the library {device.library}"
-            yield _mismatch(device.part, found)
-
-
-def _mismatch(about: Part | str, found: str) -> Finding:
-    why = "calls fail, or behave as neither version does"
-    remedy = (
-        "# After a driver update, reboot, or unload the kernel module and load it again.",
-        "# In a container, use the host's libraries.",
-    )
-    return Finding("driver", "fail", about, found, why, remedy)
 
 
 _OLDEST_ROCM = {"gfx950": (7, 0)}

@@ -7,18 +7,15 @@ from collections.abc import Iterator
 from linkgauge.judge.blame.cases import Case, cases_of
 from linkgauge.judge.expected.link_rates import figure
 from linkgauge.judge.findings import Evidence, Finding
-from linkgauge.judge.pcie_chains import shown
 from linkgauge.judge.remedies import (
     COMPARE_ON_HOST,
     HUGE_PAGES,
     IOMMU_PT,
-    NEAR_NODE,
     SMT_OFF,
     kernel_log,
 )
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import HostDetails
-from linkgauge.model.hardware.inventory import PciFunction
 from linkgauge.model.hardware.part import MACHINE, Part
 from linkgauge.model.units import BANDWIDTH
 
@@ -131,34 +128,6 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
     yield Finding("memlock", "warn" if unlocked else "note", MACHINE, found, why, (remedy,))
 
 
-def check_near_node(evidence: Evidence) -> Iterator[Finding]:
-    """A device of an unknown node is measured from node 0, which may be far away."""
-    nodes = {node.index for node in evidence.machine.host.nodes}
-    for device, function in shown(evidence):
-        node = function.numa_node
-        if node is None and len(nodes) > 1:
-            hidden = bool(evidence.machine.known.host.hypervisor)
-            found = "its NUMA node is unknown"
-            found += " (a virtual machine hides it)" if hidden else ": the firmware names none"
-            why = (
-                "it is measured from node 0, and programs take memory there: on the far node that "
-            )
-            why += "costs bandwidth"
-            yield Finding("near-node", "warn", device, found, why, _placed(function, hidden=hidden))
-        elif node is not None and node not in nodes:
-            found = f"its node {node} has no memory that this system can see"
-            why = "buffers lie on a remote node: transfers cross the link between sockets"
-            populate = "# Fit DIMMs to that socket. Until then:"
-            yield Finding("near-node", "warn", device, found, why, (populate, NEAR_NODE))
-
-
-def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
-    if hidden:
-        return (NEAR_NODE, *COMPARE_ON_HOST)
-    told = f"echo N | sudo tee /sys/bus/pci/devices/{function.address}/numa_node"
-    return NEAR_NODE, f"{told}  # until the next boot; update the firmware"
-
-
 def check_smt(evidence: Evidence) -> Iterator[Finding]:
     """All threads of a node move less than one thread of each core, or the process may use threads
     of few cores although others are near."""
@@ -202,30 +171,6 @@ def _crowded(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
         full = by_count.get(every)
         if best and full and full.figure < _LOST * best.figure:
             yield best, full
-
-
-def check_allowed(evidence: Evidence) -> Iterator[Finding]:
-    """By cgroup or taskset."""
-    host = evidence.machine.known.host
-    why = "threads or buffers are on a remote node: transfers cross the link between sockets"
-    for device, function in shown(evidence):
-        node = function.numa_node
-        if node is None:
-            continue
-        missing = []
-        cpus = host.node_cpus.get(node)
-        if host.allowed_cpus is not None and cpus and not set(cpus) & set(host.allowed_cpus):
-            missing.append("CPUs")
-        if host.allowed_nodes is not None and node not in host.allowed_nodes:
-            missing.append("memory")
-        if missing:
-            what = " and ".join(missing)
-            found = f"this process may not use the {what} of node {node}, the nearest one"
-            remedy = (
-                f"numactl --cpunodebind={node} --membind={node} linkgauge run",
-                "# In a container, widen its cpuset: docker run --cpuset-cpus --cpuset-mems.",
-            )
-            yield Finding("allowed", "fail", device, found, why, remedy)
 
 
 _LEAST, _MOST = 0.3, 0.7

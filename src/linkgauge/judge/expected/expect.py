@@ -33,7 +33,6 @@ from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
 from . import healthy
-from .computing_rates import product_bound, roof_of
 from .dram import Ceilings
 from .link_rates import (
     ExpectedPath,
@@ -101,10 +100,14 @@ class Expectations:
         if isinstance(cell.operation, Collective):
             return self._of_collective(cell, cell.operation, transfers, size)
         if isinstance(cell, CellResult) and cell.work is not None:
+            from .computing_rates import roof_of
+
             roof = roof_of(cell, cell.work)
             without: NotJudged | None = None if roof.achievable else "no-limit"
             return Expectation(roof, loose=True, start=0.0, without=without)
         if does.product is not None and len(transfers) == 1:
+            from .computing_rates import product_bound
+
             device = self._paths.machine.accelerators.get(str(transfers[0].engine.owner))
             readings = cell.readings if isinstance(cell, CellResult) else ()
             expected = product_bound(device, cell.operation, readings)

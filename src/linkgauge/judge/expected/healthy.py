@@ -18,8 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from linkgauge.model.grouped import grouped
-from linkgauge.model.operations.collective import Collective, CollectiveName, has_root
-from linkgauge.model.operations.exchanges import Algorithm
+from linkgauge.model.operations.collective import Algorithm, Collective, CollectiveName, has_root
 from linkgauge.model.stats.student import critical
 from linkgauge.model.units import parse_size
 

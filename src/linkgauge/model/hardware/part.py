@@ -46,6 +46,9 @@ class Part:
             _known.setdefault(key, part)
         return _known[key]  # type: ignore[return-value]
 
+    def __getnewargs_ex__(self) -> tuple[tuple[str, str, tuple[str, ...]], dict[str, bool]]:
+        return (self.kind, self.name, self.ends), {"both_ways": self.both_ways}
+
     def __str__(self) -> str:
         return self.name
 

@@ -15,6 +15,9 @@ import msgspec
 
 from linkgauge.model.shareable import Word
 
+Algorithm = Literal["ring", "tree", "nvls"]
+"""An algorithm of a collective: rings, two trees, or reductions and multicasts in a switch (NVLink
+SHARP)."""
 CollectiveName = Literal[
     "all_reduce",
     "all_gather",

@@ -19,17 +19,14 @@ import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from linkgauge.model.grouped import grouped
 
-from .collective import Collective, CollectiveName, no_hypercube
+from .collective import Algorithm, Collective, CollectiveName, no_hypercube
 
-Algorithm = Literal["ring", "tree", "nvls"]
-"""An algorithm of a collective: rings, two trees, or reductions and multicasts in a switch (NVLink
-SHARP)."""
 Order = tuple[int, ...]
 """The order of ranks in a ring. Each rank sends to the next rank."""
 SWITCH = -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from linkgauge.backends.sim.faults import FAULTS, PARAMETERS, parameters
-from linkgauge.benchmarks.catalog import GROUPS
+from linkgauge.benchmarks.catalog import groups
 from linkgauge.benchmarks.table import FIRST_LOOK, Row, Sweep
 from linkgauge.report.blocks import Block, Prose, plain
 from linkgauge.report.results import table
@@ -13,7 +13,7 @@ from linkgauge.report.results import table
 
 def overview_blocks(rows: Sequence[Row | Sweep]) -> Iterator[Block]:
     asked = {row.name for row in rows}
-    for title, group in GROUPS.items():
+    for title, group in groups().items():
         if names := [row.name for row in group if row.name in asked]:
             yield Prose([plain(title, "strong"), plain(f"    {'  '.join(names)}")])
     yield Prose([plain("-v describes each benchmark; --prefix describes some.", "dim")])

@@ -10,7 +10,6 @@ from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective
-from linkgauge.model.operations.stragglers import straggler_of
 from linkgauge.model.stats.summary import known_percentile
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, format_size, unit_of
 from linkgauge.report.blocks import (
@@ -31,6 +30,7 @@ from linkgauge.report.results import (
     common,
     degraded_note,
     figure,
+    heading,
     label,
     marks,
     size_of,
@@ -42,12 +42,18 @@ from linkgauge.report.words.comparison import in_words, unit_in_words
 from linkgauge.report.words.expectations import is_judged
 from linkgauge.report.words.figures import histogram
 
+from .figures import ResultView
+
 _BINS = 8
 _CELLS = (
     Column("benchmark"), Column("median", True), Column("unit"), Column("±", True, 3),
     Column("slow p95", True, 5, "p95"), Column("worst", True, 4), Column("of expected", True, 2),
     Column("verdict", rank=1, short=" "), Column("samples", rank=6),
 )  # fmt: skip
+
+
+def rows(view: ResultView) -> Iterator[Block]:
+    yield table_of(view.results, view.below(), view.anchor)
 
 
 def table_of(results: Sequence[Result], below: Sequence[Line], anchor: str) -> Table:
@@ -107,8 +113,9 @@ _TRANSFERS = (
 )  # fmt: skip
 
 
-def transfers_of(result: Result, below: Sequence[Line], anchor: str) -> Table:
+def transfers(view: ResultView) -> Iterator[Block]:
     """Each transfer of the single cell of `linkgauge copy`, then the total."""
+    result = view.first
     (cell,) = result.cells
     found = [(str(cell.transfers[one.transfer]), one.summary) for one in cell.parts]
     found.append(("total" if cell.parts else str(cell), cell.summary))
@@ -125,7 +132,7 @@ def transfers_of(result: Result, below: Sequence[Line], anchor: str) -> Table:
                 Entry(f"{summary.n} samples of {cell.loops} loops", tone="dim"),
             ))  # fmt: skip
     caption = line(Span(format_size(result.size), "strong"), *marks([result]))
-    return without_empty(Table(caption, _TRANSFERS, rows, False, anchor, below))
+    yield without_empty(Table(caption, _TRANSFERS, rows, False, view.anchor, view.below()))
 
 
 def _kept(cell: CellResult) -> str:
@@ -161,12 +168,13 @@ def tables_of(result: Result) -> Iterator[Table]:
             yield _table(plain(single), sides, _SINGLES, _singles)
 
 
-def blocks_of(result: Result, heading: Line, below: Sequence[Line], anchor: str) -> Iterator[Block]:
+def collectives(view: ResultView) -> Iterator[Block]:
     """Below the last table is the average bus bandwidth, as nccl-tests reports it."""
+    result = view.first
     title = result.title.partition(", type(row)")[0]
     units = f"time ({COLLECTIVE.shown}), bandwidths ({BANDWIDTH.shown})"
-    yield Prose((heading, plain(f"{title}: {units}")))
-    lines = list(below)
+    yield Prose((heading(result), plain(f"{title}: {units}")))
+    lines = list(view.below())
     if result.average is not None:
         figured = sum(bandwidths(cell) is not None for cell in result.cells)
         cells = len(result.cells)
@@ -175,7 +183,7 @@ def blocks_of(result: Result, heading: Line, below: Sequence[Line], anchor: str)
         lines.insert(0, line("average bus bandwidth ", Span(average, "strong"), of))
     *others, last = tables_of(result)
     first, *rest = (*others, last._replace(lines=lines))
-    yield from (first._replace(anchor=anchor), *rest)
+    yield from (first._replace(anchor=view.anchor), *rest)
 
 
 def _call(work: Collective, cell: CellResult) -> str:
@@ -227,6 +235,8 @@ def _figures(cell: CellResult | None) -> Iterator[Entry]:
 
 def _singles(cell: CellResult | None) -> Iterator[Entry]:
     """An iteration takes as long as its slowest rank."""
+    from linkgauge.model.operations.stragglers import straggler_of
+
     each = (own.samples for own in cell.iterations) if cell else ()
     taken = sorted(map(max, zip(*each, strict=True)))
     for fraction in (0.50, 0.99):

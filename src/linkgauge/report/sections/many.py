@@ -29,8 +29,19 @@ from linkgauge.report.blocks import (
 )
 from linkgauge.report.forms import columns_of, legend, rows_of, shade
 from linkgauge.report.matrix import brief, in_order
-from linkgauge.report.results import ends, figure, label, share, verdict, without_empty
+from linkgauge.report.results import (
+    common,
+    ends,
+    figure,
+    heading,
+    label,
+    share,
+    verdict,
+    without_empty,
+)
 from linkgauge.report.words.sentences import first_of
+
+from .figures import ALIKE, WHOLE, ResultView
 
 MOST_ROWS = 32
 WORST = 12
@@ -44,14 +55,13 @@ def is_many(result: Result) -> bool:
     return not result.sweep and len(rows) > MOST_ROWS and len(columns) * 4 < len(rows)
 
 
-def blocks_of_many(
-    result: Result, heading: Line, below: Sequence[Line], anchor: str
-) -> Iterator[Block]:
+def blocks_of_many(view: ResultView) -> Iterator[Block]:
     """The distribution, the lowest ends, and the lowest pairs."""
+    result = view.first
     measured = [cell for cell in result.cells if cell.headline is not None]
     usual = median(cell.headline or 0.0 for cell in measured)
-    yield Prose((heading, *below))
-    yield _distribution(result, measured, usual)._replace(anchor=anchor)
+    yield Prose((heading(result), *view.below()))
+    yield _distribution(result, measured, usual)._replace(anchor=view.anchor)
     if any(_is_low(cell, usual) for cell in measured):
         yield _ends(result, measured, usual)
         yield _pairs(result, measured, usual)
@@ -156,16 +166,17 @@ _CLEARLY = 0.05
 Known = Sequence[tuple[float, CellResult]]
 
 
-def table_of(
-    results: Sequence[Result], caption: Line, below: Sequence[Line], anchor: str, hint: str
-) -> Table:
+def summary(view: ResultView) -> Iterator[Block]:
     """Of a result that is not judged, cells that stand out are named."""
+    results = view.results
+    hint = {"summary": WHOLE, "uniform": ALIKE}.get(view.large, "")
+    caption = common(results, unit_of(view.first.unit).shown)
     known = [_known(result) for result in results]
     rows = [_summary(*each) for each in zip(results, known, strict=True)]
     ends = [shade(own[at][1], "") for own in known if own for at in (0, -1)]
     more = (legend(ends), *_outlier_lines(results, known), plain(hint, "dim"))
-    lines = (*(each for each in more if each), *below)
-    return without_empty(Table(caption, _HEADS, rows, True, anchor, lines))
+    lines = (*(each for each in more if each), *view.below())
+    yield without_empty(Table(caption, _HEADS, rows, True, view.anchor, lines))
 
 
 def _known(result: Result) -> Known:

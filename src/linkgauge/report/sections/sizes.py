@@ -23,9 +23,10 @@ from linkgauge.report import chart_specs
 from linkgauge.report.blocks import Block, ChartFigure, Line, Prose, Span, line, plain
 from linkgauge.report.curves import Curves, chart, curves_of, extremes
 from linkgauge.report.matrix import shown
-from linkgauge.report.results import label, sizes_of
+from linkgauge.report.results import heading, label, sizes_of, title_line
 
 from . import OneRun, Section
+from .figures import ResultView
 
 MOST_CURVES = 8
 """With more, only their extremes are shown."""
@@ -80,8 +81,10 @@ def _figure(name: str, unit: Unit, curves: Curves) -> ChartFigure:
     return chart(f"{name}: {unit.quantity} by size, {what}", curves, unit, define)
 
 
-def chart_of_levels(result: Result) -> ChartFigure:
-    """A thick line marks a plateau, which is a level of the memory hierarchy."""
+def levels(view: ResultView) -> Iterator[Block]:
+    """A thick line of the chart marks a plateau, which is a level of the memory hierarchy."""
+    result = view.first
+    yield Prose((heading(result), plain(title_line(result))))
     unit = unit_of(result.unit)
     curves = dict(islice(curves_of([result]).items(), MOST_CURVES))
     sizes = _sizes(curves)
@@ -98,7 +101,8 @@ def chart_of_levels(result: Result) -> ChartFigure:
     ]  # fmt: skip
     title = f"{result.benchmark}: latency by size; thick lines are the plateaus found"
     define = partial(chart_specs.levels, plateaus=flat, marks=sizes)
-    return chart(title, curves, unit, define)._replace(lines=tuple(level_lines(result)))
+    lines = (*level_lines(result), *view.below())
+    yield chart(title, curves, unit, define)._replace(lines=lines, anchor=view.anchor)
 
 
 def level_lines(result: Result) -> Iterator[Line]:

@@ -7,7 +7,7 @@ from statistics import median
 from typing import NamedTuple
 
 from linkgauge.backends.sim.description import parse_description
-from linkgauge.benchmarks.catalog import GROUPS
+from linkgauge.benchmarks.catalog import groups
 from linkgauge.judge.compare.likeness import CellFigure, figures_of
 from linkgauge.model.documents.result import Run
 from linkgauge.model.grouped import grouped
@@ -75,7 +75,7 @@ def _others(same: Sequence[str], before: Set[object], after: Set[object]) -> Ite
 
 
 def _kind(one: CellFigure) -> tuple[str, str]:
-    what = next((name for name, rows in GROUPS.items()
+    what = next((name for name, rows in groups().items()
                  if any(row.name == one.benchmark for row in rows)), one.benchmark)  # fmt: skip
     return what, one.unit
 

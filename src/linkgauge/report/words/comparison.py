@@ -4,10 +4,9 @@ names such figures in words."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from linkgauge.judge.expected.published import Kind, Published, published_of
 from linkgauge.model.documents.result import CellResult, Result, Run
-from linkgauge.model.hardware.cpu_families import family_of
 from linkgauge.model.hardware.gaps import NEEDS_ROOT
 from linkgauge.model.notes import NearCache
 from linkgauge.model.transfer import Transfer
@@ -15,6 +14,9 @@ from linkgauge.model.units import LATENCY, STREAM, Unit, count_of, unit_of
 from linkgauge.report.matrix import brief
 
 from .sentences import near_cache
+
+if TYPE_CHECKING:
+    from linkgauge.judge.expected.published import Kind, Published
 
 COMPARES = "compare: "
 _UNKNOWN = f"{COMPARES}what this memory should reach is not known"
@@ -39,6 +41,9 @@ def compared(run: Run) -> str:
         rate, share = brief(host.memory_rate, STREAM.symbol), here["read"] / host.memory_rate
         reads = f"all CPUs read {brief(here['read'], STREAM.symbol)} {STREAM.shown}"
         return f"{COMPARES}{reads}, {share:.0%} of the {rate} that all DIMMs together allow"
+    from linkgauge.judge.expected.published import published_of
+    from linkgauge.model.hardware.cpu_families import family_of
+
     family, known = family_of(host.cpu_code), published_of(host.cpu_code)
     needs_root = any(
         "memory_rate" in gap.fields and gap.why.endswith(NEEDS_ROOT) for gap in host.unknown

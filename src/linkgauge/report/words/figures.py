@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from linkgauge.model.stats.changes import log_of_loss
 from linkgauge.model.units import count_of, format_size, percent, unit_of
 from linkgauge.report.blocks import Tone, moved
 
@@ -75,6 +74,8 @@ def may_have_lost(fraction: float, better: Better) -> str:
 
 def hides_all(fraction: float, better: Better) -> bool:
     """It leaves a tenth of a rate, or is ten times a time: nothing is known then."""
+    from linkgauge.model.stats.changes import log_of_loss
+
     return log_of_loss(min(fraction, _ALL) if better == "higher" else fraction, better) > _TENFOLD
 
 

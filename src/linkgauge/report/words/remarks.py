@@ -13,8 +13,6 @@ from linkgauge.report.blocks import TONES, Line, Span, line, plain
 from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import Matrix, brief, matrices, matrices_beside, shown
 from linkgauge.report.sections import of_rooms
-from linkgauge.report.sections.latency import falling_lines
-from linkgauge.report.sections.telemetry import state_lines
 
 from .expectations import beside_lines, in_result, reasons_lines
 from .run_notes import modes
@@ -90,9 +88,15 @@ def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
         yield from round_lines(result)
         yield from _range_lines(result)
         yield from steal_lines(result)
-    yield from falling_lines(result)
-    yield from state_lines(result, detailed=detailed)
-    yield from page_lines(result)
+    if len(result.cells) > 1:
+        from linkgauge.report.sections.latency import falling_lines
+
+        yield from falling_lines(result)
+        yield from page_lines(result)
+    if any(cell.does.product for cell in result.cells):
+        from linkgauge.report.sections.telemetry import state_lines
+
+        yield from state_lines(result, detailed=detailed)
     for section in of_rooms():
         if section.below is not None:
             yield from section.below(result, detailed)

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from linkgauge.engine.budget import FOR_PASSES
+from linkgauge.engine.budget import FOR_PASSES, seconds_between
 from linkgauge.engine.enough import VISITS
-from linkgauge.engine.kept.resume import seconds_between
 from linkgauge.engine.spending import setup_seconds
 from linkgauge.judge.doctor.busy import shortfall
 from linkgauge.judge.expected.assumed import shown as assumed_shown

@@ -10,8 +10,7 @@ from typing import NamedTuple
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.operations.roofline import Bottleneck, BoundKind, bound_of
 from linkgauge.model.operations.workload import WorkDone, Workload
-from linkgauge.report.blocks import Block, Line, Prose, Span, line, plain
-from linkgauge.report.sections import OneRun, Section
+from linkgauge.report.blocks import Line, Span, line, plain
 
 _ADVICE: Mapping[BoundKind, str] = {
     "host link": "keep what is copied on the device, or copy less of it; linkgauge doctor shows "
@@ -41,13 +40,6 @@ def advice_on(bound: Bottleneck, work: Workload) -> str | None:
 
 # AI workloads: what bounds them and what would change it, the parts of their time, and what
 # carried them out.
-
-
-def _blocks(one: OneRun) -> Iterator[Block]:
-    for result in one.run.results:
-        lines = list(workload_lines(result))
-        if lines:
-            yield Prose([plain(f"{result.benchmark}: {result.title}", "strong"), *lines])
 
 
 _MILLI = 1e-3
@@ -142,6 +134,3 @@ def _how_lines(known: Sequence[_AskedCell]) -> Iterator[Line]:
             first, more = alike[0].cell.place, len(alike) - 1
             cells = f"{first} and {more} more" if more else f"{first}"
             yield plain(f"{cells}: {'; '.join(how)}", "dim")
-
-
-SECTION = Section("workloads", "Which link matters here?", 58, of_run=_blocks, below=workload_lines)

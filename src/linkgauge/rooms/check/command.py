@@ -89,13 +89,13 @@ def checked(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
     ) as folder:
         from linkgauge.engine.kept.folder import check_writable
-        from linkgauge.judge.limits import read_limits, refuse_unmatched
+        from linkgauge.judge.limits import refuse_unmatched
         from linkgauge.uses.sides import side_of, to_stderr
 
         from .bounded import measure_within, task_of
         from .health import HealthResult, health_of
 
-        limits = read_limits(asked.limits) if asked.limits else ()
+        limits = common.limits_in(asked.limits)
         before = side_of(asked.baseline, say or to_stderr) if asked.baseline else ()
         request = _request(asked, Path(folder) / "runs")
         if before:

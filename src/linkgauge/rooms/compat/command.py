@@ -53,7 +53,7 @@ def as_tool(asked: AsOptions) -> int:
         linkgauge as all_reduce_perf -b 8 -e 8G -f 2 -g 8
         linkgauge as --machine ppu-8 sailbandwidth --list
     """
-    from linkgauge.cli.simulation import simulation_of
+    from linkgauge.cli.common import simulation_of
     from linkgauge.cli.tool import Where
     from linkgauge.cli.tool_options import UsageError
     from linkgauge.engine.request import choose_backends

@@ -24,8 +24,12 @@ from linkgauge.judge.expected.routes import Paths
 from linkgauge.model.documents.scaling import BusbwBound
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
-from linkgauge.model.operations.collective import Collective, CollectiveName, no_hypercube
-from linkgauge.model.operations.exchanges import Algorithm
+from linkgauge.model.operations.collective import (
+    Algorithm,
+    Collective,
+    CollectiveName,
+    no_hypercube,
+)
 from linkgauge.model.settings import Simulation
 from linkgauge.model.units import COLLECTIVE
 

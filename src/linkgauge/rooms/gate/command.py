@@ -136,7 +136,7 @@ def held(
     stderr). Raises InputError for unlike runs."""
     from linkgauge.judge.compare.gate import hold, suspects
     from linkgauge.judge.compare.likeness import figures_of
-    from linkgauge.judge.limits import apply, read_limits, refuse_unmatched
+    from linkgauge.judge.limits import apply, refuse_unmatched
     from linkgauge.judge.outcome import outcome_of
     from linkgauge.judge.verdict import judge as judge_run
     from linkgauge.uses.earlier_runs import history_of
@@ -146,7 +146,7 @@ def held(
     if times > MOST_AGAIN:
         raise InputError(f"--rerun {times} is too many: give at most {MOST_AGAIN}")
     aim, patterns = aim_of(asked.significance, asked.min_loss, asked.detect), asked.benchmark
-    bounds = read_limits(asked.limits) if asked.limits else ()
+    bounds = common.limits_in(asked.limits)
     before, kept = read()
     for _, run in kept:
         refuse_unmatched(run.results, run.machine, bounds)

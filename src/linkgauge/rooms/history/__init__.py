@@ -1,5 +1,17 @@
 """Shows the history of runs: lists, and trends of figures."""
 
-from linkgauge.registry import Room
+from __future__ import annotations
 
-ROOM = Room("history", commands={"history": f"{__name__}.command:history"})
+from linkgauge.report.formats import JSON, Document
+
+HISTORY = Document(
+    "a history",
+    f"{__name__}.trends:history_blocks",
+    {"json": JSON, "csv": f"{__name__}.trends:history_csv"},
+)
+TRENDS = Document(
+    "trends",
+    f"{__name__}.trends:blocks",
+    {"json": JSON, "csv": f"{__name__}.trends:trend_csv"},
+)
+WHOLE_TRENDS = TRENDS._replace(blocks=f"{__name__}.trends:all_blocks")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from linkgauge.history import VARIABLE
 from linkgauge.history.address import address
-from linkgauge.history.named import VARIABLE
 from linkgauge.history.reading import (
     Filter,
     benchmarks_of,
@@ -29,7 +29,8 @@ from linkgauge.model.names import hint
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import parse_fraction
 
-from .command import HISTORY, TRENDS, WHOLE_TRENDS, HistoryOptions
+from . import HISTORY, TRENDS, WHOLE_TRENDS
+from .command import HistoryOptions
 
 _AGE = re.compile(r"([0-9]{1,6}) ?([hdwy])", re.ASCII)
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}

@@ -9,25 +9,12 @@ from linkgauge.cli.help_text import OTHER, OUTPUT, WHICH
 from linkgauge.cli.options import Count, Options, argument, option
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
-from linkgauge.report.formats import JSON, Document, Format
+from linkgauge.report.formats import Format
+
+from . import HISTORY
 
 if TYPE_CHECKING:
     from linkgauge.history.reading import Filter
-
-# What the room's command writes.
-
-_ROOM = "linkgauge.rooms.history"
-HISTORY = Document(
-    "a history",
-    f"{_ROOM}.trends:history_blocks",
-    {"json": JSON, "csv": f"{_ROOM}.trends:history_csv"},
-)
-TRENDS = Document(
-    "trends",
-    f"{_ROOM}.trends:blocks",
-    {"json": JSON, "csv": f"{_ROOM}.trends:trend_csv"},
-)
-WHOLE_TRENDS = TRENDS._replace(blocks=f"{_ROOM}.trends:all_blocks")
 
 
 ACTIONS = ("list", "trend", "accept", "import", "prune")

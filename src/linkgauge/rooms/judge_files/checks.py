@@ -250,3 +250,7 @@ def check_hosts(evidence: Evidence) -> Iterator[Finding]:
             found = "figures of it failed, whatever the others reach"
             why = "its tool reports wrong data or another failure"
             yield Finding("host", "fail", one.host, found, why)
+
+
+CHECKS = (check_hosts, check_reported, check_settings, check_peers, check_links, check_network)
+"""In the order of what they find."""

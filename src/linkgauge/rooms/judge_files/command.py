@@ -75,12 +75,11 @@ def told_runs(asked: JudgeOptions) -> ToldRun:
     from msgspec.structs import replace
 
     from linkgauge.cli.options_record import command_of
-    from linkgauge.judge.limits import read_limits
     from linkgauge.report.keeping import Display
 
     from .judging import judged_hosts, keep, read_given_files
 
-    limits = read_limits(asked.limits) if asked.limits else ()
+    limits = common.limits_in(asked.limits)
     display = Display(
         asked.form, limits=limits, matrix=asked.matrix, whole=asked.whole, verbose=asked.verbose
     )

@@ -11,7 +11,8 @@ from linkgauge.model.names import and_all
 from linkgauge.model.units import BANDWIDTH, count_of, unit_of
 from linkgauge.report.blocks import Block, Column, Entry, Line, Prose, Table, line, plain
 from linkgauge.report.rows import OneRun
-from linkgauge.report.sections import Section
+
+from .remarks import remarks
 
 _MOST_HOSTS = 6
 _MOST_REASONS = 4
@@ -21,8 +22,6 @@ def blocks(one: OneRun) -> Iterable[Block]:
     tool = one.run.tool
     if not isinstance(tool, ToolRun):
         return
-    from .remarks import remarks  # here: every report loads this file, few runs are a tool's
-
     if tool.peers:
         yield _hosts(one.run, tool.peers)
         yield Prose([line(f"All else here is of {one.run.label}."), ()])
@@ -96,6 +95,3 @@ def _on_sheet(assumed: str) -> tuple[str, str]:
 
     product, _, what = assumed.removesuffix(ON_SHEET).partition(": ")
     return (product, what) if assumed.endswith(ON_SHEET) else ("", assumed)
-
-
-SECTION = Section("tool", "The tool that measured it", 15, of_run=blocks, on_screen=True)

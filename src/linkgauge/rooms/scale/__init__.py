@@ -1,10 +1,13 @@
 """Measures a collective over more and more devices, and finds where it stops scaling."""
 
-from linkgauge.registry import Room
+from __future__ import annotations
 
-ROOM = Room(
-    "scale",
-    commands={"scale": f"{__name__}.command:scale"},
-    sections=(f"{__name__}.sections:SECTION",),
-    kept={"scale.json": f"{__name__}.command:SCALING"},
+from linkgauge.report.formats import JSON, Document
+
+SCALING = Document(
+    "a scaling",
+    f"{__name__}.sections:blocks",
+    {"json": JSON, "csv": f"{__name__}.sections:scale_csv"},
+    "Scaling",
+    "linkgauge.model.documents.scaling:Scaling",
 )

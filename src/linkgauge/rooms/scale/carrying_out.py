@@ -19,7 +19,7 @@ from linkgauge.report.render.terminal import print_blocks
 from linkgauge.report.sections.verdict import Closing
 from linkgauge.uses.measuring import concluded, keeper_of
 
-from .command import SCALING
+from . import SCALING
 from .scaling import pairs_in_doubt, scaling_of
 
 SCALE_FILE = "scale.json"

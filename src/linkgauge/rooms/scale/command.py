@@ -9,21 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 from linkgauge.cli import common
 from linkgauge.cli.help_text import WHAT, Typed
 from linkgauge.cli.options import Options, argument, option
-from linkgauge.report.formats import JSON, Document, Format
+from linkgauge.report.formats import Format
+
+from . import SCALING
 
 if TYPE_CHECKING:
     from linkgauge.engine.request import RunRequest
-
-# What the room's command writes and keeps.
-
-_SECTIONS = "linkgauge.rooms.scale.sections"
-SCALING = Document(
-    "a scaling",
-    f"{_SECTIONS}:blocks",
-    {"json": JSON, "csv": f"{_SECTIONS}:scale_csv"},
-    "Scaling",
-    "linkgauge.model.documents.scaling:Scaling",
-)
 
 
 def _collective_names(_: Typed) -> Iterable[str]:

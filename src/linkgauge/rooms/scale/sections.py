@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from linkgauge.benchmarks.collectives import row_of
 from linkgauge.model.documents.scaling import Count, Scaling
-from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import BANDWIDTH, format_size
 from linkgauge.report import chart_specs
 from linkgauge.report.blocks import (
@@ -27,7 +26,6 @@ from linkgauge.report.blocks import (
 from linkgauge.report.csv_text import csv_text
 from linkgauge.report.curves import pivot
 from linkgauge.report.results import figure, mark
-from linkgauge.report.sections import OneRun, Section
 from linkgauge.report.sections.sizes import line_lines
 
 from .scaling import FALLEN
@@ -157,18 +155,3 @@ def scale_csv(scaling: Scaling) -> str:
         for at in count.points
     )  # fmt: skip
     return csv_text((COLUMNS, *rows))
-
-
-def _of_run(one: OneRun) -> Iterator[Block]:
-    cells = (cell for result in one.run.results for cell in result.cells)
-    numbers = {len(cell.transfers) for cell in cells if isinstance(cell.operation, Collective)}
-    if len(numbers) <= 1:
-        return
-    from .scaling import scaling_of
-    from .sections import blocks
-
-    if (scaling := scaling_of(one.run)).counts:
-        yield from blocks(scaling)
-
-
-SECTION = Section("scaling", "Scaling", 65, of_run=_of_run)

@@ -1,5 +1,19 @@
 """Reports on runs that repeat their benchmarks for hours."""
 
-from linkgauge.registry import Room
+from __future__ import annotations
 
-ROOM = Room("soak", sections=(f"{__name__}.section:SECTION",))
+from collections.abc import Iterable
+
+from linkgauge.report.blocks import Block
+from linkgauge.report.sections import OneRun, Section
+
+
+def _blocks(one: OneRun) -> Iterable[Block]:
+    if one.run.soak is None:
+        return ()
+    from .section import blocks
+
+    return blocks(one.run.soak)
+
+
+SECTION = Section("soak", "Over the time", 15, of_run=_blocks, on_screen=True)

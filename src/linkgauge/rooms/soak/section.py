@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from linkgauge.model.documents.soak import CellCourse, DeviceCourse, Moment, SlowMoment, Soak
 from linkgauge.model.units import approximate_size, clock, count_of, format_duration, unit_of
@@ -24,12 +23,10 @@ from linkgauge.report.blocks import (
 from linkgauge.report.curves import over_time
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import figure, label, without_empty
-from linkgauge.report.sections import OneRun, Section
 from linkgauge.report.words.figures import TONES, course, signed
 from linkgauge.report.words.run_notes import day, when
 
-if TYPE_CHECKING:
-    from .drift import LevelShift
+from .drift import LevelShift, drifts
 
 MOST_ROWS = 200
 FEW_ROWS, FEW_MOMENTS, FEW_FAILED = 12, 3, 5
@@ -39,11 +36,7 @@ REST = "run.json has the others"
 X = "minutes"
 
 
-def blocks(one: OneRun) -> Iterator[Block]:
-    if (soak := one.run.soak) is None:
-        return
-    from .drift import drifts
-
+def blocks(soak: Soak) -> Iterator[Block]:
     found = drifts(soak)
     yield Tiles(tuple(_tiles(soak)), "soak")
     if soak.reason is not None:
@@ -228,6 +221,3 @@ def _slowest(worst: Sequence[SlowMoment]) -> Table:
     heads = (Column("cell"), *_WHEN, Column("figure", True), Column("of its median", True))
     caption = plain("Slowest moments")
     return Table(caption, heads, rows, sortable=True, few=FEW_MOMENTS, rest=REST)
-
-
-SECTION = Section("soak", "Over the time", 15, of_run=blocks, on_screen=True)

@@ -1,9 +1,13 @@
 """Measures the same benchmarks under several settings, in rounds, and compares them."""
 
-from linkgauge.registry import Room
+from __future__ import annotations
 
-ROOM = Room(
-    "vary",
-    commands={"vary": f"{__name__}.command:vary"},
-    kept={"vary.json": f"{__name__}.command:VARIATION"},
+from linkgauge.report.formats import JSON, Document
+
+VARIATION = Document(
+    "a variation",
+    f"{__name__}.sections:blocks",
+    {"json": JSON, "csv": f"{__name__}.sections:variation_csv"},
+    "Settings compared",
+    "linkgauge.model.documents.variation:Variation",
 )

@@ -34,7 +34,7 @@ from linkgauge.report.formats import Format
 from linkgauge.report.live import INTERRUPTED, say_interrupted
 from linkgauge.report.progress import progress_bar
 
-from .command import VARIATION
+from . import VARIATION
 from .rounds import RoundRun, Rounds, RoundsRequest, measure_rounds, plan_all
 
 MOST = 36

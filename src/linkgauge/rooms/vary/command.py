@@ -23,23 +23,14 @@ from linkgauge.cli.options import (
 from linkgauge.cli.proposals import benchmark_names
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
-from linkgauge.report.formats import JSON, Document, Format
+from linkgauge.report.formats import Format
+
+from . import VARIATION
 
 if TYPE_CHECKING:
     from linkgauge.engine.request import Selection, Written
 
     from .rounds import RoundsRequest
-
-# What the room's command writes and keeps.
-
-_SECTIONS = "linkgauge.rooms.vary.sections"
-VARIATION = Document(
-    "a variation",
-    f"{_SECTIONS}:blocks",
-    {"json": JSON, "csv": f"{_SECTIONS}:variation_csv"},
-    "Settings compared",
-    "linkgauge.model.documents.variation:Variation",
-)
 
 
 def _memory_names(_: Typed) -> Iterable[str]:
@@ -290,7 +281,7 @@ def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
 
 
 def _each_node(name: str, machine: str | None) -> Iterator[str]:
-    from linkgauge.cli.simulation import simulation_of
+    from linkgauge.cli.common import simulation_of
 
     from .settings import host_of
 

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from linkgauge.cli.options import within
 from linkgauge.engine.kept.folder import slug
-from linkgauge.engine.request import RunRequest
-from linkgauge.engine.rewriting import DeviceEngine
+from linkgauge.engine.request import DeviceEngine, RunRequest
 from linkgauge.model.documents.variation import Setting
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Host

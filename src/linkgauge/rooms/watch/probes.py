@@ -18,8 +18,8 @@ from linkgauge.engine.plan import Plan, able
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import opened
 from linkgauge.engine.visits import CellAt
+from linkgauge.history import is_off
 from linkgauge.history.keeping import earlier, not_added
-from linkgauge.history.named import is_off
 from linkgauge.judge.doctor import failed
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of

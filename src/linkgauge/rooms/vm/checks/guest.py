@@ -11,9 +11,9 @@ from linkgauge.judge.doctor.busy import check_steal
 from linkgauge.judge.doctor.host_setup import (
     check_huge_pages,
     check_iommu,
-    check_near_node,
     check_transparent_huge_pages,
 )
+from linkgauge.judge.doctor.placement import check_near_node
 from linkgauge.judge.findings import Check, Evidence, Finding, checks_in
 from linkgauge.judge.pcie_chains import shown
 from linkgauge.judge.remedies import COMPARE_ON_HOST, HUGE_PAGES, kernel_log

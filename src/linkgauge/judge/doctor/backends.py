@@ -1,0 +1,48 @@
+"""Checks for backends that give no answer, or that do not fit their driver."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.model.hardware.part import Part
+from linkgauge.model.hardware.pcie import is_accelerator
+
+_DRIVER = re.compile(r"\b(\d{3})\.(\d+)(?:\.\d+)*\b")
+_MISMATCH = re.compile(r"version mismatch|insufficient driver|driver.*older than", re.IGNORECASE)
+
+
+def check_answers(evidence: Evidence) -> Iterator[Finding]:
+    """Checks for backends that gave no answer in time, while an accelerator is there that no other
+    backend reaches."""
+    machine = evidence.machine
+    reached = {device.pci for device in machine.all_devices}
+    if all(one.address in reached for one in machine.known.pci if is_accelerator(one)):
+        return
+    why = "its driver is slow or hangs; the devices that it may reach are not judged"
+    for backend in machine.unanswered:
+        remedy = (f"linkgauge devices --backend {backend}  # waits for it",)
+        yield Finding("answer", "warn", backend, machine.unavailable[backend], why, remedy)
+
+
+def check_driver(evidence: Evidence) -> Iterator[Finding]:
+    """Checks whether the user-space library and the kernel driver have the same version."""
+    for backend, reason in evidence.machine.unavailable.items():
+        if _MISMATCH.search(reason):
+            yield _mismatch(backend, reason)
+    for device in evidence.machine.accelerators.values():
+        driver = _DRIVER.search(device.driver or "")
+        library = _DRIVER.search(device.library or "")
+        if driver and library and driver.groups() != library.groups():
+            found = f"the kernel driver is version {device.driver}, the library {device.library}"
+            yield _mismatch(device.part, found)
+
+
+def _mismatch(about: Part | str, found: str) -> Finding:
+    why = "calls fail, or behave as neither version does"
+    remedy = (
+        "# After a driver update, reboot, or unload the kernel module and load it again.",
+        "# In a container, use the host's libraries.",
+    )
+    return Finding("driver", "fail", about, found, why, remedy)

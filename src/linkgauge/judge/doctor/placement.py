@@ -1,0 +1,69 @@
+"""Checks whether a process may use, and knows, the CPUs and memory near each device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.pcie_chains import shown
+from linkgauge.judge.remedies import (
+    COMPARE_ON_HOST,
+    NEAR_NODE,
+)
+from linkgauge.model.hardware.inventory import PciFunction
+
+
+def check_near_node(evidence: Evidence) -> Iterator[Finding]:
+    """Checks for devices whose NUMA node is unknown. Such devices are measured from node 0, which
+    may be far away."""
+    nodes = {node.index for node in evidence.machine.host.nodes}
+    for device, function in shown(evidence):
+        node = function.numa_node
+        if node is None and len(nodes) > 1:
+            hidden = bool(evidence.machine.known.host.hypervisor)
+            found = "its NUMA node is unknown"
+            found += " (a virtual machine hides it)" if hidden else ": the firmware names none"
+            why = (
+                "it is measured from node 0, and programs take memory there: on the far node that "
+            )
+            why += "costs bandwidth"
+            yield Finding("near-node", "warn", device, found, why, _placed(function, hidden=hidden))
+        elif node is not None and node not in nodes:
+            found = f"its node {node} has no memory that this system can see"
+            why = "buffers lie on a remote node: transfers cross the link between sockets"
+            populate = "# Fit DIMMs to that socket. Until then:"
+            yield Finding("near-node", "warn", device, found, why, (populate, NEAR_NODE))
+
+
+def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
+    """Returns commands that find the node near a device and set it. If a hypervisor hides the node,
+    the commands compare figures with the host's."""
+    if hidden:
+        return (NEAR_NODE, *COMPARE_ON_HOST)
+    told = f"echo N | sudo tee /sys/bus/pci/devices/{function.address}/numa_node"
+    return NEAR_NODE, f"{told}  # until the next boot; update the firmware"
+
+
+def check_allowed(evidence: Evidence) -> Iterator[Finding]:
+    """Checks whether this process may use the CPUs and memory near each device (cgroup,
+    taskset)."""
+    host = evidence.machine.known.host
+    why = "threads or buffers are on a remote node: transfers cross the link between sockets"
+    for device, function in shown(evidence):
+        node = function.numa_node
+        if node is None:
+            continue
+        missing = []
+        cpus = host.node_cpus.get(node)
+        if host.allowed_cpus is not None and cpus and not set(cpus) & set(host.allowed_cpus):
+            missing.append("CPUs")
+        if host.allowed_nodes is not None and node not in host.allowed_nodes:
+            missing.append("memory")
+        if missing:
+            what = " and ".join(missing)
+            found = f"this process may not use the {what} of node {node}, the nearest one"
+            remedy = (
+                f"numactl --cpunodebind={node} --membind={node} linkgauge run",
+                "# In a container, widen its cpuset: docker run --cpuset-cpus --cpuset-mems.",
+            )
+            yield Finding("allowed", "fail", device, found, why, remedy)

@@ -1,0 +1,231 @@
+"""Shows figures as matrices, of places, of columns that several benchmarks share, and of sizes, and
+on demand every detail of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from linkgauge.model.cell_id import place_of
+from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.grouped import tabled
+from linkgauge.model.transfer import Place
+from linkgauge.model.units import format_size, unit_of
+from linkgauge.report.blocks import Block, Heat, Line, Prose, Shade, Span, line, plain
+from linkgauge.report.curves import EXTREMES, At, curves_of, extremes
+from linkgauge.report.forms import (
+    MOST_COLUMNS,
+    Ends,
+    Large,
+    cells_of,
+    columns_of,
+    has_figures,
+    legend,
+    meaning_of,
+    rows_of,
+    shade,
+    together,
+    utilised,
+)
+from linkgauge.report.matrix import (
+    Matrix,
+    brief,
+    in_order,
+    matrices,
+    matrices_beside,
+    of_cells,
+    shown,
+)
+from linkgauge.report.results import common, heading, label, marks, title_line, turned
+from linkgauge.report.words.remarks import below_lines
+
+from .figures import WHOLE, ResultView, blocks_of
+from .latency import percentiles
+from .many import blocks_of_many, is_many
+from .sizes import MOST_PATHS, level_lines
+
+SOME = 8
+Shaded = tuple[str, list[Shade | None]]
+
+
+def columns(view: ResultView) -> Iterator[Block]:
+    columns = _some(columns_of(view.first), view.large)
+    found = [
+        (f"{result.benchmark} {row}" if len(rows_of(result)) > 1 else result.benchmark, own)
+        for result in view.results
+        for row, own in _lines(result, columns)
+    ]
+    meaning = meaning_of(view.first.title)
+    title = common(view.results, unit_of(view.first.unit).shown)
+    left = _left_out(columns, columns_of(view.first))
+    yield _heat(view, title, f"columns: {meaning or 'column'}", columns, found, left)
+
+
+def matrix(view: ResultView) -> Iterator[Block]:
+    """A single column is shown as a row. A sweep with very many rows shows its extremes alone."""
+    result = view.first
+    if view.large == "uniform" and is_many(result):
+        yield from blocks_of_many(view)
+        return
+    columns = columns_of(result)
+    columns = _some(columns, view.large) if result.sweep else columns
+    if set(columns) == set(rows_of(result)):
+        columns = in_order(columns)
+    found, left = list(_lines(result, columns)), _left_out(columns, columns_of(result))
+    if result.sweep and len(found) > MOST_COLUMNS and view.large == "summary":
+        left = plain(f"{len(EXTREMES)} lines for {len(found)} rows: {WHOLE}", "dim")
+        known = (one for one in result.cells if one.headline is not None)
+        rows = tabled((one.row, one.column, one.headline or 0.0) for one in known)
+        found = list(_extremes(rows, columns, result.unit))
+    heat = _heat(view, heading(result), title_line(result), columns, found, left)
+    yield heat.turned if len(columns) == 1 and len(found) <= MOST_COLUMNS else heat
+
+
+def _heat(
+    view: ResultView, title: Line, caption: str, columns: Sequence[str], found: Sequence[Shaded],
+    left: Line | None = None,
+) -> Heat:  # fmt: skip
+    signs = legend(one for _, row in found for one in row)
+    return Heat(
+        view.anchor, title, caption, "", [label(name) for name, _ in found],
+        [label(name) for name in columns], [own for _, own in found], view.below(signs, left),
+    )  # fmt: skip
+
+
+def _extremes(
+    curves: Mapping[str, Mapping[At, float]], places: Sequence[At], unit: str
+) -> Iterator[Shaded]:
+    for word, curve in extremes(curves).items():
+        yield word, [Shade(brief(curve[at], unit)) if at in curve else None for at in places]
+
+
+def _lines(result: Result, columns: Sequence[str]) -> Iterator[Shaded]:
+    found = {cell.place: cell for cell in result.cells}
+    rows, ends = rows_of(result), _ends(result)
+    for row in in_order(rows) if set(columns) == set(rows) else rows:
+        own = [found.get(Place(row, at)) for at in columns]
+        yield row, [shade(cell, result.unit, ends) for cell in own]
+
+
+def _ends(result: Result) -> Ends | None:
+    figures = [cell.headline for cell in result.cells if cell.headline is not None]
+    return (min(figures), max(figures)) if figures else None
+
+
+def _some(columns: tuple[str, ...], large: Large) -> tuple[str, ...]:
+    if len(columns) <= MOST_COLUMNS or large != "summary":
+        return columns
+    return tuple(columns[(n + 1) * len(columns) // SOME - 1] for n in range(SOME))
+
+
+def _left_out(columns: Sequence[str], whole: Sequence[str]) -> Line | None:
+    if len(columns) == len(whole):
+        return None
+    return plain(f"{len(columns)} of {len(whole)} columns: {WHOLE}", "dim")
+
+
+def sizes(view: ResultView) -> Iterator[Block]:
+    """If there are very many sizes, they become the rows. The last figure of a size counts."""
+    sizes = sorted({one.size for one in view.results})
+    names = dict.fromkeys(one.benchmark for one in view.results)
+    found = [row for name in names for row in _by_size(name, view.results, sizes)]
+    title = line(
+        Span(f"{view.first.backend}  {unit_of(view.first.unit).shown} by size", "strong"),
+        *marks(view.results),
+    )
+    caption = view.first.title if len(names) == 1 else ""
+    heat = _heat(view, title, caption, [format_size(size) for size in sizes], found)
+    yield heat.turned if len(sizes) > MOST_COLUMNS else heat
+
+
+def _by_size(name: str, every: Sequence[Result], sizes: Sequence[int]) -> Iterator[Shaded]:
+    results = [one for one in every if one.benchmark == name]
+    paths = tabled((place_of(one, cell), one.size, cell) for one, cell in cells_of(results))
+    unit = results[0].unit
+    if len(paths) > MOST_PATHS:
+        for word, own in _extremes(curves_of(results), sizes, unit):
+            yield f"{name}, {word} of {len(paths)} paths", own
+        return
+    for path, curve in paths.items():
+        shades = [shade(curve.get(size), unit) for size in sizes]
+        yield f"{name} {path}" if len(paths) > 1 else name, shades
+
+
+Shades = Mapping[Place, Shade | None]
+
+
+def detailed_blocks(run: Run, *, utilization: bool = False) -> Iterator[Block]:
+    for result in run.results:
+        if has_figures(result):
+            yield from _of_result(result, run)
+        if utilization:
+            yield from _used(result)
+    for each in together(run.results, "whole"):
+        if each.form == "sizes":
+            yield from blocks_of(each, run)
+
+
+def _of_result(result: Result, run: Run) -> Iterator[Block]:
+    (alone,) = together([result], "whole")
+    if alone.form in ("transfers", "collectives"):
+        yield from blocks_of(alone, run)
+        return
+    caption = title_line(result)
+    cells = {cell.place: cell for cell in result.cells}
+    for number, matrix in enumerate(matrices(result)):
+        texts = {at: shown(value, result.unit) for at, value in matrix.figures.items()}
+        shades = {
+            at: shade(cell, result.unit, text=texts.get(at))
+            for at, cell in cells.items()
+            if at in texts or cell.headline is None
+        }
+        below = [signs] if (signs := legend(shades.values())) else []
+        if matrix.total is not None:
+            below.append(_sum(matrix, result.unit))
+        heat = _heat_of(matrix.part, matrix, shades, result, below)
+        more = f", {matrix.part}" if matrix.part else ""
+        if not number:
+            is_turned = tuple(heat.rows) == matrix.columns != matrix.rows
+            caption = turned(caption) if is_turned else caption
+            heat = heat._replace(title=heading(result), caption=f"{caption}{more}")
+        yield heat
+    for matrix in matrices_beside(result):
+        yield _heat_of(matrix.name, matrix, _dim(matrix.figures), result)
+    yield from percentiles(result)
+    lines = (*level_lines(result), *below_lines([result], detailed=True))
+    if lines:
+        yield Prose(lines)
+
+
+def _dim(figures: Mapping[Place, float], digits: int = 2) -> Shades:
+    return {at: Shade(f"{value:.{digits}f}", "dim") for at, value in figures.items()}
+
+
+def _heat_of(
+    title: str, matrix: Matrix, shades: Shades, result: Result, lines: list[Line] | None = None
+) -> Heat:
+    rows, columns = matrix.rows, matrix.columns
+    found = [[shades.get(Place(row, column)) for column in columns] for row in rows]
+    heat = Heat("", plain(title), "", "", rows, columns, found, lines or ())
+    return heat.turned if result.sweep and len(columns) > MOST_COLUMNS else heat
+
+
+def _sum(matrix: Matrix, unit: str) -> Line:
+    there = len(matrix.figures)
+    of = f" of {there} of {matrix.cells} cells" if there < matrix.cells else ""
+    return plain(f"SUM {matrix.name} {shown(matrix.total or 0.0, unit)}{of}", "dim")
+
+
+def _used(result: Result) -> Iterator[Block]:
+    *_, whole = matrices(result)
+    for matrix in of_cells(result, f"{whole.name} of theoretical (%)", _percent):
+        yield _heat_of(matrix.name, matrix, _dim(matrix.figures, 1), result)
+    title = "CPU time of the measuring process"
+    for matrix in of_cells(result, f"{whole.name} {title} (CPUs)", lambda cell: cell.cpus):
+        if result.benchmark == "copy":
+            yield Prose([plain(f"{title}: {next(iter(matrix.figures.values())):.2f} CPUs")])
+        else:
+            yield _heat_of(matrix.name, matrix, _dim(matrix.figures), result)
+
+
+def _percent(cell: CellResult) -> float | None:
+    return None if (used := utilised(cell)) is None else 100 * used

@@ -1,0 +1,26 @@
+"""The section of a report on workloads: its code loads only for a run that measured one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from linkgauge.model.documents.result import Result
+from linkgauge.report.blocks import Block, Line, Prose, plain
+from linkgauge.report.sections import OneRun, Section
+
+
+def _lines(result: Result, detailed: bool) -> Iterable[Line]:
+    if not any(cell.work is not None for cell in result.cells):
+        return ()
+    from .section import workload_lines
+
+    return workload_lines(result, detailed)
+
+
+def _blocks(one: OneRun) -> Iterator[Block]:
+    for result in one.run.results:
+        if lines := list(_lines(result, detailed=True)):
+            yield Prose([plain(f"{result.benchmark}: {result.title}", "strong"), *lines])
+
+
+SECTION = Section("workloads", "Which link matters here?", 58, of_run=_blocks, below=_lines)

@@ -1,0 +1,28 @@
+"""What runs are asked for on behalf of this room: its code loads only for a run of another tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.report.blocks import Block
+from linkgauge.report.sections import OneRun, Section
+
+
+def check_tool(evidence: Evidence) -> Iterator[Finding]:
+    if evidence.tool is not None:
+        from .checks import CHECKS
+
+        for check in CHECKS:
+            yield from check(evidence)
+
+
+def _blocks(one: OneRun) -> Iterable[Block]:
+    if not one.run.tool:
+        return ()
+    from .section import blocks
+
+    return blocks(one)
+
+
+SECTION = Section("tool", "The tool that measured it", 15, of_run=_blocks, on_screen=True)

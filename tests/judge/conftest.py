@@ -1,0 +1,20 @@
+from importlib import import_module
+
+import pytest
+
+from linkgauge.judge import doctor
+from linkgauge.judge.findings import checks_in
+
+
+@pytest.fixture(autouse=True)
+def _files_that_are_not_loaded_find_nothing(monkeypatch):
+    """Holds for all evidence of these tests, whatever it is about."""
+    chosen = doctor.checks_of
+
+    def checks_of(evidence):
+        left = [name for name, has in doctor.FILES.items() if not has(evidence)]
+        for check in checks_in(*map(import_module, left)):
+            assert not [*check(evidence)], f"{check.__module__} is needed"
+        return chosen(evidence)
+
+    monkeypatch.setattr(doctor, "checks_of", checks_of)
