@@ -16,15 +16,14 @@ from typing import NamedTuple
 import msgspec
 
 from linkgauge.judge.blame.cases import listed
-from linkgauge.judge.blame.explain import weighted_median
+from linkgauge.judge.blame.excess import weighted_median
 from linkgauge.judge.blame.limits import (
     CHANCE,
-    ENOUGH_PEERS,
+    ENOUGH,
     LEAST_LOSS,
     PART,
     QUIET,
     SLOW,
-    SMALL_LOSS,
     SPARED,
 )
 from linkgauge.judge.blame.lonely import alone, shows
@@ -109,7 +108,7 @@ def _sides(rows: Sequence[Row]) -> Mapping[Part, Mapping[Hashable, _Side]]:
     spread = _spread(classes.values())
     for peers, every in classes.items():
         ordered = sorted(every, key=lambda row: -row.figure)
-        variance, degrees = spread[kinds_of(every[0].parts)]
+        variance, degrees = spread[kinds_of(every[0].case)]
         touching = grouped((part, row) for row in every for part in row.parts)
         kinds = Counter(part.kind for part in touching)
         for part, own in touching.items():
@@ -124,7 +123,7 @@ def _spread(classes: Iterable[Sequence[Row]]) -> dict[Hashable, tuple[float, int
     """Returns the variance of logarithms of equal cells, with its degrees of freedom, by the kinds
     of parts that cells use."""
     by_kinds = grouped(
-        (kinds_of(every[0].parts), Moments.over(math.log(row.figure) for row in every))
+        (kinds_of(every[0].case), Moments.over(math.log(row.figure) for row in every))
         for every in classes
     )
     found: dict[Hashable, tuple[float, int]] = {}
@@ -196,7 +195,7 @@ def _is_slow(known: Sequence[tuple[Row, float]], lost: Mapping[Row, float]) -> b
 def _differs(sides: Mapping[Hashable, _Side], lost: Mapping[Row, float], parts: int) -> bool:
     """Whether all cells of the part together differ from their peers by more than chance."""
     told = [side for side in sides.values() if side.top and side.degrees]
-    if sum(len(side.rows) for side in told) <= ENOUGH_PEERS:
+    if sum(len(side.rows) for side in told) <= ENOUGH:
         return False
     weights = [1 / side.error**2 for side in told]
     gains = [-math.log1p(-statistics.fmean(lost[row] for row in side.rows)) for side in told]
@@ -204,7 +203,7 @@ def _differs(sides: Mapping[Hashable, _Side], lost: Mapping[Row, float], parts: 
     apart = sum(weight * (gain - mean) ** 2 for gain, weight in zip(gains, weights, strict=True))
     degrees = sum(side.degrees for side in told)
     error = math.sqrt((1 + apart / degrees) / sum(weights))
-    least = SMALL_LOSS if max(side.peers for side in told) >= ENOUGH_PEERS else LEAST_LOSS
+    least = LEAST_LOSS / 2 if max(side.peers for side in told) >= ENOUGH else LEAST_LOSS
     usual = weighted_median(list(zip(gains, weights, strict=True)))
     return usual > -math.log1p(-least) and mean > critical(2 * CHANCE / parts, degrees) * error
 

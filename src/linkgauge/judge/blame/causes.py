@@ -3,7 +3,6 @@ contradicts no good cell."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -21,19 +20,12 @@ _H = TypeVar("_H", bound=Hashable)
 _T = TypeVar("_T")
 MOST_CAUSES = 5
 """The most causes that are searched for at once."""
-_LIKELY = 12
-"""The number of likeliest candidates. Every two of them are tried in place of one chosen part."""
 _MISSED = 4.0
-"""The loss for a bad cell that no blamed part explains. A good cell that touches a blamed part
-costs 1."""
+"""The loss for a bad cell that no blamed part explains, or for a good one that touches a part which
+stays bad once it is bad. Another good cell that touches a blamed part costs 1."""
 _PART = 1.5
-"""The loss for each blamed part."""
-BEGAN = 1.0
-"""The loss for blaming a part that was well at first."""
-_MIXED = 2.0
-"""The loss for blaming a part for cells that ended in several phases."""
-_STAYS = 3.0
-"""The loss for a good cell that touches a part which stays bad once it is bad."""
+"""The loss for each blamed part. It is doubled for a part that was well at first, and for a part
+whose cells ended in several phases."""
 
 
 _LINKS: tuple[Kind, ...] = ("link", "PCIe link")
@@ -112,12 +104,14 @@ def suspects(
     return [Blame(part, tuple(others)) for part, *others in groups.values()]
 
 
-_LAST: tuple[Kind, ...] = ("link", "node", "PCIe link", "PCIe link above", "host bridge")
+_LAST: tuple[Kind, ...] = (
+    "link", "node", "PCIe link", "switch", "PCIe link above", "host bridge",
+)  # fmt: skip
 
 
 def _rank(part: Part) -> tuple[bool, int, str]:
-    """Returns a key that sorts parts by how likely they are to be named: devices and switches
-    first, links crossed in both directions at once last."""
+    """Returns a key that sorts parts by how likely they are to be named: devices
+    first, then what is nearest to them, links crossed in both directions at once last."""
     place = _LAST.index(part.kind) if part.kind in _LAST else -1
     return part.both_ways, place, part.name
 
@@ -146,13 +140,16 @@ def fewest(
 def _split(
     chosen: tuple[_H, ...], candidates: Sequence[_H], loss: Callable[[tuple[_H, ...]], float]
 ) -> tuple[_H, ...]:
-    """Returns the best set in which two likely candidates replace one of the chosen ones. This
-    helps if the chosen part contains two faulty parts."""
-    likely = sorted(candidates, key=lambda one: loss((one,)))[:_LIKELY]
-    pairs = list(itertools.combinations(likely, 2))
-    rests = [tuple(one for one in chosen if one != each) for each in chosen] or [()]
-    found = ((*rest, *pair) for rest in rests for pair in pairs if not {*rest} & {*pair})
-    return min(found, key=loss, default=chosen)
+    """Returns the best set in which two candidates replace one of the chosen ones. This helps if
+    the chosen part contains two faulty parts."""
+    found = [chosen]
+    for removed in chosen or (None,):
+        tried = tuple(one for one in chosen if one != removed)
+        for _ in range(2):
+            more = ((*tried, one) for one in candidates if one not in (*tried, removed))
+            tried = min(more, key=loss, default=tried)
+        found.append(tried)
+    return min(found, key=loss)
 
 
 def _exchanged(
@@ -194,13 +191,12 @@ def causes(
     good: Sequence[Case],
     *,
     stays: bool = False,
-    began: float = BEGAN,
     seen: Container[Part] = (),
 ) -> tuple[list[Cause], list[Case]]:
     """Returns the smallest set of parts that explains the bad cells and contradicts few good cells.
-    Also returns the bad cells that stay unexplained. `began` is the cost of a part that was healthy
-    before its first bad cell. With `stays`, such a part costs nothing, but good cells after its
-    first bad cell speak strongly against it. Without `stays`, a part must end its cells in the same
+    Also returns the bad cells that stay unexplained. With `stays`, a part that was
+    healthy before its first bad cell costs no more, but good cells after that cell speak strongly
+    against it. Without `stays`, a part must end its cells in the same
     phase. Parts with errors that were `seen` are preferred."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
     blames = suspects(bad, cases, seen)
@@ -217,11 +213,13 @@ def causes(
             own = one.explained.difference(*others)
             first = min(own or one.explained)
             since = {number for number in one.well if number > first}
-            cost += _PART + (_MIXED if one.is_mixed else 0.0)
-            cost += began if len(since) < len(one.well) and not stays else 0.0
+            began = len(since) < len(one.well) and not stays
+            cost += _PART * (1 + one.is_mixed + began)
             covered |= one.explained
             spared |= since
-        return cost + (_STAYS if stays else 1.0) * len(spared) + _MISSED * (len(bad) - len(covered))
+        return (
+            cost + (_MISSED if stays else 1.0) * len(spared) + _MISSED * (len(bad) - len(covered))
+        )
 
     chosen = fewest(candidates, remembered(loss))
     least = loss(chosen)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from array import array
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate, count
 
@@ -20,7 +20,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.summary import deviation, robust_deviation
 
 from .cases import Case, timed_cases_of
-from .limits import LEAST_SHOWN, NOISE, SCATTER, SIGMAS, SPIKE
+from .limits import ENOUGH, NOISE, SIGMAS, SPIKE
 
 _FAR = 1e30
 """The largest ratio of figures that is computed with; figures of a damaged file may be farther
@@ -29,14 +29,13 @@ apart."""
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
     """How steady a cell's samples are, as times relative to their median. `count` is their number,
-    and `longest` the longest. `spikes` are the positions of samples that last longer than `least`.
-    `variance` is the variance of the other samples, with `degrees` degrees of freedom. `moment` is
-    equal for cells that were measured once, one after another, over the same parts."""
+    and `longest` the longest. `spikes` are the positions of samples that last much longer than the
+    others. `variance` is the variance of the other samples, with `degrees` degrees of freedom.
+    `moment` is equal for cells that were measured once, one after another, over the same parts."""
 
     case: Case
     count: int
     longest: float
-    least: float
     spikes: tuple[int, ...]
     variance: float
     degrees: int
@@ -47,21 +46,6 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
         """Returns the samples as times relative to their median. They are not kept, because a run
         may have millions."""
         return _relative(self.case.times)
-
-    @property
-    def seconds(self) -> float | None:
-        """Returns the seconds that a sample lasts, or None for a latency."""
-        cell, result = self.case.cell, self.case.result
-        if result.better == "lower" or not (cell.bytes and cell.loops):
-            return None
-        return cell.bytes * cell.loops * statistics.median(self.case.times)
-
-    @property
-    def lost(self) -> float | None:
-        """Returns the seconds by which the longest sample exceeds the median. None for several
-        transfers, because one that stalls lowers their total by its own share alone."""
-        alone = len(self.case.cell.transfers) == 1
-        return (self.longest - 1) * self.seconds if self.seconds and alone else None
 
     @cached_property
     def visits(self) -> tuple[range, ...]:
@@ -94,7 +78,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
              if place not in spikes and place not in visit]
             for visit in self.visits
         )  # fmt: skip
-        known = [deviation(rest) for rest in rests if len(rest) >= LEAST_SHOWN]
+        known = [deviation(rest) for rest in rests if len(rest) >= ENOUGH]
         return min((*known, math.sqrt(self.variance)))
 
 
@@ -119,29 +103,23 @@ def _is_same_moment(one: Steadiness, other: Steadiness) -> bool:
     return once and one.case.touched == other.case.touched
 
 
-def by_moment(cells: Iterable[Steadiness]) -> Iterator[tuple[Hashable, Sequence[Steadiness]]]:
-    """Yields the cells of each moment, with a key that is equal for moments of the same kinds of
-    cells. What disturbs a moment disturbs all of its cells: they count as one."""
-    for own in grouped((cell.moment, cell) for cell in cells).values():
-        yield tuple(cell.case.kind for cell in own), own
+def by_moment(cells: Iterable[Steadiness]) -> Iterable[Sequence[Steadiness]]:
+    """Returns the cells of each moment. What disturbs a moment disturbs all of its cells: they
+    count as one."""
+    return grouped((cell.moment, cell) for cell in cells).values()
 
 
 def _steadiness(cases: Iterable[Case]) -> Iterator[Steadiness]:
-    """Yields the steadiness of the cells with enough samples. A spike that is at least half as long
-    as those of steady cells needs to stand out less."""
+    """Yields the steadiness of the cells with enough samples."""
     measured = [
         ((id(case.result), case.cell.drawn), case)
         for case in cases
-        if case.cell.status in ("pass", "fail") and len(case.cell.samples) >= LEAST_SHOWN
+        if case.cell.status in ("pass", "fail") and len(case.cell.samples) >= ENOUGH
     ]
     relative = {of: (case, _relative(case.times)) for of, case in measured if case.times}
     varying = [robust_deviation(abs(time - 1) for time in times) for _, times in relative.values()]
     usual = statistics.median(varying) if varying else 0.0
     known = {of: _split(*one, usual) for of, one in relative.items()}
-    stall = longest(c for c in known.values() if len(c.spikes) > 1 and c.variance < SCATTER**2)
-    for of, (case, times) in relative.items():
-        if stall and (seconds := known[of].seconds) and not known[of].spikes:
-            known[of] = _split(case, times, usual, math.log1p(stall / seconds))
     return (replace(known[of], case=case) for of, case in measured if of in known)
 
 
@@ -151,28 +129,18 @@ def _relative(times: Sequence[float]) -> array[float]:
     return array("d", (min(_FAR, max(1 / _FAR, time / middle)) for time in times))
 
 
-def longest(cells: Iterable[Steadiness]) -> float | None:
-    """Returns the seconds that a spike takes: the median over cells of their longest spikes."""
-    lost = [seconds for cell in cells if (seconds := cell.lost)]
-    return statistics.median(lost) if lost else None
+def _split(case: Case, times: Sequence[float], usual: float) -> Steadiness:
+    """Returns the cell's steadiness."""
+    slowest, spikes, rest = max(times), tuple[int, ...](), times
+    if slowest >= (1 + SPIKE) * min(times):  # of most cells, no sample stands out
+        least, most = _spiky(times, min(usual, NOISE))
+        late = tuple([at for at, time in enumerate(times) if time > least])
+        if 0 < len(late) <= most:
+            spikes, rest = late, [time for time in times if time <= least]
+    return Steadiness(case, len(times), slowest, spikes, deviation(rest) ** 2, len(rest) - 1)
 
 
-def _split(case: Case, times: Sequence[float], usual: float, known: float = math.inf) -> Steadiness:
-    """Returns the cell's steadiness. A spike as long as those of other cells would make a sample
-    longer by the logarithm `known`."""
-    slowest, varying, noise = max(times), deviation(times), min(usual, NOISE)
-    if slowest < (1 + SPIKE) * min(times):  # most are so: no sample stands out
-        least = 1 + max(SPIKE, SIGMAS * max(varying, noise))
-        return Steadiness(case, len(times), slowest, least, (), varying**2, len(times) - 1)
-    least, most = _spiky(times, noise, known)
-    spikes = tuple([at for at, time in enumerate(times) if time > least])
-    if len(spikes) > most:
-        spikes = ()
-    rest = [time for time in times if time <= least] if spikes else times
-    return Steadiness(case, len(times), slowest, least, spikes, deviation(rest) ** 2, len(rest) - 1)
-
-
-def _spiky(times: Sequence[float], usual: float, known: float) -> tuple[float, int]:
+def _spiky(times: Sequence[float], usual: float) -> tuple[float, int]:
     """Returns the time above which a sample is a spike, and the largest number of spikes. A spike
     exceeds all other samples by several standard deviations (of logarithms). If almost half of the
     samples last long, the cell is like that."""
@@ -186,8 +154,7 @@ def _spiky(times: Sequence[float], usual: float, known: float) -> tuple[float, i
         mean = sums[number] / number
         spread = max(0.0, squares[number] / number - mean * mean)
         noise = max(math.sqrt(spread * number / (number - 1)), usual)
-        clear = min(SIGMAS * noise, max(SIGMAS / 2 * noise, known / 2))
-        return mean + max(SPIKE, clear)
+        return mean + max(SPIKE, SIGMAS * noise)
 
     least = apart(len(logs))
     for number in range(most, 0, -1) if logs[-1] - logs[0] > SPIKE else ():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -25,30 +25,30 @@ from .cases import Case, timed_cases_of
 from .limits import CHANCE, NOISE, SLOW
 
 
-class Row(msgspec.Struct, frozen=True, eq=False):
-    """A measured cell beside its peers. All losses are logarithms, and negative.
+class Row(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """A measured cell beside its `peers`; the key is equal for all of them. All losses are
+    logarithms, and negative.
 
-    peers: The fastest of the peers, which stands for all of them.
-    figure: The cell's rate, or the mean of cells that share it.
-    relative: The figure relative to the fastest peer.
     lost: The loss that parts may explain: against the mean of the peers that are not slow or, if
         even the fastest peer is `low`, against the expectation.
     slow: Whether the cell is clearly below the fastest peer or its expectation.
     low: Whether even the fastest peer is below the expectation.
     fine: Whether the cell is as fast as expected.
+    figure: The cell's rate, or the mean of cells that share it.
+    relative: The figure relative to the fastest peer.
     off: By how much the figure may be off by chance.
     weight: What the row counts: less for a figure that may be far off."""
 
     case: Case
-    figure: float
-    peers: Case
-    relative: float
+    peers: Hashable
     lost: float
     slow: bool
-    low: bool
-    fine: bool
-    off: float
-    weight: float
+    low: bool = False
+    fine: bool = False
+    figure: float = 0.0
+    relative: float = 0.0
+    off: float = 0.0
+    weight: float = 1.0
 
     @property
     def shown(self) -> float:
@@ -115,8 +115,8 @@ def _rows(alike: Sequence[tuple[Case, float]], scatter: Mapping[int, float]) -> 
     for case, figure in ordered:
         relative, lost = math.log(figure / top), min(0.0, math.log(figure) - usual)
         yield Row(
-            case, figure, peers[0], relative, min(lost, relative) if all_low else lost,
-            slow=case in slow, low=all_low,
+            case=case, peers=case.alike, figure=figure, relative=relative,
+            lost=min(lost, relative) if all_low else lost, slow=case in slow, low=all_low,
             fine=case not in low and figure > SLOW * expected > 0,
             off=off[case], weight=1 / (1 + (off[case] / deviations / NOISE) ** 2),
         )  # fmt: skip
@@ -150,17 +150,17 @@ def scatter_of(case: Case) -> float:
     return stddev / summary.median
 
 
-def kinds_of(parts: Iterable[Part]) -> frozenset[Kind]:
+def kinds_of(case: Case) -> frozenset[Kind]:
     """Returns the kinds of the parts that a cell uses. Cells over the same kinds vary alike: a
     node's own memory is steady, however much copies over PCIe vary."""
-    return frozenset(part.kind for part in parts)
+    return frozenset(part.kind for part in case.touched)
 
 
 def _usual_scatter(cases: Iterable[Case]) -> dict[int, float]:
     """Returns the scatter of each cell, at least that of the noisiest of its parts, because few
     samples may lie close together by chance. The scatter of a part is the median over its cells of
     the same kinds."""
-    own = [(case, kinds_of(case.touched), scatter_of(case)) for case in cases]
+    own = [(case, kinds_of(case), scatter_of(case)) for case in cases]
     usual = {
         key: statistics.median(some)
         for key, some in grouped(

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-
-import msgspec
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import NamedTuple
 
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.remedies import BUSIEST, kernel_log
@@ -19,115 +18,111 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind
 from linkgauge.model.memory import Memory
 from linkgauge.model.names import and_all
-from linkgauge.model.stats.moments import moments
+from linkgauge.model.stats.moments import Moments
 from linkgauge.model.stats.summary import deviation
 from linkgauge.model.units import count_of
 
 from .cases import Case, named, timed_cases_of
-from .causes import Blame, fewest, remembered, suspects
-from .leftover import excess, more_events
-from .limits import LEAST_SHOWN, MORE_SCATTER, NOISE, SCATTER, UNSTEADY
-from .spikes import Steadiness, by_moment, longest, pooled, steadiness_of
-from .table import kinds_of
+from .causes import Blame, suspects
+from .excess import Side, excess
+from .explain import Search, Suspect
+from .limits import ENOUGH, MORE_SCATTER, NOISE, SCATTER, SPARED, UNSTEADY
+from .spikes import Steadiness, by_moment, pooled, steadiness_of
+from .table import Row, kinds_of
 
 Cells = Sequence[Steadiness]
 
 
-class _Suspect(msgspec.Struct, frozen=True):
-    """A part whose cells may be unsteady, from the cell with the number `since` on. `tries` is the
-    number of cells of which that one was chosen; 1 for all cells."""
+class _Odd(NamedTuple):
+    """A part whose cells are less steady than those of its peers, with these cells and the
+    peers'."""
 
     blame: Blame
-    since: int
-    tries: int = 1
-
-    def has(self, cell: Steadiness) -> bool:
-        return self.blame.part in cell.case.touched and cell.case.number >= self.since
+    inside: Cells
+    peers: Cells
 
 
-def _suspects(
-    blames: Sequence[Blame],
-    cells: Cells,
-    noises: Sequence[Hashable],
-    value: Callable[[Steadiness], float],
-    sums: Callable[[Steadiness], tuple[float, int]],
-    unlikely: Callable[[float, int, float], float],
-) -> tuple[_Suspect, ...]:
-    """Returns the smallest set of parts that explains which cells are unsteady. A suspect begins
-    where `value` changes most. `sums` of a cell has what occurred and in how many samples.
-    Cells of the same noise have a level of their own, and each suspect adds to that of its cells;
-    `unlikely` is minus the logarithm of the likelihood of such a level."""
-    usual = {kind: statistics.median(map(value, some))
-             for kind, some in grouped(zip(noises, cells, strict=True)).items()}  # fmt: skip
-    candidates = list[_Suspect]()
-    for blame in blames:
-        own = [(cell.case.number, value(cell) - usual[noise])
-               for cell, noise in zip(cells, noises, strict=True)
-               if blame.part in cell.case.touched]  # fmt: skip
-        candidates += [_Suspect(blame, 0)]
-        if since := _onset(own):
-            candidates += [_Suspect(blame, since, len(own))]
-    affected = {one: [one.has(cell) for cell in cells] for one in candidates}
-    counted = [sums(cell) for cell in cells]
+class _Measure(NamedTuple):
+    """What is compared of cells: a `value` with the standard deviation `error` that chance gives
+    it, which exceeds that of steady cells by `least` or more in a cell that `is_bad`."""
 
-    def loss(chosen: tuple[_Suspect, ...]) -> float:
-        if len({one.blame.part for one in chosen}) < len(chosen):
-            return math.inf
-        keys = zip(noises, *(affected[one] for one in chosen), strict=True)
-        groups = {key: (sum(events for events, _ in some), sum(samples for _, samples in some))
-                  for key, some in grouped(zip(keys, counted, strict=True)).items()}  # fmt: skip
-        cost = sum(math.log(one.tries / UNSTEADY) for one in chosen)
-        for (events, samples), level in zip(groups.values(), _levels(groups), strict=True):
-            cost += unlikely(events, samples, level)
-        return cost
-
-    return fewest(candidates, remembered(loss))
+    kind: Callable[[Case], Hashable]
+    value: Callable[[Steadiness], float]
+    error: Callable[[Steadiness], float]
+    is_bad: Callable[[Steadiness], bool]
+    least: float
+    expected: float = math.inf
 
 
-def _levels(groups: Mapping[tuple[Hashable, ...], tuple[float, int]]) -> list[float]:
-    """Returns the level of each group of cells: the sum of what its kind of cells and each of its
-    suspects add, fitted by least squares, one after another. A key has the kind, and whether each
-    suspect has the group's cells."""
-    levels = [events / samples for events, samples in groups.values()]
-    weights = [samples / max(level, NOISE**2) ** 2
-               for level, (_, samples) in zip(levels, groups.values(), strict=True)]  # fmt: skip
-    noises, *suspects = zip(*groups, strict=True)
-    members = [*grouped((noise, at) for at, noise in enumerate(noises)).values()]
-    members += [[at for at, has in enumerate(having) if has] for having in suspects]
-    added, fitted = [0.0] * len(members), [0.0] * len(levels)
-    for _ in range(20):
-        for place, within in enumerate(members):
-            weight = sum(weights[at] for at in within)
-            left = sum((levels[at] - fitted[at]) * weights[at] for at in within)
-            more = max(left / weight, -added[place]) if weight else 0.0
-            added[place] += more
-            for at in within:
-                fitted[at] += more
-    return fitted
+def _odd_parts(cells: Cells, of: _Measure) -> Iterator[_Odd]:
+    """Yields the parts that explain which cells are unsteady, if all cells of a part together, or
+    those of one kind, differ from the cells of its peers by more than chance."""
+    rows = [row for own in grouped((kinds_of(cell.case), cell) for cell in cells).values()
+            for row in _rows(own, of)]  # fmt: skip
+    blames = {one.part: one for one in suspects(
+        [row.case for row in rows if row.slow], [row.case for row in rows])}  # fmt: skip
+    search = Search(rows, list(blames.values()), drifts=False)
+    for suspect in search.chosen:
+        inside, peers = _sides(suspect, search.chosen, cells)
+        alike = sum(part.kind == suspect.part.kind for part in blames)
+        tries = alike * (len(search.touching[suspect.part]) if suspect.since else 1)
+        kinds = {of.kind(cell.case) for cell in peers}
+        errors = [of.error(cell) for cell in inside if of.kind(cell.case) in kinds]
+        sides = list(_compared(inside, peers, of))
+        if sum(side.inside.n for side in sides) < ENOUGH:
+            continue
+        found = excess(sides, statistics.median(errors))
+        if found and found.gain >= of.least and found.p * tries < UNSTEADY:
+            # Of parts that explain the rows equally well, the one that most bad cells use.
+            bad = [cell.case.touched for cell in cells if of.is_bad(cell)]
+            first, *others = sorted(
+                (suspect.part, *search.as_good(suspect)),
+                key=lambda part: -sum(part in one for one in bad),
+            )
+            blame = blames[first].beside(blames[part] for part in others)
+            yield _Odd(blame, inside, peers)
 
 
-def _onset(values: Sequence[tuple[int, float]]) -> int:
-    """Returns the number of the cell after the strongest change in these values (by cumulative
-    sums; E. Page, Biometrika 41, 1954)."""
-    count, mean = len(values), statistics.fmean(value for _, value in values)
-    later, found = 0.0, (0.0, 0)
-    for before in range(count - 1, 0, -1):
-        number, value = values[before]
-        later += value - mean
-        found = max(found, (later / math.sqrt(before * (count - before)), number))
-    return found[1]
+def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
+    """Yields the rows of cells of one kind. A row is slow by as much as its cell is less steady
+    than the steadiest quarter of them. Chance accounts for half the loss that a blamed part may
+    leave unexplained. A row counts less if parts may differ by more than chance alone."""
+    values = [of.value(cell) for cell in cells]
+    lowest = sorted(values)[len(values) // 4]
+    top, unit = min(lowest, of.expected), math.sqrt(SPARED) / 2
+    bad = [of.is_bad(cell) and value > top + of.least
+           for cell, value in zip(cells, values, strict=True)]  # fmt: skip
+    usual = statistics.fmean(
+        [value for value, is_bad in zip(values, bad, strict=True) if not is_bad] or [top]
+    )
+    for cell, value, is_bad in zip(cells, values, bad, strict=True):
+        error = of.error(cell)
+        lost = min(0.0, usual - value) / error * unit
+        yield Row(case=cell.case, peers=kinds_of(cell.case), lost=lost, relative=lost,
+                  weight=error / math.hypot(error, of.least), slow=is_bad,
+                  low=lowest > top, off=math.inf)  # fmt: skip
 
 
-def _sides(one: _Suspect, chosen: Sequence[_Suspect], cells: Cells) -> tuple[Cells, Cells]:
+def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
+    """Yields both sides of each kind of cells, with a value for each moment."""
+    sides = [
+        {kind: Moments.over(statistics.fmean(map(of.value, own)) for own in some)
+         for kind, some in grouped((of.kind(own[0].case), own) for own in by_moment(side)).items()}
+        for side in (inside, peers)
+    ]  # fmt: skip
+    for kind in sides[0].keys() & sides[1].keys():
+        yield Side(None, sides[0][kind], sides[1][kind])
+
+
+def _sides(one: Suspect, chosen: Sequence[Suspect], cells: Cells) -> tuple[Cells, Cells]:
     """Returns the cells that only this suspect affects, or else all that it affects; and its peers,
     which no suspect affects, or else all others."""
-    inside = [cell for cell in cells if one.has(cell)]
+    inside = [cell for cell in cells if one.has(cell.case)]
     others = [each for each in chosen if each != one]
-    alone = [cell for cell in inside if not any(each.has(cell) for each in others)]
-    rest = [cell for cell in cells if not any(each.has(cell) for each in chosen)]
-    peers = [cell for cell in rest if one.blame.part not in cell.case.touched]
-    every = [cell for cell in cells if one.blame.part not in cell.case.touched]
-    return alone or inside, peers or every
+    alone = [cell for cell in inside if not any(each.has(cell.case) for each in others)]
+    every = [cell for cell in cells if one.part not in cell.case.touched]
+    rest = [cell for cell in every if not any(each.has(cell.case) for each in others)]
+    return alone or inside, rest or every
 
 
 # Stalls.
@@ -142,39 +137,27 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
     bad = [cell for cell in cells if cell.spikes]
     if not bad or not _are_stalls(bad, cells):
         return
-    stall = longest(bad)
-    shown = [cell for cell in cells if cell.spikes or _would_show(cell, stall)]
-    blames = suspects([cell.case for cell in bad], [cell.case for cell in shown])
-    chosen = _suspects(blames, shown, [None] * len(shown), _rate, _events_of, _unlikely_events)
     left, passing = bad, list[Blame]()
-    for one in chosen:
-        inside, peers = _sides(one, chosen, shown)
-        affected = [cell for cell in inside if cell.spikes]
-        p = more_events(*([(c.case.kind, (c.episodes, c.count)) for c in side]
-                          for side in (inside, peers)))  # fmt: skip
-        kind = one.blame.part.kind
-        alike = {part for cell in shown for part in cell.case.touched if part.kind == kind}
-        if p * len(alike) * one.tries < UNSTEADY and len(affected) > 1:
-            if not _is_lasting(inside):
-                passing.append(one.blame)
-                continue
-            left = [cell for cell in left if not one.has(cell)]
-            yield _stall(one.blame, affected)
+    for odd in _odd_parts(cells, _STALLS):
+        affected = [cell for cell in odd.inside if cell.spikes]
+        if len(affected) > 1 and not _is_lasting(odd.inside):
+            passing.append(odd.blame)
+        elif len(affected) > 1:
+            left = [cell for cell in left if cell not in affected]
+            yield _stall(odd.blame, affected)
     if len(left) > 1:
         yield _anywhere(left, cells, passing)
 
 
-def _rate(cell: Steadiness) -> float:
-    return cell.episodes / cell.count
-
-
-def _events_of(cell: Steadiness) -> tuple[float, int]:
-    return cell.episodes, cell.count
-
-
-def _unlikely_events(events: float, samples: int, level: float) -> float:
-    level = min(max(level, 1 / (samples + 2)), 1 - 1 / (samples + 2))
-    return -events * math.log(level) - (samples - events) * math.log1p(-level)
+_STALLS = _Measure(
+    kind=lambda case: case.kind,
+    # The root of a rate of events is off by the same in all cells of as many samples.
+    value=lambda cell: math.sqrt(cell.episodes / cell.count),
+    error=lambda cell: 1 / (2 * math.sqrt(cell.count)),
+    is_bad=lambda cell: bool(cell.spikes),
+    least=0.0,
+    expected=0.0,
+)
 
 
 def _is_lasting(cells: Cells) -> bool:
@@ -204,7 +187,7 @@ def _anywhere(affected: Cells, every: Cells, passing: Sequence[Blame]) -> Findin
     """Returns the finding for spikes that cannot be blamed on one part. The `passing` parts have
     more of them, but not all the time."""
     alike = grouped((cell.case.kind, cell.case.touched) for cell in every)
-    said = "no part has more such samples than its peers"
+    said = "no part is shown to have more such samples than its peers"
     if passing:
         said = f"{and_all(str(one.part) for one in passing)} had more than its peers for a while"
     elif all(len(set(alike[cell.case.kind])) == 1 for cell in affected):
@@ -224,13 +207,6 @@ def _longest_of(affected: Cells) -> str:
         f"{len(worst.spikes)} of {worst.count} samples of {worst.case.name} took up to "
         f"{worst.longest:.3g} times as long as usual{_period(worst)}{more}"
     )
-
-
-def _would_show(cell: Steadiness, stall: float | None) -> bool:
-    """Whether a stall of this many seconds would be visible as a spike in this cell."""
-    if stall is None or cell.seconds is None:
-        return True
-    return 1 + stall / cell.seconds > max(cell.least, 2 * cell.longest - 1)
 
 
 def _are_stalls(bad: Cells, cells: Cells) -> bool:
@@ -259,54 +235,25 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
     bad = [cell for cell in cells if math.sqrt(cell.variance) > SCATTER]
     if len(bad) < 2:
         return
-    blames = suspects([cell.case for cell in bad], [cell.case for cell in cells])
-    noises = [kinds_of(cell.case.touched) for cell in cells]
-    chosen = _suspects(blames, cells, noises, _log_scatter, _squares_of, _unlikely_scatter)
-    chance = UNSTEADY / len(blames)
-    shaken = [one for one in chosen if _scatters(one, chosen, cells, chance / one.tries)]
-    for one in shaken:
-        yield _scatter(one, chosen, cells, evidence)
-    left = [cell for cell in bad
-            if cell.lasting > SCATTER and not any(one.has(cell) for one in shaken)]  # fmt: skip
+    shaken = list(_odd_parts(cells, _SCATTER))
+    for odd in shaken:
+        yield _scatter(odd, evidence)
+    left = [cell for cell in bad if cell.lasting > SCATTER
+            and not any(cell in odd.inside for odd in shaken)]  # fmt: skip
     yield from _everywhere(left, cells, evidence)
 
 
-def _log_scatter(cell: Steadiness) -> float:
-    return math.log(math.hypot(cell.lasting, NOISE))
+_SCATTER = _Measure(
+    kind=lambda case: case.kind,
+    value=lambda cell: math.log(math.hypot(cell.lasting, NOISE)),
+    error=lambda cell: 1 / math.sqrt(2 * cell.degrees),
+    is_bad=lambda cell: cell.lasting > SCATTER,
+    least=math.log(MORE_SCATTER),
+)
 
 
-def _by_moment(cells: Cells) -> Iterator[tuple[Hashable, float]]:
-    for kinds, own in by_moment(cells):
-        yield kinds, statistics.fmean(map(_log_scatter, own))
-
-
-def _squares_of(cell: Steadiness) -> tuple[float, int]:
-    return (cell.variance + NOISE**2) * cell.degrees, cell.degrees
-
-
-def _unlikely_scatter(squares: float, degrees: int, level: float) -> float:
-    level = max(level, NOISE**2)
-    return (degrees * math.log(level) + squares / level) / 2
-
-
-def _scatters(one: _Suspect, chosen: Sequence[_Suspect], cells: Cells, chance: float) -> bool:
-    """Whether the cells of this suspect scatter more than its peers: all of its cells together, or
-    the cells of one kind."""
-    inside, peers = _sides(one, chosen, cells)
-    by_kind = grouped((kinds_of(cell.case.touched), cell) for cell in inside).values()
-    sides = [side for side in (inside, *by_kind) if pooled(side) > SCATTER]
-    others = moments(_by_moment(peers))
-    beside = (excess(moments(_by_moment(side)), others) for side in sides)
-    return any(
-        each.gain > math.log(MORE_SCATTER) and each.p * len(sides) < chance
-        for each in beside if each is not None
-    )  # fmt: skip
-
-
-def _scatter(
-    one: _Suspect, chosen: Sequence[_Suspect], cells: Cells, evidence: Evidence
-) -> Finding:
-    inside, others = _sides(one, chosen, cells)
+def _scatter(odd: _Odd, evidence: Evidence) -> Finding:
+    inside, others = odd.inside, odd.peers
     alike = {cell.case.kind for cell in inside}
     peers = [cell for cell in others if cell.case.kind in alike] or others
     name = inside[0].case.name if len(inside) == 1 else f"{len(inside)} cells through it"
@@ -316,16 +263,16 @@ def _scatter(
     clocks = [f"{tool}  # look for changing clocks" for tool in tools(evidence, "state")]
     remedy = (*tools(evidence, "users"), BUSIEST, *clocks)
     cases = [cell.case for cell in inside]
-    return one.blame.finding("scatter", "warn", found, why, remedy, cases)
+    return odd.blame.finding("scatter", "warn", found, why, remedy, cases)
 
 
 def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
     """Yields a finding on cells with too few samples to show whether they stall or scatter. If all
     cells have too few, there is no finding."""
     counts = [n for case in timed_cases_of(evidence) if (n := len(case.times))]
-    few = [count for count in counts if count < LEAST_SHOWN]
+    few = [count for count in counts if count < ENOUGH]
     if 1 / 4 < len(few) / (len(counts) or 1) < 1:
-        found = f"fewer than {LEAST_SHOWN} samples do not show whether a cell stalls or varies"
+        found = f"fewer than {ENOUGH} samples do not show whether a cell stalls or varies"
         why = "so nothing looks for that in these cells: --samples 8 takes enough"
         yield Finding("scatter", "unknown", f"{len(few)} of {count_of(len(counts))}", found, why)
 
