@@ -7,35 +7,23 @@ expectation or below earlier runs; or if all cells of the part together differ f
 from __future__ import annotations
 
 import math
-import statistics
-from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import NamedTuple
 
 import msgspec
 
 from linkgauge.judge.blame.cases import listed
-from linkgauge.judge.blame.excess import weighted_median
-from linkgauge.judge.blame.limits import (
-    CHANCE,
-    ENOUGH,
-    LEAST_LOSS,
-    PART,
-    QUIET,
-    SLOW,
-    SPARED,
-)
+from linkgauge.judge.blame.leftover import Beside, compared
+from linkgauge.judge.blame.limits import CHANCE, PART, SLOW, SPARED
 from linkgauge.judge.blame.lonely import alone, shows
-from linkgauge.judge.blame.table import Row, kinds_of, rows_of
+from linkgauge.judge.blame.table import Row, rows_of
 from linkgauge.judge.compare.earlier import SHOWN
+from linkgauge.judge.expected.healthy import LOOSE
 from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.verdict import LOW
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind, Part
-from linkgauge.model.stats.moments import Moments
-from linkgauge.model.stats.student import critical
 from linkgauge.model.units import count_of
 
 SIZES = (0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -56,7 +44,7 @@ class Unseen(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """Returns the losses in words: `any loss of host:0-host:1 and less than 10% of 3 links`."""
-        noun = "PCIe link" if self.kind == "PCIe link above" else self.kind
+        noun = "upstream PCIe link" if self.kind == "PCIe link above" else self.kind
         several = f"{noun}es" if noun == "switch" else ""
         sides = grouped((loss == ANY, name) for name, loss in self.parts.items())
         said = []
@@ -67,28 +55,26 @@ class Unseen(msgspec.Struct, frozen=True):
         return " and ".join(said)
 
 
-class _Side(NamedTuple):
-    """The rows of a part within one class, beside `top`, the fastest figure of their peers without
-    the part; 0 without such peers. `error` is the standard error of their difference."""
-
-    rows: Sequence[Row]
-    top: float
-    error: float
-    degrees: int
-    peers: int
-
-
 @lru_cache(maxsize=1)
 def unseen_of(evidence: Evidence) -> tuple[Unseen, ...]:
     """Returns what would not show of the parts that were measured, one for each kind of part."""
     if not (rows := rows_of(evidence)):
         return ()
     by_part = grouped((part, row) for row in rows for part in row.parts if not part.both_ways)
-    sides, fill = _sides(rows), _fills(evidence)
-    lone = alone(rows)
+    classes = grouped((row.peers, row) for row in sorted(rows, key=lambda row: -row.figure))
+    beside = {one.part: one for one in compared(rows, by_part)}
+    lone, fill = alone(rows), _fills(evidence)
+
+    @cache
+    def top(peers: Hashable, part: Part) -> float:
+        return next((row.figure for row in classes[peers] if part not in row.parts), 0.0)
+
+    def needed(row: Row, part: Part) -> float:
+        return _needed(row, top(row.peers, part), evidence if part in lone else None)
+
     losses = {
-        part: _unseen(own, [fill(row, part) for row in own], sides[part],
-                      evidence if part in lone else None, len(by_part))
+        part: _unseen({row: (fill(row, part), needed(row, part)) for row in own},
+                      beside.get(part), len(by_part))
         for part, own in by_part.items() if part.kind not in ("group", "machine")
     }  # fmt: skip
     if losses and all(loss == ANY for loss in losses.values()):
@@ -99,38 +85,6 @@ def unseen_of(evidence: Evidence) -> tuple[Unseen, ...]:
         Unseen(kind, {str(part): losses[part] for part in sorted(parts, key=str)})
         for kind, parts in sorted(found.items())
     )
-
-
-def _sides(rows: Sequence[Row]) -> Mapping[Part, Mapping[Hashable, _Side]]:
-    """Returns the rows of each part by class."""
-    found: defaultdict[Part, dict[Hashable, _Side]] = defaultdict(dict)
-    classes = grouped((row.peers, row) for row in rows)
-    spread = _spread(classes.values())
-    for peers, every in classes.items():
-        ordered = sorted(every, key=lambda row: -row.figure)
-        variance, degrees = spread[kinds_of(every[0].case)]
-        touching = grouped((part, row) for row in every for part in row.parts)
-        kinds = Counter(part.kind for part in touching)
-        for part, own in touching.items():
-            rest = len(every) - len(own)
-            top = next((row.figure for row in ordered if part not in row.parts), 0.0)
-            error = math.sqrt(variance * (1 / len(own) + 1 / rest)) if rest else math.inf
-            found[part][peers] = _Side(own, top, error, degrees, kinds[part.kind] - 1)
-    return found
-
-
-def _spread(classes: Iterable[Sequence[Row]]) -> dict[Hashable, tuple[float, int]]:
-    """Returns the variance of logarithms of equal cells, with its degrees of freedom, by the kinds
-    of parts that cells use."""
-    by_kinds = grouped(
-        (kinds_of(every[0].case), Moments.over(math.log(row.figure) for row in every))
-        for every in classes
-    )
-    found: dict[Hashable, tuple[float, int]] = {}
-    for kinds, some in by_kinds.items():
-        degrees = sum(one.n - 1 for one in some)
-        found[kinds] = sum(one.rest for one in some) / max(1, degrees) + QUIET**2, degrees
-    return found
 
 
 def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
@@ -148,37 +102,37 @@ def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
     return fill
 
 
-def _unseen(
-    rows: Sequence[Row],
-    fills: Sequence[float],
-    sides: Mapping[Hashable, _Side],
-    past: Evidence | None,
-    parts: int,
-) -> float:
+def _unseen(rows: Mapping[Row, tuple[float, float]], beside: Beside | None, parts: int) -> float:
     """Returns the largest of the tried losses of a part that does not show. `rows` use the part,
-    and `fills` are the shares of its rate that they take. `past` has earlier runs that may show
-    it."""
-    known = [(row, _needed(row, sides[row.peers], past)) for row in rows]
+    each with the share of the part's rate that it takes, and the loss from which it is slow."""
     for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
-        lost = {row: max(0.0, 1 - (1 - loss) / fill)
-                for row, fill in zip(rows, fills, strict=True)}  # fmt: skip
-        if _is_slow(known, lost) or _differs(sides, lost, parts):
+        lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, _) in rows.items()}
+        known = [(row, needed) for row, (_, needed) in rows.items()]
+        if _is_slow(known, lost) or (beside is not None and _differs(beside, lost, parts)):
             return before
     return ANY
 
 
-def _needed(row: Row, side: _Side, past: Evidence | None) -> float:
-    """Returns the loss from which a cell is slow by itself; 1 if no loss shows."""
-    needed = [ANY]
-    sure = math.exp(-2 * row.off)
-    if side.top:
-        needed.append(1 - SLOW * side.top / row.figure * sure)
+def _needed(row: Row, top: float, past: Evidence | None) -> float:
+    """Returns the loss from which a cell is slow by itself; 1 if no loss shows. `top` is the
+    fastest figure of its peers without the part, and `past` has earlier runs that may show a
+    loss."""
+    needed = [_hidden(row, top, SLOW)] if top else []
     expected = row.case.cell.expected
     if expected is not None and expected.achievable and not expected.measured:
-        needed.append(1 - min(SLOW, LOW) * expected.achievable / row.figure * sure)
+        needed.append(_hidden(row, expected.achievable, LOW))
     if past is not None and shows(past, row.number):
         needed.append(SHOWN)
-    return min(needed)
+    return min(needed, default=ANY)
+
+
+def _hidden(row: Row, reference: float, bound: float) -> float:
+    """Returns the largest loss that stays above this share of a reference: what the cell may have
+    lost already, or what it may still lose."""
+    share = row.figure / reference
+    if share < bound and not row.slow:
+        bound = LOOSE
+    return max(1 - share, 1 - bound / share * math.exp(-2 * row.off))
 
 
 def _is_slow(known: Sequence[tuple[Row, float]], lost: Mapping[Row, float]) -> bool:
@@ -192,20 +146,10 @@ def _is_slow(known: Sequence[tuple[Row, float]], lost: Mapping[Row, float]) -> b
     return gain > PART
 
 
-def _differs(sides: Mapping[Hashable, _Side], lost: Mapping[Row, float], parts: int) -> bool:
-    """Whether all cells of the part together differ from their peers by more than chance."""
-    told = [side for side in sides.values() if side.top and side.degrees]
-    if sum(len(side.rows) for side in told) <= ENOUGH:
-        return False
-    weights = [1 / side.error**2 for side in told]
-    gains = [-math.log1p(-statistics.fmean(lost[row] for row in side.rows)) for side in told]
-    mean = sum(map(float.__mul__, gains, weights)) / sum(weights)
-    apart = sum(weight * (gain - mean) ** 2 for gain, weight in zip(gains, weights, strict=True))
-    degrees = sum(side.degrees for side in told)
-    error = math.sqrt((1 + apart / degrees) / sum(weights))
-    least = LEAST_LOSS / 2 if max(side.peers for side in told) >= ENOUGH else LEAST_LOSS
-    usual = weighted_median(list(zip(gains, weights, strict=True)))
-    return usual > -math.log1p(-least) and mean > critical(2 * CHANCE / parts, degrees) * error
+def _differs(beside: Beside, lost: Mapping[Row, float], parts: int) -> bool:
+    """Whether all cells of the part together would differ from their peers by more than chance."""
+    found = beside.would_lose(lost)
+    return found is not None and found.gain > beside.least and found.p < CHANCE / parts
 
 
 def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:

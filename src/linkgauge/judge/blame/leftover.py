@@ -6,8 +6,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
 
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind, Part
@@ -18,59 +19,88 @@ from .limits import CHANCE, ENOUGH, LEAST_LOSS
 from .table import Row, kinds_of, scatter_of
 
 
-class SmallLoss(NamedTuple):
-    """A part whose cells together show that it is slow: by how much they lose more than their
-    peers, as logarithms. `least` is the loss that counts: the fewer peers a part has, the less they
-    show what is usual."""
+class Beside(msgspec.Struct, frozen=True, eq=False):
+    """The cells of a part by class, as logarithms of losses, beside the `others` of each class. A
+    loss of `least` or more counts: the fewer peers a part has, the less they show what is usual."""
 
     part: Part
-    lost: Excess
+    within: Mapping[Hashable, Sequence[Row]]
+    others: Mapping[Hashable, Moments]
     least: float
-    rows: tuple[Row, ...]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return tuple(row for own in self.within.values() for row in own)
+
+    def lost(self) -> Excess | None:
+        """Returns by how much the part's cells are slower than the others."""
+        return self._beside({of: [-math.log(row.figure) for row in own]
+                             for of, own in self.within.items()})  # fmt: skip
+
+    def would_lose(self, more: Mapping[Row, float]) -> Excess | None:
+        """Returns by how much they would be slower with these losses, had they none now."""
+        values = dict[Hashable, list[float]]()
+        for of, own in self.within.items():
+            usual = statistics.fmean(math.log(row.figure) for row in own) + self.others[of].mean
+            values[of] = [usual - math.log(row.figure) - math.log1p(-more[row]) for row in own]
+        return self._beside(values)
+
+    def _beside(self, values: Mapping[Hashable, Iterable[float]]) -> Excess | None:
+        return excess(
+            Side(kinds_of(self.within[of][0].case), Moments.over(own), self.others[of])
+            for of, own in values.items()
+        )
 
 
-def small_losses(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[SmallLoss]:
-    """Yields the parts that all their cells together show to be slow, the surest first. Cells that
-    use such a part are no peers of other parts, and these show how much equal parts differ."""
-    left, known = list(rows), frozenset(parts)
-    found = list(_compared(left, known))
-    while sure := [one for one in found if one.lost.p < CHANCE / len(found)]:
-        surest = max(sure, key=lambda one: one.lost.errors)
-        left = [row for row in left if surest.part not in row.parts]
-        found = list(_compared(left, known))
-        usual = [abs(one.lost.gain) for one in found if one.part.kind == surest.part.kind]
-        least = max(surest.least, ENOUGH * statistics.median(usual or [0.0]))
-        if surest.lost.gain > max(least, _unrest(surest, rows)):
-            yield surest
-
-
-def _compared(rows: Sequence[Row], parts: frozenset[Part]) -> Iterator[SmallLoss]:
-    """Yields each part with the loss of its cells, if it has enough of them."""
+def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Beside]:
+    """Yields each part that has enough cells with peers. Peers use another part of its kind."""
     classes = grouped((row.peers, row) for row in rows)
-    whole = {of: Moments.over(-math.log(row.figure) for row in own) for of, own in classes.items()}
+    known, logs = frozenset(parts), {row: -math.log(row.figure) for row in rows}
+    whole = {of: Moments.over(map(logs.__getitem__, own)) for of, own in classes.items()}
     kinds: dict[Hashable, Counter[Kind]] = {
-        of: Counter(part.kind for part in frozenset().union(*(row.parts & parts for row in own)))
+        of: Counter(part.kind for part in frozenset().union(*(row.parts & known for row in own)))
         for of, own in classes.items()
     }
-    for part, touching in grouped((p, row) for row in rows for p in row.parts & parts).items():
-        within = grouped((row.peers, row) for row in touching)
-        peers = {of: kinds[of][part.kind] - 1 for of, some in within.items()
-                 if len(some) < whole[of].n}  # fmt: skip
-        own = tuple(row for row in touching if peers.get(row.peers))
-        sums = {of: Moments.over(-math.log(row.figure) for row in within[of])
-                for of, more in peers.items() if more}  # fmt: skip
-        found = excess(Side(kinds_of(within[of][0].case), inside, whole[of].without(inside))
-                       for of, inside in sums.items())  # fmt: skip
-        if found is not None and len(own) > ENOUGH:
-            least = LEAST_LOSS / (2 if max(peers.values()) >= ENOUGH else 1)
-            yield SmallLoss(part, found, -math.log1p(-least), own)
+    for part, touching in grouped((p, row) for row in rows for p in row.parts & known).items():
+        by_class = grouped((row.peers, row) for row in touching)
+        within = {of: own for of, own in by_class.items()
+                  if len(own) < whole[of].n and kinds[of][part.kind] > 1}  # fmt: skip
+        if sum(map(len, within.values())) > ENOUGH:
+            others = {of: whole[of].without(Moments.over(map(logs.__getitem__, own)))
+                      for of, own in within.items()}  # fmt: skip
+            most = max(kinds[of][part.kind] - 1 for of in within)
+            least = LEAST_LOSS / (2 if most >= ENOUGH else 1)
+            yield Beside(part, within, others, -math.log1p(-least))
 
 
-def _unrest(loss: SmallLoss, rows: Sequence[Row]) -> float:
-    """Returns how much more the part's cells scatter than their peers. It is the root of the
-    difference of variances. Such scatter alone lowers the total of several transfers."""
-    classes = {row.peers for row in loss.rows}
-    beside = [row for row in rows if row.peers in classes and loss.part not in row.parts]
+def small_losses(
+    rows: Sequence[Row], parts: Collection[Part]
+) -> Iterator[tuple[Part, float, Sequence[Row]]]:
+    """Yields the parts that all their cells together show to be slow, the surest first, each with
+    the loss as a logarithm and with these cells. Cells that use such a part are no peers of other
+    parts, and these show how much equal parts differ."""
+    left, found = list(rows), _losses(rows, parts)
+    while sure := [one for one in found if found[one].p < CHANCE / len(found)]:
+        surest = max(sure, key=lambda one: found[one].errors)
+        loss = found[surest].gain
+        left = [row for row in left if surest.part not in row.parts]
+        found = _losses(left, parts)
+        usual = [abs(lost.gain) for one, lost in found.items()
+                 if one.part.kind == surest.part.kind]  # fmt: skip
+        least = max(surest.least, ENOUGH * statistics.median(usual or [0.0]))
+        if loss > max(least, _unrest(surest, rows)):
+            yield surest.part, loss, surest.rows
+
+
+def _losses(rows: Sequence[Row], parts: Collection[Part]) -> dict[Beside, Excess]:
+    every = ((one, one.lost()) for one in compared(rows, parts))
+    return {one: lost for one, lost in every if lost is not None}
+
+
+def _unrest(loss: Beside, rows: Sequence[Row]) -> float:
+    """Returns how much more the part's cells scatter than their peers: the root of the difference
+    of variances. Such scatter alone lowers the total of several transfers."""
+    beside = [row for row in rows if row.peers in loss.within and loss.part not in row.parts]
     one, other = (statistics.median(scatter_of(row.case) for row in side)
                   for side in (loss.rows, beside))  # fmt: skip
     return math.sqrt(max(0.0, one**2 - other**2))

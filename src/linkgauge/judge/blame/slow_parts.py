@@ -89,12 +89,11 @@ def _together(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
     cases = [row.case for row in rows]
     known = slowed(evidence)
     blames = {one.part: one for one in (each.of_link(known) for each in suspects(cases, cases))}
-    for loss in small_losses(rows, blames):
-        share = math.exp(-loss.lost.gain)
-        found = f"{count_of(len(loss.rows))} through it together reach {share:.1%} of their peers"
+    for part, loss, own in small_losses(rows, blames):
+        share = math.exp(-loss)
+        found = f"{count_of(len(own))} through it together reach {share:.1%} of their peers"
         why = "hardly one shows it alone, but chance does that to all of them once in 1,000 runs"
-        cells = [row.case for row in loss.rows]
-        yield blames[loss.part].finding("slow", "warn", found, why, (), cells)
+        yield blames[part].finding("slow", "warn", found, why, (), [row.case for row in own])
 
 
 def _adds_nothing(

@@ -22,7 +22,7 @@ from linkgauge.model.stats.moments import Moments
 from linkgauge.model.stats.summary import deviation
 from linkgauge.model.units import count_of
 
-from .cases import Case, named, timed_cases_of
+from .cases import Case, listed, named, timed_cases_of
 from .causes import Blame, suspects
 from .excess import Side, excess
 from .explain import Search, Suspect
@@ -44,14 +44,15 @@ class _Odd(NamedTuple):
 
 class _Measure(NamedTuple):
     """What is compared of cells: a `value` with the standard deviation `error` that chance gives
-    it, which exceeds that of steady cells by `least` or more in a cell that `is_bad`."""
+    it, which exceeds that of steady cells by `least` or more in a cell that `is_bad`. `usual` is
+    the value of steady cells of a kind, infinite if only others of the kind show it."""
 
     kind: Callable[[Case], Hashable]
     value: Callable[[Steadiness], float]
     error: Callable[[Steadiness], float]
     is_bad: Callable[[Steadiness], bool]
     least: float
-    expected: float = math.inf
+    usual: Callable[[Case], float]
 
 
 def _odd_parts(cells: Cells, of: _Measure) -> Iterator[_Odd]:
@@ -66,12 +67,10 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[_Odd]:
         inside, peers = _sides(suspect, search.chosen, cells)
         alike = sum(part.kind == suspect.part.kind for part in blames)
         tries = alike * (len(search.touching[suspect.part]) if suspect.since else 1)
-        kinds = {of.kind(cell.case) for cell in peers}
-        errors = [of.error(cell) for cell in inside if of.kind(cell.case) in kinds]
         sides = list(_compared(inside, peers, of))
         if sum(side.inside.n for side in sides) < ENOUGH:
             continue
-        found = excess(sides, statistics.median(errors))
+        found = excess(sides, statistics.median(map(of.error, inside)))
         if found and found.gain >= of.least and found.p * tries < UNSTEADY:
             # Of parts that explain the rows equally well, the one that most bad cells use.
             bad = [cell.case.touched for cell in cells if of.is_bad(cell)]
@@ -89,7 +88,7 @@ def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
     leave unexplained. A row counts less if parts may differ by more than chance alone."""
     values = [of.value(cell) for cell in cells]
     lowest = sorted(values)[len(values) // 4]
-    top, unit = min(lowest, of.expected), math.sqrt(SPARED) / 2
+    top, unit = min(lowest, of.usual(cells[0].case)), math.sqrt(SPARED) / 2
     bad = [of.is_bad(cell) and value > top + of.least
            for cell, value in zip(cells, values, strict=True)]  # fmt: skip
     usual = statistics.fmean(
@@ -112,6 +111,21 @@ def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
     ]  # fmt: skip
     for kind in sides[0].keys() & sides[1].keys():
         yield Side(None, sides[0][kind], sides[1][kind])
+    kinds = {of.kind(cell.case) for cell in peers}
+    alone = [of.value(cell) for cell in inside
+             if _is_inside(cell.case) and of.kind(cell.case) not in kinds]  # fmt: skip
+    others = [of.value(cell) for cell in peers if _is_inside(cell.case)]
+    if alone and others:
+        yield Side(None, Moments.over(alone), Moments.over(others))
+
+
+def _is_inside(case: Case) -> bool:
+    """Whether nothing outside the devices and their fabric carries the cell out, so that nobody
+    else disturbs it."""
+    return case.result.better == "higher" and kinds_of(case) <= _INSIDE
+
+
+_INSIDE = frozenset[Kind](("device", "link", "switch"))
 
 
 def _sides(one: Suspect, chosen: Sequence[Suspect], cells: Cells) -> tuple[Cells, Cells]:
@@ -128,7 +142,6 @@ def _sides(one: Suspect, chosen: Sequence[Suspect], cells: Cells) -> tuple[Cells
 # Stalls.
 
 _WHY = "occasional stalls delay programs that wait for every transfer"
-_NO_PEERS = "there is nothing of this kind to compare with, so no part is to blame"
 
 
 def check_stalls(evidence: Evidence) -> Iterator[Finding]:
@@ -156,7 +169,7 @@ _STALLS = _Measure(
     error=lambda cell: 1 / (2 * math.sqrt(cell.count)),
     is_bad=lambda cell: bool(cell.spikes),
     least=0.0,
-    expected=0.0,
+    usual=lambda case: 0.0,
 )
 
 
@@ -186,12 +199,10 @@ def _stall(blame: Blame, affected: Cells) -> Finding:
 def _anywhere(affected: Cells, every: Cells, passing: Sequence[Blame]) -> Finding:
     """Returns the finding for spikes that cannot be blamed on one part. The `passing` parts have
     more of them, but not all the time."""
-    alike = grouped((cell.case.kind, cell.case.touched) for cell in every)
-    said = "no part is shown to have more such samples than its peers"
+    said = _without_peers(affected, every)
     if passing:
         said = f"{and_all(str(one.part) for one in passing)} had more than its peers for a while"
-    elif all(len(set(alike[cell.case.kind])) == 1 for cell in affected):
-        said = _NO_PEERS
+    said = said or "no part is shown to have more such samples than its peers"
     found = f"{_longest_of(affected)}; {said}"
     subject = f"{len(affected)} of {count_of(len(every))}"
     cells = named(cell.case for cell in affected)
@@ -249,6 +260,7 @@ _SCATTER = _Measure(
     error=lambda cell: 1 / math.sqrt(2 * cell.degrees),
     is_bad=lambda cell: cell.lasting > SCATTER,
     least=math.log(MORE_SCATTER),
+    usual=lambda case: math.log(NOISE) if _is_inside(case) else math.inf,
 )
 
 
@@ -283,17 +295,26 @@ def _everywhere(left: Cells, cells: Cells, evidence: Evidence) -> Iterator[Findi
     for kind, varying in grouped((_kind(cell.case), cell) for cell in left).items():
         if len(varying) < 2:
             continue
-        all_parts = frozenset[str]().union(*(_ends(c.case) for c in cells if _kind(c.case) == kind))
         parts = frozenset[str]().union(*(_ends(cell.case) for cell in varying))
         found = f"they vary by {pooled(varying):.1%} on {_listed(parts)}"
-        if len(all_parts) < 2:
-            why = _NO_PEERS
-        elif evidence.machine.known.host.hypervisor:
+        why = "no part varies more than its peers: look for what else this machine does"
+        if evidence.machine.known.host.hypervisor:
             why = "no part varies more than its peers: others use the host of this virtual machine"
-        else:
-            why = "no part varies more than its peers: look for what else this machine does"
+        why = _without_peers(varying, cells) or why
         cells_of = named(cell.case for cell in varying)
         yield Finding("scatter", "note", kind, found, why, (BUSIEST,), cells_of)
+
+
+def _without_peers(affected: Cells, every: Cells) -> str:
+    """Returns, in words, that nothing tells whether parts are to blame that all cells of these
+    kinds use; an empty text if there are none."""
+    kinds = {cell.case.kind for cell in affected}
+    alike = [cell.case.touched for cell in every if cell.case.kind in kinds]
+    shared = frozenset.intersection(*alike)
+    if shared == frozenset.union(*alike):
+        return "there is nothing of this kind to compare with, so no part is to blame"
+    said = f"{listed(sorted(shared, key=str))}: there is nothing of this kind to compare with"
+    return f"all of their kind use {said}" if shared else ""
 
 
 _OVER_PCIE: tuple[Kind, ...] = ("PCIe link", "PCIe link above")
