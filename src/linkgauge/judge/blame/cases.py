@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import count, zip_longest
+from itertools import chain, count
 
 import msgspec
 from msgspec.structs import replace
@@ -78,63 +78,41 @@ LARGE = 256 << 20
 visible share of such a copy's time. An exception is a copy that is as short as a start may be."""
 
 
-class _Judged:
-    """A key for judged results: equal if the machine, the results and the tool of two pieces of
-    evidence are the very same objects."""
+class _Key:
+    """A key that is equal for evidence of which these values are the very same objects."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: Evidence, *values: object) -> None:
         self.evidence = evidence
+        self._ids = tuple(map(id, (evidence.machine, evidence.tool, *values)))
 
     def __hash__(self) -> int:
-        return id(self.evidence.results)
+        return hash(self._ids)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Judged) and all(
-            getattr(self.evidence, name) is getattr(other.evidence, name)
-            for name in ("machine", "results", "tool")
-        )
-
-
-class _Measured(_Judged):
-    """A key for what was measured: equal if two pieces of evidence differ in verdicts alone."""
-
-    def __hash__(self) -> int:
-        return id(self.evidence.machine)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Measured):
-            return False
-        mine, theirs = self.evidence, other.evidence
-        if mine.machine is not theirs.machine or mine.tool is not theirs.tool:
-            return False
-        both = zip_longest(mine.cells(), theirs.cells())
-        return all(one and other and _is_same(one, other) for one, other in both)
-
-
-def _is_same(one: CellResult, other: CellResult) -> bool:
-    """Whether two cells are the same measurement, however they were judged."""
-    same = one.transfers is other.transfers and one.notes is other.notes
-    return same and one.summary is other.summary and one.status == other.status
+        return isinstance(other, _Key) and self._ids == other._ids
 
 
 def cases_of(evidence: Evidence) -> tuple[Case, ...]:
     """Returns the measured cells of a run, without skipped cells. All checks of the same results
     share the cases, also if other evidence was added."""
-    return _cases_of(_Judged(evidence))
+    return _cases_of(_Key(evidence, evidence.results))
 
 
 @lru_cache(maxsize=1)
-def _cases_of(judged: _Judged) -> tuple[Case, ...]:
-    results = judged.evidence.results
-    cells = ((one, cell) for one in results for cell in one.cells if cell.status != "skip")
+def _cases_of(judged: _Key) -> tuple[Case, ...]:
+    results, cells = judged.evidence.results, judged.evidence.cells()
+    # However cells were judged, they are the same measurement.
+    measured = ((cell.transfers, cell.notes, cell.summary, cell.status) for cell in cells)
+    known = _known(_Key(judged.evidence, *chain.from_iterable(measured)))
+    every = ((one, cell) for one in results for cell in one.cells if cell.status != "skip")
     return tuple(
         case if case.result is result else replace(case, result=result, cell=cell)
-        for case, (result, cell) in zip(_known(_Measured(judged.evidence)), cells, strict=True)
+        for case, (result, cell) in zip(known, every, strict=True)
     )
 
 
 @lru_cache(maxsize=1)
-def _known(measured: _Measured) -> tuple[Case, ...]:
+def _known(measured: _Key) -> tuple[Case, ...]:
     """Returns the cases of these cells, perhaps with the verdicts of an earlier call."""
     return tuple(_each_case(measured.evidence))
 

@@ -194,10 +194,10 @@ def causes(
     seen: Container[Part] = (),
 ) -> tuple[list[Cause], list[Case]]:
     """Returns the smallest set of parts that explains the bad cells and contradicts few good cells.
-    Also returns the bad cells that stay unexplained. With `stays`, a part that was
-    healthy before its first bad cell costs no more, but good cells after that cell speak strongly
-    against it. Without `stays`, a part must end its cells in the same
-    phase. Parts with errors that were `seen` are preferred."""
+    Also returns the bad cells that stay unexplained. With `stays`, a part that was healthy before
+    its first bad cell costs no more, but good cells after that cell speak strongly against it.
+    Without `stays`, a part must end its cells in the same phase. Parts with errors that were `seen`
+    are preferred."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
     blames = suspects(bad, cases, seen)
     by_part = {blame.part: blame for blame in blames}
@@ -246,29 +246,18 @@ def causes(
 def _candidates(
     blames: Iterable[Blame], bad: Sequence[Case], cases: Sequence[Case], *, stays: bool
 ) -> Iterator[_Candidate]:
-    ended = {case.number for case in bad}
+    ended = _numbers(bad)
     for blame in blames:
         touching = [case for case in cases if blame.part in case.touched]
         failed = [case for case in touching if case.number in ended]
-        rest = [case for case in touching if case.number not in ended]
-        well = [case for case in rest if case.cell.phase is None]
-        phases = sorted({PHASES.index(case.cell.phase) for case in failed if case.cell.phase})
-        if stays or len(phases) < 2:
-            phase = failed[0].cell.phase
-            passed = _numbers((*well, *_past(rest, phase)))
-            yield _Candidate(blame.part, phase, _numbers(failed), passed)
-            continue
-        yield _Candidate(blame.part, None, _numbers(failed), _numbers(well), is_mixed=True)
-        for phase in (PHASES[at] for at in phases):
-            own = [case for case in failed if case.cell.phase == phase]
-            passed = _numbers((*well, *_past(touching, phase)))
-            yield _Candidate(blame.part, phase, _numbers(own), passed)
-
-
-def _past(cases: Iterable[Case], phase: Phase | None) -> list[Case]:
-    """Returns the cells that ended in a later phase."""
-    after = PHASES[PHASES.index(phase) + 1 :] if phase else ()
-    return [case for case in cases if case.cell.phase in after]
+        phases = dict.fromkeys(case.cell.phase for case in failed)
+        several = len(phases) > 1 and not stays
+        for phase in (None, *phases) if several else (failed[0].cell.phase,):
+            own = _numbers(case for case in failed
+                           if not several or phase in (None, case.cell.phase))  # fmt: skip
+            past = (None, *(PHASES[PHASES.index(phase) + 1 :] if phase else ()))
+            well = _numbers(case for case in touching if case.cell.phase in past) - own
+            yield _Candidate(blame.part, phase, own, well, is_mixed=several and phase is None)
 
 
 def _numbers(cases: Iterable[Case]) -> frozenset[int]:

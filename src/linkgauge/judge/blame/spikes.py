@@ -8,15 +8,14 @@ from __future__ import annotations
 import math
 import statistics
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate, count
+from itertools import accumulate, groupby
 
 import msgspec
 from msgspec.structs import replace
 
 from linkgauge.judge.findings import Evidence
-from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.summary import deviation, robust_deviation
 
 from .cases import Case, timed_cases_of
@@ -31,7 +30,8 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
     """How steady a cell's samples are, as times relative to their median. `count` is their number,
     and `longest` the longest. `spikes` are the positions of samples that last much longer than the
     others. `variance` is the variance of the other samples, with `degrees` degrees of freedom.
-    `moment` is equal for cells that were measured once, one after another, over the same parts."""
+    `moment` is equal for cells that were measured once, one after another, over the same parts,
+    because what disturbs one of them disturbs all."""
 
     case: Case
     count: int
@@ -82,31 +82,21 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
         return min((*known, math.sqrt(self.variance)))
 
 
-@lru_cache(maxsize=1)
-def _of_cases(cases: tuple[Case, ...]) -> tuple[Steadiness, ...]:
-    moments, before, found = count(), None, list[Steadiness]()
-    for cell in _steadiness(cases):
-        is_same = before is not None and _is_same_moment(before, cell)
-        before = replace(cell, moment=before.moment if before and is_same else next(moments))
-        found.append(before)
-    return tuple(found)
-
-
 def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
     """Returns the steadiness of each measured cell. All checks of the same cells share the
     result."""
     return _of_cases(timed_cases_of(evidence))
 
 
-def _is_same_moment(one: Steadiness, other: Steadiness) -> bool:
-    once = len(one.case.cell.visits) == len(other.case.cell.visits) == 1
-    return once and one.case.touched == other.case.touched
+@lru_cache(maxsize=1)
+def _of_cases(cases: tuple[Case, ...]) -> tuple[Steadiness, ...]:
+    moments = groupby(_steadiness(cases), _once)
+    return tuple(replace(cell, moment=n) for n, (_, own) in enumerate(moments) for cell in own)
 
 
-def by_moment(cells: Iterable[Steadiness]) -> Iterable[Sequence[Steadiness]]:
-    """Returns the cells of each moment. What disturbs a moment disturbs all of its cells: they
-    count as one."""
-    return grouped((cell.moment, cell) for cell in cells).values()
+def _once(cell: Steadiness) -> Hashable:
+    case = cell.case
+    return case.touched if len(case.cell.visits) == 1 else case.number
 
 
 def _steadiness(cases: Iterable[Case]) -> Iterator[Steadiness]:

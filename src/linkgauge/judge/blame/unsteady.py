@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from linkgauge.judge.findings import Evidence, Finding
@@ -27,7 +27,7 @@ from .causes import Blame, suspects
 from .excess import Side, excess
 from .explain import Search, Suspect
 from .limits import ENOUGH, MORE_SCATTER, NOISE, SCATTER, SPARED, UNSTEADY
-from .spikes import Steadiness, by_moment, pooled, steadiness_of
+from .spikes import Steadiness, pooled, steadiness_of
 from .table import Row, kinds_of
 
 Cells = Sequence[Steadiness]
@@ -47,7 +47,6 @@ class _Measure(NamedTuple):
     it, which exceeds that of steady cells by `least` or more in a cell that `is_bad`. `usual` is
     the value of steady cells of a kind, infinite if only others of the kind show it."""
 
-    kind: Callable[[Case], Hashable]
     value: Callable[[Steadiness], float]
     error: Callable[[Steadiness], float]
     is_bad: Callable[[Steadiness], bool]
@@ -103,20 +102,21 @@ def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
 
 
 def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
-    """Yields both sides of each kind of cells, with a value for each moment."""
-    sides = [
-        {kind: Moments.over(statistics.fmean(map(of.value, own)) for own in some)
-         for kind, some in grouped((of.kind(own[0].case), own) for own in by_moment(side)).items()}
-        for side in (inside, peers)
-    ]  # fmt: skip
-    for kind in sides[0].keys() & sides[1].keys():
-        yield Side(None, sides[0][kind], sides[1][kind])
-    kinds = {of.kind(cell.case) for cell in peers}
-    alone = [of.value(cell) for cell in inside
-             if _is_inside(cell.case) and of.kind(cell.case) not in kinds]  # fmt: skip
-    others = [of.value(cell) for cell in peers if _is_inside(cell.case)]
-    if alone and others:
-        yield Side(None, Moments.over(alone), Moments.over(others))
+    """Yields both sides of each kind of cells, with a value for each moment, and those of the cells
+    that have no peers of their kind beside the others that nobody disturbs."""
+    own, others = ({
+        kind: Moments.over(statistics.fmean(map(of.value, cells)) for cells in some)
+        for kind, some in grouped(
+            (cells[0].case.kind, cells)
+            for cells in grouped((cell.moment, cell) for cell in side).values()
+        ).items()
+    } for side in (inside, peers))  # fmt: skip
+    for kind in own.keys() & others.keys():
+        yield Side(None, own[kind], others[kind])
+    calm = [[of.value(cell) for cell in side if _is_inside(cell.case) and cell.case.kind not in out]
+            for side, out in ((inside, others), (peers, ()))]  # fmt: skip
+    if all(calm):
+        yield Side(None, Moments.over(calm[0]), Moments.over(calm[1]))
 
 
 def _is_inside(case: Case) -> bool:
@@ -163,7 +163,6 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
 
 
 _STALLS = _Measure(
-    kind=lambda case: case.kind,
     # The root of a rate of events is off by the same in all cells of as many samples.
     value=lambda cell: math.sqrt(cell.episodes / cell.count),
     error=lambda cell: 1 / (2 * math.sqrt(cell.count)),
@@ -255,7 +254,6 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
 
 
 _SCATTER = _Measure(
-    kind=lambda case: case.kind,
     value=lambda cell: math.log(math.hypot(cell.lasting, NOISE)),
     error=lambda cell: 1 / math.sqrt(2 * cell.degrees),
     is_bad=lambda cell: cell.lasting > SCATTER,
