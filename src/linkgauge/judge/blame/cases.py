@@ -1,5 +1,4 @@
-"""Prepares cells for the search for a cause. Also decides whether a finding concerns a part that a
-run has measured."""
+"""Measured cells, prepared for the search for a cause."""
 
 from __future__ import annotations
 
@@ -27,12 +26,10 @@ from linkgauge.model.units import BANDWIDTH
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
-    """A measured cell, prepared for the search for causes. `number` is its position in the whole
-    run. `touched` are the parts that its transfers use. `timed` are the parts that may slow its
-    figure: those of the first transfer, if the figure is that of the first transfer. `alike` is
-    equal for cells whose figures should be equal. It is None if there are no such cells, as in a
-    sweep. `kind` is equal for cells that do the same over paths of the same kinds, and that
-    therefore vary in the same way."""
+    """A measured cell. `number` is its position in the whole run. `touched` are the parts that its
+    transfers use, and `timed` those that may slow its figure. `alike` is equal for cells whose
+    figures should be equal, and None in a sweep. `kind` is equal for cells that do the same over
+    paths of the same kinds, and that therefore vary in the same way."""
 
     number: int
     result: Result
@@ -54,18 +51,16 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def name(self) -> str:
-        """Returns the cell's name in findings, without its size."""
         return spoken(self.result, self.cell)
 
     @property
     def figure(self) -> float:
-        """Returns the cell's figure, or 0 without one."""
         return self.cell.headline or 0.0
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Returns the samples as times of the same work. Bandwidths are replaced by their
-        reciprocals. A share of hidden time has no times."""
+        """Returns the samples as times of the same work: bandwidths as reciprocals, and none of a
+        share of hidden time."""
         if self.cell.report is Report.HIDDEN:
             return ()
         if self.result.better == "lower":
@@ -93,8 +88,7 @@ class _Key:
 
 
 def cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """Returns the measured cells of a run, without skipped cells. All checks of the same results
-    share the cases, also if other evidence was added."""
+    """Returns the measured cells of a run, without skipped cells."""
     return _cases_of(_Key(evidence, evidence.results))
 
 
@@ -113,12 +107,10 @@ def _cases_of(judged: _Key) -> tuple[Case, ...]:
 
 @lru_cache(maxsize=1)
 def _known(measured: _Key) -> tuple[Case, ...]:
-    """Returns the cases of these cells, perhaps with the verdicts of an earlier call."""
     return tuple(_each_case(measured.evidence))
 
 
 def _each_case(evidence: Evidence) -> Iterator[Case]:
-    """Yields the measured cells, in order. Cells that use the same parts share the values."""
     wiring, ways, shared, numbers = evidence.machine.wiring, _Ways(evidence), Shared(), count()
     touched, ways_of = cache(ways.touched), cache(ways.of)
     for result in evidence.results:
@@ -160,7 +152,6 @@ class _Ways:
         return self._touched(shared(parts), shared(own.kinds), shared(own.directed))
 
     def of(self, each: tuple[Touched, ...], is_first: bool) -> _Way:
-        """Returns the parts that a cell with these transfers uses."""
         parts = frozenset[Part]().union(*(touched.parts for touched in each))
         timed = each[0].parts if is_first and each else parts
         directed = frozenset[tuple[Part, bool]]().union(*(touched.directed for touched in each))
@@ -172,7 +163,6 @@ class _Ways:
 
 
 def _used(touched: Sequence[Touched]) -> Iterator[str]:
-    """Yields the kinds of links that transfers use, and how many of the transfers use a link."""
     if not touched:
         return
     first, *others = (" ".join(each.kinds) for each in touched)
@@ -183,8 +173,7 @@ def _used(touched: Sequence[Touched]) -> Iterator[str]:
 
 
 def _groups(evidence: Evidence) -> dict[str, tuple[Part, ...]]:
-    """Returns the cluster node and the rail of each measured device. The node is left out if it has
-    no other device. The rail is left out if there is only one."""
+    """Returns the node and the rail of each measured device, if others share them."""
     if len({device.rail for device in evidence.machine.all_devices if device.rail}) < 2:
         return {}
     transfers = {transfer for cell in evidence.cells() for transfer in cell.transfers}
@@ -203,8 +192,7 @@ def _groups(evidence: Evidence) -> dict[str, tuple[Part, ...]]:
 
 
 def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """Returns the measured cells for checks of figures. `touched` of each cell has only the parts
-    that may slow its figure."""
+    """Returns the measured cells with `touched` as the parts that may slow their figures."""
     return _timed(cases_of(evidence))
 
 
@@ -221,8 +209,6 @@ def _alike(
     used: tuple[str, ...],
     full: Sequence[float],
 ) -> tuple[str, ...]:
-    """Returns a key that is equal for cells whose figures should be equal. `used` is equal for the
-    links that they use."""
     figure = cell.summary.median if cell.summary else 0.0
     starts = result.unit == BANDWIDTH.symbol and (cell.bytes or 0) < figure * START
     size = "large" if result.size >= LARGE and not starts else str(result.size)
@@ -231,7 +217,6 @@ def _alike(
 
 
 def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hashable:
-    """Returns the kind of a cell. Cells of one kind do the same over paths of the same kinds."""
     shapes = [
         (each.kinds, one.engine.bare, one.scale, one.source.kind, one.destination.kind)
         for one, each in zip(cell.transfers, touched, strict=True)
@@ -241,12 +226,10 @@ def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hasha
 
 
 def listed(parts: Sequence[Part | str]) -> str:
-    """Returns the first parts in words, with the number of the others."""
     return ", ".join(map(str, parts[:4])) + (f", {len(parts) - 4} more" if parts[4:] else "")
 
 
 def named(cases: Iterable[Case]) -> tuple[str, ...]:
-    """Returns the names of all these cells. Code that shows the names shortens the list."""
     return tuple(case.name for case in cases)
 
 
@@ -254,9 +237,8 @@ def named(cases: Iterable[Case]) -> tuple[str, ...]:
 
 
 def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
-    """Returns a function that decides whether a finding concerns what the run measured. Such a
-    finding is about a part that measured cells use, or is based on these cells. Findings about the
-    whole machine, such as its governor, do not count."""
+    """Returns a function that decides whether a finding is about a part that measured cells use, or
+    is based on such cells. Findings about the whole machine do not count."""
     cases = cases_of(evidence)
     parts = _exchanging(evidence).union(*(case.touched for case in cases))
     ends = {end for part in parts if part.kind in _OF_DEVICES for end in part.ends}
@@ -278,7 +260,6 @@ _OF_DEVICES: tuple[Kind, ...] = ("device", "PCIe link", "PCIe link above")
 
 
 def _exchanging(evidence: Evidence) -> frozenset[Part]:
-    """Returns the parts on the paths between the devices of collectives."""
     cells = (cell for cell in evidence.cells() if cell.status != "skip")
     pairs = {pair for cell in cells for pair in exchanging(cell)}
     if not pairs:
@@ -288,8 +269,7 @@ def _exchanging(evidence: Evidence) -> frozenset[Part]:
 
 
 def exchanging(cell: CellResult) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs of devices that send each other data in a collective; none for other
-    operations."""
+    """Returns the pairs of devices that send each other data in a collective."""
     if not isinstance(cell.operation, Collective):
         return ()
     ranks = [str(transfer.engine.owner) for transfer in cell.transfers]

@@ -1,5 +1,4 @@
-"""Finds the parts to blame. The result is the smallest set of parts that explains all bad cells and
-contradicts no good cell."""
+"""Finds the smallest set of parts that explains all bad cells and contradicts no good cell."""
 
 from __future__ import annotations
 
@@ -52,28 +51,26 @@ class Blame(msgspec.Struct, frozen=True):
 
     @property
     def links(self) -> tuple[Part, ...]:
-        """Returns the links in this blame whose device is also in this blame."""
+        """Returns the links in this blame whose device is also in it."""
         parts = (self.part, *self.others)
         devices = {end for part in parts if part.kind == "device" for end in part.ends}
         links = (part for part in parts if part.kind in _LINKS and not part.both_ways)
         return tuple(link for link in links if not devices.isdisjoint(link.ends))
 
     def of_link(self, seen: Container[Part]) -> Blame:
-        """Returns this blame with the device's link named before the device. It is unchanged if
-        errors were seen on the device itself, or if the blame has no link of the device."""
+        """Returns this blame with the device's link named before the device, unless errors were
+        seen on the device itself."""
         if self.part.kind != "device" or self.part in seen or not self.links:
             return self
         link = self.links[0]
         return Blame(link, (self.part, *(other for other in self.others if other != link)))
 
     def beside(self, blames: Iterable[Blame]) -> Blame:
-        """Returns this blame with the parts of other blames as equally good explanations."""
         others = [part for blame in blames for part in (blame.part, *blame.others)]
         return Blame(self.part, tuple(dict.fromkeys((*self.others, *others))))
 
     @property
     def _would_tell(self) -> str:
-        """Returns, in words, the measurement that would show which of these parts is to blame."""
         kinds = {part.kind for part in (self.part, *self.others)}
         telling = (say for one, others, say in _TELLING if one in kinds and kinds & others)
         return next(telling, "exchange a cable, a slot or a card: what moves with it is to blame")
@@ -82,8 +79,7 @@ class Blame(msgspec.Struct, frozen=True):
         self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
         cases: Iterable[Case],
     ) -> Finding:  # fmt: skip
-        """Returns the finding that blames this part. `found` says what is wrong in the cells. Other
-        parts that explain the cells equally well are named, too."""
+        """Returns the finding, with the parts that explain the cells equally well."""
         others = ", ".join(map(str, self.others))
         doubt = f" (or {others}: the measurements cannot tell which)" if others else ""
         why += f"; {self._would_tell}" if others else ""
@@ -94,9 +90,8 @@ class Blame(msgspec.Struct, frozen=True):
 def suspects(
     bad: Iterable[Case], all_cases: Iterable[Case], seen: Container[Part] = ()
 ) -> list[Blame]:
-    """Returns the parts that may be to blame. Parts that touch the same cells form one blame,
-    because no cell can tell them apart. A part with errors that were `seen` is named first, then a
-    device, then a link."""
+    """Returns the parts that may be to blame. Parts that touch the same cells form one blame. A
+    part with errors that were `seen` is named first, then a device, then a link."""
     parts = frozenset[Part]().union(*(case.touched for case in bad))
     numbers = grouped((part, case.number) for case in all_cases for part in parts & case.touched)
     ordered = sorted(parts, key=lambda part: (part not in seen, *_rank(part)))
@@ -110,8 +105,6 @@ _LAST: tuple[Kind, ...] = (
 
 
 def _rank(part: Part) -> tuple[bool, int, str]:
-    """Returns a key that sorts parts by how likely they are to be named: devices
-    first, then what is nearest to them, links crossed in both directions at once last."""
     place = _LAST.index(part.kind) if part.kind in _LAST else -1
     return part.both_ways, place, part.name
 
@@ -121,10 +114,9 @@ def fewest(
     loss: Callable[[tuple[_H, ...]], float],
     most: int = MOST_CAUSES,
 ) -> tuple[_H, ...]:
-    """Returns the set of at most `most` candidates with the least `loss`. The loss includes a cost
-    for each candidate. The search adds, exchanges and removes candidates until the loss no longer
-    falls (stepwise selection; N. Draper, H. Smith, Applied Regression Analysis, 15.2). `loss` is
-    called often and should be `remembered`."""
+    """Returns the set of candidates with the least `loss`, which includes a cost for each. The
+    search adds, exchanges and removes candidates until the loss no longer falls (stepwise
+    selection; N. Draper, H. Smith, Applied Regression Analysis, 15.2)."""
     chosen: tuple[_H, ...] = ()
     while len(chosen) < most:
         more = ((*chosen, one) for one in candidates if one not in chosen)
@@ -140,8 +132,8 @@ def fewest(
 def _split(
     chosen: tuple[_H, ...], candidates: Sequence[_H], loss: Callable[[tuple[_H, ...]], float]
 ) -> tuple[_H, ...]:
-    """Returns the best set in which two candidates replace one of the chosen ones. This helps if
-    the chosen part contains two faulty parts."""
+    """Returns the best set in which two candidates replace one of the chosen ones: the chosen part
+    may contain two faulty parts."""
     found = [chosen]
     for removed in chosen or (None,):
         tried = tuple(one for one in chosen if one != removed)
@@ -168,16 +160,13 @@ def _exchanged(
 
 
 class Cause(msgspec.Struct, frozen=True, eq=False):
-    """A part to blame, and the bad cells that touch the part."""
-
     blame: Blame
     cases: tuple[Case, ...]
 
 
 class _Candidate(msgspec.Struct, frozen=True):
-    """A part that may have caused bad cells in one `phase` of the measurement; None for any phase.
-    `explained` are the numbers of the cells that it explains, and `well` those that contradict it.
-    `is_mixed` says whether the explained cells ended in several phases."""
+    """A part that may have caused bad cells in one `phase` of the measurement, or in any (None).
+    `well` are the cells that contradict it. `is_mixed` means that cells ended in several phases."""
 
     part: Part
     phase: Phase | None
@@ -193,11 +182,10 @@ def causes(
     stays: bool = False,
     seen: Container[Part] = (),
 ) -> tuple[list[Cause], list[Case]]:
-    """Returns the smallest set of parts that explains the bad cells and contradicts few good cells.
-    Also returns the bad cells that stay unexplained. With `stays`, a part that was healthy before
-    its first bad cell costs no more, but good cells after that cell speak strongly against it.
-    Without `stays`, a part must end its cells in the same phase. Parts with errors that were `seen`
-    are preferred."""
+    """Returns the smallest set of parts that explains the bad cells and contradicts few good cells,
+    and the bad cells that stay unexplained. With `stays`, a part that was healthy before its first
+    bad cell costs no more, but good cells after that cell speak strongly against it. Without, a
+    part must end its cells in the same phase. Parts with errors that were `seen` are preferred."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
     blames = suspects(bad, cases, seen)
     by_part = {blame.part: blame for blame in blames}
@@ -265,8 +253,6 @@ def _numbers(cases: Iterable[Case]) -> frozenset[int]:
 
 
 def remembered(found: Callable[[tuple[_H, ...]], _T]) -> Callable[[tuple[_H, ...]], _T]:
-    """Returns the function with a cache, so that the result for each set of parts is computed
-    once."""
     known: dict[frozenset[_H], _T] = {}
 
     def of(parts: tuple[_H, ...]) -> _T:

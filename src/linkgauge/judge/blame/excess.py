@@ -18,16 +18,14 @@ from .limits import QUIET
 
 
 def spread(some: Iterable[Moments], floor: float = QUIET) -> tuple[float, int]:
-    """Returns the variance within these groups of values, with its degrees of freedom. `floor` is
-    the standard deviation that any value has."""
+    """Returns the variance within groups, with its degrees of freedom and at least `floor`²."""
     groups = [one for one in some if one.n]
     degrees = sum(one.n - 1 for one in groups)
     return sum(one.rest for one in groups) / max(1, degrees) + floor**2, degrees
 
 
 def chance(errors: float, degrees: float) -> float:
-    """Returns the probability that chance alone puts a value so many standard errors above what is
-    usual, or more."""
+    """Returns the probability that chance alone puts a value so far above what is usual."""
     both = two_sided(errors, degrees)
     return both / 2 if errors > 0 else 1 - both / 2
 
@@ -43,8 +41,7 @@ class Side(NamedTuple):
 
 class Excess(NamedTuple):
     """By how much the values of a part's cells exceed those of their peers: the weighted median
-    over classes. `errors` is the mean excess in standard errors, and `p` the probability that
-    chance alone gives such an excess or a larger one."""
+    over classes. `errors` is the mean excess in standard errors, and `p` its probability."""
 
     gain: float
     errors: float
@@ -77,7 +74,6 @@ def excess(sides: Iterable[Side], floor: float = QUIET) -> Excess | None:
 
 
 def weighted_median(values: Sequence[tuple[float, float]]) -> float:
-    """Returns the weighted median of pairs of values and weights."""
     ordered = sorted(values)
     half = sum(weight for _, weight in ordered) / 2
     passed = itertools.accumulate(weight for _, weight in ordered)

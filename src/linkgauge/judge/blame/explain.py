@@ -24,8 +24,8 @@ from .table import Row
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """A part that is suspected to be slow, from the cell with the number `since` on. Its rate is
-    lower by a constant fraction or, if it `drifts`, falls from cell to cell."""
+    """A part that is suspected to be slow from the cell `since` on. Its rate is lower by a constant
+    fraction or, if it `drifts`, falls from cell to cell."""
 
     part: Part
     since: int = 0
@@ -39,9 +39,8 @@ Suspects = tuple[Suspect, ...]
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """How well suspects explain the table. `unexplained` is the loss that they leave, and `cost`
-    that of blaming them. `levels` has the loss of each suspect as a logarithm; for a drift, per
-    cell."""
+    """How well suspects explain the table. `levels` has the loss of each as a logarithm; for a
+    drift, per cell."""
 
     unexplained: float
     cost: float
@@ -52,7 +51,6 @@ class Fit(msgspec.Struct, frozen=True):
         return self.unexplained + self.cost
 
     def is_as_good(self, other: Fit) -> bool:
-        """Whether this fit explains as much as the other fit, at hardly more cost."""
         same = abs(self.unexplained - other.unexplained) < SPARED / 4
         return same and self.cost < other.cost + PART
 
@@ -62,9 +60,8 @@ def without(suspect: Suspect, chosen: Suspects) -> Suspects:
 
 
 class Search:
-    """The search for the parts that explain the losses in a table. `blames` are the parts that may
-    be to blame, and `seen` those that counted errors: to blame them costs less. `chosen` are the
-    suspects that explain the table best; `candidates` are all that were tried."""
+    """The search for the parts that explain the losses in a table. To blame those that counted
+    errors, `seen`, costs less. `candidates` are all that were tried."""
 
     def __init__(
         self, rows: Sequence[Row], blames: Sequence[Blame], seen: frozenset[Part] = frozenset(),
@@ -90,14 +87,13 @@ class Search:
         self.best = self.fit(self.chosen)
 
     def as_good(self, suspect: Suspect) -> list[Part]:
-        """Returns the parts that explain the table as well as one of the chosen suspects."""
         rest, parts = without(suspect, self.chosen), {one.part for one in self.chosen}
         return [one.part for one in self.candidates if one.part not in parts
                 and self.fit((*rest, one)).is_as_good(self.best)]  # fmt: skip
 
     def _fit(self, suspects: Suspects) -> Fit:
-        """Returns how well these suspects explain the table; not at all if one of them hardly slows
-        anything, or if two are the same part."""
+        """Returns an infinite cost if a suspect hardly slows anything, or if two are the same
+        part."""
         affected: dict[Row, dict[Suspect, int]] = {}
         for suspect in suspects:
             for row, steps in self._steps(suspect).items():
@@ -126,16 +122,14 @@ class Search:
         return level * steps > math.log1p(-LEAST_LOSS)
 
     def _cost(self, suspect: Suspect, suspects: Suspects) -> float:
-        """Returns the cost of blaming a suspect. Errors that a part counted do not count for it if
-        a suspected part around it explains them."""
+        """Errors that a part counted do not count if a suspected part around it explains them."""
         own = self.touching[suspect.part].keys()
         around = {o.part for o in suspects if own < self.touching[o.part].keys()}
         is_seen = suspect.part in self._seen and self._seen.isdisjoint(around)
         return PART * (1 - is_seen / 2 + bool(suspect.since or suspect.drifts) / 2)
 
     def _find_steps(self, suspect: Suspect) -> dict[Row, int]:
-        """Returns the rows that a suspect slows, each with the multiple of its level: 1 or, for a
-        drift, the cells since it began."""
+        """Returns the rows that a suspect slows, each with the multiple of its level."""
         since = [row for row in self.touching[suspect.part] if row.number >= suspect.since]
         within = grouped((row.peers, row.number) for row in since)
         if not suspect.drifts:
@@ -146,8 +140,8 @@ class Search:
         return {row: row.number - begin[row.peers] for row in since}
 
     def _tells(self, suspect: Suspect, row: Row) -> bool:
-        """Whether a row tells something of a suspect: it has a peer that is not slow and that the
-        suspect does not slow, or is compared with its expectation."""
+        """Whether a row has a peer that is not slow and that the suspect does not slow, or is
+        compared with its expectation."""
         return row.low or any(
             suspect.part not in peer.parts or peer.number < suspect.since
             for peer in self._well.get(row.peers, ())
@@ -172,22 +166,18 @@ class Search:
 
 
 def _unexplained(row: Row, levels: Sequence[float]) -> float:
-    """Returns what suspects with these losses leave of a row's. Together they slow a cell at least
-    as much as the slowest of them, and at most as much as all of them. Of several transfers at
-    once, they may slow any number."""
+    """Returns what suspects leave of a row's loss. Together they slow a cell at least as much as
+    the slowest of them, and at most as much as all; of several transfers at once, any number."""
     least = 0.0 if row.case.is_total and row.slow else min(levels)
     return max(sum(levels) - row.lost, row.lost - least, 0.0) ** 2
 
 
 def _explained(touching: Sequence[Row]) -> float:
-    """Returns the most that a part can explain. This is the loss of the slow cells that use the
-    part, less a cost for its healthy cells."""
     return sum(row.weight * row.lost**2 if row.slow else -SPARED for row in touching)
 
 
 def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
-    """Yields the ways in which the part may be slow: from the beginning, from some cell on, or ever
-    slower. `touching` are the cells that use the part, in the order of measuring."""
+    """Yields the part as slow from the beginning, from some cell on, and as ever slower."""
     yield Suspect(part)
     kinds = {row.peers for row in touching if row.slow}
     first = next((row.number for row in touching if row.slow), 0)
@@ -205,13 +195,12 @@ def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
 
 
 def _falls(rows: Sequence[Row]) -> bool:
-    """Whether the last cell is clearly slower than the first."""
     return rows[-1].relative < rows[0].relative + math.log1p(-LEAST_LOSS / 3)
 
 
 def _onset(touching: Sequence[Row]) -> int:
-    """Returns the number of the slow cell at which losses change most (by cumulative sums; E. Page,
-    Biometrika 41, 1954); 0 for the first."""
+    """Returns the number of the slow cell at which losses change most, or 0 for the first (by
+    cumulative sums; E. Page, Biometrika 41, 1954)."""
     count, later, found = len(touching), 0.0, (0.0, 0)
     mean = statistics.fmean(row.lost for row in touching)
     for before in range(count - 1, 0, -1):

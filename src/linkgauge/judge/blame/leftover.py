@@ -1,5 +1,5 @@
-"""Finds what is left once slow cells are explained: parts whose cells differ from their peers by so
-little that only all of them together show it."""
+"""Finds parts that are slower than their peers by so little that only all of their cells show
+it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ class Beside(msgspec.Struct, frozen=True, eq=False):
         return tuple(row for own in self.within.values() for row in own)
 
     def lost(self) -> Excess | None:
-        """Returns by how much the part's cells are slower than the others."""
         return self._beside({of: [-math.log(row.figure) for row in own]
                              for of, own in self.within.items()})  # fmt: skip
 
     def would_lose(self, more: Mapping[Row, float]) -> Excess | None:
-        """Returns by how much they would be slower with these losses, had they none now."""
+        """Returns by how much the cells would be slower with these losses, had they none now."""
         values = dict[Hashable, list[float]]()
         for of, own in self.within.items():
             usual = statistics.fmean(math.log(row.figure) for row in own) + self.others[of].mean
@@ -53,7 +52,7 @@ class Beside(msgspec.Struct, frozen=True, eq=False):
 
 
 def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Beside]:
-    """Yields each part that has enough cells with peers. Peers use another part of its kind."""
+    """Yields each part that has enough cells with peers, which use another part of its kind."""
     classes = grouped((row.peers, row) for row in rows)
     known, logs = frozenset(parts), {row: -math.log(row.figure) for row in rows}
     whole = {of: Moments.over(map(logs.__getitem__, own)) for of, own in classes.items()}
@@ -76,9 +75,9 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Beside]:
 def small_losses(
     rows: Sequence[Row], parts: Collection[Part]
 ) -> Iterator[tuple[Part, float, Sequence[Row]]]:
-    """Yields the parts that all their cells together show to be slow, the surest first, each with
-    the loss as a logarithm and with these cells. Cells that use such a part are no peers of other
-    parts, and these show how much equal parts differ."""
+    """Yields the parts that all their cells together show to be slow, the surest first, with the
+    loss as a logarithm and these cells. Cells of such a part are no peers of others, and these show
+    how much equal parts differ."""
     left, found = list(rows), _losses(rows, parts)
     while sure := [one for one in found if found[one].p < CHANCE / len(found)]:
         surest = max(sure, key=lambda one: found[one].errors)
@@ -98,8 +97,8 @@ def _losses(rows: Sequence[Row], parts: Collection[Part]) -> dict[Beside, Excess
 
 
 def _unrest(loss: Beside, rows: Sequence[Row]) -> float:
-    """Returns how much more the part's cells scatter than their peers: the root of the difference
-    of variances. Such scatter alone lowers the total of several transfers."""
+    """Returns the root of the difference of variances between the part's cells and their peers.
+    Scatter alone lowers the total of several transfers."""
     beside = [row for row in rows if row.peers in loss.within and loss.part not in row.parts]
     one, other = (statistics.median(scatter_of(row.case) for row in side)
                   for side in (loss.rows, beside))  # fmt: skip

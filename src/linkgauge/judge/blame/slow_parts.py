@@ -45,7 +45,6 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
-    """Yields the findings for which single cells are clearly slow."""
     slow = [row for row in rows if row.slow]
     if not slow:
         return
@@ -84,8 +83,6 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
 
 
 def _together(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
-    """Yields the findings for which only all cells of a part together show that the part is
-    slow."""
     cases = [row.case for row in rows]
     known = slowed(evidence)
     blames = {one.part: one for one in (each.of_link(known) for each in suspects(cases, cases))}
@@ -102,8 +99,7 @@ def _adds_nothing(
     touching: Mapping[Part, Collection[Row]],
     affected: Mapping[Suspect, Sequence[Row]],
 ) -> bool:
-    """Whether blaming the suspect adds nothing to blaming the `other` one. This is so if its part
-    lies within the other's part and is hardly slower."""
+    """Whether the suspect's part lies within the other's and is hardly slower."""
     inner, outer = ({row.number for row in touching[s.part]} for s in (suspect, other))
     own, around = ([row.shown for row in affected[s]] for s in (suspect, other))
     level = min(around) if other.drifts else statistics.median(around)
@@ -111,15 +107,14 @@ def _adds_nothing(
 
 
 def _shows_all(inner: Suspect, outer: Suspect, touching: Mapping[Part, Collection[Row]]) -> bool:
-    """Whether all slow cells of a part use a chosen part within it, so that no cell shows more."""
+    """Whether all slow cells of a part use a chosen part within it."""
     slow = [row for row in touching[outer.part] if row.slow]
     is_within = len(touching[inner.part]) < len(touching[outer.part])
     return is_within and all(inner.part in row.parts for row in slow)
 
 
 def _most_affected(suspect: Suspect, slow: Sequence[Row], fit: Fit) -> list[Row]:
-    """Returns the slow cells that the suspect slows most. Cells that also use a slower part are
-    left out, unless no other cells remain."""
+    """Returns the slow cells that the suspect slows most: those without a slower part, if any."""
     touched = [row for row in slow if suspect.part in row.parts]
     worse = {s.part for s, level in fit.levels.items() if level < fit.levels[suspect]}
     return [row for row in touched if worse.isdisjoint(row.parts)] or touched
@@ -149,16 +144,14 @@ def _drift(blame: Blame, level: float, slow: Sequence[Row], evidence: Evidence) 
 
 
 def _severity(slow: Sequence[Row]) -> Severity:
-    """Returns the severity of a loss. It is a failure if some cell is far off by more than chance,
-    else a warning: an unlucky placement may be the only reason for a small loss."""
+    """A small loss is a warning: an unlucky placement may be the only reason."""
     is_far = any(row.shown + row.off < math.log(FAR) for row in slow)
     return "fail" if share_of(slow) < FAR and is_far else "warn"
 
 
 def _only_both_ways(part: Part, slow: Sequence[Row], rows: Sequence[Row]) -> set[Part]:
     """Returns the links of a part that are slow only if they are crossed in both directions at
-    once. The result is empty for a single link, or if a cell in one direction is slow, too. Some
-    cells must have shown that each direction alone is fast."""
+    once; none for a single link. Some cells must have shown that each direction alone is fast."""
     both = {one for row in slow for one in row.parts if one.both_ways}
     if part.both_ways or len(both) < 2 or any(both.isdisjoint(row.parts) for row in slow):
         return set()
@@ -168,9 +161,7 @@ def _only_both_ways(part: Part, slow: Sequence[Row], rows: Sequence[Row]) -> set
 
 
 def _opposed(slow: Mapping[Part, Sequence[Row]], evidence: Evidence) -> Finding:
-    """Returns the finding for several links that are slow only in both directions at once. The host
-    or the devices then serve both directions slowly. Parts that are fast in one direction are not
-    at fault."""
+    """Blames what serves both directions: parts that are fast in one direction are not at fault."""
     cells = list({row.number: row for some in slow.values() for row in some}.values())
     found = f"{reach('over them', cells)}; each direction alone is as fast as it should be"
     why = "they share what serves both directions at once: relaxed ordering, the root complex"

@@ -1,7 +1,4 @@
-"""Splits a cell's samples into spikes and the other samples.
-
-Spikes are occasional stalls, while scatter means that every sample varies. Around a stall, the
-other samples are as steady as those of any other cell."""
+"""Splits a cell's samples into spikes (occasional stalls) and the other samples, which scatter."""
 
 from __future__ import annotations
 
@@ -27,11 +24,10 @@ apart."""
 
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """How steady a cell's samples are, as times relative to their median. `count` is their number,
-    and `longest` the longest. `spikes` are the positions of samples that last much longer than the
-    others. `variance` is the variance of the other samples, with `degrees` degrees of freedom.
-    `moment` is equal for cells that were measured once, one after another, over the same parts,
-    because what disturbs one of them disturbs all."""
+    """How steady a cell's samples are, as times relative to their median. `longest` is the longest,
+    `spikes` are the positions of samples that last much longer than the others, and `variance` is
+    that of the others. `moment` is equal for cells that were measured once, one after another, over
+    the same parts, because what disturbs one of them disturbs all."""
 
     case: Case
     count: int
@@ -43,14 +39,13 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def times(self) -> Sequence[float]:
-        """Returns the samples as times relative to their median. They are not kept, because a run
-        may have millions."""
+        """Returns the samples relative to their median. They are not kept: a run may have
+        millions."""
         return _relative(self.case.times)
 
     @cached_property
     def visits(self) -> tuple[range, ...]:
-        """Returns the positions of the samples of each visit. A visit is one of several times that
-        a cell is measured."""
+        """Returns the positions of the samples of each time that the cell was measured."""
         ends, begin = [], 0
         for visit in self.case.cell.visits:
             ends.append(range(begin, begin + sum(visit)))
@@ -69,9 +64,8 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def lasting(self) -> float:
-        """Returns the standard deviation of the samples without spikes. The visit that adds most to
-        it is left out, if the other visits have enough samples, because a neighbour may have
-        disturbed this visit."""
+        """Returns the standard deviation of the samples without spikes and, if enough are left,
+        without the visit that adds most to it: a neighbour may have disturbed this visit."""
         times, spikes = self.times, frozenset(self.spikes)
         rests = (
             [time for place, time in enumerate(times)
@@ -83,8 +77,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
-    """Returns the steadiness of each measured cell. All checks of the same cells share the
-    result."""
+    """Returns the steadiness of each measured cell with enough samples."""
     return _of_cases(timed_cases_of(evidence))
 
 
@@ -100,7 +93,6 @@ def _once(cell: Steadiness) -> Hashable:
 
 
 def _steadiness(cases: Iterable[Case]) -> Iterator[Steadiness]:
-    """Yields the steadiness of the cells with enough samples."""
     measured = [
         ((id(case.result), case.cell.drawn), case)
         for case in cases
@@ -114,13 +106,11 @@ def _steadiness(cases: Iterable[Case]) -> Iterator[Steadiness]:
 
 
 def _relative(times: Sequence[float]) -> array[float]:
-    """Returns the times relative to their median."""
     middle = statistics.median(times)
     return array("d", (min(_FAR, max(1 / _FAR, time / middle)) for time in times))
 
 
 def _split(case: Case, times: Sequence[float], usual: float) -> Steadiness:
-    """Returns the cell's steadiness."""
     slowest, spikes, rest = max(times), tuple[int, ...](), times
     if slowest >= (1 + SPIKE) * min(times):  # of most cells, no sample stands out
         least, most = _spiky(times, min(usual, NOISE))
@@ -140,7 +130,6 @@ def _spiky(times: Sequence[float], usual: float) -> tuple[float, int]:
     squares = [0.0, *accumulate(one * one for one in logs)]
 
     def apart(number: int) -> float:
-        """Returns the bound above the least of the samples, so many of them."""
         mean = sums[number] / number
         spread = max(0.0, squares[number] / number - mean * mean)
         noise = max(math.sqrt(spread * number / (number - 1)), usual)
@@ -156,7 +145,6 @@ def _spiky(times: Sequence[float], usual: float) -> tuple[float, int]:
 
 
 def pooled(cells: Sequence[Steadiness]) -> float:
-    """Returns the standard deviation of all samples of these cells without their spikes; 0 without
-    cells."""
+    """Returns the standard deviation of all samples of these cells without their spikes."""
     degrees = sum(cell.degrees for cell in cells) or 1
     return math.sqrt(sum(cell.variance * cell.degrees for cell in cells) / degrees)

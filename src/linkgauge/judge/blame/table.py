@@ -66,8 +66,7 @@ class Row(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 @lru_cache(maxsize=1)
 def rows_of(evidence: Evidence) -> list[Row]:
-    """Returns the rows of all cells that have peers, in the order of measuring. All checks of the
-    same evidence share them."""
+    """Returns the rows of all cells that have peers, in the order of measuring."""
     cases = [
         case for case in timed_cases_of(evidence)
         if case.alike and case.result.better == "higher" and case.figure
@@ -82,9 +81,8 @@ def rows_of(evidence: Evidence) -> list[Row]:
 
 def _shares(alike: Sequence[Case]) -> list[tuple[Case, float]]:
     """Returns crowded cells with the mean of those that share parts with them. What slows one of
-    several transfers leaves more of these parts to the others, but no more to all together. Each
-    cell then stands for all of them: with the parts that all use, and those of cells that are
-    slower than the mean."""
+    several transfers leaves more to the others, but no more to all together. Each cell then stands
+    for all: with the parts that all use, and those of cells that are slower than the mean."""
     uses = Counter(part for case in alike for part in case.touched)
     several = frozenset(part for part, number in uses.items() if 1 < number < len(alike))
     found = []
@@ -97,7 +95,6 @@ def _shares(alike: Sequence[Case]) -> list[tuple[Case, float]]:
 
 
 def _rows(alike: Sequence[tuple[Case, float]], scatter: Mapping[int, float]) -> Iterator[Row]:
-    """Yields the rows of cells that should have the same figure, each with its figure."""
     if not alike:
         return
     ordered = sorted(alike, key=lambda each: -each[1])
@@ -123,14 +120,12 @@ def _rows(alike: Sequence[tuple[Case, float]], scatter: Mapping[int, float]) -> 
 
 
 def _expected(case: Case) -> float:
-    """Returns the expected rate in bytes/s, or 0 if it is unknown or comes from this run's own
-    figures."""
+    """Returns the expected rate, or 0 if it is unknown or comes from this run's own figures."""
     expected = case.cell.expected
     return 0.0 if expected is None or expected.measured else expected.achievable or 0.0
 
 
 def _is_low(case: Case, expected: float, off: float) -> bool:
-    """Whether the cell's median is lower than expected, also if it is off by chance."""
     return case.cell.verdict == "low" and case.figure * math.exp(off) < SLOW * expected
 
 
@@ -139,7 +134,7 @@ def _error(case: Case, scatter: float) -> float:
 
 
 def scatter_of(case: Case) -> float:
-    """Returns the relative standard deviation of the cell's samples. Rare stalls hardly count."""
+    """Returns the relative standard deviation of the samples, in which rare stalls hardly count."""
     summary = case.cell.summary
     if summary is None or not summary.stddev:
         return 0.0
@@ -157,9 +152,8 @@ def kinds_of(case: Case) -> frozenset[Kind]:
 
 
 def _usual_scatter(cases: Iterable[Case]) -> dict[int, float]:
-    """Returns the scatter of each cell, at least that of the noisiest of its parts, because few
-    samples may lie close together by chance. The scatter of a part is the median over its cells of
-    the same kinds."""
+    """Returns the scatter of each cell, at least that of the noisiest of its parts (a median over
+    cells of the same kinds), because few samples may lie close together by chance."""
     own = [(case, kinds_of(case), scatter_of(case)) for case in cases]
     usual = {
         key: statistics.median(some)
@@ -174,13 +168,11 @@ def _usual_scatter(cases: Iterable[Case]) -> dict[int, float]:
 
 
 def share_of(rows: Iterable[Row]) -> float:
-    """Returns the share of their rate that these cells have left."""
     return math.exp(statistics.median(row.shown for row in rows))
 
 
 def reach(which: str, slow: Sequence[Row], share: float | None = None) -> str:
-    """Returns how slow cells are, in words: `device_local_copy sim:3 reaches 62% of its peers`.
-    `which` describes the cells if there are several. `share` replaces the median of them."""
+    """Returns how slow cells are, in words: `device_local_copy sim:3 reaches 62% of its peers`."""
     lowest = min(slow, key=lambda row: row.shown)
     by_peers = lowest.shown >= lowest.relative - 1e-9
     if len(slow) == 1:
