@@ -14,19 +14,10 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind, Part
 
 from .cases import Case, named
+from .limits import CAUSE, MISSED, MOST_CAUSES
 
 _H = TypeVar("_H", bound=Hashable)
 _T = TypeVar("_T")
-MOST_CAUSES = 5
-"""The most causes that are searched for at once."""
-_MISSED = 4.0
-"""The loss for a bad cell that no blamed part explains, or for a good one that touches a part which
-stays bad once it is bad. Another good cell that touches a blamed part costs 1."""
-_PART = 1.5
-"""The loss for each blamed part. It is doubled for a part that was well at first, and for a part
-whose cells ended in several phases."""
-
-
 _LINKS: tuple[Kind, ...] = ("link", "PCIe link")
 _ABOVE = frozenset[Kind](("PCIe link above", "host bridge", "node"))
 _TELLING: tuple[tuple[Kind, frozenset[Kind], str], ...] = (
@@ -112,13 +103,12 @@ def _rank(part: Part) -> tuple[bool, int, str]:
 def fewest(
     candidates: Sequence[_H],
     loss: Callable[[tuple[_H, ...]], float],
-    most: int = MOST_CAUSES,
 ) -> tuple[_H, ...]:
     """Returns the set of candidates with the least `loss`, which includes a cost for each. The
     search adds, exchanges and removes candidates until the loss no longer falls (stepwise
     selection; N. Draper, H. Smith, Applied Regression Analysis, 15.2)."""
     chosen: tuple[_H, ...] = ()
-    while len(chosen) < most:
+    while len(chosen) < MOST_CAUSES:
         more = ((*chosen, one) for one in candidates if one not in chosen)
         better = _exchanged(min(more, key=loss, default=chosen), candidates, loss)
         if loss(better) >= loss(chosen):
@@ -202,12 +192,10 @@ def causes(
             first = min(own or one.explained)
             since = {number for number in one.well if number > first}
             began = len(since) < len(one.well) and not stays
-            cost += _PART * (1 + one.is_mixed + began)
+            cost += CAUSE * (1 + one.is_mixed + began)
             covered |= one.explained
             spared |= since
-        return (
-            cost + (_MISSED if stays else 1.0) * len(spared) + _MISSED * (len(bad) - len(covered))
-        )
+        return cost + (MISSED if stays else 1.0) * len(spared) + MISSED * (len(bad) - len(covered))
 
     chosen = fewest(candidates, remembered(loss))
     least = loss(chosen)

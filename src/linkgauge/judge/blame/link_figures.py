@@ -15,10 +15,6 @@ from linkgauge.model.hardware.topology import Joint, Topology, TopologyPlace
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
-_WHOLE = 0.999
-"""The least share of a transfer's bytes that a link must carry for its figure to count for the
-link. Shares add up to 1 except for rounding."""
-
 
 class Best(msgspec.Struct, frozen=True):
     result: Result
@@ -91,7 +87,7 @@ def _crossed(machine: Machine, topology: Topology, transfer: Transfer) -> dict[J
                 return {}
     whole: dict[Joint, set[bool]] = {}
     for (joint, is_a), part in parts.items():
-        if part >= _WHOLE / (1 + transfer.both_ways):
+        if round(part * (1 + transfer.both_ways), 3) >= 1:  # shares add up but for rounding
             whole.setdefault(joint, set()).add(is_a)
     return whole
 
