@@ -25,7 +25,7 @@ from .cases import Case, listed, named, timed_cases_of
 from .causes import Blame, suspects
 from .excess import Side, excess
 from .explain import Search, Suspect
-from .limits import ENOUGH, MORE_SCATTER, NOISE, SCATTER, SPARED, UNSTEADY
+from .limits import ENOUGH, MORE_SCATTER, NOISE, SCATTER, SIGMAS, SPARED, SPIKE, UNSTEADY
 from .spikes import Steadiness, pooled, steadiness_of
 from .table import Row, kinds_of
 
@@ -42,13 +42,15 @@ class _Odd(NamedTuple):
 
 class _Measure(NamedTuple):
     """What is compared of cells: a `value` with the standard deviation `error` that chance gives
-    it, which exceeds that of steady cells by `least` or more in a cell that `is_bad`. `usual` is
-    the value of steady cells of a kind, infinite if only others of the kind show it."""
+    it, which exceeds that of steady cells by `least` or more in a cell that `is_bad`. So many
+    `moments` show it at least. `usual` is the value of steady cells of a kind, infinite if only
+    others of the kind show it."""
 
     value: Callable[[Steadiness], float]
     error: Callable[[Steadiness], float]
     is_bad: Callable[[Steadiness], bool]
     least: float
+    moments: int
     usual: Callable[[Case], float]
 
 
@@ -67,7 +69,7 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[_Odd]:
         tries = alike * (len(search.touching[suspect.part]) if suspect.since else 1)
         sides = list(_compared(inside, peers, of))
         found = excess(sides, statistics.median(map(of.error, inside)))
-        is_shown = sum(side.inside.n for side in sides) >= ENOUGH
+        is_shown = sum(side.inside.n for side in sides) >= of.moments
         if found and is_shown and found.gain >= of.least and found.p * tries < UNSTEADY:
             # Of parts that explain the rows equally well, the one that most bad cells use.
             parts = (suspect.part, *search.as_good(suspect))
@@ -152,6 +154,7 @@ _STALLS = _Measure(
     error=lambda cell: 1 / (2 * math.sqrt(cell.count)),
     is_bad=lambda cell: bool(cell.spikes),
     least=0.0,
+    moments=2,
     usual=lambda case: 0.0,
 )
 
@@ -162,8 +165,11 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
     bad = [cell for cell in cells if cell.spikes]
     if not bad or not _are_stalls(bad, cells):
         return
+    single = [cell for cell in bad if len(cell.case.cell.transfers) == 1 and _seconds(cell)]
+    stall = statistics.median([(one.longest - 1) * _seconds(one) for one in single] or [math.inf])
+    shown = [cell for cell in cells if cell.spikes or _would_show(cell, stall)]
     left, passing = bad, list[str]()
-    for odd in _odd_parts(cells, _STALLS):
+    for odd in _odd_parts(shown, _STALLS):
         affected = [cell for cell in odd.inside if cell.spikes]
         if len(affected) > 1 and not _is_lasting(odd.inside):
             passing.append(str(odd.blame.part))
@@ -180,6 +186,18 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
         subject = f"{len(left)} of {count_of(len(cells))}"
         found = f"{_longest_of(left)}; {said}"
         yield Finding("stall", "note", subject, found, _WHY, (BUSIEST,), _names(left))
+
+
+def _seconds(cell: Steadiness) -> float:
+    """Returns the seconds that a sample lasts, or 0 for a latency."""
+    of, is_rate = cell.case.cell, cell.case.result.better == "higher"
+    return (of.bytes or 0) * (of.loops or 0) * statistics.median(cell.case.times) * is_rate
+
+
+def _would_show(cell: Steadiness, stall: float) -> bool:
+    """Whether a stall of so many seconds would be a spike in this cell: long samples hide it."""
+    least = max(SPIKE, SIGMAS * math.sqrt(cell.variance), 2 * (cell.longest - 1))
+    return _seconds(cell) * least <= stall
 
 
 def _are_stalls(bad: Cells, cells: Cells) -> bool:
@@ -226,6 +244,7 @@ _SCATTER = _Measure(
     error=lambda cell: 1 / math.sqrt(2 * cell.degrees),
     is_bad=lambda cell: cell.lasting > SCATTER,
     least=math.log(MORE_SCATTER),
+    moments=ENOUGH,
     usual=lambda case: math.log(NOISE) if _is_inside(case) else math.inf,
 )
 
