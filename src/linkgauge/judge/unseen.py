@@ -14,7 +14,7 @@ import msgspec
 
 from linkgauge.judge.blame.cases import listed
 from linkgauge.judge.blame.leftover import Beside, compared
-from linkgauge.judge.blame.limits import CHANCE, PART, SLOW, SPARED
+from linkgauge.judge.blame.limits import CHANCE, LEAST_LOSS, PART, SLOW, SPARED
 from linkgauge.judge.blame.lonely import alone, shows
 from linkgauge.judge.blame.table import Row, rows_of
 from linkgauge.judge.compare.earlier import SHOWN
@@ -80,7 +80,7 @@ def unseen_of(evidence: Evidence) -> tuple[Unseen, ...]:
     if losses and all(loss == ANY for loss in losses.values()):
         return ()
     losses |= dict.fromkeys(_not_crossed(evidence, losses), ANY)
-    found = grouped((part.kind, part) for part, loss in losses.items() if loss)
+    found = grouped((part.kind, part) for part, loss in losses.items() if loss > LEAST_LOSS)
     return tuple(
         Unseen(kind, {str(part): losses[part] for part in sorted(parts, key=str)})
         for kind, parts in sorted(found.items())
@@ -120,7 +120,8 @@ def _needed(row: Row, top: float, past: Evidence | None) -> float:
     needed = [_hidden(row, top, SLOW)] if top else []
     expected = row.case.cell.expected
     if expected is not None and expected.achievable and not expected.measured:
-        needed.append(_hidden(row, expected.achievable, LOW))
+        is_loose = not row.slow and row.figure < LOW * expected.achievable
+        needed.append(_hidden(row, expected.achievable, LOOSE if is_loose else LOW))
     if past is not None and shows(past, row.number):
         needed.append(SHOWN)
     return min(needed, default=ANY)
@@ -130,9 +131,8 @@ def _hidden(row: Row, reference: float, bound: float) -> float:
     """Returns the largest loss that stays above this share of a reference: what the cell may have
     lost already, or what it may still lose."""
     share = row.figure / reference
-    if share < bound and not row.slow:
-        bound = LOOSE
-    return max(1 - share, 1 - bound / share * math.exp(-2 * row.off))
+    present = 1 - share if share >= bound else 0.0
+    return max(present, 1 - bound / share * math.exp(-2 * row.off))
 
 
 def _is_slow(known: Sequence[tuple[Row, float]], lost: Mapping[Row, float]) -> bool:

@@ -180,9 +180,14 @@ def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
     """Yields the part as slow from the beginning, from some cell on, and as ever slower."""
     yield Suspect(part)
     kinds = {row.peers for row in touching if row.slow}
+    ways = {row.parts for row in touching if row.slow}
     first = next((row.number for row in touching if row.slow), 0)
-    for since in {_onset(touching), first} - {touching[0].number, 0}:
-        yield Suspect(part, since)
+    # Only a cell of the same kind or over the same parts shows that the part was well before.
+    well = [row.number for row in touching
+            if not row.slow and (row.peers in kinds or row.parts in ways)]  # fmt: skip
+    for since in {_onset(touching), first}:
+        if well and well[0] < since:
+            yield Suspect(part, since)
     below = grouped((row.peers, row) for row in touching if row.slow or row.low)
     equal = [below[of] for of in kinds]
     slow = [row for row in touching if row.slow]

@@ -133,16 +133,17 @@ def _sides(one: Suspect, chosen: Sequence[Suspect], cells: Cells) -> tuple[Cells
     return alone or inside, rest or every
 
 
-def _without_peers(affected: Cells, every: Cells) -> str:
-    """Returns, in words, that nothing tells whether parts are to blame that all cells of these
-    kinds use; an empty text if there are none."""
+def _among_peers(said: str, affected: Cells, every: Cells) -> str:
+    """Returns what is said of parts that were compared, and the parts that all cells of these kinds
+    use, which were not."""
     kinds = {cell.case.kind for cell in affected}
     alike = [cell.case.touched for cell in every if cell.case.kind in kinds]
     shared = frozenset.intersection(*alike)
     if shared == frozenset.union(*alike):
         return "there is nothing of this kind to compare with, so no part is to blame"
-    said = f"{listed(sorted(shared, key=str))}: there is nothing of this kind to compare with"
-    return f"all of their kind use {said}" if shared else ""
+    those = listed(sorted(shared, key=str))
+    more = f"; all of their kind use {those}: there is nothing of this kind to compare with"
+    return said + more if shared else said
 
 
 # Stalls.
@@ -180,9 +181,9 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
             cases = [cell.case for cell in affected]
             yield odd.blame.finding("stall", "warn", _longest_of(affected), _WHY, remedy, cases)
     if len(left) > 1:
-        said = _without_peers(left, cells)
+        said = "no part is shown to have more such samples than its peers"
+        said = _among_peers(said, left, cells)
         said = f"{and_all(passing)} had more than its peers for a while" if passing else said
-        said = said or "no part is shown to have more such samples than its peers"
         subject = f"{len(left)} of {count_of(len(cells))}"
         found = f"{_longest_of(left)}; {said}"
         yield Finding("stall", "note", subject, found, _WHY, (BUSIEST,), _names(left))
@@ -269,7 +270,7 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
             why = "others use the host of this virtual machine"
             why = why if is_guest else "look for what else this machine does"
             why = f"no part varies more than its peers: {why}"
-            why = _without_peers(varying, cells) or why
+            why = _among_peers(why, varying, cells)
             yield Finding("scatter", "note", kind, found, why, (BUSIEST,), _names(varying))
 
 
