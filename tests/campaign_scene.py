@@ -137,14 +137,14 @@ class Scene:
         own = frozenset(self._touched[self.targets[place]])
         return has_peers(self.together, own.union(*unsteady), self.beside(place) & own)
 
-    def redraw_hidden(self) -> int:
-        """Each fault that changes too little is drawn anew; how many were."""
-        discarded = 0
-        while (place := self.hidden()) is not None:
-            discarded += 1
+    def redraw_hidden(self, most: int) -> int:
+        """Faults that change too little are drawn anew, so many at most; how many were."""
+        for discarded in range(most):
+            if (place := self.hidden()) is None:
+                return discarded
             self.targets[place] = self._target(self.kinds[place])
             self.faults[place] = self._fault(self.kinds[place], self.targets[place])
-        return discarded
+        return most
 
     def outcome(self, label: str, discarded: int) -> Outcome:
         together = self.together

@@ -65,3 +65,10 @@ def test_totals_of_several_transfers_blame_no_second_part():
     names = (*PAIRS, *TOTALS)
     found = grave(load("ipu-m2000")[1], *names, fault="slow sim:0-sim:2 rate=35%")
     assert found == [("slow", "sim:0-sim:2")]
+
+
+def test_one_of_two_host_links_that_lost_a_tenth_is_named():
+    two = MESH.replace("count: 3", "count: 2").replace("sim:0..2", "sim:0..1")
+    assert grave(two, *HOST, *BOTH, fault="slow sim:0-host:0 rate=90%") == [
+        ("slow", "sim:0-host:0")
+    ]

@@ -11,15 +11,14 @@ from linkgauge.judge.blame.limits import SIGMAS, SPIKE
 from linkgauge.model.stats.summary import deviation
 
 
-def _plainly(times, usual, known):
+def _plainly(times, usual):
     """The bound, computed anew for each number of spikes."""
     logs = sorted(map(math.log, times))
     most = (len(logs) - 1) // 2
 
     def apart(some):
         noise = max(deviation(some), usual)
-        clear = min(SIGMAS * noise, max(SIGMAS / 2 * noise, known / 2))
-        return math.fsum(some) / len(some) + max(SPIKE, clear)
+        return math.fsum(some) / len(some) + max(SPIKE, SIGMAS * noise)
 
     bounds = [(apart(logs[:-count]), logs[-count]) for count in range(most, 0, -1)]
     least = next((bound for bound, late in bounds if late > bound), apart(logs))
@@ -34,10 +33,10 @@ def test_the_bound_of_spikes_is_that_of_its_definition(seed):
         math.exp(draw.gauss(0, sigma)) * (late if draw.random() < 0.04 else 1)
         for _ in range(draw.randint(20, 200))
     ]
-    usual, known = draw.choice([0.0, 0.02]), draw.choice([math.inf, 0.3])
-    bound, most = spikes._spiky(times, usual, known)
+    usual = draw.choice([0.0, 0.02])
+    bound, most = spikes._spiky(times, usual)
     if math.log(max(times) / min(times)) > SPIKE:
-        assert bound == pytest.approx(_plainly(times, usual, known), rel=1e-9)
+        assert bound == pytest.approx(_plainly(times, usual), rel=1e-9)
     assert most == (len(times) - 1) // 2
 
 
@@ -46,5 +45,5 @@ def test_many_samples_take_a_moment():
     draw = random.Random(1)
     times = [math.exp(draw.gauss(0, 0.3)) for _ in range(200_000)]
     began = time.process_time()
-    spikes._spiky(times, 0.0, math.inf)
+    spikes._spiky(times, 0.0)
     assert time.process_time() - began < 10

@@ -12,7 +12,6 @@ from linkgauge.judge.verdict import judge
 
 WAYS = ("host_to_device_memcpy", "device_to_host_memcpy", "device_to_device_memcpy_read",
         "device_to_device_memcpy_write")  # fmt: skip
-NO_PEERS = "there is nothing of this kind to compare with, so no part is to blame"
 
 
 def stalls(machine, fault, devices=(), samples=6):
@@ -26,9 +25,15 @@ def found(run):
 
 
 def test_a_part_without_peers_is_not_said_to_have_been_compared():
-    (only,) = found(stalls("ppu-2x2", "stall icnswitch every=4 for=0.05", ("sim:0", "sim:1")))
+    (only,) = found(stalls("arc4", "stall host:0 every=4 for=0.05", ("sim:0", "sim:1")))
     assert only.severity == "note"
-    assert only.found.endswith(NO_PEERS)
+    assert only.found.endswith("host:0: there is nothing of this kind to compare with")
+
+
+def test_the_only_fabric_is_compared_with_what_its_devices_do_alone():
+    (only,) = found(stalls("ppu-2x2", "stall icnswitch every=4 for=0.05", ("sim:0", "sim:1")))
+    assert only.severity == "warn"
+    assert "icnswitch: the measurements cannot tell which" in only.found
 
 
 def test_a_part_that_stalled_for_a_while_is_named_in_the_note():

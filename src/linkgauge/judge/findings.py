@@ -103,7 +103,7 @@ class Unseen(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """Returns the losses in words: `any loss of host:0-host:1 and less than 10% of 3 links`."""
-        noun = "PCIe link" if self.kind == "PCIe link above" else self.kind
+        noun = "upstream PCIe link" if self.kind == "PCIe link above" else self.kind
         several = f"{noun}es" if noun == "switch" else ""
         sides = grouped((loss == ANY, name) for name, loss in self.parts.items())
         said = []

@@ -17,13 +17,12 @@ from typing import NamedTuple
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.stats.moments import Moments, median_without
-from linkgauge.model.stats.student import two_sided
 
 from .blame.cases import Case, cases_of
-from .blame.limits import QUIET
+from .blame.excess import chance, spread
+from .blame.limits import ENOUGH
 from .findings import Evidence
 
-LEAST = 3
 LOW, PERHAPS = 0.05, 0.02
 CHANCE = 0.01
 """That any part of a healthy run stands out. Divided by the number of comparisons (Bonferroni)."""
@@ -99,15 +98,14 @@ def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
     ]  # fmt: skip
     standings = [one for members in alike for one in _standings(members)]
     noise, at_most = cache(_noise), cache(_at_most)
-    spread = grouped(((one.about, noise(one.inside[0])), one.beside) for one in standings)
+    beside = grouped(((one.about, noise(one.inside[0])), one.beside) for one in standings)
+    varying = {of: spread(some) for of, some in beside.items()}
     found: list[_Standing] = []
     for one in standings:
-        beside = spread[one.about, noise(one.inside[0])]
-        degrees = sum(each.n - 1 for each in beside)
-        error = math.sqrt(sum(each.rest for each in beside) / degrees + QUIET**2)
-        error *= math.sqrt(1 + 1 / one.beside.n)
+        variance, degrees = varying[one.about, noise(one.inside[0])]
         off = math.log(one.usual) - median(map(at_most, one.inside))
-        is_apart = off > 0 and two_sided(off / error, degrees) / 2 < CHANCE / len(standings)
+        errors = off / math.sqrt(variance * (1 + 1 / one.beside.n))
+        is_apart = off > 0 and chance(errors, degrees) < CHANCE / len(standings)
         if is_apart and off > -math.log1p(-PERHAPS):
             found.append(one)
     shown = grouped((one.about, case.result.benchmark) for one in found for case in one.inside)
@@ -128,7 +126,7 @@ def _noise(case: Case) -> frozenset[str]:
 
 
 def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
-    if len(members) <= LEAST:
+    if len(members) <= ENOUGH:
         return
     logs = {case: math.log(case.figure) for case in members}
     whole = Moments.over(logs.values())
@@ -137,9 +135,9 @@ def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
     touching = grouped((part, case) for case in members for part in case.timed)
     kinds = grouped((part.kind, part) for part in touching)
     compared: list[tuple[Part | Case, list[Case]]] = [(case, [case]) for case in members]
-    compared += [(p, touching[p]) for own in kinds.values() if len(own) > LEAST for p in own]
+    compared += [(p, touching[p]) for own in kinds.values() if len(own) > ENOUGH for p in own]
     for about, inside in compared:
-        if len(members) - len(inside) < LEAST:
+        if len(members) - len(inside) < ENOUGH:
             continue
         others = median_without(figures, map(places.__getitem__, inside))
         beside = whole.without(Moments.over(map(logs.__getitem__, inside)))

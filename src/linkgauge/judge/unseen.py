@@ -7,47 +7,22 @@ expectation or below earlier runs; or if all cells of the part together differ f
 from __future__ import annotations
 
 import math
-import statistics
-from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import NamedTuple
 
 from linkgauge.judge.blame.cases import listed
-from linkgauge.judge.blame.explain import weighted_median
-from linkgauge.judge.blame.limits import (
-    CHANCE,
-    ENOUGH_PEERS,
-    LEAST_LOSS,
-    PART,
-    QUIET,
-    SHOWN,
-    SLOW,
-    SMALL_LOSS,
-    SPARED,
-)
+from linkgauge.judge.blame.leftover import Beside, compared
+from linkgauge.judge.blame.limits import CHANCE, LEAST_LOSS, PART, SHOWN, SLOW, SPARED
 from linkgauge.judge.blame.lonely import alone, shows
-from linkgauge.judge.blame.table import Row, kinds_of, rows_of
+from linkgauge.judge.blame.table import Row, rows_of
+from linkgauge.judge.expected.healthy import LOOSE
 from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.findings import ANY, Evidence, Finding, Unseen
 from linkgauge.judge.verdict import LOW
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
-from linkgauge.model.stats.moments import Moments
-from linkgauge.model.stats.student import critical
 
 SIZES = (0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-
-
-class _Side(NamedTuple):
-    """`top` is the fastest of their peers without the part, 0 without such peers. `error` is the
-    standard error of their difference."""
-
-    rows: Sequence[Row]
-    top: float
-    error: float
-    degrees: int
-    peers: int
 
 
 @lru_cache(maxsize=1)
@@ -56,50 +31,30 @@ def unseen_of(evidence: Evidence) -> tuple[Unseen, ...]:
     if not (rows := rows_of(evidence)):
         return ()
     by_part = grouped((part, row) for row in rows for part in row.parts if not part.both_ways)
-    sides, fill = _sides(rows), _fills(evidence)
-    lone = alone(rows)
+    classes = grouped((row.peers, row) for row in sorted(rows, key=lambda row: -row.figure))
+    beside = {one.part: one for one in compared(rows, by_part)}
+    lone, fill = alone(rows), _fills(evidence)
+
+    @cache
+    def top(peers: Hashable, part: Part) -> float:
+        return next((row.figure for row in classes[peers] if part not in row.parts), 0.0)
+
+    def needed(row: Row, part: Part) -> float:
+        return _needed(row, top(row.peers, part), evidence if part in lone else None)
+
     losses = {
-        part: _unseen(own, [fill(row, part) for row in own], sides[part],
-                      evidence if part in lone else None, len(by_part))
+        part: _unseen({row: (fill(row, part), needed(row, part)) for row in own},
+                      beside.get(part), len(by_part))
         for part, own in by_part.items() if part.kind not in ("group", "machine")
     }  # fmt: skip
     if losses and all(loss == ANY for loss in losses.values()):
         return ()
     losses |= dict.fromkeys(_not_crossed(evidence, losses), ANY)
-    found = grouped((part.kind, part) for part, loss in losses.items() if loss)
+    found = grouped((part.kind, part) for part, loss in losses.items() if loss > LEAST_LOSS)
     return tuple(
         Unseen(kind, {str(part): losses[part] for part in sorted(parts, key=str)})
         for kind, parts in sorted(found.items())
     )
-
-
-def _sides(rows: Sequence[Row]) -> Mapping[Part, Mapping[Hashable, _Side]]:
-    found: defaultdict[Part, dict[Hashable, _Side]] = defaultdict(dict)
-    classes = grouped((row.peers, row) for row in rows)
-    spread = _spread(classes.values())
-    for peers, every in classes.items():
-        ordered = sorted(every, key=lambda row: -row.figure)
-        variance, degrees = spread[kinds_of(every[0].parts)]
-        touching = grouped((part, row) for row in every for part in row.parts)
-        kinds = Counter(part.kind for part in touching)
-        for part, own in touching.items():
-            rest = len(every) - len(own)
-            top = next((row.figure for row in ordered if part not in row.parts), 0.0)
-            error = math.sqrt(variance * (1 / len(own) + 1 / rest)) if rest else math.inf
-            found[part][peers] = _Side(own, top, error, degrees, kinds[part.kind] - 1)
-    return found
-
-
-def _spread(classes: Iterable[Sequence[Row]]) -> dict[Hashable, tuple[float, int]]:
-    by_kinds = grouped(
-        (kinds_of(every[0].parts), Moments.over(math.log(row.figure) for row in every))
-        for every in classes
-    )
-    found: dict[Hashable, tuple[float, int]] = {}
-    for kinds, some in by_kinds.items():
-        degrees = sum(one.n - 1 for one in some)
-        found[kinds] = sum(one.rest for one in some) / max(1, degrees) + QUIET**2, degrees
-    return found
 
 
 def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
@@ -116,35 +71,37 @@ def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
     return fill
 
 
-def _unseen(
-    rows: Sequence[Row],
-    fills: Sequence[float],
-    sides: Mapping[Hashable, _Side],
-    past: Evidence | None,
-    parts: int,
-) -> float:
-    """The largest of the tried losses that does not show. `past` has earlier runs that may show
-    it."""
-    known = [(row, _needed(row, sides[row.peers], past)) for row in rows]
+def _unseen(rows: Mapping[Row, tuple[float, float]], beside: Beside | None, parts: int) -> float:
+    """Returns the largest of the tried losses of a part that does not show. `rows` use the part,
+    each with the share of the part's rate that it takes, and the loss from which it is slow."""
     for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
-        lost = {row: max(0.0, 1 - (1 - loss) / fill)
-                for row, fill in zip(rows, fills, strict=True)}  # fmt: skip
-        if _is_slow(known, lost) or _differs(sides, lost, parts):
+        lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, _) in rows.items()}
+        known = [(row, needed) for row, (_, needed) in rows.items()]
+        if _is_slow(known, lost) or (beside is not None and _differs(beside, lost, parts)):
             return before
     return ANY
 
 
-def _needed(row: Row, side: _Side, past: Evidence | None) -> float:
-    needed = [ANY]
-    sure = math.exp(-2 * row.off)
-    if side.top:
-        needed.append(1 - SLOW * side.top / row.figure * sure)
+def _needed(row: Row, top: float, past: Evidence | None) -> float:
+    """Returns the loss from which a cell is slow by itself; 1 if no loss shows. `top` is the
+    fastest figure of its peers without the part, and `past` has earlier runs that may show a
+    loss."""
+    needed = [_hidden(row, top, SLOW)] if top else []
     expected = row.case.cell.expected
     if expected is not None and expected.achievable and not expected.measured:
-        needed.append(1 - min(SLOW, LOW) * expected.achievable / row.figure * sure)
+        is_loose = not row.slow and row.figure < LOW * expected.achievable
+        needed.append(_hidden(row, expected.achievable, LOOSE if is_loose else LOW))
     if past is not None and shows(past, row.number):
         needed.append(SHOWN)
-    return min(needed)
+    return min(needed, default=ANY)
+
+
+def _hidden(row: Row, reference: float, bound: float) -> float:
+    """Returns the largest loss that stays above this share of a reference: what the cell may have
+    lost already, or what it may still lose."""
+    share = row.figure / reference
+    present = 1 - share if share >= bound else 0.0
+    return max(present, 1 - bound / share * math.exp(-2 * row.off))
 
 
 def _is_slow(known: Sequence[tuple[Row, float]], lost: Mapping[Row, float]) -> bool:
@@ -157,19 +114,10 @@ def _is_slow(known: Sequence[tuple[Row, float]], lost: Mapping[Row, float]) -> b
     return gain > PART
 
 
-def _differs(sides: Mapping[Hashable, _Side], lost: Mapping[Row, float], parts: int) -> bool:
-    told = [side for side in sides.values() if side.top and side.degrees]
-    if sum(len(side.rows) for side in told) <= ENOUGH_PEERS:
-        return False
-    weights = [1 / side.error**2 for side in told]
-    gains = [-math.log1p(-statistics.fmean(lost[row] for row in side.rows)) for side in told]
-    mean = sum(map(float.__mul__, gains, weights)) / sum(weights)
-    apart = sum(weight * (gain - mean) ** 2 for gain, weight in zip(gains, weights, strict=True))
-    degrees = sum(side.degrees for side in told)
-    error = math.sqrt((1 + apart / degrees) / sum(weights))
-    least = SMALL_LOSS if max(side.peers for side in told) >= ENOUGH_PEERS else LEAST_LOSS
-    usual = weighted_median(list(zip(gains, weights, strict=True)))
-    return usual > -math.log1p(-least) and mean > critical(2 * CHANCE / parts, degrees) * error
+def _differs(beside: Beside, lost: Mapping[Row, float], parts: int) -> bool:
+    """Whether all cells of the part together would differ from their peers by more than chance."""
+    found = beside.would_lose(lost)
+    return found is not None and found.gain > beside.least and found.p < CHANCE / parts
 
 
 def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:

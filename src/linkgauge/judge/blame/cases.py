@@ -1,12 +1,11 @@
-"""Prepares cells for the search for a cause. Also decides whether a finding concerns a part that a
-run has measured."""
+"""Measured cells, prepared for the search for a cause."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import count, zip_longest
+from itertools import chain, count
 
 import msgspec
 from msgspec.structs import replace
@@ -26,12 +25,10 @@ from linkgauge.model.units import BANDWIDTH
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
-    """A measured cell, prepared for the search for causes. `number` is its position in the whole
-    run. `touched` are the parts that its transfers use. `timed` are the parts that may slow its
-    figure: those of the first transfer, if the figure is that of the first transfer. `alike` is
-    equal for cells whose figures should be equal. It is None if there are no such cells, as in a
-    sweep. `kind` is equal for cells that do the same over paths of the same kinds, and that
-    therefore vary in the same way."""
+    """A measured cell. `number` is its position in the whole run. `touched` are the parts that its
+    transfers use, and `timed` those that may slow its figure. `alike` is equal for cells whose
+    figures should be equal, and None in a sweep. `kind` is equal for cells that do the same over
+    paths of the same kinds, and that therefore vary in the same way."""
 
     number: int
     result: Result
@@ -53,18 +50,16 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def name(self) -> str:
-        """Returns the cell's name in findings, without its size."""
         return spoken(self.result, self.cell)
 
     @property
     def figure(self) -> float:
-        """Returns the cell's figure, or 0 without one."""
         return self.cell.headline or 0.0
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Returns the samples as times of the same work. Bandwidths are replaced by their
-        reciprocals. A share of hidden time has no times."""
+        """Returns the samples as times of the same work: bandwidths as reciprocals, and none of a
+        share of hidden time."""
         if self.cell.report is Report.HIDDEN:
             return ()
         if self.result.better == "lower":
@@ -77,69 +72,44 @@ LARGE = 256 << 20
 visible share of such a copy's time. An exception is a copy that is as short as a start may be."""
 
 
-class _Judged:
-    """A key for judged results: equal if the machine, the results and the tool of two pieces of
-    evidence are the very same objects."""
+class _Key:
+    """A key that is equal for evidence of which these values are the very same objects."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: Evidence, *values: object) -> None:
         self.evidence = evidence
+        self._ids = tuple(map(id, (evidence.machine, evidence.tool, *values)))
 
     def __hash__(self) -> int:
-        return id(self.evidence.results)
+        return hash(self._ids)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Judged) and all(
-            getattr(self.evidence, name) is getattr(other.evidence, name)
-            for name in ("machine", "results", "tool")
-        )
-
-
-class _Measured(_Judged):
-    """A key for what was measured: equal if two pieces of evidence differ in verdicts alone."""
-
-    def __hash__(self) -> int:
-        return id(self.evidence.machine)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Measured):
-            return False
-        mine, theirs = self.evidence, other.evidence
-        if mine.machine is not theirs.machine or mine.tool is not theirs.tool:
-            return False
-        both = zip_longest(mine.cells(), theirs.cells())
-        return all(one and other and _is_same(one, other) for one, other in both)
-
-
-def _is_same(one: CellResult, other: CellResult) -> bool:
-    """Whether two cells are the same measurement, however they were judged."""
-    same = one.transfers is other.transfers and one.notes is other.notes
-    return same and one.summary is other.summary and one.status == other.status
+        return isinstance(other, _Key) and self._ids == other._ids
 
 
 def cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """Returns the measured cells of a run, without skipped cells. All checks of the same results
-    share the cases, also if other evidence was added."""
-    return _cases_of(_Judged(evidence))
+    """Returns the measured cells of a run, without skipped cells."""
+    return _cases_of(_Key(evidence, evidence.results))
 
 
 @lru_cache(maxsize=1)
-def _cases_of(judged: _Judged) -> tuple[Case, ...]:
-    results = judged.evidence.results
-    cells = ((one, cell) for one in results for cell in one.cells if cell.status != "skip")
+def _cases_of(judged: _Key) -> tuple[Case, ...]:
+    results, cells = judged.evidence.results, judged.evidence.cells()
+    # However cells were judged, they are the same measurement.
+    measured = ((cell.transfers, cell.notes, cell.summary, cell.status) for cell in cells)
+    known = _known(_Key(judged.evidence, *chain.from_iterable(measured)))
+    every = ((one, cell) for one in results for cell in one.cells if cell.status != "skip")
     return tuple(
         case if case.result is result else replace(case, result=result, cell=cell)
-        for case, (result, cell) in zip(_known(_Measured(judged.evidence)), cells, strict=True)
+        for case, (result, cell) in zip(known, every, strict=True)
     )
 
 
 @lru_cache(maxsize=1)
-def _known(measured: _Measured) -> tuple[Case, ...]:
-    """Returns the cases of these cells, perhaps with the verdicts of an earlier call."""
+def _known(measured: _Key) -> tuple[Case, ...]:
     return tuple(_each_case(measured.evidence))
 
 
 def _each_case(evidence: Evidence) -> Iterator[Case]:
-    """Yields the measured cells, in order. Cells that use the same parts share the values."""
     wiring, ways, shared, numbers = evidence.machine.wiring, _Ways(evidence), Shared(), count()
     touched, ways_of = cache(ways.touched), cache(ways.of)
     for result in evidence.results:
@@ -181,7 +151,6 @@ class _Ways:
         return self._touched(shared(parts), shared(own.kinds), shared(own.directed))
 
     def of(self, each: tuple[Touched, ...], is_first: bool) -> _Way:
-        """Returns the parts that a cell with these transfers uses."""
         parts = frozenset[Part]().union(*(touched.parts for touched in each))
         timed = each[0].parts if is_first and each else parts
         directed = frozenset[tuple[Part, bool]]().union(*(touched.directed for touched in each))
@@ -193,7 +162,6 @@ class _Ways:
 
 
 def _used(touched: Sequence[Touched]) -> Iterator[str]:
-    """Yields the kinds of links that transfers use, and how many of the transfers use a link."""
     if not touched:
         return
     first, *others = (" ".join(each.kinds) for each in touched)
@@ -204,8 +172,7 @@ def _used(touched: Sequence[Touched]) -> Iterator[str]:
 
 
 def _groups(evidence: Evidence) -> dict[str, tuple[Part, ...]]:
-    """Returns the cluster node and the rail of each measured device. The node is left out if it has
-    no other device. The rail is left out if there is only one."""
+    """Returns the node and the rail of each measured device, if others share them."""
     if len({device.rail for device in evidence.machine.all_devices if device.rail}) < 2:
         return {}
     transfers = {transfer for cell in evidence.cells() for transfer in cell.transfers}
@@ -224,8 +191,7 @@ def _groups(evidence: Evidence) -> dict[str, tuple[Part, ...]]:
 
 
 def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """Returns the measured cells for checks of figures. `touched` of each cell has only the parts
-    that may slow its figure."""
+    """Returns the measured cells with `touched` as the parts that may slow their figures."""
     return _timed(cases_of(evidence))
 
 
@@ -242,8 +208,6 @@ def _alike(
     used: tuple[str, ...],
     full: Sequence[float],
 ) -> tuple[str, ...]:
-    """Returns a key that is equal for cells whose figures should be equal. `used` is equal for the
-    links that they use."""
     figure = cell.summary.median if cell.summary else 0.0
     starts = result.unit == BANDWIDTH.symbol and (cell.bytes or 0) < figure * START
     size = "large" if result.size >= LARGE and not starts else str(result.size)
@@ -252,7 +216,6 @@ def _alike(
 
 
 def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hashable:
-    """Returns the kind of a cell. Cells of one kind do the same over paths of the same kinds."""
     shapes = [
         (each.kinds, one.engine.bare, one.scale, one.source.kind, one.destination.kind)
         for one, each in zip(cell.transfers, touched, strict=True)
@@ -262,12 +225,10 @@ def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hasha
 
 
 def listed(parts: Sequence[Part | str]) -> str:
-    """Returns the first parts in words, with the number of the others."""
     return ", ".join(map(str, parts[:4])) + (f", {len(parts) - 4} more" if parts[4:] else "")
 
 
 def named(cases: Iterable[Case]) -> tuple[str, ...]:
-    """Returns the names of all these cells. Code that shows the names shortens the list."""
     return tuple(case.name for case in cases)
 
 
@@ -275,9 +236,8 @@ def named(cases: Iterable[Case]) -> tuple[str, ...]:
 
 
 def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
-    """Returns a function that decides whether a finding concerns what the run measured. Such a
-    finding is about a part that measured cells use, or is based on these cells. Findings about the
-    whole machine, such as its governor, do not count."""
+    """Returns a function that decides whether a finding is about a part that measured cells use, or
+    is based on such cells. Findings about the whole machine do not count."""
     cases = cases_of(evidence)
     parts = _exchanging(evidence).union(*(case.touched for case in cases))
     ends = {end for part in parts if part.kind in _OF_DEVICES for end in part.ends}
@@ -299,7 +259,6 @@ _OF_DEVICES: tuple[Kind, ...] = ("device", "PCIe link", "PCIe link above")
 
 
 def _exchanging(evidence: Evidence) -> frozenset[Part]:
-    """Returns the parts on the paths between the devices of collectives."""
     cells = (cell for cell in evidence.cells() if cell.status != "skip")
     pairs = {pair for cell in cells for pair in exchanging(cell)}
     if not pairs:
@@ -309,8 +268,7 @@ def _exchanging(evidence: Evidence) -> frozenset[Part]:
 
 
 def exchanging(cell: CellResult) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs of devices that send each other data in a collective; none for other
-    operations."""
+    """Returns the pairs of devices that send each other data in a collective."""
     if not isinstance(cell.operation, Collective):
         return ()
     from linkgauge.model.operations.exchanges import pairs_of

@@ -1,9 +1,7 @@
-"""Finds the parts to blame. The result is the smallest set of parts that explains all bad cells and
-contradicts no good cell."""
+"""Finds the smallest set of parts that explains all bad cells and contradicts no good cell."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -16,26 +14,10 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind, Part
 
 from .cases import Case, named
+from .limits import CAUSE, MISSED, MOST_CAUSES
 
 _H = TypeVar("_H", bound=Hashable)
 _T = TypeVar("_T")
-MOST_CAUSES = 5
-"""The most causes that are searched for at once."""
-_LIKELY = 12
-"""The number of likeliest candidates. Every two of them are tried in place of one chosen part."""
-_MISSED = 4.0
-"""The loss for a bad cell that no blamed part explains. A good cell that touches a blamed part
-costs 1."""
-_PART = 1.5
-"""The loss for each blamed part."""
-BEGAN = 1.0
-"""The loss for blaming a part that was well at first."""
-_MIXED = 2.0
-"""The loss for blaming a part for cells that ended in several phases."""
-_STAYS = 3.0
-"""The loss for a good cell that touches a part which stays bad once it is bad."""
-
-
 _LINKS: tuple[Kind, ...] = ("link", "PCIe link")
 _ABOVE = frozenset[Kind](("PCIe link above", "host bridge", "node"))
 _TELLING: tuple[tuple[Kind, frozenset[Kind], str], ...] = (
@@ -60,28 +42,26 @@ class Blame(msgspec.Struct, frozen=True):
 
     @property
     def links(self) -> tuple[Part, ...]:
-        """Returns the links in this blame whose device is also in this blame."""
+        """Returns the links in this blame whose device is also in it."""
         parts = (self.part, *self.others)
         devices = {end for part in parts if part.kind == "device" for end in part.ends}
         links = (part for part in parts if part.kind in _LINKS and not part.both_ways)
         return tuple(link for link in links if not devices.isdisjoint(link.ends))
 
     def of_link(self, seen: Container[Part]) -> Blame:
-        """Returns this blame with the device's link named before the device. It is unchanged if
-        errors were seen on the device itself, or if the blame has no link of the device."""
+        """Returns this blame with the device's link named before the device, unless errors were
+        seen on the device itself."""
         if self.part.kind != "device" or self.part in seen or not self.links:
             return self
         link = self.links[0]
         return Blame(link, (self.part, *(other for other in self.others if other != link)))
 
     def beside(self, blames: Iterable[Blame]) -> Blame:
-        """Returns this blame with the parts of other blames as equally good explanations."""
         others = [part for blame in blames for part in (blame.part, *blame.others)]
         return Blame(self.part, tuple(dict.fromkeys((*self.others, *others))))
 
     @property
     def _would_tell(self) -> str:
-        """Returns, in words, the measurement that would show which of these parts is to blame."""
         kinds = {part.kind for part in (self.part, *self.others)}
         telling = (say for one, others, say in _TELLING if one in kinds and kinds & others)
         return next(telling, "exchange a cable, a slot or a card: what moves with it is to blame")
@@ -90,8 +70,7 @@ class Blame(msgspec.Struct, frozen=True):
         self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
         cases: Iterable[Case],
     ) -> Finding:  # fmt: skip
-        """Returns the finding that blames this part. `found` says what is wrong in the cells. Other
-        parts that explain the cells equally well are named, too."""
+        """Returns the finding, with the parts that explain the cells equally well."""
         others = ", ".join(map(str, self.others))
         doubt = f" (or {others}: the measurements cannot tell which)" if others else ""
         why += f"; {self._would_tell}" if others else ""
@@ -102,9 +81,8 @@ class Blame(msgspec.Struct, frozen=True):
 def suspects(
     bad: Iterable[Case], all_cases: Iterable[Case], seen: Container[Part] = ()
 ) -> list[Blame]:
-    """Returns the parts that may be to blame. Parts that touch the same cells form one blame,
-    because no cell can tell them apart. A part with errors that were `seen` is named first, then a
-    device, then a link."""
+    """Returns the parts that may be to blame. Parts that touch the same cells form one blame. A
+    part with errors that were `seen` is named first, then a device, then a link."""
     parts = frozenset[Part]().union(*(case.touched for case in bad))
     numbers = grouped((part, case.number) for case in all_cases for part in parts & case.touched)
     ordered = sorted(parts, key=lambda part: (part not in seen, *_rank(part)))
@@ -112,12 +90,12 @@ def suspects(
     return [Blame(part, tuple(others)) for part, *others in groups.values()]
 
 
-_LAST: tuple[Kind, ...] = ("link", "node", "PCIe link", "PCIe link above", "host bridge")
+_LAST: tuple[Kind, ...] = (
+    "link", "node", "PCIe link", "switch", "PCIe link above", "host bridge",
+)  # fmt: skip
 
 
 def _rank(part: Part) -> tuple[bool, int, str]:
-    """Returns a key that sorts parts by how likely they are to be named: devices and switches
-    first, links crossed in both directions at once last."""
     place = _LAST.index(part.kind) if part.kind in _LAST else -1
     return part.both_ways, place, part.name
 
@@ -125,14 +103,12 @@ def _rank(part: Part) -> tuple[bool, int, str]:
 def fewest(
     candidates: Sequence[_H],
     loss: Callable[[tuple[_H, ...]], float],
-    most: int = MOST_CAUSES,
 ) -> tuple[_H, ...]:
-    """Returns the set of at most `most` candidates with the least `loss`. The loss includes a cost
-    for each candidate. The search adds, exchanges and removes candidates until the loss no longer
-    falls (stepwise selection; N. Draper, H. Smith, Applied Regression Analysis, 15.2). `loss` is
-    called often and should be `remembered`."""
+    """Returns the set of candidates with the least `loss`, which includes a cost for each. The
+    search adds, exchanges and removes candidates until the loss no longer falls (stepwise
+    selection; N. Draper, H. Smith, Applied Regression Analysis, 15.2)."""
     chosen: tuple[_H, ...] = ()
-    while len(chosen) < most:
+    while len(chosen) < MOST_CAUSES:
         more = ((*chosen, one) for one in candidates if one not in chosen)
         better = _exchanged(min(more, key=loss, default=chosen), candidates, loss)
         if loss(better) >= loss(chosen):
@@ -146,13 +122,16 @@ def fewest(
 def _split(
     chosen: tuple[_H, ...], candidates: Sequence[_H], loss: Callable[[tuple[_H, ...]], float]
 ) -> tuple[_H, ...]:
-    """Returns the best set in which two likely candidates replace one of the chosen ones. This
-    helps if the chosen part contains two faulty parts."""
-    likely = sorted(candidates, key=lambda one: loss((one,)))[:_LIKELY]
-    pairs = list(itertools.combinations(likely, 2))
-    rests = [tuple(one for one in chosen if one != each) for each in chosen] or [()]
-    found = ((*rest, *pair) for rest in rests for pair in pairs if not {*rest} & {*pair})
-    return min(found, key=loss, default=chosen)
+    """Returns the best set in which two candidates replace one of the chosen ones: the chosen part
+    may contain two faulty parts."""
+    found = [chosen]
+    for removed in chosen or (None,):
+        tried = tuple(one for one in chosen if one != removed)
+        for _ in range(2):
+            more = ((*tried, one) for one in candidates if one not in (*tried, removed))
+            tried = min(more, key=loss, default=tried)
+        found.append(tried)
+    return min(found, key=loss)
 
 
 def _exchanged(
@@ -171,16 +150,13 @@ def _exchanged(
 
 
 class Cause(msgspec.Struct, frozen=True, eq=False):
-    """A part to blame, and the bad cells that touch the part."""
-
     blame: Blame
     cases: tuple[Case, ...]
 
 
 class _Candidate(msgspec.Struct, frozen=True):
-    """A part that may have caused bad cells in one `phase` of the measurement; None for any phase.
-    `explained` are the numbers of the cells that it explains, and `well` those that contradict it.
-    `is_mixed` says whether the explained cells ended in several phases."""
+    """A part that may have caused bad cells in one `phase` of the measurement, or in any (None).
+    `well` are the cells that contradict it. `is_mixed` means that cells ended in several phases."""
 
     part: Part
     phase: Phase | None
@@ -194,14 +170,12 @@ def causes(
     good: Sequence[Case],
     *,
     stays: bool = False,
-    began: float = BEGAN,
     seen: Container[Part] = (),
 ) -> tuple[list[Cause], list[Case]]:
-    """Returns the smallest set of parts that explains the bad cells and contradicts few good cells.
-    Also returns the bad cells that stay unexplained. `began` is the cost of a part that was healthy
-    before its first bad cell. With `stays`, such a part costs nothing, but good cells after its
-    first bad cell speak strongly against it. Without `stays`, a part must end its cells in the same
-    phase. Parts with errors that were `seen` are preferred."""
+    """Returns the smallest set of parts that explains the bad cells and contradicts few good cells,
+    and the bad cells that stay unexplained. With `stays`, a part that was healthy before its first
+    bad cell costs no more, but good cells after that cell speak strongly against it. Without, a
+    part must end its cells in the same phase. Parts with errors that were `seen` are preferred."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
     blames = suspects(bad, cases, seen)
     by_part = {blame.part: blame for blame in blames}
@@ -217,11 +191,11 @@ def causes(
             own = one.explained.difference(*others)
             first = min(own or one.explained)
             since = {number for number in one.well if number > first}
-            cost += _PART + (_MIXED if one.is_mixed else 0.0)
-            cost += began if len(since) < len(one.well) and not stays else 0.0
+            began = len(since) < len(one.well) and not stays
+            cost += CAUSE * (1 + one.is_mixed + began)
             covered |= one.explained
             spared |= since
-        return cost + (_STAYS if stays else 1.0) * len(spared) + _MISSED * (len(bad) - len(covered))
+        return cost + (MISSED if stays else 1.0) * len(spared) + MISSED * (len(bad) - len(covered))
 
     chosen = fewest(candidates, remembered(loss))
     least = loss(chosen)
@@ -248,29 +222,18 @@ def causes(
 def _candidates(
     blames: Iterable[Blame], bad: Sequence[Case], cases: Sequence[Case], *, stays: bool
 ) -> Iterator[_Candidate]:
-    ended = {case.number for case in bad}
+    ended = _numbers(bad)
     for blame in blames:
         touching = [case for case in cases if blame.part in case.touched]
         failed = [case for case in touching if case.number in ended]
-        rest = [case for case in touching if case.number not in ended]
-        well = [case for case in rest if case.cell.phase is None]
-        phases = sorted({PHASES.index(case.cell.phase) for case in failed if case.cell.phase})
-        if stays or len(phases) < 2:
-            phase = failed[0].cell.phase
-            passed = _numbers((*well, *_past(rest, phase)))
-            yield _Candidate(blame.part, phase, _numbers(failed), passed)
-            continue
-        yield _Candidate(blame.part, None, _numbers(failed), _numbers(well), is_mixed=True)
-        for phase in (PHASES[at] for at in phases):
-            own = [case for case in failed if case.cell.phase == phase]
-            passed = _numbers((*well, *_past(touching, phase)))
-            yield _Candidate(blame.part, phase, _numbers(own), passed)
-
-
-def _past(cases: Iterable[Case], phase: Phase | None) -> list[Case]:
-    """Returns the cells that ended in a later phase."""
-    after = PHASES[PHASES.index(phase) + 1 :] if phase else ()
-    return [case for case in cases if case.cell.phase in after]
+        phases = dict.fromkeys(case.cell.phase for case in failed)
+        several = len(phases) > 1 and not stays
+        for phase in (None, *phases) if several else (failed[0].cell.phase,):
+            own = _numbers(case for case in failed
+                           if not several or phase in (None, case.cell.phase))  # fmt: skip
+            past = (None, *(PHASES[PHASES.index(phase) + 1 :] if phase else ()))
+            well = _numbers(case for case in touching if case.cell.phase in past) - own
+            yield _Candidate(blame.part, phase, own, well, is_mixed=several and phase is None)
 
 
 def _numbers(cases: Iterable[Case]) -> frozenset[int]:
@@ -278,8 +241,6 @@ def _numbers(cases: Iterable[Case]) -> frozenset[int]:
 
 
 def remembered(found: Callable[[tuple[_H, ...]], _T]) -> Callable[[tuple[_H, ...]], _T]:
-    """Returns the function with a cache, so that the result for each set of parts is computed
-    once."""
     known: dict[frozenset[_H], _T] = {}
 
     def of(parts: tuple[_H, ...]) -> _T:

@@ -32,8 +32,7 @@ def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:
 
 
 def replays(evidence: Evidence) -> dict[str, int]:
-    """Returns the number of packets that each device retransmitted over PCIe. The key is the
-    device's memory."""
+    """Returns the packets that each device, by its memory, retransmitted over PCIe."""
     rose: dict[str, int] = {}
     for after in evidence.after.accelerators if evidence.after else ():
         before = evidence.machine.accelerators.get(after.memory)
@@ -43,8 +42,7 @@ def replays(evidence: Evidence) -> dict[str, int]:
 
 
 def bundles(device: Accelerator) -> dict[Part, list[FabricLink]]:
-    """Groups a device's links by the other end that they lead to. Links with an unknown end are
-    listed under the device."""
+    """Groups a device's links by the part to which they lead: the device itself if unknown."""
     return grouped(
         (Part.link(device.memory, link.remote) if link.remote else device.part, link)
         for link in device.links
@@ -52,7 +50,6 @@ def bundles(device: Accelerator) -> dict[Part, list[FabricLink]]:
 
 
 def fabric_errors(evidence: Evidence) -> dict[Part, int]:
-    """Returns the new errors of fabric links."""
     rose: dict[Part, int] = {}
     for after in evidence.after.accelerators if evidence.after else ():
         before = evidence.machine.accelerators.get(after.memory)
@@ -70,8 +67,7 @@ def fabric_errors(evidence: Evidence) -> dict[Part, int]:
 
 
 def troubled(evidence: Evidence, used: Iterable[Part]) -> frozenset[Part]:
-    """Returns the parts that counted errors. These are links, and each switch or bridge if all of
-    its `used` links counted errors."""
+    """Returns the links that counted errors, and switches of which all `used` links did."""
     found = {*fabric_errors(evidence), *map(Part.pcie_link, replays(evidence)), *_pcie(evidence)}
     joints = evidence.machine.wiring.joints().items()
     meeting = ((joint, links & set(used)) for joint, links in joints)
@@ -81,7 +77,6 @@ def troubled(evidence: Evidence, used: Iterable[Part]) -> frozenset[Part]:
 
 
 def _pcie(evidence: Evidence) -> Iterator[Part]:
-    """Yields the PCIe links with errors counted at either end."""
     counted = pci_errors(evidence)
     names = evidence.machine.named
     for address, function in evidence.machine.functions.items():
@@ -96,7 +91,6 @@ Held = tuple[str, Case, Reading]
 
 @lru_cache(maxsize=1)
 def held_under_load(evidence: Evidence) -> dict[str, list[Held]]:
-    """Returns the reasons why clocks were low under load, by device."""
     return grouped(
         (reading.memory, (reason, case, reading))
         for case in cases_of(evidence)
@@ -107,13 +101,12 @@ def held_under_load(evidence: Evidence) -> dict[str, list[Held]]:
 
 
 def is_limit(reason: str) -> bool:
-    """Whether a reason for low clocks is a limit by design, or set by a person."""
     return reason.lower() in _LIMITS
 
 
 def held_down(device: Accelerator, loaded: Iterable[Held]) -> list[str]:
-    """Returns the reasons that hold a device's clocks down. They are those seen under load or, if
-    there are none, those of the device's latest state."""
+    """Returns the reasons that hold a device's clocks down under load, or else in its latest
+    state."""
     reasons = [reason for reason, *_ in loaded] or device.throttled
     return sorted({r for r in reasons if not any(word in r.lower() for word in _HARMLESS)})
 

@@ -20,9 +20,8 @@ def bounded_by_engine(
     rows: Sequence[Row], evidence: Evidence
 ) -> tuple[Sequence[Row], Finding | None]:
     """Returns the rows without the copies that are slow only because of the copy engines, and the
-    finding on these copies. All such copies are equally low, while kernels over the same parts are
-    as fast as expected. Without kernels, the copies must be as slow as one of several parallel
-    links."""
+    finding on these. All such copies are equally low, while kernels over the same parts are as fast
+    as expected. Without kernels, the copies must be as slow as one of several parallel links."""
     low = [row for row in rows if row.low]
     kernels = [row for row in rows if low and _engines(row) == {"sm"}]
     well = {row.parts for row in kernels if row.case.cell.is_as_expected and not row.low}
@@ -42,7 +41,6 @@ def bounded_by_engine(
 
 
 def _fits_one_link(row: Row, evidence: Evidence) -> bool:
-    """Whether each transfer is no faster than one of the parallel links on its way."""
     rate = row.case.figure / len(row.case.cell.transfers)
     bundles = [
         bundle
@@ -53,8 +51,7 @@ def _fits_one_link(row: Row, evidence: Evidence) -> bool:
 
 
 def _one_way(row: Row) -> frozenset[Part]:
-    """Returns the parts that a cell uses. Links crossed in both directions at once are left out,
-    because sharing such a link may itself be slow."""
+    """Returns the parts of a cell but links crossed both ways, whose sharing may itself be slow."""
     return frozenset(part for part in row.parts if not part.both_ways)
 
 

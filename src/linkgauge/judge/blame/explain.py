@@ -1,15 +1,14 @@
-"""Computes how much of the loss in the table a set of suspected parts explains.
+"""Finds the fewest parts that explain most of the losses in a table of cells.
 
 A part that is to blame has lost a constant fraction of its rate, from the beginning or from some
 cell on. Or its rate falls by a constant fraction with each cell. What stays unexplained is the sum
-of squared logarithms."""
+of squared logarithms. The losses are those of figures, or how much more samples vary or stall."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cache
 
 import msgspec
@@ -17,26 +16,31 @@ import msgspec
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 
-from .limits import LATER, LEAST_LOSS, PART, SPARED, SPLIT
+from .cases import Case
+from .causes import Blame, fewest, remembered
+from .excess import weighted_median
+from .limits import LEAST_LOSS, MOST_TRIED, PART, SPARED
 from .table import Row
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """A part that is suspected to be slow, from the cell with the number `since` on. Its rate is
-    lower by a constant fraction or, if it `drifts`, falls from cell to cell."""
+    """A part that is suspected to be slow from the cell `since` on. Its rate is lower by a constant
+    fraction or, if it `drifts`, falls from cell to cell."""
 
     part: Part
     since: int = 0
     drifts: bool = False
+
+    def has(self, case: Case) -> bool:
+        return self.part in case.touched and case.number >= self.since
 
 
 Suspects = tuple[Suspect, ...]
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """How well suspects explain the table. `unexplained` is the loss that they leave, and `cost`
-    that of blaming them. `levels` has the loss of each suspect as a logarithm; for a drift, per
-    cell."""
+    """How well suspects explain the table. `levels` has the loss of each as a logarithm; for a
+    drift, per cell."""
 
     unexplained: float
     cost: float
@@ -47,29 +51,49 @@ class Fit(msgspec.Struct, frozen=True):
         return self.unexplained + self.cost
 
     def is_as_good(self, other: Fit) -> bool:
-        """Whether this fit explains as much as the other fit, at hardly more cost."""
         same = abs(self.unexplained - other.unexplained) < SPARED / 4
         return same and self.cost < other.cost + PART
 
 
-class Model:
-    """Fits sets of suspects to a table. `seen` are parts that counted errors: to blame them costs
-    less."""
+def without(suspect: Suspect, chosen: Suspects) -> Suspects:
+    return tuple(one for one in chosen if one != suspect)
 
-    def __init__(self, rows: Sequence[Row], seen: frozenset[Part]) -> None:
-        self._rows = rows
+
+class Search:
+    """The search for the parts that explain the losses in a table. To blame those that counted
+    errors, `seen`, costs less. `candidates` are all that were tried."""
+
+    def __init__(
+        self, rows: Sequence[Row], blames: Sequence[Blame], seen: frozenset[Part] = frozenset(),
+        *, ordered: bool = True, drifts: bool = True,
+    ) -> None:  # fmt: skip
         self._seen = seen
-        classes = grouped((row.peers, row) for row in rows)
-        self._sizes = {peers: len(members) for peers, members in classes.items()}
+        self._sizes = {of: len(own) for of, own in grouped((r.peers, r) for r in rows).items()}
         self._well = grouped((row.peers, row) for row in rows if not row.slow)
         self._nothing = sum(row.weight * row.lost**2 for row in rows)
-        by_part = grouped((part, row) for row in rows for part in row.parts)
-        self._touching = {part: dict.fromkeys(own) for part, own in by_part.items()}
+        parts = dict.fromkeys(blame.part for blame in blames)
+        by_part = grouped((part, row) for row in rows for part in parts.keys() & row.parts)
+        self.touching = {part: dict.fromkeys(own) for part, own in by_part.items()}
         self._steps = cache(self._find_steps)
+        self.fit = remembered(self._fit)
+        likely = sorted(parts, key=lambda part: _explained(by_part[part]), reverse=True)
+        self.candidates = [
+            suspect for part in likely[:MOST_TRIED]
+            for suspect in _ways_to_be_slow(part, by_part[part])
+            if ordered or not (suspect.drifts or suspect.since)
+            if drifts or not suspect.drifts
+        ]  # fmt: skip
+        self.chosen: Suspects = fewest(self.candidates, lambda tried: self.fit(tried).total)
+        self.best = self.fit(self.chosen)
 
-    def fit(self, suspects: Suspects) -> Fit:
-        """Returns how well these suspects explain the table; not at all if one of them hardly slows
-        anything, or if two are the same part."""
+    def as_good(self, suspect: Suspect) -> list[Part]:
+        rest, parts = without(suspect, self.chosen), {one.part for one in self.chosen}
+        return [one.part for one in self.candidates if one.part not in parts
+                and self.fit((*rest, one)).is_as_good(self.best)]  # fmt: skip
+
+    def _fit(self, suspects: Suspects) -> Fit:
+        """Returns an infinite cost if a suspect hardly slows anything, or if two are the same
+        part."""
         affected: dict[Row, dict[Suspect, int]] = {}
         for suspect in suspects:
             for row, steps in self._steps(suspect).items():
@@ -86,9 +110,9 @@ class Model:
             own = [steps * found[s].get(row.peers, levels[s]) for s, steps in by.items()]
             over_all = [steps * levels[s] for s, steps in by.items()]
             # Of cells that should be equal, some may cross a part whole, and others half.
-            least = min(_unexplained(row, own), _unexplained(row, over_all) + SPLIT)
-            if row.slow or not any(row.peers in found[s] for s in by):
-                # Another part may be the bottleneck of this cell, but hardly of its equals.
+            least = min(_unexplained(row, own), _unexplained(row, over_all) + PART / 2)
+            if row.slow or row.off > -min(own) or not any(row.peers in found[s] for s in by):
+                # Another part may be the bottleneck of this cell, but hardly if not of its equals.
                 least = min(least, row.lost**2 + SPARED)
             left += row.weight * (least - row.lost**2)
         return Fit(left, cost, levels)
@@ -98,17 +122,15 @@ class Model:
         return level * steps > math.log1p(-LEAST_LOSS)
 
     def _cost(self, suspect: Suspect, suspects: Suspects) -> float:
-        """Returns the cost of blaming a suspect. Errors that a part counted do not count for it if
-        a suspected part around it explains them."""
-        own = self._touching[suspect.part].keys()
-        around = {o.part for o in suspects if own < self._touching[o.part].keys()}
+        """Errors that a part counted do not count if a suspected part around it explains them."""
+        own = self.touching[suspect.part].keys()
+        around = {o.part for o in suspects if own < self.touching[o.part].keys()}
         is_seen = suspect.part in self._seen and self._seen.isdisjoint(around)
-        return (PART / 2 if is_seen else PART) + (LATER if suspect.since or suspect.drifts else 0.0)
+        return PART * (1 - is_seen / 2 + bool(suspect.since or suspect.drifts) / 2)
 
     def _find_steps(self, suspect: Suspect) -> dict[Row, int]:
-        """Returns the rows that a suspect slows, each with the multiple of its level: 1 or, for a
-        drift, the cells since it began."""
-        since = [row for row in self._touching[suspect.part] if row.number >= suspect.since]
+        """Returns the rows that a suspect slows, each with the multiple of its level."""
+        since = [row for row in self.touching[suspect.part] if row.number >= suspect.since]
         within = grouped((row.peers, row.number) for row in since)
         if not suspect.drifts:
             return {row: 1 for row in since if row.slow or row.fine or self._tells(suspect, row)}
@@ -118,8 +140,8 @@ class Model:
         return {row: row.number - begin[row.peers] for row in since}
 
     def _tells(self, suspect: Suspect, row: Row) -> bool:
-        """Whether a row tells something of a suspect: it has a peer that is not slow and that the
-        suspect does not slow, or is compared with its expectation."""
+        """Whether a row has a peer that is not slow and that the suspect does not slow, or is
+        compared with its expectation."""
         return row.low or any(
             suspect.part not in peer.parts or peer.number < suspect.since
             for peer in self._well.get(row.peers, ())
@@ -144,17 +166,51 @@ class Model:
 
 
 def _unexplained(row: Row, levels: Sequence[float]) -> float:
-    """Returns what suspects with these losses leave of a row's. Together they slow a cell at least
-    as much as the slowest of them, and at most as much as all of them. Of several transfers at
-    once, they may slow any number."""
+    """Returns what suspects leave of a row's loss. Together they slow a cell at least as much as
+    the slowest of them, and at most as much as all; of several transfers at once, any number."""
     least = 0.0 if row.case.is_total and row.slow else min(levels)
     return max(sum(levels) - row.lost, row.lost - least, 0.0) ** 2
 
 
-def weighted_median(values: Sequence[tuple[float, float]]) -> float:
-    """Returns the weighted median of pairs of values and weights."""
-    ordered = sorted(values)
-    half = sum(weight for _, weight in ordered) / 2
-    passed = itertools.accumulate(weight for _, weight in ordered)
-    at = next(place for place, weight in enumerate(passed) if weight >= half - 1e-12)
-    return ordered[at][0]
+def _explained(touching: Sequence[Row]) -> float:
+    return sum(row.weight * row.lost**2 if row.slow else -SPARED for row in touching)
+
+
+def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
+    """Yields the part as slow from the beginning, from some cell on, and as ever slower."""
+    yield Suspect(part)
+    kinds = {row.peers for row in touching if row.slow}
+    ways = {row.parts for row in touching if row.slow}
+    first = next((row.number for row in touching if row.slow), 0)
+    # Only a cell of the same kind or over the same parts shows that the part was well before.
+    well = [row.number for row in touching
+            if not row.slow and (row.peers in kinds or row.parts in ways)]  # fmt: skip
+    for since in {_onset(touching), first}:
+        if well and well[0] < since:
+            yield Suspect(part, since)
+    below = grouped((row.peers, row) for row in touching if row.slow or row.low)
+    equal = [below[of] for of in kinds]
+    slow = [row for row in touching if row.slow]
+    if any(map(_falls, equal)) or (len(slow) == len(equal) and _falls(slow)):
+        yield Suspect(part, drifts=True)
+        # What else bounds may hide it before.
+        since = min(row.number for row in touching if row.peers in kinds)
+        if touching[0].number < since:
+            yield Suspect(part, since, drifts=True)
+
+
+def _falls(rows: Sequence[Row]) -> bool:
+    return rows[-1].relative < rows[0].relative + math.log1p(-LEAST_LOSS / 3)
+
+
+def _onset(touching: Sequence[Row]) -> int:
+    """Returns the number of the slow cell at which losses change most, or 0 for the first (by
+    cumulative sums; E. Page, Biometrika 41, 1954)."""
+    count, later, found = len(touching), 0.0, (0.0, 0)
+    mean = statistics.fmean(row.lost for row in touching)
+    for before in range(count - 1, 0, -1):
+        row = touching[before]
+        later += mean - row.lost
+        if row.slow:
+            found = max(found, (later / math.sqrt(before * (count - before)), row.number))
+    return found[1]

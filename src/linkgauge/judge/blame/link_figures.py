@@ -15,14 +15,8 @@ from linkgauge.model.hardware.topology import Joint, Topology, TopologyPlace
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
-_WHOLE = 0.999
-"""The least share of a transfer's bytes that a link must carry for its figure to count for the
-link. Shares add up to 1 except for rounding."""
-
 
 class Best(msgspec.Struct, frozen=True):
-    """A measured cell with its table."""
-
     result: Result
     cell: CellResult
 
@@ -32,8 +26,7 @@ class Best(msgspec.Struct, frozen=True):
 
 
 class LinkFigures(msgspec.Struct, frozen=True):
-    """The best cell that shows the rate of a link. `one_way` is for one direction, and `both` for
-    both directions at once. A field is None without such a cell."""
+    """The best cells that show the rate of a link: in one direction, and in both at once."""
 
     one_way: Best | None = None
     both: Best | None = None
@@ -42,9 +35,8 @@ class LinkFigures(msgspec.Struct, frozen=True):
 def link_figures(
     machine: Machine, topology: Topology, results: Sequence[Result]
 ) -> dict[Joint, LinkFigures]:
-    """Returns the cells that show the rate of each link best. All bytes of such a cell cross the
-    link, and no other link on the path may carry less. Cells in both directions have a transfer
-    there and back, or two transfers in opposite directions."""
+    """Returns the cells that show the rate of each link best: all their bytes cross the link, and
+    no other link on the path may carry less."""
     found: dict[Joint, LinkFigures] = {}
 
     @cache
@@ -67,9 +59,8 @@ def link_figures(
 def _ways(
     cell: CellResult, crossed: Callable[[Transfer], dict[Joint, set[bool]]]
 ) -> dict[Joint, set[bool]]:
-    """Returns the links whose rate the cell's figure may show, with their directions. With two
-    transfers, these are the links that both cross, in opposite directions. Returns nothing if the
-    figure is not the rate of the transfers."""
+    """Returns the links whose rate the cell's figure may show, with their directions. Two transfers
+    must cross a link in opposite directions."""
     if not cell.headline or cell.status != "pass" or cell.report is Report.HIDDEN:
         return {}
     if len(cell.transfers) == 1:
@@ -84,8 +75,8 @@ def _ways(
 
 
 def _crossed(machine: Machine, topology: Topology, transfer: Transfer) -> dict[Joint, set[bool]]:
-    """Returns the links of the drawing that all bytes of a transfer cross, with their directions.
-    True is from `a` to `b`. Returns nothing if the transfer crosses links that are not drawn."""
+    """Returns the links of the drawing that all bytes of a transfer cross, with their directions
+    (True: from `a` to `b`); none if the transfer crosses links that are not drawn."""
     parts: dict[tuple[Joint, bool], float] = {}
     for begin, end, _, part in transfer.legs():
         for wire, crossing in machine.wiring.route(str(begin), str(end)) or ():
@@ -96,14 +87,13 @@ def _crossed(machine: Machine, topology: Topology, transfer: Transfer) -> dict[J
                 return {}
     whole: dict[Joint, set[bool]] = {}
     for (joint, is_a), part in parts.items():
-        if part >= _WHOLE / (1 + transfer.both_ways):
+        if round(part * (1 + transfer.both_ways), 3) >= 1:  # shares add up but for rounding
             whole.setdefault(joint, set()).add(is_a)
     return whole
 
 
 def blames(findings: Iterable[Finding]) -> dict[str, Finding]:
-    """Returns the gravest finding on each part, by the part's name. A device's address is not part
-    of the name."""
+    """Returns the gravest finding on each part, by its name without an address."""
     found: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda one: one.severity != "fail"):
         if finding.is_grave:
@@ -118,7 +108,6 @@ def _name(about: Part | str) -> str:
 def blamed(
     topology: Topology, by_name: Mapping[str, Finding], machine: Machine
 ) -> dict[Joint | TopologyPlace, Finding]:
-    """Returns the gravest finding on each link and place of the drawing."""
     names: dict[str, Joint | TopologyPlace] = {**topology.places, **topology.joined}
     joined = [(wire.part, joint) for joint in topology.joints for wire in joint.wires]
     names |= {part.crossed_both_ways.name: joint for part, joint in joined}

@@ -38,8 +38,8 @@ def lost_parts(
     blamed: Collection[Part | str],
     remedy: Sequence[str],
 ) -> Iterator[Finding]:
-    """Yields findings on parts that explain why cells are slower than in earlier runs. Only parts
-    that cannot be compared with peers are included. `blamed` parts are left out."""
+    """Yields findings on parts without peers that explain why cells are slower than in earlier
+    runs. `blamed` parts are left out."""
     earlier = evidence.earlier
     if earlier is None or not earlier.lost:
         return
@@ -74,14 +74,11 @@ _ONCE_MORE = "# Measure again: one run may be off, but hardly two in a row."
 
 
 def _may_be_off(earlier: Earlier) -> bool:
-    """Whether the loss may be a passing disturbance. Only this run shows it, and nothing in the
-    machine changed before."""
+    """Whether only this run shows the loss, and nothing in the machine changed before."""
     return not (earlier.since or earlier.changed)
 
 
 def _severity(share: float, earlier: Earlier) -> Severity:
-    """Returns the severity of a loss. A small loss that only a single run shows may be a passing
-    disturbance."""
     if _may_be_off(earlier):
         return "warn" if share < FAR else "note"
     return "fail" if share < FAR and earlier.since else "warn"

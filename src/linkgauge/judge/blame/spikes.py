@@ -1,7 +1,4 @@
-"""Splits a cell's samples into spikes and the other samples.
-
-Spikes are occasional stalls, while scatter means that every sample varies. Around a stall, the
-other samples are as steady as those of any other cell."""
+"""Splits a cell's samples into spikes (occasional stalls) and the other samples, which scatter."""
 
 from __future__ import annotations
 
@@ -10,17 +7,16 @@ import statistics
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate, count
+from itertools import accumulate, groupby
 
 import msgspec
 from msgspec.structs import replace
 
 from linkgauge.judge.findings import Evidence
-from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.summary import deviation, robust_deviation
 
 from .cases import Case, timed_cases_of
-from .limits import LEAST_SHOWN, NOISE, SCATTER, SIGMAS, SPIKE
+from .limits import ENOUGH, NOISE, SIGMAS, SPIKE
 
 _FAR = 1e30
 """The largest ratio of figures that is computed with; figures of a damaged file may be farther
@@ -28,15 +24,14 @@ apart."""
 
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """How steady a cell's samples are, as times relative to their median. `count` is their number,
-    and `longest` the longest. `spikes` are the positions of samples that last longer than `least`.
-    `variance` is the variance of the other samples, with `degrees` degrees of freedom. `moment` is
-    equal for cells that were measured once, one after another, over the same parts."""
+    """How steady a cell's samples are, as times relative to their median. `longest` is the longest,
+    `spikes` are the positions of samples that last much longer than the others, and `variance` is
+    that of the others. `moment` is equal for cells that were measured once, one after another, over
+    the same parts, because what disturbs one of them disturbs all."""
 
     case: Case
     count: int
     longest: float
-    least: float
     spikes: tuple[int, ...]
     variance: float
     degrees: int
@@ -44,29 +39,13 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def times(self) -> Sequence[float]:
-        """Returns the samples as times relative to their median. They are not kept, because a run
-        may have millions."""
+        """Returns the samples relative to their median. They are not kept: a run may have
+        millions."""
         return _relative(self.case.times)
-
-    @property
-    def seconds(self) -> float | None:
-        """Returns the seconds that a sample lasts, or None for a latency."""
-        cell, result = self.case.cell, self.case.result
-        if result.better == "lower" or not (cell.bytes and cell.loops):
-            return None
-        return cell.bytes * cell.loops * statistics.median(self.case.times)
-
-    @property
-    def lost(self) -> float | None:
-        """Returns the seconds by which the longest sample exceeds the median. None for several
-        transfers, because one that stalls lowers their total by its own share alone."""
-        alone = len(self.case.cell.transfers) == 1
-        return (self.longest - 1) * self.seconds if self.seconds and alone else None
 
     @cached_property
     def visits(self) -> tuple[range, ...]:
-        """Returns the positions of the samples of each visit. A visit is one of several times that
-        a cell is measured."""
+        """Returns the positions of the samples of each time that the cell was measured."""
         ends, begin = [], 0
         for visit in self.case.cell.visits:
             ends.append(range(begin, begin + sum(visit)))
@@ -85,94 +64,63 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def lasting(self) -> float:
-        """Returns the standard deviation of the samples without spikes. The visit that adds most to
-        it is left out, if the other visits have enough samples, because a neighbour may have
-        disturbed this visit."""
+        """Returns the standard deviation of the samples without spikes and, if enough are left,
+        without the visit that adds most to it: a neighbour may have disturbed this visit."""
         times, spikes = self.times, frozenset(self.spikes)
         rests = (
             [time for place, time in enumerate(times)
              if place not in spikes and place not in visit]
             for visit in self.visits
         )  # fmt: skip
-        known = [deviation(rest) for rest in rests if len(rest) >= LEAST_SHOWN]
+        known = [deviation(rest) for rest in rests if len(rest) >= ENOUGH]
         return min((*known, math.sqrt(self.variance)))
+
+
+def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
+    """Returns the steadiness of each measured cell with enough samples."""
+    return _of_cases(timed_cases_of(evidence))
 
 
 @lru_cache(maxsize=1)
 def _of_cases(cases: tuple[Case, ...]) -> tuple[Steadiness, ...]:
-    moments, before, found = count(), None, list[Steadiness]()
-    for cell in _steadiness(cases):
-        is_same = before is not None and _is_same_moment(before, cell)
-        before = replace(cell, moment=before.moment if before and is_same else next(moments))
-        found.append(before)
-    return tuple(found)
+    moments = groupby(_steadiness(cases), _once)
+    return tuple(replace(cell, moment=n) for n, (_, own) in enumerate(moments) for cell in own)
 
 
-def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
-    """Returns the steadiness of each measured cell. All checks of the same cells share the
-    result."""
-    return _of_cases(timed_cases_of(evidence))
-
-
-def _is_same_moment(one: Steadiness, other: Steadiness) -> bool:
-    once = len(one.case.cell.visits) == len(other.case.cell.visits) == 1
-    return once and one.case.touched == other.case.touched
-
-
-def by_moment(cells: Iterable[Steadiness]) -> Iterator[tuple[Hashable, Sequence[Steadiness]]]:
-    """Yields the cells of each moment, with a key that is equal for moments of the same kinds of
-    cells. What disturbs a moment disturbs all of its cells: they count as one."""
-    for own in grouped((cell.moment, cell) for cell in cells).values():
-        yield tuple(cell.case.kind for cell in own), own
+def _once(cell: Steadiness) -> Hashable:
+    case = cell.case
+    return case.touched if len(case.cell.visits) == 1 else case.number
 
 
 def _steadiness(cases: Iterable[Case]) -> Iterator[Steadiness]:
-    """Yields the steadiness of the cells with enough samples. A spike that is at least half as long
-    as those of steady cells needs to stand out less."""
     measured = [
         ((id(case.result), case.cell.drawn), case)
         for case in cases
-        if case.cell.status in ("pass", "fail") and len(case.cell.samples) >= LEAST_SHOWN
+        if case.cell.status in ("pass", "fail") and len(case.cell.samples) >= ENOUGH
     ]
     relative = {of: (case, _relative(case.times)) for of, case in measured if case.times}
     varying = [robust_deviation(abs(time - 1) for time in times) for _, times in relative.values()]
     usual = statistics.median(varying) if varying else 0.0
     known = {of: _split(*one, usual) for of, one in relative.items()}
-    stall = longest(c for c in known.values() if len(c.spikes) > 1 and c.variance < SCATTER**2)
-    for of, (case, times) in relative.items():
-        if stall and (seconds := known[of].seconds) and not known[of].spikes:
-            known[of] = _split(case, times, usual, math.log1p(stall / seconds))
     return (replace(known[of], case=case) for of, case in measured if of in known)
 
 
 def _relative(times: Sequence[float]) -> array[float]:
-    """Returns the times relative to their median."""
     middle = statistics.median(times)
     return array("d", (min(_FAR, max(1 / _FAR, time / middle)) for time in times))
 
 
-def longest(cells: Iterable[Steadiness]) -> float | None:
-    """Returns the seconds that a spike takes: the median over cells of their longest spikes."""
-    lost = [seconds for cell in cells if (seconds := cell.lost)]
-    return statistics.median(lost) if lost else None
+def _split(case: Case, times: Sequence[float], usual: float) -> Steadiness:
+    slowest, spikes, rest = max(times), tuple[int, ...](), times
+    if slowest >= (1 + SPIKE) * min(times):  # of most cells, no sample stands out
+        least, most = _spiky(times, min(usual, NOISE))
+        late = tuple([at for at, time in enumerate(times) if time > least])
+        if 0 < len(late) <= most:
+            spikes, rest = late, [time for time in times if time <= least]
+    return Steadiness(case, len(times), slowest, spikes, deviation(rest) ** 2, len(rest) - 1)
 
 
-def _split(case: Case, times: Sequence[float], usual: float, known: float = math.inf) -> Steadiness:
-    """Returns the cell's steadiness. A spike as long as those of other cells would make a sample
-    longer by the logarithm `known`."""
-    slowest, varying, noise = max(times), deviation(times), min(usual, NOISE)
-    if slowest < (1 + SPIKE) * min(times):  # most are so: no sample stands out
-        least = 1 + max(SPIKE, SIGMAS * max(varying, noise))
-        return Steadiness(case, len(times), slowest, least, (), varying**2, len(times) - 1)
-    least, most = _spiky(times, noise, known)
-    spikes = tuple([at for at, time in enumerate(times) if time > least])
-    if len(spikes) > most:
-        spikes = ()
-    rest = [time for time in times if time <= least] if spikes else times
-    return Steadiness(case, len(times), slowest, least, spikes, deviation(rest) ** 2, len(rest) - 1)
-
-
-def _spiky(times: Sequence[float], usual: float, known: float) -> tuple[float, int]:
+def _spiky(times: Sequence[float], usual: float) -> tuple[float, int]:
     """Returns the time above which a sample is a spike, and the largest number of spikes. A spike
     exceeds all other samples by several standard deviations (of logarithms). If almost half of the
     samples last long, the cell is like that."""
@@ -182,12 +130,10 @@ def _spiky(times: Sequence[float], usual: float, known: float) -> tuple[float, i
     squares = [0.0, *accumulate(one * one for one in logs)]
 
     def apart(number: int) -> float:
-        """Returns the bound above the least of the samples, so many of them."""
         mean = sums[number] / number
         spread = max(0.0, squares[number] / number - mean * mean)
         noise = max(math.sqrt(spread * number / (number - 1)), usual)
-        clear = min(SIGMAS * noise, max(SIGMAS / 2 * noise, known / 2))
-        return mean + max(SPIKE, clear)
+        return mean + max(SPIKE, SIGMAS * noise)
 
     least = apart(len(logs))
     for number in range(most, 0, -1) if logs[-1] - logs[0] > SPIKE else ():
@@ -199,7 +145,6 @@ def _spiky(times: Sequence[float], usual: float, known: float) -> tuple[float, i
 
 
 def pooled(cells: Sequence[Steadiness]) -> float:
-    """Returns the standard deviation of all samples of these cells without their spikes; 0 without
-    cells."""
+    """Returns the standard deviation of all samples of these cells without their spikes."""
     degrees = sum(cell.degrees for cell in cells) or 1
     return math.sqrt(sum(cell.variance * cell.degrees for cell in cells) / degrees)

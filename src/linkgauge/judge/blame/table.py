@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -25,30 +25,30 @@ from .cases import Case, timed_cases_of
 from .limits import CHANCE, NOISE, SLOW
 
 
-class Row(msgspec.Struct, frozen=True, eq=False):
-    """A measured cell beside its peers. All losses are logarithms, and negative.
+class Row(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """A measured cell beside its `peers`; the key is equal for all of them. All losses are
+    logarithms, and negative.
 
-    peers: The fastest of the peers, which stands for all of them.
-    figure: The cell's rate, or the mean of cells that share it.
-    relative: The figure relative to the fastest peer.
     lost: The loss that parts may explain: against the mean of the peers that are not slow or, if
         even the fastest peer is `low`, against the expectation.
     slow: Whether the cell is clearly below the fastest peer or its expectation.
     low: Whether even the fastest peer is below the expectation.
     fine: Whether the cell is as fast as expected.
+    figure: The cell's rate, or the mean of cells that share it.
+    relative: The figure relative to the fastest peer.
     off: By how much the figure may be off by chance.
     weight: What the row counts: less for a figure that may be far off."""
 
     case: Case
-    figure: float
-    peers: Case
-    relative: float
+    peers: Hashable
     lost: float
     slow: bool
-    low: bool
-    fine: bool
-    off: float
-    weight: float
+    low: bool = False
+    fine: bool = False
+    figure: float = 0.0
+    relative: float = 0.0
+    off: float = 0.0
+    weight: float = 1.0
 
     @property
     def shown(self) -> float:
@@ -66,8 +66,7 @@ class Row(msgspec.Struct, frozen=True, eq=False):
 
 @lru_cache(maxsize=1)
 def rows_of(evidence: Evidence) -> list[Row]:
-    """Returns the rows of all cells that have peers, in the order of measuring. All checks of the
-    same evidence share them."""
+    """Returns the rows of all cells that have peers, in the order of measuring."""
     cases = [
         case for case in timed_cases_of(evidence)
         if case.alike and case.result.better == "higher" and case.figure
@@ -82,9 +81,8 @@ def rows_of(evidence: Evidence) -> list[Row]:
 
 def _shares(alike: Sequence[Case]) -> list[tuple[Case, float]]:
     """Returns crowded cells with the mean of those that share parts with them. What slows one of
-    several transfers leaves more of these parts to the others, but no more to all together. Each
-    cell then stands for all of them: with the parts that all use, and those of cells that are
-    slower than the mean."""
+    several transfers leaves more to the others, but no more to all together. Each cell then stands
+    for all: with the parts that all use, and those of cells that are slower than the mean."""
     uses = Counter(part for case in alike for part in case.touched)
     several = frozenset(part for part, number in uses.items() if 1 < number < len(alike))
     found = []
@@ -97,7 +95,6 @@ def _shares(alike: Sequence[Case]) -> list[tuple[Case, float]]:
 
 
 def _rows(alike: Sequence[tuple[Case, float]], scatter: Mapping[int, float]) -> Iterator[Row]:
-    """Yields the rows of cells that should have the same figure, each with its figure."""
     if not alike:
         return
     ordered = sorted(alike, key=lambda each: -each[1])
@@ -115,22 +112,20 @@ def _rows(alike: Sequence[tuple[Case, float]], scatter: Mapping[int, float]) -> 
     for case, figure in ordered:
         relative, lost = math.log(figure / top), min(0.0, math.log(figure) - usual)
         yield Row(
-            case, figure, peers[0], relative, min(lost, relative) if all_low else lost,
-            slow=case in slow, low=all_low,
+            case=case, peers=case.alike, figure=figure, relative=relative,
+            lost=min(lost, relative) if all_low else lost, slow=case in slow, low=all_low,
             fine=case not in low and figure > SLOW * expected > 0,
             off=off[case], weight=1 / (1 + (off[case] / deviations / NOISE) ** 2),
         )  # fmt: skip
 
 
 def _expected(case: Case) -> float:
-    """Returns the expected rate in bytes/s, or 0 if it is unknown or comes from this run's own
-    figures."""
+    """Returns the expected rate, or 0 if it is unknown or comes from this run's own figures."""
     expected = case.cell.expected
     return 0.0 if expected is None or expected.measured else expected.achievable or 0.0
 
 
 def _is_low(case: Case, expected: float, off: float) -> bool:
-    """Whether the cell's median is lower than expected, also if it is off by chance."""
     return case.cell.verdict == "low" and case.figure * math.exp(off) < SLOW * expected
 
 
@@ -139,7 +134,7 @@ def _error(case: Case, scatter: float) -> float:
 
 
 def scatter_of(case: Case) -> float:
-    """Returns the relative standard deviation of the cell's samples. Rare stalls hardly count."""
+    """Returns the relative standard deviation of the samples, in which rare stalls hardly count."""
     summary = case.cell.summary
     if summary is None or not summary.stddev:
         return 0.0
@@ -150,17 +145,16 @@ def scatter_of(case: Case) -> float:
     return stddev / summary.median
 
 
-def kinds_of(parts: Iterable[Part]) -> frozenset[Kind]:
+def kinds_of(case: Case) -> frozenset[Kind]:
     """Returns the kinds of the parts that a cell uses. Cells over the same kinds vary alike: a
     node's own memory is steady, however much copies over PCIe vary."""
-    return frozenset(part.kind for part in parts)
+    return frozenset(part.kind for part in case.touched)
 
 
 def _usual_scatter(cases: Iterable[Case]) -> dict[int, float]:
-    """Returns the scatter of each cell, at least that of the noisiest of its parts, because few
-    samples may lie close together by chance. The scatter of a part is the median over its cells of
-    the same kinds."""
-    own = [(case, kinds_of(case.touched), scatter_of(case)) for case in cases]
+    """Returns the scatter of each cell, at least that of the noisiest of its parts (a median over
+    cells of the same kinds), because few samples may lie close together by chance."""
+    own = [(case, kinds_of(case), scatter_of(case)) for case in cases]
     usual = {
         key: statistics.median(some)
         for key, some in grouped(
@@ -174,13 +168,11 @@ def _usual_scatter(cases: Iterable[Case]) -> dict[int, float]:
 
 
 def share_of(rows: Iterable[Row]) -> float:
-    """Returns the share of their rate that these cells have left."""
     return math.exp(statistics.median(row.shown for row in rows))
 
 
 def reach(which: str, slow: Sequence[Row], share: float | None = None) -> str:
-    """Returns how slow cells are, in words: `device_local_copy sim:3 reaches 62% of its peers`.
-    `which` describes the cells if there are several. `share` replaces the median of them."""
+    """Returns how slow cells are, in words: `device_local_copy sim:3 reaches 62% of its peers`."""
     lowest = min(slow, key=lambda row: row.shown)
     by_peers = lowest.shown >= lowest.relative - 1e-9
     if len(slow) == 1:

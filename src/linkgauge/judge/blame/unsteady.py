@@ -1,16 +1,14 @@
-"""Finds parts whose samples stall, or scatter, more than those of their peers.
-
-The smallest set of parts that explains the cells best is suspected. Each is then compared with its
-peers; the cells of other suspects are none. The evidence is that of a part, not of a cell: a cell
-of six samples shows one stall, and forty such cells show what stalls."""
+"""Finds parts whose samples stall, or scatter, more than those of their peers. The evidence is that
+of a part, not of a cell: a cell of six samples shows one stall, and forty such cells show what
+stalls."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-
-import msgspec
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.remedies import BUSIEST, kernel_log
@@ -19,121 +17,147 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind
 from linkgauge.model.memory import Memory
 from linkgauge.model.names import and_all
-from linkgauge.model.stats.moments import moments
+from linkgauge.model.stats.moments import Moments
 from linkgauge.model.stats.summary import deviation
 from linkgauge.model.units import count_of
 
-from .cases import Case, named, timed_cases_of
-from .causes import Blame, fewest, remembered, suspects
-from .leftover import excess, more_events
-from .limits import LEAST_SHOWN, MORE_SCATTER, NOISE, SCATTER, UNSTEADY
-from .spikes import Steadiness, by_moment, longest, pooled, steadiness_of
-from .table import kinds_of
+from .cases import Case, listed, named, timed_cases_of
+from .causes import Blame, suspects
+from .excess import Side, excess
+from .explain import Search, Suspect
+from .limits import ENOUGH, MORE_SCATTER, NOISE, SCATTER, SIGMAS, SPARED, SPIKE, UNSTEADY
+from .spikes import Steadiness, pooled, steadiness_of
+from .table import Row, kinds_of
 
 Cells = Sequence[Steadiness]
 
 
-class _Suspect(msgspec.Struct, frozen=True):
-    """A part whose cells may be unsteady, from the cell with the number `since` on. `tries` is the
-    number of cells of which that one was chosen; 1 for all cells."""
+class _Odd(NamedTuple):
+    """A part whose cells, `inside`, are less steady than its peers."""
 
     blame: Blame
-    since: int
-    tries: int = 1
-
-    def has(self, cell: Steadiness) -> bool:
-        return self.blame.part in cell.case.touched and cell.case.number >= self.since
+    inside: Cells
+    peers: Cells
 
 
-def _suspects(
-    blames: Sequence[Blame],
-    cells: Cells,
-    noises: Sequence[Hashable],
-    value: Callable[[Steadiness], float],
-    sums: Callable[[Steadiness], tuple[float, int]],
-    unlikely: Callable[[float, int, float], float],
-) -> tuple[_Suspect, ...]:
-    """Returns the smallest set of parts that explains which cells are unsteady. A suspect begins
-    where `value` changes most. `sums` of a cell has what occurred and in how many samples.
-    Cells of the same noise have a level of their own, and each suspect adds to that of its cells;
-    `unlikely` is minus the logarithm of the likelihood of such a level."""
-    usual = {kind: statistics.median(map(value, some))
-             for kind, some in grouped(zip(noises, cells, strict=True)).items()}  # fmt: skip
-    candidates = list[_Suspect]()
-    for blame in blames:
-        own = [(cell.case.number, value(cell) - usual[noise])
-               for cell, noise in zip(cells, noises, strict=True)
-               if blame.part in cell.case.touched]  # fmt: skip
-        candidates += [_Suspect(blame, 0)]
-        if since := _onset(own):
-            candidates += [_Suspect(blame, since, len(own))]
-    affected = {one: [one.has(cell) for cell in cells] for one in candidates}
-    counted = [sums(cell) for cell in cells]
+class _Measure(NamedTuple):
+    """What is compared of cells: a `value` with the standard deviation `error` that chance gives
+    it, which exceeds that of steady cells by `least` or more in a cell that `is_bad`. So many
+    `moments` show it at least. `usual` is the value of steady cells of a kind, infinite if only
+    others of the kind show it."""
 
-    def loss(chosen: tuple[_Suspect, ...]) -> float:
-        if len({one.blame.part for one in chosen}) < len(chosen):
-            return math.inf
-        keys = zip(noises, *(affected[one] for one in chosen), strict=True)
-        groups = {key: (sum(events for events, _ in some), sum(samples for _, samples in some))
-                  for key, some in grouped(zip(keys, counted, strict=True)).items()}  # fmt: skip
-        cost = sum(math.log(one.tries / UNSTEADY) for one in chosen)
-        for (events, samples), level in zip(groups.values(), _levels(groups), strict=True):
-            cost += unlikely(events, samples, level)
-        return cost
-
-    return fewest(candidates, remembered(loss))
+    value: Callable[[Steadiness], float]
+    error: Callable[[Steadiness], float]
+    is_bad: Callable[[Steadiness], bool]
+    least: float
+    moments: int
+    usual: Callable[[Case], float]
 
 
-def _levels(groups: Mapping[tuple[Hashable, ...], tuple[float, int]]) -> list[float]:
-    """Returns the level of each group of cells: the sum of what its kind of cells and each of its
-    suspects add, fitted by least squares, one after another. A key has the kind, and whether each
-    suspect has the group's cells."""
-    levels = [events / samples for events, samples in groups.values()]
-    weights = [samples / max(level, NOISE**2) ** 2
-               for level, (_, samples) in zip(levels, groups.values(), strict=True)]  # fmt: skip
-    noises, *suspects = zip(*groups, strict=True)
-    members = [*grouped((noise, at) for at, noise in enumerate(noises)).values()]
-    members += [[at for at, has in enumerate(having) if has] for having in suspects]
-    added, fitted = [0.0] * len(members), [0.0] * len(levels)
-    for _ in range(20):
-        for place, within in enumerate(members):
-            weight = sum(weights[at] for at in within)
-            left = sum((levels[at] - fitted[at]) * weights[at] for at in within)
-            more = max(left / weight, -added[place]) if weight else 0.0
-            added[place] += more
-            for at in within:
-                fitted[at] += more
-    return fitted
+def _odd_parts(cells: Cells, of: _Measure) -> Iterator[_Odd]:
+    """Yields the parts that explain which cells are unsteady, and whose moments differ from those
+    of their peers by more than chance."""
+    rows = [row for own in grouped((kinds_of(cell.case), cell) for cell in cells).values()
+            for row in _rows(own, of)]  # fmt: skip
+    blames = {one.part: one for one in suspects(
+        [row.case for row in rows if row.slow], [row.case for row in rows])}  # fmt: skip
+    search = Search(rows, list(blames.values()), drifts=False)
+    bad = [cell.case.touched for cell in cells if of.is_bad(cell)]
+    for suspect in search.chosen:
+        inside, peers = _sides(suspect, search.chosen, cells)
+        alike = sum(part.kind == suspect.part.kind for part in blames)
+        tries = alike * (len(search.touching[suspect.part]) if suspect.since else 1)
+        sides = list(_compared(inside, peers, of))
+        found = excess(sides, statistics.median(map(of.error, inside)))
+        is_shown = sum(side.inside.n for side in sides) >= of.moments
+        if found and is_shown and found.gain >= of.least and found.p * tries < UNSTEADY:
+            # Of parts that explain the rows equally well, the one that most bad cells use.
+            parts = (suspect.part, *search.as_good(suspect))
+            first, *others = sorted(parts, key=lambda part: -sum(part in one for one in bad))
+            yield _Odd(blames[first].beside(map(blames.__getitem__, others)), inside, peers)
 
 
-def _onset(values: Sequence[tuple[int, float]]) -> int:
-    """Returns the number of the cell after the strongest change in these values (by cumulative
-    sums; E. Page, Biometrika 41, 1954)."""
-    count, mean = len(values), statistics.fmean(value for _, value in values)
-    later, found = 0.0, (0.0, 0)
-    for before in range(count - 1, 0, -1):
-        number, value = values[before]
-        later += value - mean
-        found = max(found, (later / math.sqrt(before * (count - before)), number))
-    return found[1]
+def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
+    """Yields the rows of cells over the same kinds of parts. A row is slow by as much as its cell
+    is less steady than the steadiest quarter of them. Chance accounts for half the loss that a
+    blamed part may leave unexplained. A row counts less if parts may differ by more than chance."""
+    values = {cell: of.value(cell) for cell in cells}
+    lowest = sorted(values.values())[len(values) // 4]
+    top, unit = min(lowest, of.usual(cells[0].case)), math.sqrt(SPARED) / 2
+    bad = {cell for cell in cells if of.is_bad(cell) and values[cell] > top + of.least}
+    usual = statistics.fmean([values[cell] for cell in cells if cell not in bad] or [top])
+    for cell in cells:
+        error = of.error(cell)
+        lost = min(0.0, usual - values[cell]) / error * unit
+        yield Row(case=cell.case, peers=kinds_of(cell.case), lost=lost, relative=lost,
+                  weight=error / math.hypot(error, of.least), slow=cell in bad,
+                  low=lowest > top, off=math.inf)  # fmt: skip
 
 
-def _sides(one: _Suspect, chosen: Sequence[_Suspect], cells: Cells) -> tuple[Cells, Cells]:
+def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
+    """Yields both sides of each kind of cells, with a value for each moment, and those of the cells
+    that have no peers of their kind beside the others that nobody disturbs."""
+    own, others = ({
+        kind: Moments.over(statistics.fmean(map(of.value, cells)) for cells in some)
+        for kind, some in grouped(
+            (cells[0].case.kind, cells)
+            for cells in grouped((cell.moment, cell) for cell in side).values()
+        ).items()
+    } for side in (inside, peers))  # fmt: skip
+    for kind in own.keys() & others.keys():
+        yield Side(None, own[kind], others[kind])
+    calm = [[of.value(cell) for cell in side if _is_inside(cell.case) and cell.case.kind not in out]
+            for side, out in ((inside, others), (peers, ()))]  # fmt: skip
+    if all(calm):
+        yield Side(None, Moments.over(calm[0]), Moments.over(calm[1]))
+
+
+_INSIDE = frozenset[Kind](("device", "link", "switch"))
+
+
+def _is_inside(case: Case) -> bool:
+    """Whether only devices and their fabric carry the cell out, which nobody else uses."""
+    return case.result.better == "higher" and kinds_of(case) <= _INSIDE
+
+
+def _sides(one: Suspect, chosen: Sequence[Suspect], cells: Cells) -> tuple[Cells, Cells]:
     """Returns the cells that only this suspect affects, or else all that it affects; and its peers,
     which no suspect affects, or else all others."""
-    inside = [cell for cell in cells if one.has(cell)]
     others = [each for each in chosen if each != one]
-    alone = [cell for cell in inside if not any(each.has(cell) for each in others)]
-    rest = [cell for cell in cells if not any(each.has(cell) for each in chosen)]
-    peers = [cell for cell in rest if one.blame.part not in cell.case.touched]
-    every = [cell for cell in cells if one.blame.part not in cell.case.touched]
-    return alone or inside, peers or every
+    inside = [cell for cell in cells if one.has(cell.case)]
+    every = [cell for cell in cells if one.part not in cell.case.touched]
+    alone, rest = (
+        [cell for cell in side if not any(each.has(cell.case) for each in others)]
+        for side in (inside, every)
+    )
+    return alone or inside, rest or every
+
+
+def _among_peers(said: str, affected: Cells, every: Cells) -> str:
+    """Returns what is said of parts that were compared, and the parts that all cells of these kinds
+    use, which were not."""
+    kinds = {cell.case.kind for cell in affected}
+    alike = [cell.case.touched for cell in every if cell.case.kind in kinds]
+    shared = frozenset.intersection(*alike)
+    if shared == frozenset.union(*alike):
+        return "there is nothing of this kind to compare with, so no part is to blame"
+    those = listed(sorted(shared, key=str))
+    more = f"; all of their kind use {those}: there is nothing of this kind to compare with"
+    return said + more if shared else said
 
 
 # Stalls.
 
 _WHY = "occasional stalls delay programs that wait for every transfer"
-_NO_PEERS = "there is nothing of this kind to compare with, so no part is to blame"
+_STALLS = _Measure(
+    # The root of a rate of events is off by the same in all cells of as many samples.
+    value=lambda cell: math.sqrt(cell.episodes / cell.count),
+    error=lambda cell: 1 / (2 * math.sqrt(cell.count)),
+    is_bad=lambda cell: bool(cell.spikes),
+    least=0.0,
+    moments=2,
+    usual=lambda case: 0.0,
+)
 
 
 def check_stalls(evidence: Evidence) -> Iterator[Finding]:
@@ -142,44 +166,54 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
     bad = [cell for cell in cells if cell.spikes]
     if not bad or not _are_stalls(bad, cells):
         return
-    stall = longest(bad)
+    single = [cell for cell in bad if len(cell.case.cell.transfers) == 1 and _seconds(cell)]
+    stall = statistics.median([(one.longest - 1) * _seconds(one) for one in single] or [math.inf])
     shown = [cell for cell in cells if cell.spikes or _would_show(cell, stall)]
-    blames = suspects([cell.case for cell in bad], [cell.case for cell in shown])
-    chosen = _suspects(blames, shown, [None] * len(shown), _rate, _events_of, _unlikely_events)
-    left, passing = bad, list[Blame]()
-    for one in chosen:
-        inside, peers = _sides(one, chosen, shown)
-        affected = [cell for cell in inside if cell.spikes]
-        p = more_events(*([(c.case.kind, (c.episodes, c.count)) for c in side]
-                          for side in (inside, peers)))  # fmt: skip
-        kind = one.blame.part.kind
-        alike = {part for cell in shown for part in cell.case.touched if part.kind == kind}
-        if p * len(alike) * one.tries < UNSTEADY and len(affected) > 1:
-            if not _is_lasting(inside):
-                passing.append(one.blame)
-                continue
-            left = [cell for cell in left if not one.has(cell)]
-            yield _stall(one.blame, affected)
+    left, passing = bad, list[str]()
+    for odd in _odd_parts(shown, _STALLS):
+        affected = [cell for cell in odd.inside if cell.spikes]
+        if len(affected) > 1 and not _is_lasting(odd.inside):
+            passing.append(str(odd.blame.part))
+        elif len(affected) > 1:
+            left = [cell for cell in left if cell not in affected]
+            polls = "# Look for monitoring that polls the device, interrupts, CPU steal, "
+            remedy = (f"{polls}or a retraining link:", kernel_log("aer", "pciehp", "xid"), BUSIEST)
+            cases = [cell.case for cell in affected]
+            yield odd.blame.finding("stall", "warn", _longest_of(affected), _WHY, remedy, cases)
     if len(left) > 1:
-        yield _anywhere(left, cells, passing)
+        said = "no part is shown to have more such samples than its peers"
+        said = _among_peers(said, left, cells)
+        said = f"{and_all(passing)} had more than its peers for a while" if passing else said
+        subject = f"{len(left)} of {count_of(len(cells))}"
+        found = f"{_longest_of(left)}; {said}"
+        yield Finding("stall", "note", subject, found, _WHY, (BUSIEST,), _names(left))
 
 
-def _rate(cell: Steadiness) -> float:
-    return cell.episodes / cell.count
+def _seconds(cell: Steadiness) -> float:
+    """Returns the seconds that a sample lasts, or 0 for a latency."""
+    of, is_rate = cell.case.cell, cell.case.result.better == "higher"
+    return (of.bytes or 0) * (of.loops or 0) * statistics.median(cell.case.times) * is_rate
 
 
-def _events_of(cell: Steadiness) -> tuple[float, int]:
-    return cell.episodes, cell.count
+def _would_show(cell: Steadiness, stall: float) -> bool:
+    """Whether a stall of so many seconds would be a spike in this cell: long samples hide it."""
+    least = max(SPIKE, SIGMAS * math.sqrt(cell.variance), 2 * (cell.longest - 1))
+    return _seconds(cell) * least <= stall
 
 
-def _unlikely_events(events: float, samples: int, level: float) -> float:
-    level = min(max(level, 1 / (samples + 2)), 1 - 1 / (samples + 2))
-    return -events * math.log(level) - (samples - events) * math.log1p(-level)
+def _are_stalls(bad: Cells, cells: Cells) -> bool:
+    """Whether these cells stall and do not just scatter: without the spikes, they are about as
+    steady as the others."""
+    if len(bad) < 2:
+        return False
+    whole = math.sqrt(statistics.fmean(deviation(cell.times) ** 2 for cell in bad))
+    rest, usual = pooled(bad), pooled([cell for cell in cells if not cell.spikes])
+    return whole > (2 if rest < max(SCATTER, MORE_SCATTER * usual) else 4) * rest
 
 
 def _is_lasting(cells: Cells) -> bool:
-    """Whether spikes occur during the whole time in which a part was measured, or since the first
-    of them: in each quarter of the visits. A neighbour's passing disturbance does not return."""
+    """Whether spikes occur in each quarter of the visits since the first of them. A neighbour's
+    passing disturbance does not return."""
     visits = sorted(
         (at, cell.case.number, any(place in visit for place in cell.spikes))
         for cell in cells for at, visit in enumerate(cell.visits)
@@ -190,123 +224,58 @@ def _is_lasting(cells: Cells) -> bool:
     return all(any(has[at : at + quarter]) for at in range(0, len(has) - quarter + 1, quarter))
 
 
-def _stall(blame: Blame, affected: Cells) -> Finding:
-    remedy = (
-        "# Look for monitoring that polls the device, interrupts, CPU steal, or a retraining link:",
-        kernel_log("aer", "pciehp", "xid"),
-        BUSIEST,
-    )
-    cases = [cell.case for cell in affected]
-    return blame.finding("stall", "warn", _longest_of(affected), _WHY, remedy, cases)
-
-
-def _anywhere(affected: Cells, every: Cells, passing: Sequence[Blame]) -> Finding:
-    """Returns the finding for spikes that cannot be blamed on one part. The `passing` parts have
-    more of them, but not all the time."""
-    alike = grouped((cell.case.kind, cell.case.touched) for cell in every)
-    said = "no part has more such samples than its peers"
-    if passing:
-        said = f"{and_all(str(one.part) for one in passing)} had more than its peers for a while"
-    elif all(len(set(alike[cell.case.kind])) == 1 for cell in affected):
-        said = _NO_PEERS
-    found = f"{_longest_of(affected)}; {said}"
-    subject = f"{len(affected)} of {count_of(len(every))}"
-    cells = named(cell.case for cell in affected)
-    return Finding("stall", "note", subject, found, _WHY, (BUSIEST,), cells)
-
-
 def _longest_of(affected: Cells) -> str:
     """Returns the longest spike in words: `2 of 128 samples of core_to_core_latency (0, 1) took up
     to 65 times as long as usual`."""
     worst = max(affected, key=lambda cell: cell.longest)
     more = f"; {len(affected) - 1} more of the cells have such samples" if len(affected) > 1 else ""
+    at = worst.spikes
+    gaps = {later - earlier for earlier, later in itertools.pairwise(at)}
+    period = f", every {gaps.pop()} samples" if len(gaps) == 1 and gaps != {1} else ""
     return (
-        f"{len(worst.spikes)} of {worst.count} samples of {worst.case.name} took up to "
-        f"{worst.longest:.3g} times as long as usual{_period(worst)}{more}"
+        f"{len(at)} of {worst.count} samples of {worst.case.name} took up to "
+        f"{worst.longest:.3g} times as long as usual{period}{more}"
     )
-
-
-def _would_show(cell: Steadiness, stall: float | None) -> bool:
-    """Whether a stall of this many seconds would be visible as a spike in this cell."""
-    if stall is None or cell.seconds is None:
-        return True
-    return 1 + stall / cell.seconds > max(cell.least, 2 * cell.longest - 1)
-
-
-def _are_stalls(bad: Cells, cells: Cells) -> bool:
-    """Whether these cells have stalls and do not just scatter. There must be several cells, and
-    without the spikes they must be about as steady as the others."""
-    if len(bad) < 2:
-        return False
-    whole = math.sqrt(statistics.fmean(deviation(cell.times) ** 2 for cell in bad))
-    rest, usual = pooled(bad), pooled([cell for cell in cells if not cell.spikes])
-    return whole > (2 if rest < max(SCATTER, MORE_SCATTER * usual) else 4) * rest
-
-
-def _period(cell: Steadiness) -> str:
-    """Returns the distance between spikes in words, or an empty text if it is not regular."""
-    gaps = {later - earlier for earlier, later in zip(cell.spikes, cell.spikes[1:], strict=False)}
-    return f", every {gaps.pop()} samples" if len(gaps) == 1 and gaps != {1} else ""
 
 
 # Scatter.
 
+_SCATTER = _Measure(
+    value=lambda cell: math.log(math.hypot(cell.lasting, NOISE)),
+    error=lambda cell: 1 / math.sqrt(2 * cell.degrees),
+    is_bad=lambda cell: cell.lasting > SCATTER,
+    least=math.log(MORE_SCATTER),
+    moments=ENOUGH,
+    usual=lambda case: math.log(NOISE) if _is_inside(case) else math.inf,
+)
+
 
 def check_scatter(evidence: Evidence) -> Iterator[Finding]:
-    """Yields findings on parts whose cells scatter much more than their peers. Also yields notes on
-    kinds of figures that always scatter."""
+    """Yields findings on parts whose cells scatter much more than their peers, and notes on kinds
+    of figures that scatter equally on all parts, or that cannot be compared."""
     cells = steadiness_of(evidence)
-    bad = [cell for cell in cells if math.sqrt(cell.variance) > SCATTER]
-    if len(bad) < 2:
+    left = [cell for cell in cells if math.sqrt(cell.variance) > SCATTER]
+    if len(left) < 2:
         return
-    blames = suspects([cell.case for cell in bad], [cell.case for cell in cells])
-    noises = [kinds_of(cell.case.touched) for cell in cells]
-    chosen = _suspects(blames, cells, noises, _log_scatter, _squares_of, _unlikely_scatter)
-    chance = UNSTEADY / len(blames)
-    shaken = [one for one in chosen if _scatters(one, chosen, cells, chance / one.tries)]
-    for one in shaken:
-        yield _scatter(one, chosen, cells, evidence)
-    left = [cell for cell in bad
-            if cell.lasting > SCATTER and not any(one.has(cell) for one in shaken)]  # fmt: skip
-    yield from _everywhere(left, cells, evidence)
+    for odd in _odd_parts(cells, _SCATTER):
+        left = [cell for cell in left if cell not in odd.inside]
+        yield _scatter(odd, evidence)
+    left = [cell for cell in left if cell.lasting > SCATTER]
+    for kind, varying in grouped((_kind(cell.case), cell) for cell in left).items():
+        if len(varying) > 1:
+            parts = frozenset[str]().union(*(_ends(cell.case) for cell in varying))
+            on = f"{len(parts)} parts" if len(parts) > 3 else and_all(sorted(parts))
+            found = f"they vary by {pooled(varying):.1%} on {on}"
+            is_guest = evidence.machine.known.host.hypervisor
+            why = "others use the host of this virtual machine"
+            why = why if is_guest else "look for what else this machine does"
+            why = f"no part varies more than its peers: {why}"
+            why = _among_peers(why, varying, cells)
+            yield Finding("scatter", "note", kind, found, why, (BUSIEST,), _names(varying))
 
 
-def _log_scatter(cell: Steadiness) -> float:
-    return math.log(math.hypot(cell.lasting, NOISE))
-
-
-def _by_moment(cells: Cells) -> Iterator[tuple[Hashable, float]]:
-    for kinds, own in by_moment(cells):
-        yield kinds, statistics.fmean(map(_log_scatter, own))
-
-
-def _squares_of(cell: Steadiness) -> tuple[float, int]:
-    return (cell.variance + NOISE**2) * cell.degrees, cell.degrees
-
-
-def _unlikely_scatter(squares: float, degrees: int, level: float) -> float:
-    level = max(level, NOISE**2)
-    return (degrees * math.log(level) + squares / level) / 2
-
-
-def _scatters(one: _Suspect, chosen: Sequence[_Suspect], cells: Cells, chance: float) -> bool:
-    """Whether the cells of this suspect scatter more than its peers: all of its cells together, or
-    the cells of one kind."""
-    inside, peers = _sides(one, chosen, cells)
-    by_kind = grouped((kinds_of(cell.case.touched), cell) for cell in inside).values()
-    sides = [side for side in (inside, *by_kind) if pooled(side) > SCATTER]
-    others = moments(_by_moment(peers))
-    beside = (excess(moments(_by_moment(side)), others) for side in sides)
-    return any(
-        each.gain > math.log(MORE_SCATTER) and each.p * len(sides) < chance
-        for each in beside if each is not None
-    )  # fmt: skip
-
-
-def _scatter(
-    one: _Suspect, chosen: Sequence[_Suspect], cells: Cells, evidence: Evidence
-) -> Finding:
-    inside, others = _sides(one, chosen, cells)
+def _scatter(odd: _Odd, evidence: Evidence) -> Finding:
+    inside, others = odd.inside, odd.peers
     alike = {cell.case.kind for cell in inside}
     peers = [cell for cell in others if cell.case.kind in alike] or others
     name = inside[0].case.name if len(inside) == 1 else f"{len(inside)} cells through it"
@@ -315,72 +284,45 @@ def _scatter(
     why = "something else uses or disturbs the part, so its figures are less certain"
     clocks = [f"{tool}  # look for changing clocks" for tool in tools(evidence, "state")]
     remedy = (*tools(evidence, "users"), BUSIEST, *clocks)
-    cases = [cell.case for cell in inside]
-    return one.blame.finding("scatter", "warn", found, why, remedy, cases)
+    return odd.blame.finding("scatter", "warn", found, why, remedy, [cell.case for cell in inside])
 
 
 def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
-    """Yields a finding on cells with too few samples to show whether they stall or scatter. If all
-    cells have too few, there is no finding."""
+    """Yields a finding if some cells have too few samples, but not all."""
     counts = [n for case in timed_cases_of(evidence) if (n := len(case.times))]
-    few = [count for count in counts if count < LEAST_SHOWN]
+    few = [count for count in counts if count < ENOUGH]
     if 1 / 4 < len(few) / (len(counts) or 1) < 1:
-        found = f"fewer than {LEAST_SHOWN} samples do not show whether a cell stalls or varies"
+        found = f"fewer than {ENOUGH} samples do not show whether a cell stalls or varies"
         why = "so nothing looks for that in these cells: --samples 8 takes enough"
         yield Finding("scatter", "unknown", f"{len(few)} of {count_of(len(counts))}", found, why)
 
 
-def _everywhere(left: Cells, cells: Cells, evidence: Evidence) -> Iterator[Finding]:
-    """Yields a note for each kind of figure that scatters equally on all parts, or that cannot be
-    compared."""
-    for kind, varying in grouped((_kind(cell.case), cell) for cell in left).items():
-        if len(varying) < 2:
-            continue
-        all_parts = frozenset[str]().union(*(_ends(c.case) for c in cells if _kind(c.case) == kind))
-        parts = frozenset[str]().union(*(_ends(cell.case) for cell in varying))
-        found = f"they vary by {pooled(varying):.1%} on {_listed(parts)}"
-        if len(all_parts) < 2:
-            why = _NO_PEERS
-        elif evidence.machine.known.host.hypervisor:
-            why = "no part varies more than its peers: others use the host of this virtual machine"
-        else:
-            why = "no part varies more than its peers: look for what else this machine does"
-        cells_of = named(cell.case for cell in varying)
-        yield Finding("scatter", "note", kind, found, why, (BUSIEST,), cells_of)
-
-
-_OVER_PCIE: tuple[Kind, ...] = ("PCIe link", "PCIe link above")
-
-
 def _kind(case: Case) -> str:
-    """Returns the kind of figure of a cell, in words."""
     what = "copies" if case.result.better == "higher" else "latencies"
-    devices = {end for end in _memories(case) if end.is_device}
-    if not devices:
+    devices, every = _ends(case), _places(case)
+    if not any(place.is_device for place in every):
         return f"{what} within the host"
-    if len(devices) < len(_memories(case)):
-        over_pcie = any(part.kind in _OVER_PCIE for part in case.touched)
+    if len(devices) < len(every):
+        over_pcie = any(part.kind in ("PCIe link", "PCIe link above") for part in case.touched)
         return f"{what} over PCIe" if over_pcie else f"{what} between host and devices"
     return f"{what} between devices" if len(devices) > 1 else f"{what} within devices"
 
 
-def _memories(case: Case) -> frozenset[Memory]:
-    """Returns the memories between which the cell moves bytes. For work that moves no bytes,
-    returns the place that does the work."""
+def _places(case: Case) -> frozenset[Memory]:
+    """Returns the memories of a cell; of work that moves no bytes, the place that does it."""
     transfers = case.cell.transfers[:1] if case.cell.report.is_first else case.cell.transfers
     ends = (end for one in transfers for end in (*one.memories,) or (one.engine.owner,))
     return frozenset(end.place for end in ends)
 
 
 def _ends(case: Case) -> frozenset[str]:
-    """Returns the devices that a cell touches. For a cell that only uses the host, returns its
-    nodes or CPUs."""
-    ends = _memories(case)
-    return frozenset(map(str, {end for end in ends if end.is_device} or ends))
+    """Returns the devices of a cell; the nodes or CPUs of one that only uses the host."""
+    places = _places(case)
+    return frozenset(map(str, {place for place in places if place.is_device} or places))
 
 
-def _listed(parts: frozenset[str]) -> str:
-    return f"{len(parts)} parts" if len(parts) > 3 else and_all(sorted(parts))
+def _names(cells: Cells) -> tuple[str, ...]:
+    return named(cell.case for cell in cells)
 
 
 CHECKS = (check_stalls, check_scatter)

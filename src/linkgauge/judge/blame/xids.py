@@ -52,8 +52,8 @@ _AFTERMATH = (43, 45)
 
 
 def severity_of_xid(code: int | None, gravity: Gravity | None = None) -> Severity:
-    """Returns the severity of an Xid. `gravity` is the severity that the log line itself states;
-    only lines about NVLink 5 (144 to 150) state one."""
+    """Returns the severity of an Xid. `gravity` is what the log line states; only lines about
+    NVLink 5 (144 to 150) do."""
     if code in BROKEN or (gravity == "fatal" and code in range(144, 151)):
         return "fail"
     return "note" if code in _AFTERMATH else "warn"
@@ -73,8 +73,7 @@ LEVEL_WARNING = 4
 
 
 def severity_of(line: LogLine) -> Severity:
-    """Returns the severity of a line in the kernel's log. Broken devices and links, and uncorrected
-    errors, are failures."""
+    """Broken devices and links, and uncorrected errors, are failures."""
     match line.kind:
         case "xid":
             return severity_of_xid(line.code, line.gravity)
@@ -89,7 +88,6 @@ def severity_of(line: LogLine) -> Severity:
 
 
 def broken(evidence: Evidence) -> frozenset[Part]:
-    """Returns the devices and PCIe links that the kernel's log reports as broken."""
     named = evidence.machine.named
     return frozenset(
         Part.pcie_link(name, line.pci) if line.kind == "aer" else Part.device(name)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 
 from linkgauge.judge.blame.cases import Case, cases_of, named
-from linkgauge.judge.blame.causes import BEGAN, Blame, causes
+from linkgauge.judge.blame.causes import Blame, causes
 from linkgauge.judge.blame.xids import broken
 from linkgauge.judge.findings import Check, Evidence, Finding
 from linkgauge.judge.remedies import DEVICE_LOST, IOMMU_PT, LESS_MEMORY, RESET, kernel_log
@@ -16,15 +16,11 @@ from linkgauge.model.errors import OutcomeKind
 from linkgauge.model.grouped import grouped
 from linkgauge.model.units import count_of
 
-_BREAKS = 2.0
-"""The cost of a part that was well at first, and ends all cells that touch it since."""
-
 
 def _outcome(
     check: str, kind: OutcomeKind, found: str, why: str, *remedy: str, first: Matter | None = None
 ) -> Check[Evidence]:
     """Finds the part that cells with this outcome share and that passed cells do not touch."""
-    began = BEGAN if kind == "wrong-bytes" else _BREAKS
 
     def shared(evidence: Evidence) -> Iterator[Finding]:
         cases = cases_of(evidence)
@@ -44,7 +40,7 @@ def _outcome(
         # What a tool says of a whole output, or of a test without figures, names no part.
         wide = [c for c in bad if evidence.tool and (not good or c.cell.summary is None)]
         rest = [case for case in bad if case not in wide]
-        blamed, rest = causes(rest, good, stays=kind == "lost", began=began, seen=seen)
+        blamed, rest = causes(rest, good, stays=kind == "lost", seen=seen)
         rest = [*rest, *wide]
         steps = (*(tools(evidence, first) if first else ()), *remedy)
         for cause in blamed:
