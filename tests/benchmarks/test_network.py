@@ -48,6 +48,28 @@ def test_pairs_one_by_one():
     assert cells("nic_tcp_bidirectional", ranks(2))["0", "1"] == both
 
 
+def test_a_ring_for_each_interface():
+    found = cells("nic_tcp_ring", ranks(3, nics=2))
+    assert len(found) == 6
+    assert found["2->0", "nic:2"] == "host:0@2 -> host:0@0 by nic:2.tcp"
+
+
+def test_a_bisection_is_a_ring_of_half_the_ranks():
+    assert {row for row, _ in cells("nic_tcp_bisection", ranks(4))} == {
+        "0->2", "1->3", "2->0", "3->1"
+    }  # fmt: skip
+
+
+def test_all_to_all_has_every_interface_and_rails_only_those_of_one_number():
+    all_to_all = cells("nic_tcp_all_to_all", ranks(3, nics=2))
+    assert len(all_to_all) == 6 * 4
+    far = "host:0@0 -> host:0@1 by nic:1.tcp to nic:2"
+    assert all_to_all["0 nic:1", "1 nic:2"] == far
+    rails = cells("nic_tcp_rails", ranks(3, nics=2))
+    assert len(rails) == 2 * 6
+    assert all(row.split()[1] == column.split()[1] for row, column in rails)
+
+
 def test_a_rank_without_an_interface_is_named():
     lonely = (*ranks(1), Rank(1, "node1", 2, nics=(LO,)))
     for row in (row for row in OVER_NICS if row.kind != "rdma"):

@@ -1,8 +1,14 @@
-"""Defines the benchmarks of network interfaces between ranks."""
+"""Defines the benchmarks of network interfaces between ranks. Some measure single pairs of
+interfaces. Others use TransferBench's patterns, in which all interfaces work at the same time.
+
+The patterns are those of TransferBench 1.66 (nicrings and nica2a, with planes and groups).
+Interfaces are listed rank by rank, reordered by a stride, and divided into groups. Within a group,
+each interface sends to all others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import permutations
 from typing import ClassVar, NamedTuple
 
@@ -14,7 +20,7 @@ from linkgauge.benchmarks.table import DeviceSet, Sweep
 from linkgauge.model.memory import NETWORK, NIC, Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.operation import OperationName, OutsideOperation, named
-from linkgauge.model.ranks import able_nics, nearest_nic, rdma_nics, usual_nic
+from linkgauge.model.ranks import Rank, able_nics, nearest_nic, rdma_nics, usual_nic
 from linkgauge.model.transfer import Benchmark, Cell, Engine, EngineKind, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, LATENCY
 
@@ -25,22 +31,36 @@ PERFTEST_BYTES, PERFTEST_FLAG_BYTES = 1 << 20, 8
 PERFTEST_MEMORIES = (
     ("host", ""), ("GPU, peermem", " --use_cuda"), ("GPU, dmabuf", " --use_cuda_dmabuf"),
 )  # fmt: skip
+"""The columns of perftest's tables, and the arguments for the tool."""
 
 
 class Port(NamedTuple):
-    nic: Memory
+    """An interface of a rank, and the memory whose bytes the interface moves."""
+
+    rank: int
+    nic: int
     memory: Memory
+
+    @property
+    def label(self) -> str:
+        return f"{self.rank} {NIC}:{self.nic}"
+
+
+Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]]
+"""A function that yields the rows and columns of cells, and the ports of each cell."""
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
     """Engines of type `kind` copy between host memories, or between GPU memories if `gpus`, by so
-    many `streams`."""
+    many `streams`. If `at_once`, all cells are measured at the same time."""
 
+    pairs_of: Pairs
     kind: EngineKind = "tcp"
     report: Report = Report.FIRST
     operation: OperationName = "copy"
     parts: tuple[str, ...] = ()
     streams: int | None = None
+    at_once: bool = False
     of_pairs: bool = True
     gpus: bool = False
 
@@ -73,6 +93,7 @@ class OverNics(Sweep, frozen=True, kw_only=True):
             self.unit,
             self.parts,
             pairs=self.of_pairs,
+            rounds=(0,) * len(cells) if self.at_once else (),
             size=self.size if isinstance(self.size, int) else size,
             reason=reason,
         )
@@ -91,65 +112,150 @@ class OverNics(Sweep, frozen=True, kw_only=True):
                     return f"{rank} has no network interface that is up and has a device with RDMA"
             elif not able_nics(rank, fabric.ranks):
                 return f"{rank} has no network interface that is up and has an address of its own"
-        return None
+        return None if any(True for _ in self.pairs_of(fabric)) else "needs more ranks"
 
     def _cells(self, fabric: DeviceSet) -> Iterator[Cell]:
-        for near, far in permutations(self._usual(fabric), 2):
-            ways = ((near, far), (far, near)) if self.parts else ((near, far),)
-            transfers = tuple(self._transfer(*way) for way in ways)
-            row, column = str(near.nic.rank), str(far.nic.rank)
-            if not (named(self.operation).outside and self.kind == "rdma"):
-                yield Cell(row, column, transfers, self.report, operation=self.operation)
-                continue
+        if named(self.operation).outside and self.kind == "rdma":
+            yield from self._of_perftest(fabric)
+            return
+        for row, column, pairs in self.pairs_of(fabric):
+            transfers = tuple(self._transfer(*pair) for pair in pairs)
+            yield Cell(row, column, transfers, self.report, operation=self.operation)
+
+    def _of_perftest(self, fabric: DeviceSet) -> Iterator[Cell]:
+        """Yields the cells of perftest: for host memory, and for GPU memory with GPUDirect.
+        GPUDirect works by the driver's module or by DMA buffers."""
+        for row, column, pairs in self.pairs_of(fabric):
+            transfers = tuple(self._transfer(*pair) for pair in pairs)
             for memory, option in PERFTEST_MEMORIES:
                 work = msgspec.convert(f"{self.operation}{option}", OutsideOperation)
                 yield Cell(f"{row}->{column}", memory, transfers, self.report, operation=work)
 
-    def _usual(self, fabric: DeviceSet) -> Iterator[Port]:
-        """By which a rank usually reaches others; between GPUs the one nearest to the rank's
-        GPU."""
-        for rank, device in zip(fabric.ranks, fabric.devices, strict=True):
-            able = rdma_nics(rank) if self.kind == "rdma" else able_nics(rank, fabric.ranks)
-            nic = (nearest_nic if self.gpus else usual_nic)(rank, able, device.near)
-            yield Port(Memory(NIC, nic or 0, rank=rank.number), parse_memory(device.memory))
-
     def _transfer(self, near: Port, far: Port) -> Transfer:
-        other = None if far.nic.index == near.nic.index else far.nic.index
-        engine = Engine(near.nic, self.kind, self.streams, other)
-        return Transfer(near.memory, far.memory, engine)
+        owner = Memory(NIC, near.nic, rank=near.rank)
+        other = None if far.nic == near.nic else far.nic
+        return Transfer(near.memory, far.memory, Engine(owner, self.kind, self.streams, other))
 
 
-def _row(name: str, title: str, **more: object) -> OverNics:
+def _usual(fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False) -> list[Port]:
+    """Returns one interface of each rank: the one by which the rank usually reaches other ranks.
+    Between GPUs, returns the interface nearest to the rank's GPU."""
+    found = []
+    for rank, device in zip(fabric.ranks, fabric.devices, strict=True):
+        able = rdma_nics(rank) if rdma else able_nics(rank, fabric.ranks)
+        nic = (nearest_nic if gpus else usual_nic)(rank, able, device.near)
+        found.append(Port(rank.number, nic or 0, parse_memory(device.memory)))
+    return found
+
+
+def _all(fabric: DeviceSet) -> list[list[Port]]:
+    """Returns the interfaces of each rank that reach other ranks. Each rank has the same number of
+    interfaces."""
+    able = [able_nics(rank, fabric.ranks) for rank in fabric.ranks]
+    count = min(map(len, able))
+
+    def ports(rank: Rank, nics: Sequence[int], memory: str) -> list[Port]:
+        return [Port(rank.number, nic, parse_memory(memory)) for nic in nics[:count]]
+
+    memories = (device.memory for device in fabric.devices)
+    return [ports(*one) for one in zip(fabric.ranks, able, memories, strict=True)]
+
+
+def _pairs(
+    fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False
+) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
+    for near, far in permutations(_usual(fabric, rdma=rdma, gpus=gpus), 2):
+        yield str(near.rank), str(far.rank), ((near, far),)
+
+
+_rdma_pairs = partial(_pairs, rdma=True)
+
+
+def _both_ways(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
+    for near, far in permutations(_usual(fabric), 2):
+        yield str(near.rank), str(far.rank), ((near, far), (far, near))
+
+
+def ring(step: Callable[[int], int]) -> Pairs:
+    """Returns a function that yields the pairs of a ring for each interface. `step` gets the number
+    of ranks, and returns how many ranks further each rank sends."""
+
+    def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
+        ports = _all(fabric)
+        for at, own in enumerate(ports):
+            for near, far in zip(own, ports[(at + step(len(ports))) % len(ports)], strict=True):
+                yield f"{near.rank}->{far.rank}", f"{NIC}:{near.nic}", ((near, far),)
+
+    return pairs
+
+
+def strided(ports: Sequence[Port], stride: int) -> list[Port]:
+    """Returns all ports, reordered: every `stride`-th port from the first, then every `stride`-th
+    from the second, and so on."""
+    return [port for begin in range(stride) for port in ports[begin::stride]]
+
+
+def all_to_all(*, rails: bool) -> Pairs:
+    """Returns a function that yields pairs of interfaces of different ranks. Each interface sends
+    to all others in its group. All interfaces form one group. With `rails`, the first interfaces of
+    all ranks form a group, the second ones another, and so on."""
+
+    def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
+        ports = _all(fabric)
+        groups = len(ports[0]) if rails else 1
+        listed = strided([port for own in ports for port in own], groups)
+        size = len(listed) // groups
+        for begin in range(0, len(listed), size):
+            for near, far in permutations(listed[begin : begin + size], 2):
+                if near.rank != far.rank:
+                    yield near.label, far.label, ((near, far),)
+
+    return pairs
+
+
+def _row(name: str, title: str, pairs: Pairs, **more: object) -> OverNics:
     settings = {"unit": BANDWIDTH, "profiles": (), **more}
     prefix = "" if str(more.get("operation")).startswith("ib_") else "nic_"
-    return OverNics(f"{prefix}{name}", title, lambda _: iter(()), **settings)  # type: ignore[arg-type]
+    return OverNics(f"{prefix}{name}", title, lambda _: iter(()), pairs_of=pairs, **settings)  # type: ignore[arg-type]
 
 
 OVER_NICS: tuple[OverNics, ...] = (
-    _row("tcp", "TCP, one stream, rank(row) -> rank(column)"),
-    _row("tcp_streams", f"TCP, {STREAMS} streams, rank(row) -> rank(column)", streams=STREAMS),
-    _row("tcp_bidirectional", "TCP, rank(row) <-> rank(column)",
+    _row("tcp", "TCP, one stream, rank(row) -> rank(column)", _pairs),
+    _row("tcp_streams", f"TCP, {STREAMS} streams, rank(row) -> rank(column)", _pairs,
+         streams=STREAMS),
+    _row("tcp_bidirectional", "TCP, rank(row) <-> rank(column)", _both_ways,
          report=Report.SUM, parts=("write1", "write2")),
-    _row("tcp_latency", "TCP, flag from rank(row) to rank(column) and back, one way",
+    _row("tcp_latency", "TCP, flag from rank(row) to rank(column) and back, one way", _pairs,
          report=Report.LATENCY, operation="flag-ping-pong", unit=LATENCY, size=FLAG_BYTES),
-    _row("ucx", "UCX's TCP over one interface, rank(row) -> rank(column)", kind="ucx"),
-    _row("rdma", "RDMA by UCX, rank(row) -> rank(column)", kind="rdma"),
+    _row("ucx", "UCX's TCP over one interface, rank(row) -> rank(column)", _pairs, kind="ucx"),
+    _row("rdma", "RDMA by UCX, rank(row) -> rank(column)", _rdma_pairs, kind="rdma"),
     _row("ucx_gpus", "UCX's TCP over the interface next to each GPU, rank(row) -> rank(column)",
-         kind="ucx", gpus=True),
+         partial(_pairs, gpus=True), kind="ucx", gpus=True),
     _row("rdma_gpus", "RDMA by UCX over the interface next to each GPU, rank(row) -> rank(column)",
-         kind="rdma", gpus=True),
-    _row("tcp_iperf3", "iperf3, one stream, rank(row) -> rank(column)", operation="iperf3"),
-    _row("tcp_iperf3_streams", f"iperf3, {STREAMS} streams, rank(row) -> rank(column)",
+         partial(_pairs, rdma=True, gpus=True), kind="rdma", gpus=True),
+    _row("tcp_iperf3", "iperf3, one stream, rank(row) -> rank(column)", _pairs,
+         operation="iperf3"),
+    _row("tcp_iperf3_streams", f"iperf3, {STREAMS} streams, rank(row) -> rank(column)", _pairs,
          operation="iperf3", streams=STREAMS),
     *(
         _row(f"rdma_{what}_bw", f"ib_{what}_bw (perftest), host and GPU memory(column)",
-             kind="rdma", operation=f"ib_{what}_bw", size=PERFTEST_BYTES, of_pairs=False)
+             _rdma_pairs, kind="rdma", operation=f"ib_{what}_bw", size=PERFTEST_BYTES,
+             of_pairs=False)
         for what in ("write", "read")
     ),
     *(
         _row(f"rdma_{what}_lat", f"ib_{what}_lat (perftest), host and GPU memory(column)",
-             kind="rdma", report=Report.LATENCY, operation=f"ib_{what}_lat",
+             _rdma_pairs, kind="rdma", report=Report.LATENCY, operation=f"ib_{what}_lat",
              unit=LATENCY, size=PERFTEST_FLAG_BYTES, of_pairs=False)
         for what in ("write", "read", "send")
     ),
+    _row("tcp_ring", "TCP, each rank -> the next one(row) over interface(column), all at once",
+         ring(lambda _: 1), at_once=True, of_pairs=False),
+    _row("tcp_bisection", "TCP, each rank -> the one half of all further on(row) over "
+         "interface(column), all at once", ring(lambda ranks: ranks // 2), at_once=True,
+         of_pairs=False),
+    _row("tcp_all_to_all", "TCP, interface(row) -> interface(column) of other ranks, all at once",
+         all_to_all(rails=False), at_once=True, of_pairs=False),
+    _row("tcp_rails", "TCP, interface(row) -> the same(column) of other ranks, all at once",
+         all_to_all(rails=True), at_once=True, of_pairs=False),
 )  # fmt: skip
