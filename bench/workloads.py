@@ -2,7 +2,7 @@
 
 Measures products of matrices, reads of device memory and copies from host memory with backend cuda,
 then inference with a model of 3 billion parameters over batches and types, streamed weights, caches
-moved, and training steps. Prints a table with the bars. Exit status: 0 every bar held, 1
+moved, pipelines and training steps. Prints a table with the bars. Exit status: 0 every bar held, 1
 one was missed, 3 something was not measured. Needs a GPU, torch with CUDA, and linkgauge on
 PYTHONPATH; `--out` keeps the runs.
 """
@@ -165,7 +165,7 @@ def main() -> int:
         if not asked.quick:
             others = ["--types", "fp16,fp32", "--prompt", "512", "--batch", FEW]
             runs.append(measure(["ai", "inference", *model, *others], out / "others"))
-        rest = ["inference_streamed", "kv_offload"]
+        rest = ["inference_streamed", "kv_offload", "pipeline"]
         runs.append(measure(["ai", *rest, *model, "--types", "bf16"], out / "rest"))
         runs.append(measure(["ai", "training_step", "--types", "bf16"], out / "training"))
     found = list(chain.from_iterable(map(measured_in, runs)))

@@ -159,7 +159,7 @@ def limits(folder: Path) -> Prepared:
 
 def domain(folder: Path) -> Prepared:
     sources = [file.read_bytes() for file in sorted((DATA / "domains").glob("*.xml"))]
-    sources.append((DATA / "definitions" / "proxmox.conf").read_bytes())
+    sources += [(DATA / "definitions" / name).read_bytes() for name in ("proxmox.conf", "qemu.txt")]
     on_host, on_guest = folder / "host.tgz", folder / "guest.tgz"
     on_host.write_bytes(pack(_simulated("dgx-h200-8")))
     on_guest.write_bytes(pack(_simulated("vm-degraded")))

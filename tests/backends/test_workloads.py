@@ -9,9 +9,44 @@ from linkgauge.backends.protocol import run
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.workload import Workload
+from linkgauge.rooms.ai.workloads.group import kind_of, name_of, shares_of
 from linkgauge.rooms.ai.workloads.ranks import joined
 
 CPU = parse_memory("torch:cpu:0")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("nvjet_hsh_192x192_64x4", "products"), ("void cutlass::Kernel2<...gemm...>", "products"),
+        ("void flash_fwd_splitkv_kernel<...>", "attention"),
+        ("Memcpy HtoD (Pinned -> Device)", "copies"),
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", "communication"),
+        ("void at::native::multi_tensor_apply_kernel<FusedAdamMathFunctor>", "optimiser"),
+        ("void at::native::vectorized_elementwise_kernel<4, silu>", "other kernels"),
+    ],
+)  # fmt: skip
+def test_kernels_are_of_kinds_by_their_names(name, kind):
+    assert kind_of(name) == kind
+
+
+def test_shares_are_of_the_time_of_all_kernels_the_largest_first():
+    shares = shares_of([("gemm", 6.0), ("flash_fwd", 1.0), ("gemv", 2.0), ("add", 1.0)])
+    assert [(share.name, share.fraction) for share in shares] == [
+        ("products", pytest.approx(0.8)),
+        ("attention", pytest.approx(0.1)),
+        ("other kernels", pytest.approx(0.1)),
+    ]
+
+
+def test_each_cell_has_a_trace_of_its_own():
+    assert name_of(Workload("decode", batch=8, prompt=512)) == "decode-bf16-batch8-prompt512"
+    names = {
+        name_of(Workload("pipeline", balance=balance, overlap=overlap))
+        for balance in (50, 100)
+        for overlap in (True, False)
+    }
+    assert len(names) == 4
 
 
 def test_ranks_are_those_that_torchrun_or_mpiexec_says():
@@ -56,6 +91,8 @@ SMALL = {"prompt": 16, "tokens": 3, "numbers": "fp32"}
         Workload("offload", batch=2, **SMALL), Workload("restore", batch=2, **SMALL),
         Workload("training", prompt=16, numbers="bf16"),
         Workload("training", prompt=16, numbers="fp32", overlap=False),
+        Workload("pipeline", tokens=4, numbers="fp32"),
+        Workload("pipeline", tokens=4, numbers="fp32", overlap=False),
     ],
     ids=lambda asked: f"{asked.kind}-{asked.numbers}-{asked.overlap}",
 )  # fmt: skip
@@ -69,10 +106,19 @@ def test_every_workload_computes_what_it_should(workloads, asked):
 
 
 @pytest.mark.ai
-def test_work_that_does_nothing_is_not_taken_for_right(workloads):
+@pytest.mark.parametrize(
+    ("asked", "nothing"),
+    [
+        (Workload("decode", **SMALL), {"_steps": []}),
+        (Workload("pipeline", tokens=4, numbers="fp32"), {"_overlapping": lambda: None}),
+    ],
+    ids=lambda of: getattr(of, "kind", ""),
+)
+def test_work_that_does_nothing_is_not_taken_for_right(workloads, asked, nothing):
     """What trials before the first sample made must not pass for the samples' own."""
-    with closing(workloads.group("cpu", CPU, Workload("decode", **SMALL))) as group:
-        group._work._steps = []
+    with closing(workloads.group("cpu", CPU, asked)) as group:
+        for name, value in nothing.items():
+            setattr(group._work, name, value)
         run(group, 1)
         assert group.mismatch() is not None
 
@@ -105,47 +151,14 @@ def test_a_wrong_cache_is_noticed(workloads):
         assert "off by" in group.mismatch()
 
 
-def transformers_model(transformers, torch, decoder):
-    """transformers' LlamaForCausalLM with the decoder's weights."""
-    shape = decoder.shape
-    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
-        vocab_size=shape.vocabulary, hidden_size=shape.hidden, num_hidden_layers=shape.layers,
-        intermediate_size=shape.intermediate, num_attention_heads=shape.heads,
-        num_key_value_heads=shape.kv_heads, rms_norm_eps=1e-5, tie_word_embeddings=True,
-        rope_parameters={"rope_theta": 10000.0, "rope_type": "default"},
-    )).eval()  # fmt: skip
-    weights = {"model.embed_tokens": decoder.embedding, "model.norm": decoder.last_norm}
-    sizes = [shape.heads * shape.head, *(shape.kv_heads * shape.head,) * 2]
-    for number, layer in enumerate(decoder.layers):
-        own = {
-            "input_layernorm": layer.first_norm,
-            "self_attn.o_proj": layer.output,
-            "post_attention_layernorm": layer.second_norm,
-            "mlp.down_proj": layer.down,
-        }
-        for part, weight in zip("qkv", layer.inputs.split(sizes), strict=True):
-            own[f"self_attn.{part}_proj"] = weight
-        own["mlp.gate_proj"], own["mlp.up_proj"] = layer.gate_up.chunk(2)
-        weights |= {f"model.layers.{number}.{name}": weight for name, weight in own.items()}
-    model.load_state_dict({f"{name}.weight": one for name, one in weights.items()}, strict=False)
-    model.tie_weights()
-    return model
-
-
 @pytest.mark.ai
-@pytest.mark.parametrize("kind", ["prefill", "decode"])
-def test_the_decoder_is_the_one_that_transformers_defines(workloads, torch, kind):
-    transformers = pytest.importorskip("transformers")
-    with closing(workloads.group("cpu", CPU, Workload(kind, batch=2, **SMALL))) as group:
-        run(group, 1)
-        work = group._work
-        tokens = work._prompts
-        if kind == "decode":
-            tokens = torch.cat((tokens, work._made[:, :-1]), 1)
-        with torch.no_grad():
-            model = transformers_model(transformers, torch, work._decoder)
-            expected = model(tokens).logits[:, -1]
-        assert (work._scores - expected).norm() < 1e-3 * expected.norm()
+def test_the_decoder_is_the_one_that_transformers_defines(workloads, torch):
+    pytest.importorskip("transformers")
+    for kind in ("prefill", "decode"):
+        asked = Workload(kind, batch=2, implementation="transformers", **SMALL)
+        _, wrong, done = carried_out(workloads, asked)
+        assert wrong is None
+        assert done.how[0].startswith("transformers ")
 
 
 @pytest.mark.ai
@@ -196,3 +209,15 @@ def test_two_ranks_add_up_their_gradients(workloads, overlap):
     assert done.how[0] == "2 ranks by gloo"
     assert done.communication > 0
     assert done.demands.between_devices == 4 * asked.shape.layers * asked.shape.layer_parameters
+
+
+@pytest.mark.ai
+def test_a_trace_is_a_file_that_perfetto_reads(workloads, tmp_path):
+    import json
+    from pathlib import Path
+
+    asked = Workload("prefill", trace=str(tmp_path), **SMALL)
+    _, _, done = carried_out(workloads, asked)
+    events = json.loads(Path(done.trace).read_text())["traceEvents"]
+    assert any(event.get("name") == "prefill" for event in events)
+    assert sum(share.fraction for share in done.shares) == pytest.approx(1.0)

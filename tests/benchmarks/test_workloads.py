@@ -46,12 +46,14 @@ def test_a_cpu_has_a_small_model_and_counts_only_where_there_is_nothing_else():
 def test_what_is_chosen_is_what_is_laid_out():
     works = asked(
         "ai_inference", GPUS[0], model="1b", batches=(3,), prompts=(100,), numbers=("fp16",),
-        tokens=7, seed=9,
+        tokens=7, seed=9, implementation="transformers", trace="/t",
     )  # fmt: skip
     assert [work.kind for work in works] == ["prefill", "decode"]
     for work in works:
         assert (work.model, work.batch, work.prompt, work.numbers) == ("1b", 3, 100, "fp16")
-        assert (work.tokens, work.seed) == (7, 9)
+        assert (work.tokens, work.seed, work.implementation, work.trace) == (
+            7, 9, "transformers", "/t",
+        )  # fmt: skip
 
 
 def test_training_is_on_one_two_four_and_all_devices_with_and_without_overlap():
@@ -96,8 +98,8 @@ def test_torch_is_opened_for_workloads_and_for_nothing_else():
 
 def test_other_benchmarks_are_not_laid_out_over_devices_that_workloads_have_opened():
     here = machine((device(0), CPU))
-    what = Selection(("ai_inference", "host_to_device_memcpy_ce"))
+    what = Selection(("ai_pipeline", "host_to_device_memcpy_ce"))
     found = what.lay_out(RunRequest(what=what), here)
     assert [(one.name, one.backend) for one in found] == [
-        ("host_to_device_memcpy_ce", "fake"), ("ai_inference", "torch"),
+        ("host_to_device_memcpy_ce", "fake"), ("ai_pipeline", "torch"),
     ]  # fmt: skip

@@ -117,7 +117,7 @@ def test_how_each_is_measured(perf):
         ("all_reduce", "-g2", {"NCCL_TESTS_SPLIT": "XOR 3"}, 5, "give AND, OR, MOD or DIV"),
         ("all_reduce", "-b 1024G -e 1024G -g2", {}, 0, "# Reducing maxBytes to .* due to memory"),
         ("all_reduce", "-g2 -S1", {}, 0, r"0  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n"),
-        ("all_reduce", "-z3 -I0 -p1 -b1M -e2M -i1M -c0 -t2 -g2 -N2 -m2", {}, 0, "Avg bus"),
+        ("all_reduce", "-z3 -I1 -K2 -p1 -b1M -e2M -i1M -c0 -t2 -g2 -N2 -m2", {}, 0, "Avg bus"),
         ("all_reduce", "-g2", {"NCCL_TESTS_SPLIT": "MOD 0"}, 5, "give AND, OR, MOD or DIV"),
         ("all_reduce", "-g2", {"NCCL_TESTS_SPLIT_MASK": "-1"}, 5, "give a mask in hexadecimal"),
         ("all_reduce", "-g2", {"NCCL_TESTS_MIN_BW": "1 GB/s"}, 5, "'1 GB/s' is not a number"),
@@ -167,6 +167,50 @@ def test_a_copy_says_what_went_wrong_or_is_left_out(perf, tmp_path):
     assert "must end in .json" in perf("all_reduce", f"-g2 -J {tmp_path / 'a.txt'}").stderr
 
 
+def _of_rccl():
+    """A record of the JSON, as a public test of a reader of rccl-tests' files writes it."""
+    return (
+        r'\{"numCycle":\d+, "name":"\w+", (?:"gpus":\d+|"nodes":\d+, "ranks":\d+, '
+        r'"ranksPerNode":\d+, "gpusPerRank":\d+), "size":\d+, "type":"\w+", "redop":"\w*", '
+        r'"inPlace":[01], "time":\d+\.\d{6}, "algBw":\d+\.\d{6}, "busBw":\d+\.\d{6}, '
+        r'"wrong":"(?:\d+|N/A)"\},?'
+    )
+
+
+@pytest.mark.parametrize("file", ["-x", "-X", "--output_file", "--rccl_output_file"])
+def test_a_file_is_that_of_rccl_tests(perf, tmp_path, file):
+    made_up = MadeUp(collected(lambda _, size, __: size * 1e-9))
+    name = tmp_path / "lines"
+    words = f"-b 1K -e 2K -f 2 -g 2 -N 2 -Z csv {file} {name}"
+    done = perf("reduce_scatter", words, made_up=made_up)
+    assert (done.returncode, "-x" in done.stderr, ".json" in done.stderr) == (0, False, False)
+    first = '0,"ReduceScatter",2,512,"float","sum",0,1.024000,1.000000,0.500000,"0"'
+    head, *lines = name.read_text().splitlines()
+    assert head == "numCycle,collective,gpus,size,type,redop,inplace,time,algbw,busbw,#wrong"
+    assert lines[0] == first
+    assert lines[1] == first.replace('"sum",0', '"sum",1')
+    assert [line[0] for line in lines] == list("00001111")
+    assert len(rows(done)) == 4
+    perf("reduce_scatter", words.replace("csv", "json"), made_up=MadeUp(made_up.result))
+    begin, *records, end = name.read_text().splitlines()
+    assert (begin, end, len(records)) == ("[", "]", 8)
+    assert all(re.fullmatch(_of_rccl(), record) for record in records)
+    assert [one["busBw"] for one in json.loads(name.read_text())] == [0.5] * 8
+
+
+def test_a_file_of_rccl_tests_keeps_what_was_measured(perf, tmp_path):
+    name = tmp_path / "lines"
+    words = f"-b 1K -e 8K -f 2 -g 2 -Z json -X {name}"
+    assert perf("all_reduce", words, made_up=MadeUp(collected(), cells=3)).returncode == 130
+    assert [one["size"] for one in json.loads(name.read_text())] == [1024, 1024]
+    perf("all_reduce", words, made_up=MadeUp(collected(), cells=0))
+    assert json.loads(name.read_text()) == []
+    done = perf("all_reduce", f"-g 2 -Z csv -X {tmp_path / 'no' / 'a'}")
+    assert (done.returncode, "cannot write" in done.stderr) == (2, True)
+    done = perf("all_reduce", "-g 2 -Z xml -X a")
+    assert (done.returncode, "give one of csv, json" in done.stderr) == (255, True)
+
+
 def test_in_a_guest_nccl_decides_on_nvls_as_there(perf, monkeypatch, tmp_path):
     monkeypatch.setattr(nccl_tests, "needed", lambda *_: {"NCCL_NVLS_ENABLE": "0", "A": "1"})
     assert perf("all_reduce", "-g 2").stderr == "SIMULATED dgx-h200-8\n"
@@ -208,6 +252,13 @@ class TestProcesses:
         assert {work.split is None for work in made_up.works} == {not environment}
         largest = max(groups.count(one) for one in groups)
         assert [line[4] for line in rows(done)] == [str(n) for n in range(largest)]
+
+    def test_a_file_of_rccl_tests_has_the_processes(self, perf, tmp_path):
+        name = tmp_path / "lines"
+        perf("all_reduce", f"-Z csv -X {name}", processes=4)
+        head, first, _ = name.read_text().splitlines()
+        assert head.startswith("numCycle,collective,nodes,ranks,ranksPerNode,gpusPerRank,size,")
+        assert first.startswith('0,"AllReduce",2,4,2,1,33554432,"float","sum",0,')
 
     def test_a_hypercube_is_of_a_group(self, perf):
         split = {"NCCL_TESTS_SPLIT_MASK": "1"}

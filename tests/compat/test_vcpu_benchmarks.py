@@ -1,6 +1,7 @@
 """`linkgauge as run_vcpu_benchmark` and `as setup_vcpu_benchmarks`, the vCPU benchmark suite's two
 commands."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -41,10 +42,13 @@ def test_wrong_bytes_are_no_success_and_a_low_figure_is_none_of_its_business(ben
 
 def test_setting_up_reads_this_machine_and_changes_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = spoken("setup_vcpu_benchmarks", on=None)
-    assert "ok       host" in done.stdout
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "numactl").touch(mode=0o755)
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    done = spoken("setup_vcpu_benchmarks", on=None, PATH=path)
+    assert f"ok       numactl    {tmp_path}/bin/numactl" in done.stdout
     assert done.returncode == ("missing  GPU" in done.stdout)
-    assert not [*Path().iterdir()]
+    assert {path.name for path in Path().rglob("*")} == {"bin", "numactl"}
 
 
 TWO = machine([device(0, "cuda"), device(1, "cuda")])
@@ -62,15 +66,15 @@ def without_driver(vendor, **unavailable):
         (TWO, "libnccl.so.2", 0, "AllReduce  NCCL, 2 GPUs"),
         (TWO, None, 0, "as yourself:\n    pip install '.[nccl]'"),
         (without_driver(0x10DE, cuda="no driver"), None, 1, "but no driver"),
-        (without_driver(0x10DE, cuda="no driver"), None, 1, "as root:\n    # NVIDIA's driver: "),
         (without_driver(0x10DE, cuda="cuda-bindings is not installed"), None, 1, "    make run"),
         (without_driver(0x1002), None, 1, "the CPU is the only OpenCL device"),
     ],
 )
 def test_each_gpu_is_used_or_says_what_it_needs(monkeypatch, found, nccl, code, says):
-    names = {"survey": found, "find_spec": None, "find_library": nccl, "driver_commands": ()}
+    names = {"survey": found, "find_spec": None, "find_library": nccl, "package_manager": None}
     for name, value in names.items():
         where = f"linkgauge.rooms.compat.vcpu_benchmarks.{name}"
         monkeypatch.setattr(where, lambda *_, value=value: value)
-    done = spoken("setup_vcpu_benchmarks", on=None)
+    done = spoken("setup_vcpu_benchmarks", on=None, PATH="nowhere")
     assert (done.returncode, says in done.stdout) == (code, True), done.stdout
+    assert "# install numactl util-linux as this system does" in done.stdout

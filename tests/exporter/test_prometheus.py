@@ -56,11 +56,7 @@ def prometheus(tmp_path_factory):
     with nvml():
         other = replace(RUN, id=HOSTILE, label="nightly", host="box", simulated=True)
         shown = page(Results((*RESULTS.runs, other), RESULTS.figures))
-
-        def text(packed):
-            return shown.text(packed=packed)
-
-        with MetricsServer(Address(LOOPBACK, 0), text) as server:
+        with MetricsServer(Address(LOOPBACK, 0), lambda form: shown.text(form=form)) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             with prometheus_kit.prometheus(tmp_path_factory.mktemp("p"), server.at) as running:
                 yield running

@@ -5,9 +5,11 @@ import http.client
 import socket
 import threading
 import time
+from collections import Counter
 from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 
 from exporter_kit import RESULTS, families, nvml, page
 from linkgauge.model.errors import InputError
@@ -19,7 +21,7 @@ SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 @contextmanager
 def serving(text=None, address=None):
     """A server and its port."""
-    own = text or (lambda packed: gzip.compress(b"a 1\n") if packed else b"a 1\n")
+    own = text or (lambda form: gzip.compress(b"a 1\n") if form.packed else b"a 1\n")
     with MetricsServer(address or Address(LOOPBACK, 0), own) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
@@ -37,14 +39,45 @@ def get(server, path="/metrics", method="GET", **headers):
 
 
 def test_packs_it_if_asked_for():
-    with nvml(), serving(lambda packed: of.text(10, packed=packed)) as server:
+    with nvml(), serving(lambda form: of.text(10, form)) as server:
         of = page(RESULTS, period=1000)
         answer, packed = get(server, **{"Accept-Encoding": "gzip"})
         assert answer.headers["Content-Encoding"] == "gzip"
-        unpacked, plain = get(server)
-    assert unpacked.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        _, plain = get(server)
     assert set(families(gzip.decompress(packed))) == set(families(plain))
     assert len(packed) < len(plain) / 4
+
+
+PROMETHEUS = (  # the header that Prometheus 3 sends
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
+    "application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;q=0.4,"
+    "text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_speaks_openmetrics_with_those_who_ask_for_it(packed):
+    """What its own client's strict parser reads are the same samples."""
+    how = {"Accept-Encoding": "gzip"} if packed else {}
+    with nvml(), serving(lambda form: of.text(10, form)) as server:
+        of = page(RESULTS, period=1000)
+        answer, text = get(server, Accept=PROMETHEUS, **how)
+        plain, usual = get(server, Accept="text/plain, */*;q=0.1")
+    assert answer.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert plain.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    text = (gzip.decompress(text) if packed else text).decode()
+    assert text.endswith("\n# EOF\n")
+    assert text.count("# EOF") == 1
+    found = [*openmetrics(text)]
+    names = [one.name for one in found]
+    assert len(names) == len(set(names))
+    assert any(one.type == "counter" for one in found)
+
+    def counted(families):
+        return Counter((sample.name, *sorted(sample.labels.items()))
+                       for one in families for sample in one.samples)  # fmt: skip
+
+    assert counted(found) == counted(families(usual).values())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from command_kit import called
 from linkgauge.model.errors import InputError
 from linkgauge.rooms.vm.domain_xml import read_domain
-from linkgauge.rooms.vm.readers import proxmox
+from linkgauge.rooms.vm.readers import parser_of, proxmox, qemu
 
 FOLDER = Path(__file__).parents[1] / "data" / "definitions"
 HOST = FOLDER.parent / "vm" / "host.tgz"
@@ -28,6 +28,7 @@ def found(name):
     ("name", "right"),
     [
         ("proxmox.conf", FAR | {("warn", "device-node")}),
+        ("qemu.txt", {("warn", "cell-spans"), ("unknown", "unpinned")}),
         ("openstack.xml", {("warn", "emulator")}),
         ("kubevirt.xml", {("warn", "cell-spans"), ("note", "huge-pages-none")}),
     ],
@@ -57,18 +58,24 @@ def test_who_writes_the_xml_is_asked_for_the_placement(name, asked, tmp_path):
     assert ("To ask " in screen) == bool(asked)
 
 
-def test_what_is_read_of_proxmox():
-    domain = read_domain(FOLDER / "proxmox.conf")
-    assert (domain.name, domain.vcpus, domain.bytes, domain.cpu) == (
-        "gamer", 8, 16 << 30, "host-passthrough"
-    )  # fmt: skip
-    assert [cell.vcpus for cell in domain.cells] == [(0, 1, 2, 3), (4, 5, 6, 7)]
-    assert [domain.policy_of(cell).nodes for cell in (0, 1)] == [(0,), (1,)]
-    assert [device.source for device in domain.devices] == ["0000:01:00.0"]
-    assert domain.topology.threads == 1
+def test_what_is_read_of_them():
+    one, other = (read_domain(FOLDER / name) for name in ("proxmox.conf", "qemu.txt"))
+    for domain in (one, other):
+        assert (domain.name, domain.vcpus, domain.bytes, domain.cpu) == (
+            "gamer", 8, 16 << 30, "host-passthrough"
+        )  # fmt: skip
+        assert [cell.vcpus for cell in domain.cells] == [(0, 1, 2, 3), (4, 5, 6, 7)]
+        assert [domain.policy_of(cell).nodes for cell in (0, 1)] == [(0,), (1,)]
+        assert [device.source for device in domain.devices] == ["0000:01:00.0"]
+    assert (one.topology.threads, other.topology.threads) == (1, 2)
+    assert other.cell_of(other.devices[0]) == 0
 
 
 WORDS = st.sampled_from([
+    "qemu-system-x86_64", "-smp", "8,sockets=2", "0,cores=0", "-m", "16G", "x", "-numa",
+    "node,cpus=0-3", "node,nodeid=0", "dist,src=0", "-object", '{"qom-type":[1],"size":{}}', "{",
+    "memory-backend-ram,id=a", "-device", "vfio-pci,host=01:00.0", "vfio-pci,host=zz",
+    "pxb-pcie,id=b,numa_node=9,addr=0x40",
     "cores: 8\n", "sockets: 99999999\n", "numa0: cpus=9-1,hostnodes=x\n", "hostpci0: 01:00;zz\n",
     "memory: -1\n", "'", "\0", "[", "affinity: 0-99999999\n", "vcpus: 0\n", "hugepages: any\n",
 ])  # fmt: skip
@@ -76,8 +83,9 @@ WORDS = st.sampled_from([
 
 @given(st.one_of(st.text(max_size=80), st.lists(WORDS, max_size=14).map(" ".join)))
 def test_any_text_is_a_domain_or_one_clear_line(text):
-    proxmox.knows(text)
-    try:
-        proxmox.parse(text)
-    except InputError as error:
-        assert "\n" not in str(error)
+    parser_of(text)
+    for parse in (proxmox.parse, qemu.parse):
+        try:
+            parse(text)
+        except InputError as error:
+            assert "\n" not in str(error)

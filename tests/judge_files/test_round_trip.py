@@ -1,5 +1,6 @@
 """What a tool prints is read back to what was measured, whatever stands around it."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from command_kit import called
+from linkgauge.model.operations.collective import COLLECTIVE_NAMES
 from linkgauge.rooms.judge_files.judging import run_of_texts
 from linkgauge.rooms.judge_files.readers import read_text
 from told_kit import compared, recorded
@@ -20,6 +23,7 @@ TOOLS = {
     "reduce": ("dgx-h200-8", "reduce_perf", "-b", "64M", "-e", "64M", "-g", "4"),
     "p2pBandwidthLatencyTest": ("islands-2x4", "p2pBandwidthLatencyTest", "--p2p_read"),
     "bandwidthTest": ("ppu-2x2", "bandwidthTest"),
+    "bandwidthTest-csv": ("ppu-2x2", "bandwidthTest", "--csv"),
     "gc-hosttraffictest": ("ppu-2x2", "gc-hosttraffictest", "-d", "0", "-i", "1000"),
     "gc-hosttraffictest-json": (
         "ppu-2x2",
@@ -99,3 +103,20 @@ def test_what_stands_around_changes_nothing(printed, plain, prefix, coloured, en
         lines = [f"\x1b[32m{line}\x1b[0m" for line in lines]
     around = end.join(prefix + line for line in lines)
     assert [cell.samples for _, cell in _figures(around, machine)[1]] == plain
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+@pytest.mark.parametrize("name", COLLECTIVE_NAMES)
+def test_the_file_of_rccl_tests_tells_what_the_text_tells(tmp_path, name, form):
+    file = tmp_path / "lines"
+    words = "-b", "1M", "-e", "64M", "-f", "8", "-g", "4", "-Z", form, "-X", file
+    done = called("as", "--machine", "dgx-h200-8", f"{name}_perf", *words)
+    assert done.returncode == 0, done.stderr
+    sides = [
+        {(cell.operation, cell.column): cell.summary.median for _, cell in _figures(text, None)[1]}
+        for text in (done.stdout, file.read_text())
+    ]
+    assert sides[0].keys() == sides[1].keys()
+    assert len(sides[0]) == (3 if name in ("alltoall", "sendrecv") else 6)  # in place: unchecked
+    for place, seconds in sides[0].items():
+        assert math.isclose(seconds, sides[1][place], rel_tol=6e-3)

@@ -194,7 +194,9 @@ class WorkloadChoice(msgspec.Struct, frozen=True):
     numbers: tuple[NumberKind, ...] = ()
     tokens: int = 16
     ranks: int | None = None
+    implementation: Implementation = "own"
     seed: int = 1
+    trace: str | None = None
     server: Server | None = None
     rates: tuple[float, ...] = ()
 

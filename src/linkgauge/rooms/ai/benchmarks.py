@@ -25,6 +25,10 @@ from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, REQUESTS, STEP, TOKENS
 
 NO_TORCH = f"needs torch: {pip_install('linkgauge[ai]')}"
+PIECES = 16
+"""The number of pieces that a pipeline's input has."""
+BALANCES = (50, 100, 200)
+"""The times of computing to measure, in percent of the time of copying."""
 
 
 class _Scale(NamedTuple):
@@ -72,7 +76,7 @@ class _Asked(NamedTuple):
         choice = self.choice
         common = {
             "model": choice.model or self.scale.model, "numbers": self.numbers[0],
-            "tokens": choice.tokens, "seed": choice.seed,
+            "tokens": choice.tokens, "seed": choice.seed, "trace": choice.trace,
         }  # fmt: skip
         work = Workload(**(common | own))  # type: ignore[arg-type]  # by name
         transfer = Transfer(NULL, NULL, Engine(parse_memory(self.device.memory), "sm"))
@@ -104,7 +108,10 @@ def _inference(fabric: DeviceSet) -> Iterator[Cell]:
             prompts = asked.prompts if is_first or choice.prompts else asked.prompts[:1]
             for prompt, kind, batch in product(prompts, ("prefill", "decode"), batches):
                 row = f"{asked.name}{kind} {numbers} prompt {prompt}"
-                yield asked.cell(row, batch, kind=kind, numbers=numbers, prompt=prompt, batch=batch)
+                yield asked.cell(
+                    row, batch, kind=kind, numbers=numbers, prompt=prompt, batch=batch,
+                    implementation=choice.implementation,
+                )  # fmt: skip
 
 
 def _streamed(fabric: DeviceSet) -> Iterator[Cell]:
@@ -140,6 +147,16 @@ def _training(fabric: DeviceSet) -> Iterator[Cell]:
                 model=choice.model or asked.scale.trained, numbers=numbers, batch=batch,
                 overlap=overlap, ranks=ranks,
             )  # fmt: skip
+
+
+def _pipeline(fabric: DeviceSet) -> Iterator[Cell]:
+    for asked in _on_each(fabric):
+        column = parse_memory(asked.device.memory).label
+        for balance, overlap in product(BALANCES, (False, True)):
+            row = f"computing {balance}%, {'overlap' if overlap else 'no overlap'}"
+            yield asked.cell(
+                row, column, kind="pipeline", tokens=PIECES, balance=balance, overlap=overlap
+            )
 
 
 NO_SERVER = "needs a running server: linkgauge ai serving --url http://127.0.0.1:8000"
@@ -189,6 +206,10 @@ WORKLOADS = tuple(
         ("ai_training_step",
          "training step of transformer blocks, type and batch(row) by devices(column)",
          _training, STEP),
+        ("ai_pipeline",
+         ("input and results copied while pieces compute, time of computing by that of "
+          "copying(row) on device(column)"),
+         _pipeline, BANDWIDTH),
     )
 )  # fmt: skip
 SERVING = tuple(

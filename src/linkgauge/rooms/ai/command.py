@@ -1,4 +1,4 @@
-"""The command `linkgauge ai`: measures inference and training steps, and finds the part
+"""The command `linkgauge ai`: measures inference, training steps and pipelines, and finds the part
 of the machine that limits each."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from linkgauge.cli import common
-from linkgauge.cli.help_text import WHAT, Typed
+from linkgauge.cli.help_text import OUTPUT, WHAT, Typed
 from linkgauge.cli.options import Count, Options, Time, argument, one_of, option
 from linkgauge.model.errors import InputError
 
@@ -40,6 +40,12 @@ class Choosing(Options):
     ranks: Count | None = option(
         WHAT, "Train on this many devices. Default: 1, 2, 4 … and all.", "N"
     )
+    implementation: Literal["own", "transformers"] = option(
+        WHAT,
+        "Run linkgauge's decoder, or transformers' own classes.",
+        "own|transformers",
+        default="own",
+    )
     seed: int = option(WHAT, "Draw weights and prompts with this seed.", "S", default=1)
 
 
@@ -64,7 +70,7 @@ class Serving(Options):
 class AiOptions(Options):
     workloads: tuple[str, ...] = argument(
         "WORKLOAD...",
-        "Measure these: inference, inference_streamed, kv_offload, training_step, "
+        "Measure these: inference, inference_streamed, kv_offload, training_step, pipeline, "
         "serving. Default: all but serving.",
         offer=_workload_names,
     )
@@ -78,6 +84,9 @@ class AiOptions(Options):
     timeout: Time | None = common.TIMEOUT
     no_verify: bool = common.NO_VERIFY
     label: str = common.label("ai")
+    trace: Path | None = option(
+        OUTPUT, "Trace a loop of each cell into this folder, for Perfetto.", "DIR"
+    )
     out: Path = common.RUNS_BELOW
     no_report: bool = common.NO_REPORT
     wait: bool = common.WAIT
@@ -103,7 +112,7 @@ def ai(asked: AiOptions) -> int:
     if asked.machine is not None:
         raise _refusal(asked.machine)
     names = names_of(asked.workloads)
-    choice = choice_of(asked.choosing)
+    choice = choice_of(asked.choosing, asked.trace)
     choice = _with_server(names, choice, asked.serving)
     if SERVING in names and choice.rates:
         names = (*names, f"{SERVING}_open")
@@ -174,7 +183,7 @@ def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -
     return replace(choice, server=server, rates=found)
 
 
-def choice_of(asked: Choosing) -> WorkloadChoice:
+def choice_of(asked: Choosing, trace: Path | None) -> WorkloadChoice:
     from linkgauge.model.operations.workload import NUMBER_KINDS, WorkloadChoice
 
     if not 0 <= asked.seed < 1 << 32:
@@ -191,7 +200,9 @@ def choice_of(asked: Choosing) -> WorkloadChoice:
         ),
         asked.tokens,
         asked.ranks,
+        asked.implementation,
         asked.seed,
+        None if trace is None else str(trace.absolute()),
     )
 
 

@@ -31,8 +31,9 @@ def shown(figure: float | None, form: str) -> str:
 
 
 class CopyPath(msgspec.Struct, frozen=True):
-    """None stands for host memory of the kind `kind`, near the device. The source carries out a
-    copy between two devices, or with `reads` the destination."""
+    """A path of a copy from one memory to another. None stands for host memory of the kind `kind`,
+    on the node near the device. A copy between two devices is carried out by the source, or with
+    `reads` by the destination."""
 
     source: Device | None
     destination: Device | None
@@ -41,7 +42,7 @@ class CopyPath(msgspec.Struct, frozen=True):
 
     @property
     def tag(self) -> str:
-        """H2D, D2H or D2D."""
+        """The direction of the path: H2D, D2H or D2D."""
         return "2".join("H" if end is None else "D" for end in (self.source, self.destination))
 
     def transfer(self, engine: EngineKind = "ce") -> Transfer:
@@ -53,7 +54,7 @@ class CopyPath(msgspec.Struct, frozen=True):
 
 
 def chase(reader: Device, memory: Device) -> Transfer:
-    """Through the memory of another device."""
+    """Returns a pointer chase by `reader` through the memory of another device."""
     return Transfer(parse_memory(memory.memory), NULL, Engine(parse_memory(reader.memory), "sm"))
 
 
@@ -125,7 +126,7 @@ class Meter:
         return {cell.column: cell for cell in cells}
 
     def report(self, line: str) -> None:
-        """Each distinct line once, on stderr."""
+        """Prints each distinct line once on stderr."""
         if line not in self._reported:
             self._reported.add(line)
             print(f"{self._tool}: {line}", file=sys.stderr)

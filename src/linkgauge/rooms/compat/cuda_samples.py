@@ -1,13 +1,16 @@
-"""bandwidthTest of the CUDA samples (up to 12.8, Samples/1_Utilities), in quick mode. As there, a
-copy within a device counts the bytes read and written, and `--device=all` adds up the rates of
-single devices. The device's own clock times copies if it has one, even with `--cputiming`."""
+"""bandwidthTest of the CUDA samples (up to 12.8, Samples/1_Utilities): copies of each size between
+host and device, a hundred times. As there, a copy within a device counts the bytes read and
+written, and `--device=all` adds up the rates of single devices. The device's own clock times copies
+if it has one, even with `--cputiming`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from linkgauge.cli.tool import Where, helpful
+import msgspec
+
+from linkgauge.cli.tool import Where, helpful, show
 from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, help_lines, one_of, whole
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.hardware.machine import Device
@@ -15,13 +18,28 @@ from linkgauge.model.settings import Settings
 
 from .copy_cells import PARITY, CopyPath, Meter, metered, shown
 
+TOOL = "bandwidthTest"
 _LOOPS = 100
-_SIZE = 32_000_000
+_QUICK = 32_000_000
+_LARGEST = 64_000_000
+_SHMOO = (
+    (20_000, 1_000), (50_000, 2_000), (100_000, 10_000), (1_000_000, 100_000),
+    (16_000_000, 1_000_000), (32_000_000, 2_000_000), (_LARGEST + 1, 4_000_000),
+)  # fmt: skip
+"""Pairs of a size and the step to the next size; each step applies below its size."""
+
+_RANGE = "start", "end", "increment"
+"""The options of the range mode."""
 NOTE = (
     "\nNOTE: The CUDA Samples are not meant for performance measurements. "
     "Results may vary when GPU Boost is enabled."
 )
-_KINDS = {"htod": "Host to Device", "dtoh": "Device to Host", "dtod": "Device to Device"}
+_KINDS = {
+    "htod": ("Host to Device", "H2D"),
+    "dtoh": ("Device to Host", "D2H"),
+    "dtod": ("Device to Device", "D2D"),
+}
+"""The kinds of copies in the order of measurement, with their names in text and CSV."""
 
 
 def _device(written: str) -> int | None:
@@ -29,35 +47,56 @@ def _device(written: str) -> int | None:
 
 
 HELP_OPTION = ToolOption("--help", "Show this help")
+_SIZE: dict[str, Any] = {"read": whole, "least": 1, "most": 1 << 40}
 OPTIONS = (
+    ToolOption("--csv", "Print a line for each figure"),
     ToolOption("--device=[deviceno]", "The device to use (default: 0)\n"
                "  all - the sum of all devices\n  0,1,2,...,n - this device", _device),
     ToolOption("--memory=[MEMMODE]", "The host's memory\n  pageable - pageable memory\n"
                "  pinned   - non-pageable system memory (default)", one_of("pageable", "pinned")),
-    ToolOption("--mode=[MODE]", "quick - one size: linkgauge run sweeps others", one_of("quick")),
+    ToolOption("--mode=[MODE]", "The sizes to measure\n  quick - one size (default)\n"
+               "  range - the sizes that are given\n  shmoo - many sizes",
+               one_of("quick", "range", "shmoo")),
     ToolOption("--htod", "Host to device"),
     ToolOption("--dtoh", "Device to host"),
     ToolOption("--dtod", "Within a device"),
     ToolOption("--wc", "Write-combined pinned memory"),
     ToolOption("--cputiming", "Accepted, without effect"),
     ToolOption("--noverify", "Do not compare the bytes"),
+    ToolOption("--start=[SIZE]", "First size in bytes, with --mode=range", **_SIZE),
+    ToolOption("--end=[SIZE]", "Last size in bytes, with --mode=range", **_SIZE),
+    ToolOption("--increment=[SIZE]", "Step in bytes, with --mode=range", **_SIZE),
 )  # fmt: skip
 HELP = f"""\
 Usage:  bandwidthTest [OPTION]...
 Measures the bandwidth of copies from host to device, device to host and within a device
 
+Example:  pinned memory, device to host, 1024 to 102400 bytes in steps of 1024
+./bandwidthTest --memory=pinned --mode=range --start=1024 --end=102400 --increment=1024 --dtoh
+
 Options:
 {help_lines((HELP_OPTION, *OPTIONS), 22)}"""
 
 
+class SampleOptions(msgspec.Struct, frozen=True):
+    """The options of a command line, after checks. `device` is an index, or None for all devices.
+    `memory` is the kind of host memory in linkgauge's notation."""
+
+    sizes: Sequence[int]
+    mode: str
+    kinds: tuple[str, ...]
+    device: int | None
+    memory: str
+    csv: bool
+    verify: bool
+
+
 @helpful(HELP)
 def run(arguments: Sequence[str], where: Where) -> int:
-    given = sample_arguments(arguments, OPTIONS)
-    if given.get("memory") == "pageable" and "wc" in given:
-        raise UsageError("--wc needs --memory=pinned")
+    options = _options(sample_arguments(arguments, OPTIONS))
     print("[CUDA Bandwidth Test] - Starting...")
     try:
-        code = _measure(given, where)
+        code = _measure(options, where)
     except LinkgaugeError:
         print("Result = FAIL", flush=True)
         raise
@@ -67,8 +106,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def sample_arguments(arguments: Sequence[str], options: Sequence[ToolOption]) -> dict[str, Any]:
-    """As the sample does: `name`, `-name`, `--NAME` and `--name=value`, with any number of dashes.
-    Raises UsageError."""
+    """Reads options as the sample does: `name`, `-name`, `--NAME` and `--name=value`, with any
+    number of dashes. Raises UsageError for other options, and for a wrong value."""
     known = {flag.lower(): flag for option in options for flag in option.flags}
     words = []
     for argument in arguments:
@@ -78,29 +117,72 @@ def sample_arguments(arguments: Sequence[str], options: Sequence[ToolOption]) ->
     return Parser(options).given(words)
 
 
-def _measure(given: dict[str, Any], where: Where) -> int:
-    settings = Settings(
-        sizes=(_SIZE,), samples=1, loops=_LOOPS, verify="noverify" not in given, engines=PARITY
+def _options(given: Mapping[str, Any]) -> SampleOptions:
+    memory, mode = given.get("memory", "pinned"), given.get("mode", "quick")
+    if memory == "pageable" and "wc" in given:
+        raise UsageError("--wc needs --memory=pinned")
+    bounds = [given[name] for name in _RANGE if name in given]
+    if len(bounds) != (len(_RANGE) if mode == "range" else 0):
+        raise UsageError("--mode=range needs --start, --end and --increment; no other mode does")
+    if bounds and bounds[0] > bounds[1]:
+        raise UsageError("--start is greater than --end")
+    return SampleOptions(
+        sizes=_sizes(mode, bounds),
+        mode=mode,
+        kinds=tuple(kind for kind in _KINDS if kind in given) or tuple(_KINDS),
+        device=given.get("device", 0),
+        memory="pageable" if memory == "pageable" else "wc" if "wc" in given else "",
+        csv="csv" in given,
+        verify="noverify" not in given,
     )
-    memory = "pageable" if given.get("memory") == "pageable" else "wc" if "wc" in given else ""
+
+
+def _sizes(mode: str, bounds: Sequence[int]) -> Sequence[int]:
+    """Returns the sizes of a mode; `bounds` are the first, the last and the step of a range."""
+    if bounds:
+        first, last, step = bounds
+        return range(first, last + 1, step)
+    return tuple(_shmoo()) if mode == "shmoo" else (_QUICK,)
+
+
+def _shmoo() -> Iterator[int]:
+    """Yields the sizes of the shmoo mode. As in the sample, the last size is above 64 MB."""
+    size = 0
+    while size <= _LARGEST:
+        size += next(step for below, step in _SHMOO if size < below)
+        yield size
+
+
+def _measure(options: SampleOptions, where: Where) -> int:
+    settings = Settings(
+        sizes=tuple(options.sizes[:1]),
+        samples=1,
+        loops=_LOOPS,
+        verify=options.verify,
+        engines=PARITY,
+    )
     with metered(where, settings) as gauge:
-        devices = _chosen(gauge.context.devices, given.get("device", 0))
+        devices = _chosen(gauge.context.devices, options.device)
         print("Running on...\n")
         for device in devices:
             print(f" Device {device.index}: {device.model}")
-        print(" Quick Mode\n", flush=True)
-        for kind in tuple(kind for kind in _KINDS if kind in given) or _KINDS:
-            print(f" {_KINDS[kind]} Bandwidth, {len(devices)} Device(s)")
-            print(f" {'PAGEABLE' if memory == 'pageable' else 'PINNED'} Memory Transfers")
-            combined = " Write-Combined Memory Writes are Enabled" if memory == "wc" else ""
-            print(f"{combined}   Transfer Size (Bytes)\tBandwidth(GB/s)")
-            rate = shown(_rate(gauge, devices, kind, memory), ".1f")
-            print(f"   {_SIZE}\t\t\t{rate}\n", flush=True)
+        print(f" {options.mode.capitalize()} Mode\n", flush=True)
+        for kind in options.kinds:
+            rates = []
+            for size in options.sizes:
+                rates.append(_rate(gauge, devices, kind, options.memory, size))
+                if options.mode == "shmoo":
+                    print(".", end="", flush=True)
+            if options.mode == "shmoo":
+                print()
+            lines = _csv if options.csv else _readable
+            show(lines(options, kind, len(devices), rates))
         return gauge.exit_code
 
 
 def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
-    """All if `index` is None. Raises UsageError if there is no such device."""
+    """Returns the device with this index in a list, or all devices if `index` is None. Raises
+    UsageError if there is no such device."""
     if index is None:
         print("\n!!!!!Cumulative Bandwidth to be computed from all the devices !!!!!!\n")
         return devices
@@ -111,12 +193,41 @@ def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
     return found
 
 
-def _rate(gauge: Meter, devices: Sequence[Device], kind: str, memory: str) -> float | None:
-    """The sum over all devices in GB/s. None if any device has no rate."""
+def _rate(
+    gauge: Meter, devices: Sequence[Device], kind: str, memory: str, size: int
+) -> float | None:
+    """Returns the sum of the rates of all devices in GB/s. None if any device has no rate."""
     ends = [(None if kind == "htod" else d, None if kind == "dtoh" else d) for d in devices]
-    cells = gauge.measure([[CopyPath(*pair, kind=memory).transfer()] for pair in ends])
+    cells = gauge.measure([[CopyPath(*pair, kind=memory).transfer()] for pair in ends], size=size)
     rates = [cell.summary.median for cell in cells if cell.summary is not None]
     if len(rates) < len(devices):
         return None
     # Within a device every byte is read and written.
     return sum(rates) / 1e9 * (2 if kind == "dtod" else 1)
+
+
+def _readable(
+    options: SampleOptions, kind: str, devices: int, rates: Sequence[float | None]
+) -> Iterator[str]:
+    yield f" {_KINDS[kind][0]} Bandwidth, {devices} Device(s)"
+    yield f" {'PAGEABLE' if options.memory == 'pageable' else 'PINNED'} Memory Transfers"
+    combined = " Write-Combined Memory Writes are Enabled" if options.memory == "wc" else ""
+    yield f"{combined}   Transfer Size (Bytes)\tBandwidth(GB/s)"
+    for size, rate in zip(options.sizes, rates, strict=True):
+        tab = "\t" if size < 10_000 else ""
+        yield f"   {size}\t\t\t{tab}{shown(rate, '.1f')}"
+    yield ""
+
+
+def _csv(
+    options: SampleOptions, kind: str, devices: int, rates: Sequence[float | None]
+) -> Iterator[str]:
+    name = _KINDS[kind][1]
+    if kind != "dtod":
+        name += {"pageable": "-Paged", "wc": "-Pinned-WriteCombined", "": "-Pinned"}[options.memory]
+    for size, rate in zip(options.sizes, rates, strict=True):
+        seconds = shown(None if rate is None else size / rate / 1e9, ".5f")
+        yield (
+            f"{TOOL}-{name}, Bandwidth = {shown(rate, '.1f')} GB/s, Time = {seconds} s, "
+            f"Size = {size} bytes, NumDevsUsed = {devices}"
+        )

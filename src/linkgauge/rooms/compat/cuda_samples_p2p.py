@@ -83,7 +83,7 @@ def _bandwidths(gauge: Meter, closed: Meter, engine: EngineKind, reads: bool) ->
     """Returns the pairs of devices that have peer access."""
 
     def apart_from(cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
-        """Rates in GB/s without peer access."""
+        """Returns the rate in GB/s of each cell's copies without peer access."""
         if closed is not gauge:
             copies = {at: [_copy(*pair) for pair in pairs] for at, pairs in cells.items()}
             return _rates(closed, copies)
@@ -120,7 +120,8 @@ def _bandwidths(gauge: Meter, closed: Meter, engine: EngineKind, reads: bool) ->
 def _latencies(
     gauge: Meter, closed: Meter, engine: EngineKind, reads: bool, reached: frozenset[Pair]
 ) -> None:
-    """The times of devices, and the times in which the host enqueues."""
+    """Measures and prints the latency matrices: the times of devices, and the times in which the
+    host enqueues."""
     devices = gauge.context.devices
     measures = (_times, _enqueuing_times)
     among = [pair for pair in permutations(devices, 2) if pair in reached]
@@ -148,7 +149,8 @@ def _staged_times(measure: PairTimer, devices: Sequence[Device]) -> dict[Pair, f
 
 
 def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None:
-    """A matrix of rates, or one of the devices' times and one of the host's."""
+    """Prints a matrix of rates, or two matrices of times. The first has the devices' times, the
+    second the host's."""
     corners = ("D\\D",) if len(matrices) == 1 else ("GPU", "CPU")
     shown = map(partial(_matrix, devices), corners, matrices)
     print(title)
@@ -156,13 +158,15 @@ def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None
 
 
 def _copy(row: Device, column: Device, engine: EngineKind = "ce", reads: bool = False) -> Transfer:
-    """By the row's device, to the column's device or, with `reads`, from it."""
+    """Returns a copy by the row's device. It copies to the column's device or, with `reads`, from
+    it."""
     ends = (column, row) if reads else (row, column)
     return CopyPath(*ends, reads).transfer(engine)
 
 
 def _staged(source: Device, destination: Device) -> list[Transfer]:
-    """To host memory near the source, and from there."""
+    """Returns both parts of a copy through host memory near its source: to the host, and from
+    there."""
     there = parse_memory(destination.memory)
     leg = Transfer(Memory("host", source.near), there, Engine(there, "ce"))
     return [CopyPath(source, None).transfer(), leg]
@@ -175,8 +179,8 @@ def _rates(
     *,
     optional: bool = False,
 ) -> dict[Pair, float]:
-    """GB/s of all copies of a cell together, times `factor`; nan after an error. Pairs that cannot
-    be measured are left out."""
+    """Returns the rate in GB/s of all copies of each cell together, multiplied by `factor`. The
+    rate is nan after an error. Pairs that cannot be measured are left out."""
     results = gauge.measure(list(cells.values()), optional=optional)
     return {
         pair: cell.summary.median / 1e9 * factor if cell.summary is not None else math.nan
@@ -186,13 +190,14 @@ def _rates(
 
 
 def _times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """In microseconds; nan after an error."""
+    """Returns the microseconds of each copy. The value is nan after an error."""
     rates = _rates(gauge, {pair: [copy] for pair, copy in copies.items()})
     return {pair: _LATENCY_SIZE / rate / 1e3 for pair, rate in rates.items()}
 
 
 def _enqueuing_times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """In microseconds; empty if the backend does not report them."""
+    """Returns the microseconds in which the host enqueues each copy; empty if the backend does not
+    report them."""
     cells = [[copy] for copy in copies.values()]
     results = gauge.measure(cells, "enqueue", optional=True)
     for cell in results:

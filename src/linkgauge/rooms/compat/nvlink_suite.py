@@ -56,7 +56,8 @@ def _help(tool: str, options: Sequence[ToolOption]) -> str:
 def write_table(
     stream: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> Sequence[str]:
-    """Returns a line that says so. Without rows, leaves the file as it is. Raises ResultsError."""
+    """Replaces the content of the file by a table, and returns a line that says so. Without rows,
+    leaves the file as it is. Raises ResultsError if the file cannot be written."""
     rows, in_file = list(rows), stream is not sys.stdout
     if in_file and not rows:
         return ()
@@ -72,8 +73,9 @@ def write_table(
 
 @contextmanager
 def opened_table(out: str | None) -> Iterator[TextIO]:
-    """Before anything is measured. The old content stays until a table is written; a new file
-    without one is removed. Raises InputError."""
+    """Opens the file `out`, or stdout if it is None, before anything is measured. The old content
+    stays until a table is written. A new file is removed if no table was written. Raises InputError
+    if the file cannot be opened."""
     if out is None:
         yield sys.stdout
         return
@@ -181,7 +183,8 @@ def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
 
 
 def between(devices: Sequence[Device]) -> CopyPath:
-    """From the host if there is only one device."""
+    """Returns the path from the first device to the second. If there is only one device, the path
+    leads from the host to this device."""
     return CopyPath(devices[0], devices[1]) if len(devices) > 1 else CopyPath(None, devices[0])
 
 

@@ -3,6 +3,7 @@ changes nothing, and prints the commands for root instead."""
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -22,7 +23,7 @@ from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import opened, survey
 from linkgauge.judge.vendor import AMD, NVIDIA
-from linkgauge.machine.packages import driver_commands
+from linkgauge.machine.packages import Manager, package_manager
 from linkgauge.model.documents.result import exit_code
 from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.hardware.machine import Machine
@@ -51,12 +52,14 @@ _CLASSES = (0x03, 0x12)
 
 
 class NeededTool(msgspec.Struct, frozen=True):
-    """`state` is `optional` if missing, but not necessary, and `none` if nothing is to be
-    installed. To install it, root runs the commands `root`, and the user runs `own`."""
+    """What the benchmarks use. `state` is `optional` if it is missing, but not necessary, and
+    `none` if nothing is to be installed. To install it, root installs `packages` and runs the
+    commands `root`, and the user runs the commands `own`."""
 
     name: str
     state: Literal["ok", "missing", "optional", "none"]
     found: str
+    packages: tuple[str, ...] = ()
     root: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
 
@@ -68,18 +71,34 @@ def run_setup(arguments: Sequence[str], where: Where) -> int:
         print(f"SIMULATED {where.simulation.machine}: nothing to install")
         return 0
     machine = survey(RunRequest(settings=Settings(sizes=())))
-    host = NeededTool("host", "ok", "primes, STREAM and latency need nothing else")
-    needs = (host, _gpu(machine), _all_reduce(machine))
-    show(lines(needs))
+    manager = package_manager()
+    needs = tuple(needs_of(machine, manager))
+    show(lines(needs, manager))
     return 1 if any(need.state == "missing" for need in needs) else 0
 
 
 def has_nccl() -> bool:
-    """As a Python package or by the system."""
+    """Whether NCCL is installed, as a Python package or by the system."""
     with suppress(ImportError, ValueError):
         if find_spec("nvidia.nccl") is not None:
             return True
     return find_library("nccl") is not None
+
+
+def needs_of(machine: Machine, manager: Manager | None) -> Iterator[NeededTool]:
+    """Yields what the benchmarks use, in the order of use."""
+    for name, package, file in (
+        ("numactl", "numactl", "numa_topology.txt"),
+        ("lscpu", "util-linux", "cpu_topology.txt"),
+    ):
+        if (place := shutil.which(name)) is not None:
+            yield NeededTool(name, "ok", place)
+        else:
+            why = f"not installed: linkgauge writes {file} itself"
+            yield NeededTool(name, "optional", why, (package,))
+    yield NeededTool("host", "ok", "primes, STREAM and latency need nothing else")
+    yield _gpu(machine, manager)
+    yield _all_reduce(machine)
 
 
 def _all_reduce(machine: Machine) -> NeededTool:
@@ -92,7 +111,7 @@ def _all_reduce(machine: Machine) -> NeededTool:
     return NeededTool("AllReduce", "optional", "no NCCL: skipped", own=(own,))
 
 
-def _gpu(machine: Machine) -> NeededTool:
+def _gpu(machine: Machine, manager: Manager | None) -> NeededTool:
     found = (one for devices in machine.devices.values() for one in devices if not one.is_cpu)
     if models := Counter(one.model for one in found):
         every = (f"{count} × {model}" for model, count in models.items())
@@ -109,13 +128,13 @@ def _gpu(machine: Machine) -> NeededTool:
     if "not installed" not in why and backend == "opencl":
         own, root = (), ("# ROCm with its OpenCL runtime: https://rocm.docs.amd.com/",)
     elif "not installed" not in why:
-        known = driver_commands()
+        known = manager.driver if manager else ()
         root = (*known, "modprobe nvidia  # or reboot") if known else (_DRIVER_GUIDE,)
-    return NeededTool("GPU", "missing", f"{names} on the PCI bus, but {why}", root, own)
+    return NeededTool("GPU", "missing", f"{names} on the PCI bus, but {why}", root=root, own=own)
 
 
 def _vendors(inventory: Inventory) -> set[int]:
-    """Of those GPUs on the PCI bus whose drivers linkgauge knows."""
+    """Returns the vendors of those GPUs on the PCI bus whose drivers linkgauge knows."""
     return {
         function.vendor
         for function in inventory.pci
@@ -123,12 +142,18 @@ def _vendors(inventory: Inventory) -> set[int]:
     }
 
 
-def lines(needs: Sequence[NeededTool]) -> Iterator[str]:
+def lines(needs: Sequence[NeededTool], manager: Manager | None) -> Iterator[str]:
     yield f"{SETUP}: what run_vcpu_benchmark uses (this changes nothing)"
     room = max(len(need.name) for need in needs)
     yield from (f"{need.state:<8} {need.name:<{room}}  {need.found}" for need in needs)
-    for heading, field in (("as root:", "root"), ("as yourself:", "own")):
-        commands = [command for need in needs for command in getattr(need, field)]
+    packages = [package for need in needs for package in need.packages]
+    if packages and manager is None:
+        root = [f"# install {' '.join(packages)} as this system does"]
+    else:
+        root = list(manager.commands(packages)) if manager else []
+    root += [command for need in needs for command in need.root]
+    own = [command for need in needs for command in need.own]
+    for heading, commands in (("as root:", root), ("as yourself:", own)):
         if commands:
             yield from ("", heading, *(f"    {command}" for command in commands))
     yield from ("", "then: linkgauge as run_vcpu_benchmark CONFIG")

@@ -117,7 +117,7 @@ def _serve(page: MetricsPage, listen: str | None) -> int:
     from .server import LOOPBACK, PORT, Address, MetricsServer, parse_listen
 
     address = Address(LOOPBACK, PORT) if listen is None else parse_listen(listen)
-    with MetricsServer(address, lambda packed: page.text(packed=packed)) as server:
+    with MetricsServer(address, lambda form: page.text(form=form)) as server:
         _say(f"metrics at http://{server.at}/metrics")
         if not server.at.is_local:
             _say("warning: other machines can read them: nothing asks who they are")

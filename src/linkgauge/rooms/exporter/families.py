@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 PREFIX = "linkgauge_"
+END = b"# EOF\n"
+"""The last line of OpenMetrics."""
 
 
 Labels = Mapping[str, str]
@@ -54,12 +56,16 @@ class Families:
         for one in states:
             self.add(name, help, one == state, {**labels, key: one})
 
-    def text(self) -> bytes:
-        """In text format 0.0.4."""
+    def text(self, *, is_open: bool = False) -> bytes:
+        """Returns all families in text format 0.0.4 or, if `is_open`, as OpenMetrics without its
+        last line, END."""
         client = needed("prometheus_client", "exporter")
         registry = client.CollectorRegistry(auto_describe=False)
         registry.register(_Fixed([*self._found.values()]))
-        return bytes(client.generate_latest(registry))
+        if not is_open:
+            return bytes(client.generate_latest(registry))
+        openmetrics = needed("prometheus_client.openmetrics.exposition", "exporter")
+        return bytes(openmetrics.generate_latest(registry)).removesuffix(END)
 
 
 class _Fixed:
@@ -225,7 +231,7 @@ _HELP = {
 
 
 def of_results(results: Results) -> Families:
-    """Without ages, because they change all the time."""
+    """Returns the metrics of results. Ages are not included, because they change all the time."""
     families = Families()
     for run in results.runs:
         _add_run(families, run)
@@ -289,7 +295,8 @@ def _add_run(families: Families, run: PastRun) -> None:
 
 
 def add_ages(families: Families, results: Results, now: float) -> None:
-    """Since each run ended, or began if it was interrupted."""
+    """Adds the ages of the last runs: the time since each run ended. For an interrupted run, this
+    is the time since it began."""
     for run in results.runs:
         age, what = max(0.0, now - _ended(run)), "Time since the last run ended."
         families.add("last_run_age_seconds", what, age, _labels(run))

@@ -100,7 +100,8 @@ class FromHistory:
         return self._results
 
     def _file_state(self) -> tuple[object, ...]:
-        """Of the file and of its write-ahead log; () if there is no file."""
+        """Returns the state of the file and of its write-ahead log, to detect changes. Returns ()
+        if there is no file."""
         path = Path(str(self._url.database))
         found: list[object] = []
         for file in (path, path.with_name(path.name + "-wal")):
@@ -142,13 +143,14 @@ class FromHistory:
 
 
 def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
-    """The last figure is shown. A skipped cell has none, and so comes first."""
+    """Returns a sort key for the figures of a cell; the last figure is shown. A skipped cell has no
+    figure, and so comes first."""
     return figure.status != "skip", run.started, run.number
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """The latest run of each label, and earlier ones after `since`, up to a limit of cells. `found`
-    has the latest first."""
+    """Returns the runs whose cells are shown. These are the latest run of each label, and earlier
+    runs after `since`, up to a limit of cells. `found` has the latest run first."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:

@@ -18,64 +18,103 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import linkgauge
+from linkgauge.machine.extras import needed
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.inventory import InventoryReading
 
-from .families import Families, add_ages, of_machine, of_results
+from .families import END, Families, add_ages, of_machine, of_results
 from .machine import PATIENCE, MachineSource, PeriodicReader, Say, TimedReading
 from .results import Results, ResultSource
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-Text = tuple[bytes, bytes]
-"""A text, and the same text packed by gzip. Packed texts can be joined like plain ones."""
+OPEN_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
-def _text(families: Families) -> Text:
-    plain = families.text()
-    return plain, gzip.compress(plain, 6, mtime=0)
+class PageForm(NamedTuple):
+    """The form of a page: OpenMetrics or text format 0.0.4, packed by gzip or plain."""
+
+    is_open: bool = False
+    packed: bool = False
+
+    @property
+    def content_type(self) -> str:
+        return OPEN_TYPE if self.is_open else CONTENT_TYPE
 
 
-class _Kept:
-    """Text that is made again only after what it is made of has changed."""
+PLAIN = PageForm()
 
-    def __init__(self) -> None:
+
+def form_for(accept: str, encoding: str) -> PageForm:
+    """The form of the page for what a client's headers accept, as prometheus-client reads them."""
+    choose = needed("prometheus_client.exposition", "exporter").choose_encoder
+    kind = choose(accept)[1]
+    is_open = kind.startswith(OPEN_TYPE.partition(";")[0])
+    return PageForm(is_open, "gzip" in encoding)
+
+
+class _Part:
+    """A part of the page, written once in each form that is asked for. Parts can be joined in every
+    form. `of` is what the part was made of."""
+
+    def __init__(self, of: Any, make: Callable[[], Families]) -> None:
+        self.of, self._make = of, make
         self._lock = Lock()
-        self._of: object = None
-        self._text: Text = b"", b""
+        self._written: dict[PageForm, bytes] = {}
+        self.text(PLAIN)
 
-    def text(self, of: object, make: Callable[[], Families]) -> Text:
+    def text(self, form: PageForm) -> bytes:
         with self._lock:
-            if of != self._of:
-                self._of, self._text = of, _text(make())
-            return self._text
+            if form not in self._written:
+                plain = PageForm(form.is_open)
+                if plain not in self._written:
+                    self._written[plain] = self._make().text(is_open=form.is_open)
+                if form.packed:
+                    self._written[form] = _packed(self._written[plain])
+            return self._written[form]
+
+
+def _packed(text: bytes) -> bytes:
+    return gzip.compress(text, 6, mtime=0)
+
+
+_NOTHING = _Part(Results(), Families)
 
 
 class MetricsPage:
+    """Parts are made again only after what they are made of has changed."""
+
     def __init__(self, machine: MachineSource, results: ResultSource, say: Say) -> None:
-        self._machine, self._source = machine, results
-        self._of_results, self._of_machine = _Kept(), _Kept()
+        self._machine, self._source, self._lock = machine, results, Lock()
+        self._of_results = self._of_machine = _NOTHING
         self._results = PeriodicReader("results", self._written, results.period, say)
 
-    def _written(self) -> tuple[Results, Text]:
+    def _written(self) -> _Part:
         results = self._source.read()
-        return results, self._of_results.text(results, partial(of_results, results))
+        if results is not self._of_results.of:
+            self._of_results = _Part(results, partial(of_results, results))
+        return self._of_results
 
-    def text(self, patience: float = PATIENCE, *, packed: bool = False) -> bytes:
+    def text(self, patience: float = PATIENCE, form: PageForm = PLAIN) -> bytes:
         """Waits at most `patience` seconds in all for new readings. Others keep their last
         values."""
         readers = self._readers(patience)
         readings: dict[str, TimedReading[Any]] = {"results": self._results.taken()}
         readings |= {reader.name: reader.taken() for reader in readers}
-        results, written = readings["results"].value or (Results(), (b"", b""))
-        seen = [readings[reader.name] for reader in readers]
-        found = [one.value for one in seen if one.value is not None]
-        machine = self._machine
-        live = self._of_machine.text(
-            [one.version for one in seen],
-            partial(of_machine, machine.host, machine.simulated, found),
-        )
-        own = _text(_own(results, readings))
-        return b"".join(part[packed] for part in (written, live, own))
+        written: _Part = readings["results"].value or _NOTHING
+        live = self._live([readings[reader.name] for reader in readers])
+        own = _own(written.of, readings).text(is_open=form.is_open)
+        own += END if form.is_open else b""
+        last = _packed(own) if form.packed else own
+        return b"".join([written.text(form), live.text(form), last])
+
+    def _live(self, seen: list[TimedReading[InventoryReading]]) -> _Part:
+        versions = [one.version for one in seen]
+        with self._lock:
+            if self._of_machine.of != versions:
+                found = [one.value for one in seen if one.value is not None]
+                make = partial(of_machine, self._machine.host, self._machine.simulated, found)
+                self._of_machine = _Part(versions, make)
+            return self._of_machine
 
     def _readers(self, patience: float) -> list[PeriodicReader[InventoryReading]]:
         until = time.monotonic() + patience
@@ -154,8 +193,8 @@ class _Connections:
         self._most = min(MOST_CONNECTIONS, max(1, files // 4)) if is_limited else MOST_CONNECTIONS
 
     def begin(self, one: socket.socket) -> None:
-        """Of a connection that is new or got its answer. If there are too many, the slowest one
-        ends."""
+        """Registers a connection that is new or that got its answer. If there are too many
+        connections, ends the slowest one."""
         with self._lock:
             self._since.pop(one, None)
             while len(self._since) >= self._most:
@@ -186,7 +225,7 @@ class MetricsServer(ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, address: Address, page: Callable[[bool], bytes]) -> None:
+    def __init__(self, address: Address, page: Callable[[PageForm], bytes]) -> None:
         self.page = page
         self.connections = _Connections()
         try:
@@ -228,8 +267,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         if path == "/metrics":
-            packed = "gzip" in self.headers.get("Accept-Encoding", "")
-            self._answer(200, CONTENT_TYPE, self.server.page(packed), packed=packed)
+            accepted = (self.headers.get(name, "") for name in ("Accept", "Accept-Encoding"))
+            form = form_for(*accepted)
+            page = self.server.page(form)
+            self._answer(200, form.content_type, page, packed=form.packed)
         elif path == "/":
             self._answer(200, "text/html; charset=utf-8", _INDEX)
         else:

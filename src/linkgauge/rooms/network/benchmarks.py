@@ -51,9 +51,8 @@ Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], 
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
-    """A benchmark that uses the interfaces of all ranks. Engines of type `kind` copy between host
-    memories, or between GPU memories if `gpus`. If `at_once`, all cells are measured at the same
-    time. A copy has `streams` streams."""
+    """Engines of type `kind` copy between host memories, or between GPU memories if `gpus`, by so
+    many `streams`. If `at_once`, all cells are measured at the same time."""
 
     pairs_of: Pairs
     kind: EngineKind = "tcp"
@@ -75,7 +74,7 @@ class OverNics(Sweep, frozen=True, kw_only=True):
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """Returns the ranks as device sets. Between GPUs, the devices of a rank are its GPUs."""
+        """Between GPUs, the devices of a rank are its GPUs."""
         chosen = fabrics[:1] or of_host
         if not self.gpus or chosen[0].backend != NETWORK:
             return chosen
@@ -100,8 +99,6 @@ class OverNics(Sweep, frozen=True, kw_only=True):
         )
 
     def _reason(self, fabric: DeviceSet) -> str | None:
-        """Returns the reason why the benchmark cannot be measured over these devices. None if it
-        can."""
         if fabric.backend != NETWORK:
             several = f"mpiexec -n 2 linkgauge run {self.name}"
             return f"needs several processes, and no other kind of benchmark beside it: {several}"

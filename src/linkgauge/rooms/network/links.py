@@ -203,7 +203,8 @@ class Door:
 
 
 def _free_port(family: socket.AddressFamily) -> int:
-    """For tools that cannot take over an open socket."""
+    """Returns a port that is free at the moment. It is meant for tools that cannot take over an
+    open socket."""
     with socket.socket(family) as asked:
         asked.bind(("", 0))
         return int(asked.getsockname()[1])
@@ -246,7 +247,7 @@ def _hear(connection: socket.socket, copy: Copy) -> None:
 
 
 def _set_silence(connection: socket.socket, silent: float) -> None:
-    """Calls block, and fail after `silent` seconds without a byte."""
+    """Sets a connection so that its calls block, and fail after `silent` seconds without a byte."""
     connection.settimeout(None)
     seconds = _TIMEVAL.pack(int(silent), int(silent % 1 * 1e6))
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)

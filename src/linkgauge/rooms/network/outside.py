@@ -31,8 +31,9 @@ _LISTENS = "0A"
 
 
 class ToolCall(NamedTuple):
-    """It moves `size` bytes `loops` times. The client finds the server at `host`, which is None on
-    the server."""
+    """The arguments of one run of a tool. It moves `size` bytes `loops` times, over `streams`
+    streams. `device` is an RDMA device. The server listens at `port`; the client finds it at
+    `host`, which is None on the server. The tool writes `file`."""
 
     size: int
     loops: int
@@ -44,8 +45,9 @@ class ToolCall(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """`seconds` reads those of all loops from the client's output or file. `needs` must occur in
-    the program's help."""
+    """An external program, and its Debian package. `command` returns the program's arguments.
+    `seconds` returns the seconds of all loops, read from the client's output or file. `needs` is a
+    text that must occur in the program's help."""
 
     program: str
     package: str
@@ -157,7 +159,8 @@ class Outside(Gated):
 
 
 def is_heard(port: int) -> bool:
-    """As the kernel reports it: the tool would take a test connection for its client."""
+    """Whether any process in this network namespace listens at a TCP port. The kernel reports this.
+    A test connection would not do, because the tool would take it for its client."""
     for name in ("tcp", "tcp6"):
         try:
             lines = Path("/proc/net", name).read_text().splitlines()[1:]

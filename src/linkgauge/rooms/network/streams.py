@@ -25,8 +25,9 @@ _WORD = 1
 
 
 class TcpConnection(NamedTuple):
-    """For one stream of a copy and its part of this rank's buffer. `place` is the copy's number in
-    its group. The rank that `times` has the engine."""
+    """A connection for one stream of a copy. `place` is the number of the copy in its group.
+    `address` and `size` are the part of this rank's buffer. `sends` means that this rank sends, and
+    `times` that it times the copy."""
 
     place: int
     transfer: Transfer

@@ -33,7 +33,7 @@ class _End(msgspec.Struct, frozen=True):
 
 
 class IperfReport(msgspec.Struct, frozen=True):
-    """The sum on the server's side, or the error."""
+    """The part of iperf3's JSON that is needed: the sum on the server's side, or the error."""
 
     end: _End = _End()
     error: str | None = None
@@ -69,8 +69,8 @@ def iperf_command(call: ToolCall) -> Sequence[str]:
 
 
 def iperf_seconds(call: ToolCall, said: bytes) -> float:
-    """By the rate at which the server received. Raises BackendError if iperf3 reports an error; its
-    exit code is 0 nevertheless."""
+    """Returns the seconds of all loops, computed from the rate at which the server received. Raises
+    BackendError if iperf3 reports an error; its exit code is 0 nevertheless."""
     try:
         report = msgspec.json.decode(said, type=IperfReport)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -97,7 +97,8 @@ def perftest_command(program: str, memory: str, call: ToolCall) -> Sequence[str]
 
 
 def perftest_seconds(program: str, call: ToolCall, _: bytes = b"") -> float:
-    """By the figure in the client's file. Raises BackendError without one."""
+    """Returns the seconds of all loops, computed from the rate or latency in the client's file.
+    Raises BackendError if the file cannot be read or has no such figure."""
     try:
         text = read_given(call.file, MOST_YAML)
         report = msgspec.convert(yaml.safe_load(text), PerftestReport)
@@ -110,7 +111,8 @@ def perftest_seconds(program: str, call: ToolCall, _: bytes = b"") -> float:
 
 
 def _figure(program: str, name: str, value: float | str | None) -> float:
-    """It is 0 if perftest could not measure the CPU's clock rate."""
+    """Returns a figure of a report. Raises BackendError if it is missing or 0. It is 0 if perftest
+    could not measure the CPU's clock rate."""
     if isinstance(value, float) and 0 < value < inf:
         return value
     why = "" if value is None else ": it did not find out the rate of the clock, as on a busy CPU"

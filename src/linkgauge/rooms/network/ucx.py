@@ -85,7 +85,8 @@ _TIMED = (
 
 @cache
 def library() -> ctypes.CDLL:
-    """Declares the types of its functions. Raises Unsupported if there is no library."""
+    """Loads UCX's library and declares the types of its functions. Raises Unsupported if there is
+    no library."""
     os.environ.setdefault("UCX_LOG_FILE", "stderr")  # stdout is for results
     spec = importlib.util.find_spec("libucx")
     of_system = os.environ.get(_OF_SYSTEM, "false").lower() != "false"

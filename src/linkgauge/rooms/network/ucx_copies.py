@@ -23,8 +23,8 @@ bypass the network."""
 
 
 class UcxWorkers:
-    """One for each choice of devices, opened when it is first needed, by the thread that uses
-    it."""
+    """UCX workers, one for each choice of devices. A worker is opened when it is first needed, by
+    the thread that uses it."""
 
     def __init__(self, nics: Sequence[Interface], *, with_gpu: bool = False) -> None:
         self._nics = nics

@@ -60,7 +60,7 @@ def _words(texts: Iterable[str]) -> frozenset[str]:
 
 
 def anonymised(run: Run, who: SharedTexts) -> Run:
-    """With a pseudonym for everything that identifies its machine or owner."""
+    """Returns the run with a pseudonym for everything that identifies its machine or owner."""
     # Hosts are named first, because a label may be the name of a host.
     who.shared(run.machine, Machine)
     who.shared(() if run.tool is UNSET else (run.tool,), tuple[ToolRun, ...])
@@ -92,7 +92,7 @@ def _cell(cell: CellResult) -> CellResult:
 
 
 def _reason(kind: OutcomeKind | None, calls: str) -> str:
-    """With the calls that are left of the stored reason."""
+    """Returns the sentence of an outcome, with the calls that are left of the stored reason."""
     said = _NOT_SHARED if kind is None else _REASONS[kind]
     return said if calls == REMOVED else f"{said}: {calls}"
 

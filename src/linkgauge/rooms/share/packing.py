@@ -54,7 +54,7 @@ def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """Without links, folders and unfinished files."""
+    """Returns the run's own files, without links, folders and unfinished files."""
     files: dict[str, bytes] = {}
     left = MOST_BYTES
     try:
@@ -68,7 +68,8 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """And the names of files that are left out, because nothing declares what they hold."""
+    """Returns the files of the run without names, and the names of the files that are left out,
+    because nothing declares what they hold."""
     who = shared_texts()
     kept = run_files(anonymised(run, who))
     if JOURNAL_FILE in files:
@@ -80,8 +81,8 @@ def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tu
 
 
 def _time(run: Run) -> int:
-    """When the run ended, or began if it was interrupted, in seconds since 1970: that of all
-    files."""
+    """Returns the time at which the run ended, in seconds since 1970. For an interrupted run, this
+    is the time at which it began. All files in the archive get this time."""
     try:
         return max(0, int(datetime.fromisoformat(run.finished or run.started).timestamp()))
     except (ValueError, OverflowError):

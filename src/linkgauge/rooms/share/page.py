@@ -61,7 +61,7 @@ _GRAVE: tuple[Tone, ...] = ("bad", "warn", "simulated", "good")
 
 
 def shared(run: Run) -> OneRun:
-    """With new verdicts."""
+    """Returns the run without names and with new verdicts, for a small page."""
     one = judged(anonymised(run, shared_texts()))
     return OneRun(one.run, one.outcome, is_small=True)
 
@@ -125,7 +125,8 @@ def _machine(run: Run) -> str:
 
 
 def _verdict(word: str, tiles: list[Tile]) -> str:
-    """With the number of cells of each kind. Bad cells come first."""
+    """Returns the verdict in a word, with the number of cells of each kind. Bad cells come
+    first."""
     first, *rest = (one for one in tiles if not one.name.startswith(("not judged", "skipped")))
     rest.sort(key=lambda tile: _GRAVE.index(tile.tone) if tile.tone in _GRAVE else len(_GRAVE))
     while len(text := f"{word}; {text_of(Tiles((first, *rest)).as_line)}") > _ROOM and rest:
@@ -134,7 +135,7 @@ def _verdict(word: str, tiles: list[Tile]) -> str:
 
 
 def _figures(run: Run) -> str:
-    """The lowest and the highest of each kind, as far as there is room."""
+    """Returns the lowest and the highest figure of each kind, as far as there is room."""
     shown = []
     for name, result in _kinds(run):
         figures = [cell.headline for cell in result.cells if cell.headline is not None]
@@ -151,7 +152,8 @@ def _by_unit(shown: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _kinds(run: Run) -> Iterator[tuple[str, Result]]:
-    """With its result at the largest size. If the run has no known kind, its benchmarks."""
+    """Yields each kind of figure with its result at the largest size. If the run has no known kind,
+    yields its benchmarks."""
     results = sorted(filter(has_figures, run.results), key=lambda result: result.size)
     found = {one.benchmark: one for one in results}
     known = {
@@ -163,8 +165,8 @@ def _kinds(run: Run) -> Iterator[tuple[str, Result]]:
 
 
 def _finding(problem: Problem) -> str:
-    """With its cause and first step. If there is too little room, less important parts are left
-    out, then the longest is cut."""
+    """Returns the finding, its cause, and the first step. If there is too little room, less
+    important parts are left out. Then the longest part is cut."""
     if not (problem.severity or problem.tone == "bad"):
         return "none"
     check, _, subject = problem.subject.partition("  ")

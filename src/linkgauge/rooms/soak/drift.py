@@ -22,7 +22,9 @@ class LevelShift(NamedTuple):
 
 
 def drifts(soak: Soak) -> tuple[LevelShift, ...]:
-    """The worst first. Testing many cells does not make false changes more likely."""
+    """Returns the cells whose level changed by at least `LEAST`, the worst first. The changes are
+    found by model/stats/change_points.py. Testing many cells does not make false changes more
+    likely."""
     found = []
     for cell in soak.cells:
         places = [at for at, mean in enumerate(cell.means) if mean is not None]

@@ -123,7 +123,8 @@ _HEADS = (
 
 
 def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
-    """If there are many, those that drifted come first, then those with the slowest samples."""
+    """Returns a table of cells. If there are many, the cells that drifted come first. Then come
+    cells whose slowest samples are furthest from the median."""
     changes = {drift.cell.cell: drift for drift in found}
     cells = [one for one in soak.cells if one.median is not None]
     if len(cells) > FEW_ROWS:

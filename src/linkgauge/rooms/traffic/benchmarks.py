@@ -48,11 +48,11 @@ class Combination(msgspec.Struct, frozen=True):
     device: Access | None
 
     def name(self, device: str = "device") -> str:
-        """`host_to_buffer_from_device`, `buffer_to_device`."""
+        """Returns the name of a benchmark: `host_to_buffer_from_device`, `buffer_to_device`."""
         return f"{_HOST_NAME[self.host]}buffer{_DEVICE_NAME[self.device]}".format(device)
 
     def title(self, device: str = "device") -> str:
-        """`host -> buffer <- device`, `buffer -> device`."""
+        """Returns the title of a benchmark: `host -> buffer <- device`, `buffer -> device`."""
         return f"{_HOST_ARROW[self.host]}buffer{_DEVICE_ARROW[self.device]}".format(device)
 
 
@@ -78,7 +78,7 @@ class BufferUsers(msgspec.Struct, frozen=True):
     threads: str
 
     def transfers(self, combination: Combination) -> str:
-        """In linkgauge's notation."""
+        """Returns the transfers of a cell of the test, as text in linkgauge's notation."""
         terms = (_DEVICE.get(combination.device), _HOST.get(combination.host))
         staging = f"host:{self.node}/staging"
         joined = " & ".join(term for term in terms if term)
@@ -88,8 +88,9 @@ class BufferUsers(msgspec.Struct, frozen=True):
 def sides_of(
     fabric: DeviceSet, kind: str, streams: int, threads: int | None = None
 ) -> tuple[BufferUsers, ...]:
-    """For each device and its engine of type `kind`; for backend `host`, threads replace the
-    device. Raises InputError."""
+    """Returns the users of the buffer, for each device of the set: its engine of type `kind`, and
+    the host's threads. For backend `host`, threads replace the device. Raises InputError if there
+    is no device, or if the engine is unknown."""
     if fabric.backend == "host":
         return (_of_host(fabric.nodes, streams, threads),)
     if kind not in ("sm", "ce"):
@@ -114,7 +115,8 @@ def make_pieces(size: int, payload: int, streams: int) -> Pieces:
 def _of_device(
     device: Device, nodes: Sequence[Node], kind: str, threads: int | None
 ) -> BufferUsers:
-    """By default, all CPUs of the node except one, which starts the device's work."""
+    """Returns the users of the buffer for a device. By default, the host uses all CPUs of the node
+    except one, which starts the device's work."""
     node = _threads_node(nodes, device.near)
     count = threads or max(1, len(node.cpus) - 1)
     engine = f"{device.memory}.{kind}"
@@ -141,8 +143,8 @@ def _threads_node(nodes: Sequence[Node], near: int) -> Node:
 def lay_out(
     combinations: Sequence[Combination], sides: Sequence[BufferUsers], backend: str
 ) -> tuple[Benchmark, ...]:
-    """Both sides together, the device alone, and the host alone. Rows are combinations, and columns
-    are devices."""
+    """Returns the benchmarks: both sides together, the device alone, and the host alone. Benchmarks
+    without combinations are left out. Rows are combinations, and columns are devices."""
     together = [c for c in combinations if c.host and c.device]
     of_device = [c for c in combinations if not c.host]
     of_host = [c for c in combinations if not c.device]
@@ -175,12 +177,12 @@ class Volume(msgspec.Struct, frozen=True):
 
     @property
     def device_rate(self) -> float | None:
-        """In bytes/s."""
+        """The device's rate in bytes/s."""
         return None if self.device_bytes is None else self.device_bytes / self.seconds
 
     @property
     def host_rate(self) -> float | None:
-        """In bytes/s."""
+        """The host's rate in bytes/s."""
         return None if self.host_bytes is None else self.host_bytes / self.seconds
 
 
@@ -202,14 +204,15 @@ def volume_of(cell: CellResult) -> Volume | None:
 
 
 def gigabits(rate: float) -> str:
-    """Of bytes/s as 10^9 bits a second, for people."""
+    """Formats a rate in bytes/s as 10^9 bits a second, for people."""
     return f"{rate * 8e-9:.2f}"
 
 
 def objection(
     cell: CellResult, least_device: float, least_host: float, *, device: str = "device"
 ) -> str | None:
-    """A side was slower than its minimum, in bytes/s (0: none)."""
+    """Returns a line on why a cell is not good enough: a side was slower than its minimum. The
+    minimums are in bytes/s; 0 means no minimum. None if the cell is good enough."""
     volume = volume_of(cell)
     if volume is None:
         return None

@@ -135,8 +135,8 @@ def _settings(options: HostTrafficOptions) -> Settings:
 
 
 def split(count: int, most: int) -> tuple[int, int]:
-    """Into two factors, the first at most `most`. Without suitable factors, the product is slightly
-    more."""
+    """Splits `count` into two factors, and returns them. The first factor is at most `most`. If
+    there are no suitable factors, the product is slightly more than `count`."""
     largest = min(count, most)
     exact = (each for each in range(largest, largest // 4, -1) if count % each == 0)
     each = next(exact, None) or -(-count // -(-count // most))
@@ -235,8 +235,8 @@ def parse(arguments: Sequence[str]) -> HostTrafficOptions:
 
 
 def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
-    """By default four. Otherwise, each chosen access of the host is combined with each of the
-    tiles, or is measured alone."""
+    """Returns the combinations to measure. By default there are four. Otherwise, each chosen access
+    of the host is combined with each chosen access of the tiles, or is measured alone."""
     tile, host = (_accesses(given, side) for side in ("tile", "host"))
     if tile == host == {None}:
         return traffic.TOGETHER
@@ -245,7 +245,7 @@ def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
 
 
 def _accesses(given: dict[str, Any], side: str) -> set[str | None]:
-    """{None} if the side takes no part."""
+    """Returns the chosen accesses of a side. The set is {None} if the side takes no part."""
     asked: set[str | None] = {
         access for access in ("read", "write") if {side, f"{side}_{access}"} & given.keys()
     }

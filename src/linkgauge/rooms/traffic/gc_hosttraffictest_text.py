@@ -46,14 +46,14 @@ class ProgressPrinter(Quiet):
 
 
 def bar(done: int, count: int) -> str:
-    """`[====    ]  50%`."""
+    """Returns a progress bar for a sequence of tests: `[====    ]  50%`."""
     full = _BAR * done // count
     return f"[{'=' * full}{' ' * (_BAR - full)}] {100 * done // count:3}%"
 
 
 def line(title: str, volume: Volume) -> str:
-    """`host -> buffer <- tile:  21.75 Gbps RDMA host write, 24.63 Gbps tile write, for 4.26
-    seconds.`"""
+    """Formats the line of a test: `host -> buffer <- tile:  21.75 Gbps RDMA host write, 24.63 Gbps
+    tile write, for 4.26 seconds.`"""
     before, _, behind = title.partition("buffer")
     names = {
         "host": "RDMA host write" if "->" in before else "RDMA host read",

@@ -23,7 +23,7 @@ DOMAIN = Document("a domain", f"{_HERE}:domain_blocks", {"json": f"{_HERE}:domai
 
 class VmOptions(Options):
     domain: Path | None = argument(
-        "DOMAIN.xml", "Read this definition: XML, or of Proxmox VE; - is stdin."
+        "DOMAIN.xml", "Read this definition: XML, or of Proxmox VE or QEMU; - is stdin."
     )
     role: Literal["guest", "host"] | None = option(
         OTHER,

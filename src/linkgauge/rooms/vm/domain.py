@@ -29,7 +29,7 @@ class CpuTopology(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> dict[str, int]:
-        """Without dies and clusters if there is only one of each."""
+        """The counts by name, without dies and clusters if there is only one of each."""
         counts = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: n for name, n in counts.items() if n > 1 or name not in ("dies", "clusters")}
 
@@ -66,9 +66,10 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return self.across(cells) is None and not self.vcpus == self.sockets > homes
 
     def fitted(self, cells: Sequence[GuestNode]) -> CpuTopology | None:
-        """With as many cores and threads, and as few sockets as possible, none of them in two
-        cells. If only sockets of one vCPU are, as with cells of 3 and 5, there is one. None if the
-        threads of a core are in two cells."""
+        """Returns a topology with as many cores in all, as many threads of a core, and as few
+        sockets as possible, none of them in two cells. If only a socket for each vCPU is in no two
+        cells, as with cells of 3 and 5, all vCPUs are one socket. None if the threads of a core are
+        in two cells."""
         cores, least = self.vcpus // self.threads, sum(bool(cell.vcpus) for cell in cells) or 1
         counts = (count for count in range(least, cores + 1) if cores % count == 0)
         made = (CpuTopology(sockets=n, cores=cores // n, threads=self.threads) for n in counts)
@@ -180,7 +181,7 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bytes(self) -> int | None:
-        """The sum of the cells and of memory devices; without cells, `memory`."""
+        """All memory: the sum of the cells and of memory devices. Without cells, it is `memory`."""
         if not self.cells:
             return self.memory
         return sum(cell.memory for cell in self.cells) + sum(self.added_memory.values())
@@ -191,7 +192,8 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def other_pins(self) -> dict[str, Cpus | None]:
-        """Of the emulator and of each IO thread; null for a thread without a pin."""
+        """The pins of the emulator and of each IO thread, by their names; null for a thread without
+        a pin."""
         threads = {f"IO thread {n}": self.iothread_pins.get(n) for n in self.iothreads}
         return {"emulator": self.emulator_pin, **threads}
 
@@ -208,12 +210,12 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
         return self.cell_policies.get(cell, self.policy)
 
     def cell_of(self, device: HostDevice) -> int | None:
-        """That of the expander above the device."""
+        """Returns the cell of the expander above a device; null if there is none."""
         route = self.route_to(device)
         return None if route is None else route.cell
 
     def route_to(self, device: HostDevice) -> PciRoute | None:
-        """From a root bus; null if the domain does not say it."""
+        """Returns the way from a root bus to a device; null if the domain does not say it."""
         steps: list[tuple[int, int]] = []
         controllers = {controller.index: controller for controller in self.controllers}
         address = device.guest
@@ -254,7 +256,8 @@ _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})", re.ASCII)
 
 
 def parse_cpu_set(text: str) -> tuple[int, ...]:
-    """Ascending. Raises ValueError for what libvirt refuses."""
+    """Returns the numbers of a list, ascending. Raises ValueError for what libvirt refuses: a piece
+    that is no number or range, a range that falls, a number that is too large, an empty list."""
     found: set[int] = set()
     for piece in text.split(","):
         match = _PIECE.fullmatch(piece.strip())
@@ -273,7 +276,7 @@ def parse_cpu_set(text: str) -> tuple[int, ...]:
 
 
 def length(text: str) -> int:
-    """About, without building the list."""
+    """Returns about how many numbers a list has, without building the list."""
     ends = ((int(low), min(int(high), MOST)) for low, high in _RANGE.findall(text))
     return text.count(",") + 1 + sum(max(0, high - low) for low, high in ends)
 
@@ -282,7 +285,7 @@ def length(text: str) -> int:
 
 
 def scale(unit: str) -> int:
-    """The bytes of `KiB`, `MB`, `b`. Raises InputError for others."""
+    """Returns the bytes of a unit (`KiB`, `MB`, `b`). Raises InputError if the unit is unknown."""
     match = re.fullmatch(r"([kmgtpe]?)(i?b)|([kmgtpe])|bytes", unit, re.IGNORECASE)
     if match is None:
         raise InputError(f"the unit {unit[:40]!r} is unknown: give KiB, MiB or GiB")

@@ -35,7 +35,7 @@ from .domain import (
     length,
     parse_cpu_set,
 )
-from .readers import owner_of, proxmox
+from .readers import owner_of, parser_of
 from .refusals import refused
 
 MOST_XML = 4 << 20
@@ -51,7 +51,8 @@ _BITS = {"domain": 32, "bus": 8, "slot": 5, "function": 3}
 
 
 def read_domain(path: Path) -> Domain:
-    """`-` is stdin. Raises InputError, in one line."""
+    """Reads the definition in a file; `-` is stdin. Raises InputError, in one line, if the file has
+    none."""
     if path == STDIN and sys.stdin.isatty():
         raise InputError("- is a terminal: pipe what `virsh dumpxml NAME` writes")
     try:
@@ -59,9 +60,9 @@ def read_domain(path: Path) -> Domain:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     text = content.decode(errors="replace").lstrip("\ufeff \t\r\n")
+    parse = None if text.startswith("<") else parser_of(text)
     try:
-        is_xml = text.startswith("<") or not proxmox.knows(text)
-        return parse_domain(content) if is_xml else proxmox.parse(text)
+        return parse_domain(content) if parse is None else parse(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 
@@ -162,7 +163,8 @@ def _cpu_model(element: Element | None) -> str | None:
 
 
 def _enabled(root: Element, vcpu: Element | None, most: int) -> Cpus:
-    """Those marked as enabled, else the first ones."""
+    """Returns the vCPUs that are there at the start: the ones marked as enabled, else the first
+    ones."""
     marked = xml.keyed(root.iterfind("vcpus/vcpu"), "id", lambda one: one.get("enabled") != "no")
     if marked:
         return tuple(sorted(n for n, is_on in marked.items() if is_on and n < most))
@@ -173,7 +175,8 @@ def _enabled(root: Element, vcpu: Element | None, most: int) -> Cpus:
 
 
 def _iothreads(root: Element) -> Cpus:
-    """The listed ones, filled up from 1 to as many as there are."""
+    """Returns the numbers of the IO threads: the listed ones, filled up from 1 to as many as there
+    are."""
     wanted = xml.content(root.find("iothreads"), xml.number) or 0
     listed = set(xml.keyed(root.iterfind("iothreadids/iothread"), "id", lambda _: True))
     free = (one for one in range(1, MOST) if one not in listed)
@@ -239,8 +242,8 @@ def _controller(element: Element) -> Controller:
 
 
 def _host_devices(root: Element) -> Iterator[HostDevice]:
-    """Network adapters included. A function whose address is `unassigned` does not reach the
-    guest."""
+    """Yields the PCI functions that are passed through, network adapters included. A function whose
+    address is `unassigned` does not reach the guest, so it is left out."""
     seen: set[str] = set()
     for form in ("devices/hostdev[@type='pci']", "devices/interface[@type='hostdev']"):
         for element in root.iterfind(form):
@@ -259,7 +262,8 @@ def _host_devices(root: Element) -> Iterator[HostDevice]:
 
 
 def _bus_address(element: Element | None) -> BusAddress | None:
-    """None if it is of another kind. Missing parts are 0, as for libvirt."""
+    """Returns a PCI address; None if the address is of another kind. Missing parts are 0, as for
+    libvirt."""
     if element is None or element.get("type", "pci") != "pci":
         return None
     parts = xml.known(element, BusAddress.__struct_fields__, xml.register)

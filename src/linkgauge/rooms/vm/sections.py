@@ -56,7 +56,8 @@ class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """Those that ask the system that writes the XML; empty for libvirt itself."""
+        """The settings that ask the system that writes the XML for the placement; empty if that is
+        libvirt itself."""
         domain, suited = self.domain, self.judged.suited
         ask = SETTINGS.get(domain.form) if domain else None
         return tuple(ask(domain, suited)) if ask and domain and suited else ()
@@ -121,6 +122,8 @@ def _placement(report: DomainReport, domain: Domain, judged: DomainFindings) -> 
             asked = [text for setting in report.settings for text in setting.splitlines()]
             yield Code(plain(f"To ask {domain.form} for:", "strong"), asked)
             where = f"what that comes to; {domain.form} writes it anew at each start"
+        elif domain.form != "libvirt":
+            where = f"as libvirt would have it; {domain.form} has options of its own"
         yield Code(plain(f"XML to use ({where}):", "strong"), lines)
         if judged.suited and judged.suited.device_cells and not has_expanders(domain):
             yield Prose([plain(
@@ -203,7 +206,7 @@ def _without(element: Element, *tags: str) -> Element:
 
 
 def _vcpu(domain: Domain) -> Element | None:
-    """Without numad's placement; None if numad is not used."""
+    """Returns <vcpu> without numad's placement; None if numad is not used."""
     if not domain.automatic:
         return None
     element = _own(domain, "vcpu")

@@ -38,7 +38,7 @@ def required(element: Element, name: str, read: Callable[[str], Value]) -> Value
 
 
 def known(element: Element, names: Iterable[str], read: Callable[[str], Value]) -> dict[str, Value]:
-    """Of those of these attributes that the element has."""
+    """Returns the values of those of these attributes that the element has, by name."""
     return {name: required(element, name, read) for name in names if name in element.attrib}
 
 
@@ -53,8 +53,8 @@ def content(element: Element | None, read: Callable[[str], Value]) -> Value | No
 def keyed(
     elements: Iterable[Element], key: str, read: Callable[[Element], Value]
 ) -> dict[int, Value]:
-    """By the number in their attribute `key`. Raises InputError if one has none, or if two have the
-    same."""
+    """Returns the values of elements by the number in their attribute `key`. Raises InputError if
+    an element has no such number, or if two have the same."""
     found: dict[int, Value] = {}
     for element in elements:
         index = required(element, key, number)
@@ -65,13 +65,15 @@ def keyed(
 
 
 def size_of(element: Element | None) -> int | None:
-    """In bytes, rounded up to a kibibyte, as libvirt does."""
+    """Returns the bytes that an element's text gives, rounded up to a kibibyte, as libvirt does.
+    None if the element is missing."""
     size = content(element, sized_in(said(element, "unit")))
     return None if size is None else -(-size // 1024) * 1024
 
 
 def sized_in(unit: str | None) -> Callable[[str], int]:
-    """The reader returns bytes. None stands for `KiB`."""
+    """Returns a function that reads a size in this unit and returns bytes. None stands for
+    `KiB`."""
     bytes_ = scale(unit or "KiB")
     return lambda text: number(text, digits=20) * bytes_
 
@@ -83,14 +85,14 @@ def number(text: str, digits: int = 9) -> int:
 
 
 def count(text: str) -> int:
-    """Of vCPUs, or of parts of the topology."""
+    """Reads a number of vCPUs, or of parts of the topology."""
     if not 1 <= (found := number(text)) <= MOST:
         raise ValueError(f"give a number from 1 to {MOST}")
     return found
 
 
 def register(text: str) -> int:
-    """As addresses have it: 0x1b, 27."""
+    """Reads a number as addresses have it: 0x1b, 27."""
     if not re.fullmatch(r"\s*(?:0[xX][0-9a-fA-F]{1,16}|[0-9]{1,18})\s*", text, re.ASCII):
         raise ValueError("give a number such as 0x1b or 27")
     return int(text, 16 if "x" in text.lower() else 10)

@@ -34,8 +34,8 @@ MOST_THREADS = 256
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Seconds of the monotonic clock: `came` of each token (none if not streamed), `ended` of the
-    answer."""
+    """The times of an answer, in seconds of the monotonic clock. `came` is the time of each token,
+    and `ended` the end of the answer. An answer that is not streamed has no times of tokens."""
 
     ended: float
     came: tuple[float, ...] = ()
@@ -56,12 +56,13 @@ class SentRequest(msgspec.Struct, frozen=True):
 
     @property
     def latency(self) -> float:
-        """From the due time to the end of the answer: waiting for a free thread is included."""
+        """Returns the seconds from the due time of the request to the end of its answer. Time spent
+        waiting for a free thread is included."""
         return self.answer.ended - self.due
 
 
 def arrivals(rate: float, count: int, seed: int) -> list[float]:
-    """A Poisson process, in seconds from 0."""
+    """Returns random times of arrival (a Poisson process), in seconds from 0."""
     drawn, at, moments = random.Random(seed), 0.0, []  # noqa: S311  # no secret
     for _ in range(count):
         moments.append(at)

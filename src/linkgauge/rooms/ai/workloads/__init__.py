@@ -10,8 +10,9 @@ from linkgauge.model.operations.workload import NumberKind, Rates, Workload
 
 from .decoder import Decoder
 from .generation import Decode, Prefill, needed_bytes
-from .group import Work, WorkGroup
+from .group import Pipeline, Work, WorkGroup
 from .ranks import END, Ranks, gather
+from .reference import Reference, model_of
 from .site import Site, measure_rates
 from .streaming import CacheMove, Streamed, streamed_bytes
 from .training import Training, training_bytes
@@ -44,10 +45,11 @@ class Workloads:
 
     def _work(self, site: Site, asked: Workload) -> Work:
         match asked.kind:
-            case "prefill":
-                return Prefill(self.decoder(site, asked), asked)
-            case "decode":
-                return Decode(self.decoder(site, asked), asked)
+            case "prefill" | "decode":
+                decoder = self.decoder(site, asked)
+                if asked.implementation == "transformers":
+                    return Reference(decoder, model_of(decoder), asked)
+                return (Prefill if asked.kind == "prefill" else Decode)(decoder, asked)
             case "streamed":
                 positions = max(LONGEST, asked.prompt)
                 size = asked.shape, asked.numbers, asked.seed, positions
@@ -60,6 +62,8 @@ class Workloads:
                     if ranks is not None:  # the others wait for what to do
                         ranks.tell(END)
                     raise
+            case "pipeline":
+                return Pipeline(site, asked)
         return CacheMove(site, asked)
 
     def _rates_of(self, site: Site, numbers: NumberKind) -> Rates:
@@ -105,11 +109,15 @@ def _key(site: Site, asked: Workload) -> object:
     if asked.kind not in ("prefill", "decode"):
         return None
     longer = max(LONGEST, asked.prompt + asked.tokens)
-    return site.memory, asked.model, asked.numbers, asked.seed, longer
+    return site.memory, asked.model, asked.numbers, asked.seed, asked.implementation, longer
 
 
 def _cache_bytes(asked: Workload) -> int:
     return asked.shape.cache_bytes(asked.batch, asked.prompt, asked.numbers)
+
+
+def _little(_: Workload) -> int:
+    return 1 << 20
 
 
 _NEEDED: dict[str, Callable[[Workload], int]] = {
@@ -117,4 +125,5 @@ _NEEDED: dict[str, Callable[[Workload], int]] = {
     "offload": _cache_bytes,
     "restore": _cache_bytes,
     "training": training_bytes,
+    "pipeline": _little,
 }

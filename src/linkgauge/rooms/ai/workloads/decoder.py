@@ -66,7 +66,7 @@ def views(flat: Any, shape: ModelShape) -> Layer:
 
 
 def draw_layer(flat: Any, shape: ModelShape, generator: Any) -> Layer:
-    """N(0, 0.02²), and 1 for norms."""
+    """Draws the weights of a layer: N(0, 0.02²), and 1 for norms."""
     flat.normal_(0.0, _DEVIATION, generator=generator)
     layer = views(flat, shape)
     layer.first_norm.fill_(1.0)
@@ -75,7 +75,8 @@ def draw_layer(flat: Any, shape: ModelShape, generator: Any) -> Layer:
 
 
 def rotary(site: Site, shape: ModelShape, positions: int, kind: Any) -> Rotary:
-    """Su et al., RoFormer, 2021. The halves are arranged as in transformers."""
+    """Returns the rotations of positions from 0 on (Su et al., RoFormer, 2021). The halves are
+    arranged as in transformers."""
     torch, half = site.torch, shape.head // 2
     exponents = torch.arange(half, device=site.device, dtype=torch.float32) / half
     place = torch.arange(positions, device=site.device, dtype=torch.float32)
@@ -124,8 +125,9 @@ def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Part
 
 
 def compiled(torch: Any, shape: ModelShape) -> Arithmetic:
-    """Compiled for fixed shapes: a product with a single row becomes a kernel tuned on the
-    device."""
+    """Returns the arithmetic of a layer, in which the parts before and after attention are compiled
+    for fixed shapes. The compiler turns a product with a single row into a kernel that is tuned on
+    the device."""
     options = {"coordinate_descent_tuning": True}
     before, after = (
         torch.compile(part, fullgraph=True, dynamic=False, options=options)

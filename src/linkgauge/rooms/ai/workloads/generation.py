@@ -236,7 +236,8 @@ def needed_bytes(asked: Workload) -> int:
 
 
 def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
-    """None if rounding explains the difference of the scores."""
+    """Describes how far scores are from the expected scores. Returns None if rounding explains the
+    difference."""
     distance = (found.float() - expected.float()).norm() / expected.float().norm()
     error = float(distance)
     if error <= TOLERANCE[numbers]:  # not a number is no such error
@@ -245,7 +246,8 @@ def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
 
 
 def compiled_arithmetic(decoder: Decoder) -> Arithmetic:
-    """Compiled in this process: the compiler's own processes would outlive a worker."""
+    """Returns arithmetic that is compiled in this process. The compiler's own processes would
+    outlive a worker."""
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     return compiled(decoder.site.torch, decoder.shape)
 

@@ -1,19 +1,102 @@
-"""The group of a workload: what the engine arms, opens and waits for."""
+"""Takes samples of AI workloads. Can also trace a loop; Chrome's about:tracing and Perfetto show
+the trace. Pipelines are here, too."""
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from statistics import median
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from linkgauge.backends.protocol import Gated, Pace, Timing
-from linkgauge.model.operations.workload import Demands, Rates, Stage, WorkDone, Workload
+from linkgauge.model.operations.workload import (
+    Demands,
+    OperationShare,
+    Rates,
+    Stage,
+    WorkDone,
+    Workload,
+)
 from linkgauge.model.stats.summary import summarize
 
 from .site import Site
+
+_KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("communication", ("nccl", "allreduce", "all_reduce", "gloo", "c10d")),
+    ("copies", ("memcpy", "memset", "copy_", "aten::to")),
+    ("attention", ("flash", "fmha", "attention", "sdp")),
+    ("products", ("gemm", "gemv", "cutlass", "matmul", "addmm", "::mm", "::bmm", "nvjet", "xmma",
+                  "splitk", "linear")),
+    ("optimiser", ("adam", "multi_tensor", "foreach")),
+)  # fmt: skip
+"""The kinds of kernels, by words in their names. If the host computes, words are looked for in the
+names of torch's own operators. Kernels without any of these words work element by element: norms,
+rotations, activations."""
+REST = "other kernels"
+
+
+def traced(
+    site: Site, asked: Workload, run: Callable[[], None]
+) -> tuple[tuple[OperationShare, ...], str | None]:
+    """Traces a loop if the workload requests a trace. Returns the share of each operation in the
+    loop's time, and the name of the trace file."""
+    if asked.trace is None:
+        return (), None
+    profile, kinds = site.torch.profiler.profile, site.torch.profiler.ProfilerActivity
+    activities = [kinds.CPU, *((kinds.CUDA,) if site.is_cuda else ())]
+    with profile(activities=activities, acc_events=True) as recorded:
+        with site.stage(asked.kind):
+            run()
+        site.synchronize()
+    path = Path(asked.trace) / f"{name_of(asked)}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    recorded.export_chrome_trace(str(path))
+    return shares_of(_times(recorded, on_device=site.is_cuda)), str(path)
+
+
+def name_of(asked: Workload) -> str:
+    """Returns the name of a cell's trace file: `decode-bf16-batch8-prompt512`."""
+    parts = (asked.kind, asked.numbers, f"batch{asked.batch}", f"prompt{asked.prompt}")
+    more = ("" if asked.overlap else "serial", f"balance{asked.balance}")
+    own = more if asked.kind in ("training", "pipeline") else ()
+    return "-".join(part for part in (*parts, *own) if part)
+
+
+def _times(recorded: Any, *, on_device: bool) -> Iterable[tuple[str, float]]:
+    """Yields the name and the time of each operation. The time of nested operations is not
+    included."""
+    for event in recorded.key_averages():
+        if on_device:
+            time = getattr(event, "self_device_time_total", 0.0)
+            if str(event.device_type).endswith("CUDA"):
+                yield event.key, float(time)
+        else:
+            yield event.key, float(event.self_cpu_time_total)
+
+
+def shares_of(times: Iterable[tuple[str, float]]) -> tuple[OperationShare, ...]:
+    """Returns the share of the total time that each kind of operation takes, the largest first."""
+    found: Counter[str] = Counter()
+    for name, took in times:
+        found[kind_of(name)] += took  # type: ignore[assignment]  # of numbers, whatever they count
+    total = sum(found.values())
+    return tuple(
+        OperationShare(kind, time / total) for kind, time in found.most_common() if time > 0
+    )
+
+
+def kind_of(name: str) -> str:
+    lower = name.lower()
+    return next((kind for kind, words in _KINDS if any(word in lower for word in words)), REST)
+
+
+# The group of a workload: what the engine arms, opens and waits for, and what it shows beside.
 
 
 class Work(ABC):
@@ -31,7 +114,7 @@ class Work(ABC):
 
     @abstractmethod
     def demands(self) -> Demands:
-        """Of one loop."""
+        """Returns the operations and bytes of a loop."""
 
     @abstractmethod
     def how(self) -> tuple[str, ...]:
@@ -43,7 +126,7 @@ class Work(ABC):
 
     @abstractmethod
     def mismatch(self) -> str | None:
-        """An error in the result of the last loop."""
+        """Describes an error in the result of the last loop. None if the result is right."""
 
     def finish(self, done: WorkDone) -> WorkDone:
         return done
@@ -91,7 +174,8 @@ class WorkGroup(Gated):
         demands = self._work.demands()
         if not self._site.is_cpu:
             launching = median(self._launching[2:] or self._launching)
-            demands = replace(demands, launching=launching)
+            demands = msgspec.structs.replace(demands, launching=launching)
+        shares, file = traced(self._site, self._asked, self._one_loop)
         done = WorkDone(
             median(counted),
             self._asked.shape.parameters,
@@ -99,11 +183,17 @@ class WorkGroup(Gated):
             self._rates,
             self._work.how(),
             tuple(
-                replace(stage, summary=summarize(stage.seconds, "lower"))
+                msgspec.structs.replace(stage, summary=summarize(stage.seconds, "lower"))
                 for stage in self._work.stages()
             ),
+            shares=shares,
+            trace=file,
         )
         return self._work.finish(done)
+
+    def _one_loop(self) -> None:
+        self._work.begin(1)
+        self._work.run()
 
     def close(self) -> None:
         super().close()
@@ -116,3 +206,159 @@ def times_of(run: Callable[[], float], most: int = 64) -> tuple[float, ...]:
     while len(found) < 4 or (len(found) < most and time.monotonic() - begin < 1):
         found.append(run())
     return tuple(found)
+
+
+# A pipeline: pieces of input are copied to the device, computed on, and their results copied
+# back; with overlap each piece is copied while the one before it computes.
+
+
+SLOTS = 3
+"""The number of pieces on the device: one arrives, one computes and one leaves."""
+PIECE, CPU_PIECE = 64 << 20, 1 << 20
+"""The bytes of a piece, on a device and on the CPU."""
+_MOST_TRIES, _CLOSE, _MOST_PRODUCTS = 8, 1.05, 512
+_SCALE = 0.5
+"""The scale of the weights: N(0, (scale²) / order) keeps numbers from growing."""
+
+
+class Pipeline(Work):
+    """A pipeline over parts of the data, which are square matrices: copy in, compute, copy out. A
+    matrix is multiplied several times with weights. This takes `balance` percent of the time of the
+    longer copy."""
+
+    def __init__(self, site: Site, asked: Workload) -> None:
+        torch, self._site, self._asked = site.torch, site, asked
+        kind = site.number_type(asked.numbers)
+        self._bytes = CPU_PIECE if site.is_cpu else PIECE
+        count = self._bytes // kind.itemsize
+        self._order = int(count**0.5) // 64 * 64
+        self._bytes = self._order**2 * kind.itemsize
+        self.steps = 2 * self._bytes * asked.tokens
+        self.needed = (2 * SLOTS + 1) * self._bytes
+        shape = (self._order, self._order)
+        generator = torch.Generator(site.device).manual_seed(asked.seed)
+
+        def drawn() -> Any:
+            return torch.empty(shape, dtype=kind, device=site.device).normal_(generator=generator)
+
+        def host() -> Any:
+            return site.host_tensor(self._order**2, kind).view(shape)
+
+        self._weights = drawn() * (_SCALE / self._order**0.5)
+        self._inputs = [host().copy_(drawn()) for _ in range(asked.tokens)]
+        self._outputs = [host() for _ in range(asked.tokens)]
+        self._there = [torch.empty(shape, dtype=kind, device=site.device) for _ in range(SLOTS)]
+        self._made = [torch.empty(shape, dtype=kind, device=site.device) for _ in range(SLOTS)]
+        self._in, self._out = site.stream(), site.stream()
+        self._left: list[Any] = [None] * SLOTS
+        self._products = 1
+        self._alone = self._fit()
+        for output in self._outputs:  # of what trials made
+            output.zero_()
+
+    def _copy_in(self, number: int) -> None:
+        self._there[number % SLOTS].copy_(self._inputs[number], non_blocking=True)
+
+    def _copy_out(self, number: int) -> None:
+        self._outputs[number].copy_(self._made[number % SLOTS], non_blocking=True)
+
+    def _compute(self, number: int) -> None:
+        """Multiplies one part of the data repeatedly with the weights."""
+        torch, slot = self._site.torch, number % SLOTS
+        torch.matmul(self._there[slot], self._weights, out=self._made[slot])
+        for _ in range(self._products - 1):
+            self._there[slot].copy_(self._made[slot])
+            torch.matmul(self._there[slot], self._weights, out=self._made[slot])
+
+    def _fit(self) -> tuple[float, float]:
+        """Chooses the number of products so that computing takes `balance` percent of copying.
+        Returns the seconds of copying alone and of computing alone, for all parts."""
+        pieces = range(self._asked.tokens)
+
+        def each(*calls: Any) -> float:
+            def all_pieces() -> None:
+                for number in pieces:
+                    for call in calls:
+                        call(number)
+
+            all_pieces()
+            return min(self._site.seconds(all_pieces) for _ in range(2))
+
+        copying = max(each(self._copy_in), each(self._copy_out))
+        wanted = copying * self._asked.balance / 100
+        computing = each(self._compute)
+        for _ in range(_MOST_TRIES):
+            products = max(1, min(_MOST_PRODUCTS, round(self._products * wanted / computing)))
+            if products == self._products or 1 / _CLOSE < wanted / computing < _CLOSE:
+                break
+            self._products = products
+            computing = each(self._compute)
+        return copying, computing
+
+    def run(self) -> None:
+        if self._asked.overlap:
+            self._overlapping()
+            return
+        for number in range(self._asked.tokens):
+            for call in (self._copy_in, self._compute, self._copy_out):
+                call(number)
+                self._site.synchronize()
+
+    def _overlapping(self) -> None:
+        site, computing = self._site, self._site.current
+        for stream in (self._in, self._out):  # after what else the device has to do
+            site.follow(stream, site.mark(computing))
+        for number in range(self._asked.tokens):
+            slot = number % SLOTS
+            site.follow(self._in, self._left[slot])
+            with site.queued(self._in), site.stage("input"):
+                self._copy_in(number)
+            site.follow(computing, site.mark(self._in))
+            with site.stage("compute"):
+                self._compute(number)
+            site.follow(self._out, site.mark(computing))
+            with site.queued(self._out), site.stage("output"):
+                self._copy_out(number)
+            self._left[slot] = site.mark(self._out)
+
+    def demands(self) -> Demands:
+        pieces = self._asked.tokens
+        size = float(self._bytes * pieces)
+        products = self._products * pieces
+        copies = (self._products - 1) * pieces
+        return Demands(
+            2 * self._order**3 * products,
+            (3 * products + 2 * copies + 2 * pieces) * self._bytes,
+            to_device=size,
+            to_host=size,
+        )
+
+    def how(self) -> tuple[str, ...]:
+        streams = "three streams" if self._asked.overlap and self._in is not None else "one by one"
+        return (f"{self._asked.tokens} pieces, {self._products} products each, {streams}",)
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Returns the times of copying alone (in the slower direction) and of computing alone."""
+        copying, computing = self._alone
+        return (Stage("copying alone", (copying,)), Stage("computing alone", (computing,)))
+
+    def mismatch(self) -> str | None:
+        """Computes the first and the last part again without overlap, and compares all numbers."""
+        self._site.synchronize()
+        for number in dict.fromkeys((0, self._asked.tokens - 1)):
+            found = self._outputs[number].clone()
+            self._copy_in(number)
+            self._compute(number)
+            self._copy_out(number)
+            self._site.synchronize()
+            if not bool((found == self._outputs[number]).all()):
+                return f"the result of piece {number} differs from what it is without overlap"
+        return None
+
+    def finish(self, done: WorkDone) -> WorkDone:
+        """Adds to the results how busy the link (in its slower direction) and the device are."""
+        copying, computing = self._alone
+        return replace(done, link_use=copying / done.seconds, device_use=computing / done.seconds)
+
+    def close(self) -> None:
+        self._inputs, self._outputs = [], []

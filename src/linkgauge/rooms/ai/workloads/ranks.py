@@ -101,7 +101,7 @@ class Ranks:
         return self._group.all_reduce(gradients, async_op=later)
 
     def tell(self, number: int) -> None:
-        """A number of steps, END or COMMUNICATE."""
+        """Sends rank 0's next command to all ranks: a number of steps, END or COMMUNICATE."""
         self._group.broadcast(self._site.torch.tensor([number]), 0, group=self._control)
 
     def hear(self) -> int:

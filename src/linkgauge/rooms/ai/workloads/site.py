@@ -46,7 +46,7 @@ class Site:
             self.torch.accelerator.synchronize()
 
     def seconds(self, work: Callable[[], object]) -> float:
-        """Until the device has ended all of the work."""
+        """Returns the seconds that a piece of work takes, until the device has ended all of it."""
         self.synchronize()
         begin = time.perf_counter()
         work()
@@ -54,7 +54,7 @@ class Site:
         return time.perf_counter() - begin
 
     def host_tensor(self, count: int, kind: Any) -> Any:
-        """Pinned if the device copies by itself."""
+        """Returns a tensor in host memory. The memory is pinned if the device copies by itself."""
         return self.torch.empty(count, dtype=kind, pin_memory=self.is_cuda)
 
     def stream(self) -> Any:
@@ -85,12 +85,14 @@ class Site:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """A range in torch's profiler, and in Nsight Systems on NVIDIA's devices."""
+        """Marks a block as a range of this name in torch's profiler, and in Nsight Systems on
+        NVIDIA's devices."""
         with self.torch.profiler.record_function(name), self._range(name):
             yield
 
     def _range(self, name: str) -> AbstractContextManager[None]:
-        """Nothing on devices other than NVIDIA's, or if torch was built without NVTX."""
+        """Returns a range of NVTX. It does nothing on devices other than NVIDIA's, or if torch was
+        built without NVTX."""
         if not self.is_cuda or self.torch.version.cuda is None:
             return nullcontext()
         found: AbstractContextManager[None] = self.torch.cuda.nvtx.range(name)
@@ -165,8 +167,8 @@ def measure_rates(site: Site, numbers: NumberKind) -> Rates:
 
 
 def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
-    """Seconds of one call, the best of a few tries. A first try, which loads the kernels, does not
-    count."""
+    """Returns the seconds of one call, from the best of a few tries of `times` calls. A first try,
+    which loads the kernels, does not count."""
 
     def several() -> None:
         for _ in range(times):
@@ -177,7 +179,7 @@ def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
 
 
 def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
-    """In operations/s."""
+    """Returns the rate of a product of two square matrices of random numbers, in operations/s."""
     torch, kind = site.torch, site.number_type(numbers)
     a, b = (torch.randn(order, order, device=site.device, dtype=kind) for _ in range(2))
     product = torch.empty_like(a)
@@ -186,7 +188,8 @@ def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
 
 
 def _read_rate(site: Site, size: int) -> float:
-    """In bytes/s read and written, by a sum or by a copy, whichever is faster."""
+    """Returns the rate in bytes/s at which the device reads and writes its memory. The rate is that
+    of a sum or of a copy, whichever is faster."""
     torch = site.torch
     numbers = torch.zeros(size // 4, device=site.device, dtype=torch.float32)
     summed = size / _best(site, lambda: torch.sum(numbers))
@@ -197,7 +200,7 @@ def _read_rate(site: Site, size: int) -> float:
 
 
 def _copy_rates(site: Site, size: int) -> tuple[float, float]:
-    """In bytes/s from pinned host memory to the device, and back."""
+    """Returns the rates in bytes/s of copies from pinned host memory to the device, and back."""
     there: Any = site.torch.empty(size, dtype=site.torch.uint8, device=site.device)
     here: Any = site.host_tensor(size, site.torch.uint8).zero_()
     to_device = _best(site, lambda: there.copy_(here, non_blocking=True))

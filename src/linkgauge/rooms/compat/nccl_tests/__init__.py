@@ -33,8 +33,10 @@ from linkgauge.report.words.run_notes import note_lines
 
 from .json_copy import JsonCopy, created
 from .options import NcclOptions, Unable, nccl_options, usage, variable
+from .rccl_report import write_report
 from .text import (
     Body,
+    Each,
     Line,
     LineBlock,
     RankLine,
@@ -66,7 +68,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def library_version(context: Context) -> int:
-    """As NCCL writes it (22809 for 2.28.9); 0 if unknown."""
+    """Returns the version of the library of collectives as NCCL writes it (22809 for 2.28.9); 0 if
+    unknown."""
     with suppress(Unsupported):
         if context.backend == "cuda":
             from linkgauge.backends.cuda.nccl.library import open_nccl
@@ -76,7 +79,8 @@ def library_version(context: Context) -> int:
 
 
 def _complain(line: str) -> None:
-    """On stderr, of the processes that mpirun started by the first."""
+    """Prints a line on stderr. If mpirun started several processes, only the first one prints
+    it."""
     if not launched().rank:
         print(line, file=sys.stderr, flush=True)
 
@@ -126,7 +130,11 @@ class _Test:
         self._limit(context.devices)
         show(columns(self._options))
         table = _PrintedTable(self._program, self._options, context, copy)
-        self._measure_parts(context, table)
+        with ExitStack() as held:
+            if self._options.format and self._options.report and not launched().rank:
+                write_report(self._options, ranks, ())  # first: it may not be writable
+                held.callback(write_report, self._options, ranks, table.shown)
+            self._measure_parts(context, table)
         return self._conclude(table, copy)
 
     def _copy(self, library: int) -> JsonCopy:
@@ -139,8 +147,9 @@ class _Test:
         return JsonCopy(file, (self._program, *self._arguments), library)
 
     def _limit(self, devices: Sequence[Device]) -> None:
-        """As nccl-tests does: two buffers, or three if results are checked, 1 GiB and a reserve of
-        up to 4 GiB fit into memory."""
+        """Reduces the largest size so that the buffers fit into memory, as nccl-tests does. There
+        are two buffers, or three if results are checked. 1 GiB stays free, and also a reserve of up
+        to 4 GiB."""
         memory = min(device.memory_bytes for device in devices)
         reserved = min(-(-memory // (16 * _GI)), 4) * _GI
         most = (memory - reserved - _GI) // (3 if self._options.checks else 2)
@@ -174,7 +183,8 @@ class _Test:
 
 
 def _set_environment(program: str) -> None:
-    """Says so in one line. As in nccl-tests, NCCL decides on NVLS itself, also in a guest."""
+    """Sets the variables that this machine needs, and says so in one line. As in nccl-tests, NCCL
+    decides on NVLS itself, also in a guest."""
     wanted = needed(ROOT, os.environ)
     if "NCCL_NVLS_ENABLE" in wanted:
         wanted["NCCL_NVLS_ENABLE"] = "2"  # NCCL's default
@@ -185,7 +195,8 @@ def _set_environment(program: str) -> None:
 
 
 def _raise_alarm(run: Run | None) -> None:
-    """On stderr: nccl-tests itself gives no verdict."""
+    """Prints on stderr the problems that linkgauge's verdict finds. nccl-tests itself gives no
+    verdict."""
     if run is not None and not launched().rank:
         judged = judge(run)
         sys.stdout.flush()
@@ -207,7 +218,8 @@ def _settings(options: NcclOptions) -> Settings:
 
 
 def _with_devices(context: Context, options: NcclOptions) -> tuple[Context, str | None]:
-    """And an error message if any device does not exist."""
+    """Returns the context with the requested devices, and an error message if any device does not
+    exist."""
     if context.fabric.across_ranks:
         return context, None
     asked = variable("NCCL_TESTS_DEVICE", "-1", whole)
@@ -256,6 +268,7 @@ class _PrintedTable(Quiet):
         self._bodies: dict[Line, dict[int, Body]] = {}
         self._rates: list[float] = []
         self._runs: list[Run] = []
+        self.shown: list[tuple[Line, tuple[Body, Body]]] = []
         self._said: set[object] = set()
         """Notes that were printed. A program with many types and operations prints each note
         once."""
@@ -265,12 +278,13 @@ class _PrintedTable(Quiet):
 
     @property
     def mean(self) -> float:
-        """Of all bus bandwidths of both sides, in GB/s."""
+        """Returns the mean of all bus bandwidths of both sides, in GB/s."""
         return sum(self._rates) / len(self._rates) if self._rates else float("nan")
 
     @property
     def code(self) -> int:
-        """3 if a line is missing, whatever the reason: a reader would take the others for all."""
+        """Returns the exit code of all measurements; 4 if nothing was measured. 3 if a line is
+        missing, whatever the reason: a reader would take the others for all."""
         run = self.run
         return 4 if run is None else exit_code(run) or 3 * (not self.is_complete)
 
@@ -322,7 +336,11 @@ class _PrintedTable(Quiet):
     def _body(self, cell: CellResult, line: Line) -> Body:
         seconds = self._seconds(cell)
         wrong = cell.wrong if self._options.checks > 0 else None
-        return Body(seconds, *line.rates(seconds), wrong)
+        each = None
+        if self._options.timing and cell.iterations:
+            taken = tuple(map(max, zip(*(rank.samples for rank in cell.iterations), strict=True)))
+            each = Each(taken, min(self._options.skipped, len(taken) - 1))
+        return Body(seconds, *line.rates(seconds), wrong, each)
 
     def _seconds(self, cell: CellResult) -> float:
         """The average over the ranks, or as `-a` asks that of rank 0, of the fastest or of the
@@ -345,4 +363,5 @@ class _PrintedTable(Quiet):
         self.wrong += sum(bool(body.wrong) for body in bodies)
         now = datetime.now().astimezone() if self._options.timestamps else None
         print(row(line, bodies, now), flush=True)
+        self.shown.append((line, bodies))
         self._copy.line(line, bodies, self._options.iterations)

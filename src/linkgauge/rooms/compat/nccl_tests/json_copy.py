@@ -14,14 +14,15 @@ from typing import IO, Any
 import msgspec
 
 from .options import NcclOptions
-from .text import MEGA, TIME_FORMAT, Body, Line, RankLine
+from .text import MEGA, TIME_FORMAT, Body, Each, Line, RankLine
 
 _FORMAT = 3
 Document = dict[str, Any]
 
 
 def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
-    """If it exists, a number is added to the name. None if it cannot be created."""
+    """Creates the file. If the file exists, a number is added to the name. If the file cannot be
+    created, reports that and returns None."""
     tried, number = asked, 0
     while True:
         try:
@@ -67,8 +68,8 @@ class JsonCopy:
             "validation": options.checks,
             "graph": options.graphs,
             "blocking_collectives": _truth(options.blocking > 0),
-            "per_iter_timing": "false",
-            "per_iter_skip": 0,
+            "per_iter_timing": _truth(options.timing > 0),
+            "per_iter_skip": options.skipped,
             "parallel_init": _truth(options.parallel_init),
             "devices": msgspec.to_builtins(ranks),
         }
@@ -84,6 +85,8 @@ class JsonCopy:
         }
         for side, body in zip(("out_of_place", "in_place"), bodies, strict=True):
             shown[side] = _body(body)
+            if body.each is not None:
+                shown[f"{side}_per_iter"] = _each(body.each)
         self._lines.append(shown | {"actual_iterations": iterations, "experiment_name": ""})
 
     def footer(self, wrong: int, mean: float, enough: bool | None) -> None:
@@ -107,6 +110,14 @@ def _body(body: Body) -> Document:
         "alg_bw": _figure(body.algorithm),
         "bus_bw": _figure(body.bus),
         "nwrong": None if body.wrong is None else float(body.wrong),
+    }
+
+
+def _each(each: Each) -> Document:
+    return {
+        "skipped_iterations": each.skipped,
+        **{name: _figure(value) for name, value in each.figures.items()},
+        "times_us": [_figure(one * MEGA) for one in each.seconds],
     }
 
 

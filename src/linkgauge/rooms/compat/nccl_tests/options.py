@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -26,13 +26,13 @@ _T = TypeVar("_T")
 
 
 class Unable(InputError):
-    """What nccl-tests supports and linkgauge does not."""
+    """Raised for what nccl-tests supports and linkgauge does not."""
 
     exit_code = NOT_IMPLEMENTED
 
 
 def _size(written: str) -> int:
-    """A decimal number, then K, M or G. Raises ValueError."""
+    """Reads a size: a decimal number, then K, M or G. Raises ValueError."""
     number, unit = match.groups() if (match := _SIZE.fullmatch(written)) else (written, None)
     size = decimal(number) * (1 << _POWERS[(unit or "").upper()])
     if not 0 <= size <= _LARGEST:
@@ -93,12 +93,20 @@ OPTIONS = (
         "-R,--local_register <0/1/2>", "register buffers: local (1) or symmetric (2)", whole,
         "registered", 0, 2,
     ),
-    ToolOption("-x,--cta_policy <0/1/2>", "not supported", str, "policy"),
+    ToolOption("-x,--cta_policy <0/1/2>", "not supported; with -Z a file, as in rccl-tests",
+               str, "policy"),
+    ToolOption("-Z,--rccl_output_format <csv/json>", "of rccl-tests: all lines in "
+               "the file of -x, --output_file or -X", one_of("csv", "json"), "format"),
+    ToolOption("-X,--rccl_output_file <file>", "the file of -Z", str, "report"),
     ToolOption("-D,--device_implementation <implementation number>", "not supported", whole),
     ToolOption("-V,--device_cta_count <number>", "of device implementations", whole, "", 1, 128),
     ToolOption("-M,--memory <0/1>", "not supported", whole),
     ToolOption("-u,--unalign <index of first element>", "not supported", whole),
-    ToolOption("-I,--per_iter_timing <0/1>", "not supported", whole),
+    ToolOption("-I,--per_iter_timing <0/1>", "times of single iterations", whole, "timing", 0, 1),
+    ToolOption(
+        "-K,--per_iter_skip <count>", "leave the first iterations out of what -I reports",
+        whole, "skipped", 0,
+    ),
     ToolOption("-h,--help"),
 )  # fmt: skip
 
@@ -132,15 +140,19 @@ class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
     graphs: int = 0
     timestamps: bool = False
     output: str | None = None
+    format: str | None = None
+    report: str | None = None
     average: int = 1
     registered: int = 0
+    timing: int = 0
+    skipped: int = 0
     help: bool = False
     policy: str = "-1"
     memory: int = 0
 
     @property
     def devices(self) -> int:
-        """Of this process."""
+        """The number of devices that this process uses."""
         return self.threads * self.gpus
 
     @property
@@ -160,7 +172,6 @@ class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _UNABLE = {
-    "per_iter_timing": "-I: linkgauge run keeps the time of each sample",
     "report_cputime": "-C: linkgauge does not time the CPU side of launches",
     "unalign": "-u: linkgauge does not misalign buffers",
     "device_implementation": "-D: linkgauge has no device implementations of collectives",
@@ -168,18 +179,33 @@ _UNABLE = {
 
 
 def nccl_options(arguments: Sequence[str]) -> NcclOptions:
-    """Raises UsageError for one that is wrong, and Unable."""
+    """Reads a command line. Raises UsageError for one that is wrong, and Unable for options that
+    nccl-tests supports and linkgauge does not."""
     given = Parser(OPTIONS, REJECTED).given(arguments)
     for name, why in _UNABLE.items():
         if given.get(name):
             raise Unable(why)
+    _find_report(given)
     every = {name: None for name in ("reduction", "number") if given.get(name) == ALL}
     options = msgspec.convert(given | every, NcclOptions)
     for problem, why in (
         (options.least > options.most, "-b, -e: the smallest size is above the largest"),
         (options.factor < 2 and options.step < 1, "-i, -f: sizes have no end: give a step"),
+        (options.timing and options.graphs, "-I and -G exclude each other"),
         (options.blocking == 3 and options.graphs, "-z 3 and -G exclude each other"),
+        (options.skipped and not options.timing, "-K needs -I 1"),
+        (options.skipped >= options.iterations, "-K: give less than the iterations of -n"),
     ):
         if problem:
             raise UsageError(why, REJECTED)
     return options
+
+
+def _find_report(given: dict[str, Any]) -> None:
+    """Takes the file of -Z from the option that rccl-tests has for it. nccl-tests has another
+    meaning for most of them."""
+    if "format" not in given:
+        return
+    policy = given.pop("policy", None)
+    if "report" not in given:
+        given["report"] = policy or given.pop("output", None)

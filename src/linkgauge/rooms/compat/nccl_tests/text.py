@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+import statistics
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import count, islice, product
@@ -51,7 +52,7 @@ class Line(msgspec.Struct, frozen=True):
 
     @property
     def bytes_shown(self) -> int:
-        """Those of a rank's larger buffer."""
+        """Returns the size that the line shows: the bytes of a rank's larger buffer."""
         counts = self.works[0].counts(self.size, self.ranks)
         return max(counts.send, counts.receive) * self.works[0].number.bytes
 
@@ -69,14 +70,14 @@ class Line(msgspec.Struct, frozen=True):
         return algorithm, algorithm * bus_factor(self.works[0].collective, self.ranks)
 
     def cells(self, fabric: DeviceSet) -> Iterator[Cell]:
-        """Out of place, then in place."""
+        """Yields the cells of the line: out of place, then in place."""
         for work in self.works:
             column = format_size(self.size)
             yield cell_of(work, fabric.devices, self.size, row_of(work), column)
 
 
 class LineBlock(msgspec.Struct, frozen=True):
-    """Lines that are planned together."""
+    """Lines that are planned together, with the benchmark that measures them."""
 
     lines: tuple[Line, ...]
     benchmark: Benchmark
@@ -85,8 +86,8 @@ class LineBlock(msgspec.Struct, frozen=True):
 def parts(
     name: CollectiveName, options: NcclOptions, split: str | None, fabric: DeviceSet
 ) -> Iterator[LineBlock]:
-    """Never ends if endless cycles are requested. Raises Unable if the root is not one of the
-    ranks."""
+    """Yields all blocks of lines to measure. If endless cycles are requested, the blocks never end.
+    Raises Unable if the root is not one of the ranks."""
     for works, label in _works(name, options, split, len(fabric.devices)):
         ranks = len(works[0].groups(len(fabric.devices))[0])
         # As there, 0 cycles are counted down below 0.
@@ -148,8 +149,8 @@ _SPLIT = re.compile(rf"(AND|&|OR|\||MOD|%|DIV|/)\s*{_NUMBER}", re.IGNORECASE)
 
 
 def split_of_environment() -> str | None:
-    """By NCCL_TESTS_SPLIT_MASK or NCCL_TESTS_SPLIT, in the notation of `Collective`. Raises
-    Unable."""
+    """Returns the groups that NCCL_TESTS_SPLIT_MASK or NCCL_TESTS_SPLIT requests, in the notation
+    of `Collective`. None if neither is set. Raises Unable if a value cannot be read."""
     split = variable("NCCL_TESTS_SPLIT", "", _split)
     return variable("NCCL_TESTS_SPLIT_MASK", "", _mask) or split
 
@@ -203,13 +204,41 @@ class RankLine(msgspec.Struct, frozen=True):
         )
 
 
+class Each(msgspec.Struct, frozen=True):
+    """The times of single iterations in seconds. The time of an iteration is that of its slowest
+    rank. Statistics leave out the first `skipped` iterations."""
+
+    seconds: tuple[float, ...]
+    skipped: int = 0
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Returns the statistics by their names in the JSON. Percentiles are those of the nearest
+        rank. `cv_pct` is the standard deviation in percent of the mean."""
+        counted = sorted(self.seconds[self.skipped :])
+        mean, deviation = statistics.fmean(counted), statistics.pstdev(counted)
+        seconds = {
+            "min_us": counted[0],
+            "max_us": counted[-1],
+            "avg_us": mean,
+            "p50_us": counted[len(counted) // 2],
+            "p95_us": counted[-(-len(counted) * 95 // 100) - 1],
+            "p99_us": counted[-(-len(counted) * 99 // 100) - 1],
+            "stdev_us": deviation,
+        }
+        variation = 100 * deviation / mean if mean > 0 else 0.0
+        return {name: one * MEGA for name, one in seconds.items()} | {"cv_pct": variation}
+
+
 class Body(msgspec.Struct, frozen=True):
-    """One side of a line: bandwidths in GB/s, and wrong elements, None if not checked."""
+    """One side of a line: bandwidths in GB/s, wrong elements (None if not checked), and the times
+    of single iterations, if requested."""
 
     seconds: float
     algorithm: float
     bus: float
     wrong: int | None
+    each: Each | None = None
 
 
 def header(program: str, options: NcclOptions, library: int) -> Iterator[str]:
@@ -225,6 +254,9 @@ def header(program: str, options: NcclOptions, library: int) -> Iterator[str]:
     )
     if options.blocking:
         yield f"# Blocking Enabled: {_BLOCKING[options.blocking]}"
+    if options.timing:
+        skips = f"; summary skips first {options.skipped} iterations" if options.skipped else ""
+        yield (f"# Per-Iteration Report: CUDA event timing; i_* uses max over process rows{skips} ")
     if options.parallel_init:
         yield "# Parallel Init Enabled: threads call into NcclInitRank concurrently "
     yield "#"
@@ -234,15 +266,22 @@ def header(program: str, options: NcclOptions, library: int) -> Iterator[str]:
 _FIRST = ("size", "count", "type", "redop", "root")
 _UNITS = ("(B)", "(elements)", "", "", "")
 _SIDE = (("time", "(us)", 7), ("algbw", "(GB/s)", 6), ("busbw", "(GB/s)", 6), ("#wrong", "", 6))
+_EACH = tuple((f"i_{name}", unit, 7) for name, unit in
+              (("min", "(us)"), ("max", "(us)"), ("p99", "(us)"), ("cv%", "(%)")))  # fmt: skip
+_SINGLES = ("min_us", "max_us", "p99_us", "cv_pct")
 
 
 def columns(options: NcclOptions) -> Iterator[str]:
     yield "#"
-    yield f"{_keys(('',) * 5)}{' ' * 11}out-of-place{' ' * 23}in-place{' ' * 10}"
+    more = options.timing
+    left, between, right = (" " * wide for wide in ((14, 32, 0) if more else (11, 23, 10)))
+    each = " (+ per-iteration)" if more else ""
+    yield f"{_keys(('',) * 5)}{left}out-of-place{each}{between}in-place{each}{right}"
+    side = (*_SIDE, *_EACH) if more else _SIDE
     stamp = ("timestamp", TIME_FORMAT) if options.timestamps else ("", "")
     width = 19 if options.timestamps else 0
     for place, keys in enumerate((_FIRST, _UNITS)):
-        heads = "".join(f"  {head[place]:>{head[2]}}" for head in (*_SIDE, *_SIDE))
+        heads = "".join(f"  {head[place]:>{head[2]}}" for head in (*side, *side))
         yield f"{_keys(keys)}{heads} {stamp[place]:>{width}}"
 
 
@@ -265,12 +304,14 @@ def _side(body: Body) -> str:
     times = number(body.seconds * MEGA, 7)
     rates = f"{number(body.algorithm, 6)}  {number(body.bus, 6)}"
     wrong = "N/A" if body.wrong is None else f"{float(body.wrong):6g}"
+    figures = body.each.figures if body.each else {}
+    singles = "".join(f"  {number(figures[name], 7)}" for name in _SINGLES if figures)
     # As there, N/A stands a column too far to the left.
-    return f"  {times}  {rates}  {wrong:>5}"
+    return f"  {times}  {rates}  {wrong:>5}{singles}"
 
 
 def number(value: float, width: int) -> str:
-    """With so many characters, and up to two decimals if there is room."""
+    """Formats a figure with this many characters. It has up to two decimals if there is room."""
     for decimals in (2, 1, 0):
         if len(text := f"{value:{width}.{decimals}f}") <= width:
             return text
@@ -290,5 +331,5 @@ def footer(program: str, wrong: int, mean: float, enough: bool | None) -> Iterat
 
 
 def _shortest(value: float) -> str:
-    """Like C's %g. On the CPUs that nccl-tests runs on, 0/0 is a negative nan."""
+    """Formats a number like C's %g. On the CPUs that nccl-tests runs on, 0/0 is a negative nan."""
     return "-nan" if math.isnan(value) else f"{value:g}"

@@ -84,8 +84,8 @@ def _list(dialect: Dialect) -> None:
 
 @contextmanager
 def _opened(dialect: Dialect, options: NvbandwidthOptions, where: Where) -> Iterator[Context]:
-    """Raises InputError without devices. If the first requested test needs several processes, it
-    says how to run it."""
+    """Opens the machine. Raises InputError if it has no devices. If the first requested test needs
+    several processes, the message says how to run it."""
     several = launched().size > 1
     asked = options.testcase_prefixes or options.testcase
     advice = _advice(dialect, options, several, asked[0]) if asked else ""
@@ -108,8 +108,8 @@ def _advice(dialect: Dialect, options: NvbandwidthOptions, several: bool, asked:
 def _asked(
     dialect: Dialect, options: NvbandwidthOptions, *, several: bool
 ) -> list[tuple[str, Testcase | str]]:
-    """By name or index, or the reason if there is no such test. Raises UsageError if none has a
-    requested prefix."""
+    """Returns the requested tests by name or index. If there is no test of a name, the reason takes
+    its place. Raises UsageError if no test has one of the requested prefixes."""
     cases, advice = dialect.cases(several=several), partial(_advice, dialect, options, several)
     names = options.testcase or tuple(case.name for case in cases)
     if prefixes := options.testcase_prefixes:
@@ -146,7 +146,8 @@ def _run(dialect: Dialect, options: NvbandwidthOptions, where: Where, printer: P
 
 
 def _asked_pairs(options: NvbandwidthOptions, context: Context) -> tuple[Place, ...]:
-    """The one with the requested UUIDs, between processes in both orders; none for all. Raises
+    """Returns the only pairs of devices to measure, by row and column: the one with the requested
+    UUIDs, between processes in both orders. Returns none if all pairs are to be measured. Raises
     InputError for an unknown UUID."""
     known = {device.uuid: parse_memory(device.memory).label for device in context.devices}
     for uuid in options.pair:
@@ -229,7 +230,7 @@ class _Reporting(Quiet):
         self._printer.show(shown)
 
     def of_interrupted(self, results: Sequence[Result]) -> None:
-        """The part of a test that was measured before Ctrl-C."""
+        """Prints the part of a test that was measured before Ctrl-C."""
         self.of_missing()
         if not self._left or not isinstance(case := self._left[0][1], Testcase):
             return
@@ -244,8 +245,8 @@ class _Reporting(Quiet):
             self._printer.missing(self._left.popleft()[0], problem)
 
     def _shares(self, result: Result, case: Testcase) -> TestMatrix | None:
-        """In percent, for copies between devices of one process: links between those of several are
-        unknown."""
+        """Returns the percentages of the theoretical figures, for copies between devices of one
+        process. None for several processes, because the links between their devices are unknown."""
         if self._expectations is None or not case.row.between_devices or case.row.across_ranks:
             return None
         percent = {

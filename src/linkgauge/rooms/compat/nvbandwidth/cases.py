@@ -1,8 +1,6 @@
-"""Defines nvbandwidth's 44 tests for one process and its 13 tests for several processes, with their
-descriptions and headings. benchmarks/copies.py defines the measurements.
-
-Names, order and headings are the interface of nvbandwidth. The headings of the nine tests that 0.8
-does not have are linkgauge's own, because no output of theirs is public."""
+"""Defines nvbandwidth's 44 tests for one process and its 13 tests for several, whose names, order
+and headings are its interface. The headings of the nine that 0.8 does not have are linkgauge's own,
+because no output of theirs is public."""
 
 from __future__ import annotations
 
@@ -131,9 +129,8 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 
 
 class Testcase(msgspec.Struct, frozen=True):
-    """A test. `row` is its benchmark, `heading` the line above its matrix, and `about` its
-    description in the list of tests. If the test has several matrices, the heading is above the
-    total."""
+    """A test. `row` is its benchmark, `about` describes it in the list of tests, and `heading` is
+    above its matrix, or above the total."""
 
     row: Row
     heading: str
@@ -168,15 +165,13 @@ def _case(row: Row) -> Testcase:
 
 
 CASES = tuple(map(_case, NVBANDWIDTH))
-"""The tests for one process, in the order of their indices."""
 CASES_0_8 = tuple(map(_case, NVBANDWIDTH_0_8))
 OF_SEVERAL = tuple(map(_case, MULTINODE))
 BY_NAME = {case.name: case for case in (*CASES, *OF_SEVERAL)}
 
 
 def hint(command: str, asked: str) -> str:
-    """Returns a hint on how to run a test that needs several processes, or an empty text for other
-    tests. The hint shows the command line: `command`, then the name."""
+    """How to run a test that needs several processes; empty for other tests."""
     if not any(case.name.startswith(asked) for case in OF_SEVERAL):
         return ""
     return (

@@ -23,7 +23,7 @@ DEFAULT_SIZE = 512
 
 
 def or_all(read: Callable[[str], int]) -> Callable[[str], int | None]:
-    """-1 is no choice by the user: None."""
+    """Returns a reader that reads -1, which means no choice by the user, as None."""
     return lambda written: None if written == "-1" else read(written)
 
 
@@ -155,7 +155,7 @@ class Dialect(msgspec.Struct, frozen=True):
         return f"{self.name} CLI:\n{help_lines(self.options, width)}\n"
 
     def settings(self, asked: NvbandwidthOptions) -> Settings:
-        """One stream, without tuning."""
+        """Returns the settings for measuring, with one stream and without tuning."""
         return Settings(
             sizes=(asked.buffer_size << 20,),
             samples=asked.test_samples,

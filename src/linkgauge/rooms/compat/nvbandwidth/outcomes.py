@@ -29,7 +29,8 @@ the samples of each figure, as in 0.10. None for nothing."""
 
 
 class TestMatrix(Matrix, frozen=True):
-    """In GB/s or ns. `labels` replace the names of the rows. `variation` is a coefficient."""
+    """A matrix in GB/s or ns, with the heading above it. `labels` replace the names of the rows.
+    `variation` is the coefficient of variation, if the tool prints one."""
 
     heading: str = ""
     labels: tuple[str, ...] = ()
@@ -60,7 +61,8 @@ class TestOutcome(msgspec.Struct, frozen=True):
 
 
 class Misprint(msgspec.Struct, frozen=True):
-    """What the tool writes, and the right word."""
+    """A wrong word in the headings of a test. `written` is what the tool writes, and `meant` is the
+    right word."""
 
     written: str
     meant: str
@@ -76,8 +78,8 @@ def outcome(
     spread: Spread = None,
     only_rows: tuple[str, ...] = (),
 ) -> TestOutcome:
-    """A test that was skipped is Waived. Failed cells have no figure. `only_rows` are shown; empty
-    for all."""
+    """Returns the outcome of a test. A test that was skipped is Waived. Failed cells have no
+    figure. `only_rows` are the rows of devices to show; empty for all."""
     status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
     reasons = list(dict.fromkeys(_reasons(result)))
     if len(reasons) > NAMED:
@@ -105,7 +107,8 @@ def _reasons(result: Result) -> Iterator[str]:
 
 
 def _variation(result: Result, matrix: TestMatrix, spread: Spread) -> float | None:
-    """None for a single figure of a matrix, as in nvbandwidth 0.9."""
+    """Returns the coefficient of variation of a test: that of the matrix's figures, or the mean of
+    those of each figure's samples. None for a single figure of a matrix, as in nvbandwidth 0.9."""
     if spread == "samples":
         sampled = (cell.samples for cell in result.cells if cell.status == "pass")
         return fmean(pstdev(samples) / fmean(samples) for samples in sampled)
@@ -117,7 +120,8 @@ def _variation(result: Result, matrix: TestMatrix, spread: Spread) -> float | No
 def frame(
     result: Result, case: Testcase, devices: Sequence[Device], only_rows: tuple[str, ...] = ()
 ) -> TestMatrix:
-    """Empty. The host is a single row."""
+    """Returns an empty matrix with the rows and columns of a test over these devices. The host is a
+    single row."""
     each = tuple(parse_memory(device.memory).label for device in devices)
     host: tuple[str, ...] = (HOST_ROW,)
     rows, columns, labels = host, each, host
@@ -134,12 +138,13 @@ def frame(
 
 
 def _ends(transfer: Transfer, width: int) -> str:
-    """Of both processes, padded to `width`: `0->2`."""
+    """Returns the numbers of both processes, padded to `width`: `0->2`."""
     return f"{transfer.source.label:>{width}}->{transfer.destination.label:>{width}}"
 
 
 def _matrices(result: Result, over: TestMatrix, use_mean: bool) -> Iterator[TestMatrix]:
-    """One for each part of a test, then that of the headline figures, which are the parts' sums."""
+    """Yields a matrix for each part of a test, then the matrix of the headline figures. If there
+    are parts, the headline figure is their sum. Yields nothing if there are no figures."""
     scale = unit_of(result.unit).scale
     passed = [cell for cell in result.cells if cell.status == "pass"]
     if not passed:
@@ -186,7 +191,8 @@ def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
 
 
 def _route(transfer: Transfer) -> str:
-    """`Host -> Device 0`. That of a latency goes from the reader to the memory that is read."""
+    """Returns the path of a transfer: `Host -> Device 0`. The path of a latency goes from the
+    reader to the memory that is read."""
     if transfer.destination.is_null:
         return f"{_place(transfer.engine.owner)} -> {_place(transfer.source)}"
     return f"{_place(transfer.source)} -> {_place(transfer.destination)}"

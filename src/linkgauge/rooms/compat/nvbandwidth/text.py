@@ -59,7 +59,8 @@ def _located(context: Context) -> Iterator[Located]:
 
 
 def _named(model: str, pci: str | None) -> str:
-    """`NVIDIA H200 (00000000:1b:00)`: eight digits for the domain, and no function number."""
+    """Returns the name of a device: `NVIDIA H200 (00000000:1b:00)`. The address has eight digits
+    for the domain, and no function number."""
     if pci is None:
         return f"{model} (no PCI address)"
     domain, bus, device = pci.partition(".")[0].split(":")
@@ -124,20 +125,20 @@ class JsonPrinter:
 
 
 def _listed(device: Located) -> str:
-    """With several processes by the process, because devices of other hosts have the same
-    indices."""
+    """Returns a device as the list shows it. With several processes, the number of the process
+    replaces the index, because devices of other hosts have the same indices."""
     number = device.index if device.process is None else device.process
     at = "" if device.hostname is None else f": ({device.hostname})"
     return f"{number}: {device.name}{at}"
 
 
 def _rows(matrix: TestMatrix) -> list[Value]:
-    """As C++ streams write figures, with six significant digits."""
+    """Returns the figures as C++ streams write them, with six significant digits."""
     return [[shown(figure, "g") for figure in row] for row in matrix.ordered]
 
 
 def styled(value: Value, indent: str = "") -> str:
-    """Like jsoncpp's styled writer: sorted keys, tabs, 17 digits."""
+    """Formats a document like jsoncpp's styled writer: sorted keys, tabs, 17 digits."""
     inner = indent + "\t"
     if isinstance(value, dict) and value:
         members = (

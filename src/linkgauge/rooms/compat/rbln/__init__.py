@@ -28,8 +28,8 @@ benchmarks."""
 
 
 class CaseRequest(msgspec.Struct, frozen=True):
-    """The source comes first. If `reads`, destinations carry out the copies. If `host`, it takes
-    part."""
+    """The NPUs that a case measures, with the source first. If `reads`, destinations carry out the
+    copies. If `host`, the host takes part."""
 
     npus: tuple[Device, ...]
     reads: bool
@@ -76,7 +76,7 @@ def _each(gauge: Meter, paths: Sequence[CopyPath]) -> list[PathFigure]:
 
 
 def _matrix(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    """Each path between the host and all NPUs separately."""
+    """Measures each path between the host and all NPUs separately, and returns the matrix."""
     ends: tuple[Device | None, ...] = (None, *asked.ordered) if asked.host else asked.ordered
     paths = [CopyPath(*pair, asked.reads) for pair in permutations(ends, 2)]
     figures = _each(gauge, paths)
@@ -105,7 +105,8 @@ def _latency(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]
 
 
 def _steps(asked: CaseRequest) -> Iterator[list[CopyPath]]:
-    """From the host to the source, from there to each other NPU, and from these to the host."""
+    """Yields the steps of the copies: from the host to the source, from the source to each other
+    NPU, and from these NPUs to the host."""
     last = asked.others or asked.npus
     if asked.host:
         yield [CopyPath(None, asked.source)]
@@ -127,7 +128,8 @@ def _titled(
 
 
 def _both_ways(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    """Both directions of a pair at the same time, one pair after the other."""
+    """Measures both directions of each pair at the same time. The pairs are measured one after the
+    other."""
     pairs: list[tuple[Device | None, Device]] = [(asked.source, other) for other in asked.others]
     if asked.host:
         pairs = [*((None, npu) for npu in asked.npus), *pairs]
@@ -186,7 +188,7 @@ DEFAULT_SIZE = 512 << 20
 
 
 def _whole(written: str) -> int:
-    """Decimal or hexadecimal (0xa5)."""
+    """Reads a whole number in decimal or hexadecimal (0xa5)."""
     return int(written, 16) if re.fullmatch("0[xX][0-9a-fA-F]+", written) else whole(written)
 
 

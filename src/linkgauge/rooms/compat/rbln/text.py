@@ -51,7 +51,7 @@ def title(heading: str) -> tuple[str, ...]:
 
 
 def bandwidth_line(figure: PathFigure) -> str:
-    """`[D2D] rbln0 -> rbln1 : MAX 10.29, MIN 10.29, AVG 10.29`."""
+    """Formats a line of bandwidths: `[D2D] rbln0 -> rbln1 : MAX 10.29, MIN 10.29, AVG 10.29`."""
     if figure.mean is None:
         return f"[{figure.tag}] {figure.path} : {NONE}"
     most, least = max(figure.samples), min(figure.samples)
@@ -62,12 +62,13 @@ def bandwidth_line(figure: PathFigure) -> str:
 
 
 def latency_line(figure: PathFigure) -> str:
-    """`rbln0 -> rbln1 2.07 (us)`."""
+    """Formats a line of a latency: `rbln0 -> rbln1 2.07 (us)`."""
     return f"{figure.path} {shown(None if figure.mean is None else figure.mean * 1e6, '.2f')} (us)"
 
 
 def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
-    """If `kind` is 1, the average time of an iteration; if 2, that of each."""
+    """Yields the lines of --get_perf. If `kind` is 1, they have the average time of an iteration;
+    if 2, the time of each iteration."""
     for figure in figures if kind else ():
         times = [
             sample if figure.bytes is None else figure.bytes / sample for sample in figure.samples
@@ -81,7 +82,8 @@ def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
 
 
 def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iterator[str]:
-    """In GB/s. `rows` are bytes/s, by source and destination."""
+    """Yields a matrix of rates in GB/s. `rows` has the rates in bytes/s, with a row for each source
+    and a column for each destination."""
     side = max(map(len, names))
     widths = [max(6 if name == "HOST" else 7, len(name) + 2) for name in names]
     texts = [[shown(None if rate is None else rate / 1e9, ".2f") for rate in row] for row in rows]
@@ -122,13 +124,15 @@ def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> 
 
 
 def _line_above(tree: PciTree, device: Device) -> tuple[PciFunction, ...]:
-    """From the root down. A switch is shown only by its upstream port."""
+    """Returns the bridges above a device, from the root down. A switch is shown only by its
+    upstream port."""
     above = tree.above(device.pci or "")[::-1]
     return tuple(f for n, f in enumerate(above) if n == 0 or f.port != "downstream port")
 
 
 def _bridge_line(line: Sequence[PciFunction]) -> str:
-    """`0000:00:01.1/01:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev b0)`."""
+    """Formats a line on a bridge: `0000:00:01.1/01:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe
+    Gen 5 Switch (rev b0)`."""
     root, *switches = line
     address = "/".join([root.address, *(f.address.partition(":")[2] for f in switches)])
     last = line[-1]
@@ -148,7 +152,8 @@ def _device_line(device: Device, function: PciFunction | None) -> str:
 
 
 def _link(found: Inventory, device: Device, function: PciFunction | None) -> PciLink:
-    """That of the PCI function, else the one that the vendor's library reports."""
+    """Returns the link that the PCI function reports. If it reports none, returns the link that the
+    vendor's library reports."""
     if function is not None and function.link.speed is not None:
         return function.link
     links = (one.link for one in found.accelerators if one.memory == device.memory)
@@ -168,6 +173,7 @@ def _link_lines(function: PciFunction | None, link: PciLink) -> Iterator[str]:
 
 
 def _shape(speed: float | None, width: int | None) -> tuple[object, object, object]:
-    """GB/s, generation and lanes. Like the tool, before encoding: 32 GT/s × 16 lanes ÷ 8 = 64.0."""
+    """Returns the link's rate in GB/s, its generation and its lanes. Like the tool, computes the
+    rate before encoding: 32 GT/s × 16 lanes ÷ 8 = 64.0."""
     rate = f"{speed * width / 8:.1f}" if speed and width else NONE
     return rate, (generation(speed) if speed else None) or NONE, width or NONE

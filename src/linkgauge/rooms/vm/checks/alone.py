@@ -33,7 +33,7 @@ def check_no_pages(case: DomainEvidence) -> Iterator[Finding]:
 def check_unpinned(case: DomainEvidence) -> Iterator[Finding]:
     domain = case.domain
     free = tuple(vcpu for vcpu in range(domain.vcpus) if domain.pin_of(vcpu) is None)
-    if not free:
+    if not free or domain.form == "QEMU":
         return
     found = f"{several(len(free), 'vCPU')} not pinned: they may run on any CPU of the host"
     why = "the host's scheduler moves them away from their caches, memory and devices"

@@ -39,7 +39,8 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def name(self) -> str:
-        """Quoted for a shell; NAME if the name is empty, long or not printable."""
+        """The domain's name, quoted for a shell; NAME if the name is empty, long or not
+        printable."""
         name = self.domain.name
         return quote(name) if name.isprintable() and 0 < len(name) <= _LONGEST else "NAME"
 
@@ -59,13 +60,13 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def cpus(self) -> Cpus:
-        """Those that are online, also those that this process may not use."""
+        """The CPUs that are online, also those that this process may not use."""
         shown = set(self.virtual.siblings).union(*self.host.node_cpus.values())
         return tuple(sorted(shown or range(self.machine.host.cpus)))
 
     @cached_property
     def node_cpus(self) -> dict[int, Cpus]:
-        """Those that are online. A kernel without NUMA has node 0 alone."""
+        """The online CPUs of each node. A kernel without NUMA has node 0 alone."""
         return self.host.node_cpus or {0: self.cpus}
 
     @cached_property
@@ -114,7 +115,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @property
     def runs(self) -> bool:
-        """By the machine's files or by the domain's own definition."""
+        """Whether the domain runs, by the machine's files or by its own definition."""
         return self.alive is not None or self.domain.running
 
     def nodes_at(self, cpus: Iterable[int]) -> set[int]:
@@ -122,12 +123,14 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return {self.node_of[cpu] for cpu in cpus if cpu in self.node_of}
 
     def nodes_of(self, vcpus: Iterable[int]) -> set[int]:
-        """Where these vCPUs may run. vCPUs without pins are left out."""
+        """Returns the host's nodes on which these vCPUs may run. vCPUs without pins are left
+        out."""
         pins = {id(pin): pin for vcpu in vcpus if (pin := self.pins.get(vcpu))}
         return self.nodes_at(set[int]().union(*pins.values()))
 
     def sure_nodes_of(self, vcpus: Iterable[int]) -> set[int]:
-        """Where these vCPUs may run; none if one of them has no pin."""
+        """Returns the host's nodes on which these vCPUs may run; none if one of the vCPUs has no
+        pin."""
         vcpus = tuple(vcpus)
         return self.nodes_of(vcpus) if all(vcpu in self.pins for vcpu in vcpus) else set()
 
@@ -137,7 +140,8 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return {node: dict(zip(table, row, strict=False)) for node, row in table.items()}
 
     def distance(self, node: int, other: int) -> int:
-        """By the firmware's table; without one, Linux's own 10 or 20."""
+        """Returns the distance between two nodes by the firmware's table. Without a table, it is
+        Linux's own 10 or 20."""
         known = self.distances.get(node, {}).get(other)
         return known or (_LOCAL if node == other else _REMOTE)
 
@@ -159,7 +163,8 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def cells(self) -> tuple[GuestNode, ...]:
-        """As libvirt completes them: the first cell gets the vCPUs that no cell lists."""
+        """The domain's cells as libvirt completes them: the first cell gets the vCPUs that no cell
+        lists."""
         listed = {vcpu for cell in self.domain.cells for vcpu in cell.vcpus}
         left = [vcpu for vcpu in range(self.domain.vcpus) if vcpu not in listed]
         first = self.domain.cells[:1]
@@ -199,8 +204,8 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def seen_cells(self) -> tuple[GuestNode, ...]:
-        """Without those of neither vCPUs nor memory, which are for a device of their own (generic
-        initiators)."""
+        """The cells that the guest can see. Cells without vCPUs and memory are left out: they are
+        for a device of their own (generic initiators)."""
         there = set(self.vcpu_of.values())
         narrowed = (
             replace(cell, vcpus=tuple(vcpu for vcpu in cell.vcpus if vcpu in there))
@@ -218,14 +223,15 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def node_of_cell(self) -> dict[int, int]:
-        """Empty if the guest has more or fewer nodes than the domain has cells."""
+        """The guest's node of each cell; empty if the guest has more or fewer nodes than the domain
+        has cells."""
         alike = len(self.seen_cells) == len(self.seen_nodes)
         return _nodes_of(self.seen_cells, self.seen_nodes) if alike else {}
 
 
 def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain | None:
-    """By name. A control group's keeps only letters and digits for certain, and is cut if it is
-    long."""
+    """Returns the running domain that has this domain's name; None if it does not run. A control
+    group's name keeps only letters and digits for certain, and is cut if it is long."""
     wanted = _plain(domain.name)
     for one in running:
         ends = wanted if len(one.name) < _LONGEST else wanted[: len(_plain(one.name))]
@@ -275,9 +281,10 @@ def decide(
     *,
     is_defined: bool = False,
 ) -> Decision:
-    """By the strongest evidence: a machine on which the domain runs is a host, even if it is itself
-    virtual (nested); one whose firmware has the domain's UUID is its guest, even if it hides its
-    hypervisor; one that has no part in the domain is neither."""
+    """Decides by the strongest evidence. A machine on which the domain runs is a host, even if it
+    is itself virtual (nested). A machine whose firmware has the domain's UUID is its guest, even if
+    it hides its hypervisor. `is_defined` says that libvirt has the domain on this machine. A
+    machine that shows that it has no part in the domain is neither."""
     if alive is not None:
         return Decision("host", (f"the domain runs here (control group of {alive.name!r})",))
     if is_defined:
@@ -297,8 +304,8 @@ def decide(
 
 
 def _strange(machine: Machine, virtual: Virtual, domain: Domain, uuid: str | None) -> str | None:
-    """What shows that a machine is neither. A guest that does not show its UUID has as many CPUs as
-    the domain."""
+    """Returns what shows that a machine is neither the guest nor the host of a domain, or None. A
+    guest that does not show its UUID is one only with as many CPUs as the domain."""
     if machine.known.host.hypervisor is not None:
         if uuid and domain.uuid:
             return f"its firmware has the UUID {uuid}"
@@ -317,5 +324,5 @@ def several(count: int, what: str) -> str:
 
 
 def sized(size: int) -> str:
-    """With one decimal, or with none if it is exact: 15.6 GiB, 16 GiB."""
+    """Returns a size with one decimal, or with none if it is exact: 15.6 GiB, 16 GiB."""
     return approximate_size(size).replace(".0 ", " ")

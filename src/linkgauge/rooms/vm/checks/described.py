@@ -82,7 +82,7 @@ def one_socket(vcpus: int) -> tuple[str, ...]:
 
 
 def product(topology: CpuTopology) -> str:
-    """In words: `2 sockets × 4 cores × 2 threads`."""
+    """Returns a topology in words: `2 sockets × 4 cores × 2 threads`."""
     return " × ".join(count_of(n, name.removesuffix("s")) for name, n in topology.shown.items())
 
 

@@ -178,7 +178,8 @@ def check_beyond(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _own_sockets(evidence: Evidence) -> Iterator[Finding]:
-    """As without a topology in the domain."""
+    """Finds guests in which each vCPU is a socket of its own, as without a topology in the
+    domain."""
     host = evidence.machine.known.host
     if host.sockets is None or host.sockets < FEW_SOCKETS or host.sockets != host.cores:
         return
@@ -227,8 +228,8 @@ _EMULATED = ((0x8086, 0x10D3), (0x8086, 0x10C9), (0x1013, 0x00B8))
 
 
 def is_real(function: BusFunction) -> bool:
-    """Neither a bridge nor the hypervisor's own, which marks devices that it emulates by the
-    subsystem's vendor."""
+    """Whether a function in the guest can be one of the host's: no bridge, and not made by the
+    hypervisor. The hypervisor marks devices that it emulates by the subsystem's vendor."""
     if function.class_code is None or function.class_code >> 16 == _BRIDGE:
         return False
     if function.vendor in MADE_UP or function.subsystem == MADE_UP[0]:
@@ -237,8 +238,8 @@ def is_real(function: BusFunction) -> bool:
 
 
 def matched(case: DomainEvidence) -> dict[str, BusFunction]:
-    """By the device's address on the host. Devices whose place the domain leaves open are left
-    out."""
+    """Returns the guest's function of each device that is passed through, by the device's address
+    on the host. Devices whose place the domain leaves open are left out."""
     real = [function for function in case.virtual.functions or () if is_real(function)]
     found = {}
     for device in case.domain.devices:

@@ -122,7 +122,12 @@ def check_unpinned(case: DomainEvidence) -> Iterator[Finding]:
     if domain.automatic:
         found = f"numad chooses the CPUs at each start (placement='auto'): {where}"
     why = "the host's scheduler moves them away from their caches, memory and devices"
-    yield Finding("unpinned", "warn", f"vCPUs {ranges(free)}", found, why, BELOW)
+    if domain.form == "QEMU":
+        found = "a command line does not say where vCPUs run: what starts QEMU pins them"
+        look = "# Look at Cpus_allowed_list in /proc/PID/task/*/status, PID being QEMU's."
+        yield Finding("unpinned", "unknown", f"vCPUs {ranges(free)}", found, why, (look,))
+    else:
+        yield Finding("unpinned", "warn", f"vCPUs {ranges(free)}", found, why, BELOW)
 
 
 def check_across(case: DomainEvidence) -> Iterator[Finding]:

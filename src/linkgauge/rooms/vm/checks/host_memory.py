@@ -46,7 +46,8 @@ def check_alive(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _page_size(case: DomainEvidence, cell: GuestNode) -> int | None:
-    """0 for the host's default size, null for no huge pages."""
+    """Returns the size of the huge pages that back a cell; 0 for the host's default size, null for
+    no huge pages."""
     pages = case.domain.huge_pages
     own = [one for one in pages if one.cells is not None and cell.index in one.cells]
     rest = [one for one in pages if one.cells is None]

@@ -49,8 +49,8 @@ class Suited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
-    """Given the checks that found something wrong. None if the host has too few CPUs or too little
-    memory."""
+    """Returns the placement, given the checks that found something wrong. None if the host has too
+    few CPUs or too little memory."""
     keeps_memory = (_PIN_CHECKS | _MEMORY_CHECKS).isdisjoint(found)
     chosen = _kept(case, keeps_memory) if _PIN_CHECKS.isdisjoint(found) else None
     if chosen is None or not {*chain(*chosen.pins.values())}.isdisjoint(chosen.emulator):
@@ -123,7 +123,8 @@ def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
 
 
 def _page_size(case: DomainEvidence, chosen: Suited) -> int | None:
-    """The largest size of which each cell's nodes have enough pages, else 2 MiB, else null."""
+    """Returns the largest size of huge pages of which the nodes of each cell have enough. If no
+    size has enough, returns 2 MiB; null if the host has no pages of 2 MiB."""
     whole = case.domain.bytes or 0
     shares = {cell.index: cell.memory for cell in chosen.cells} or {0: whole}
     for size in sorted(case.host.huge_pages, reverse=True):
@@ -137,7 +138,7 @@ def _page_size(case: DomainEvidence, chosen: Suited) -> int | None:
 
 
 def _plan(case: DomainEvidence) -> Suited | None:
-    """On the fewest nodes."""
+    """Returns the placement on the fewest nodes; None if the domain fits on none."""
     planner = _Planner(case)
     for nodes in map(sorted, planner.choices()):
         for grain in planner.grains(nodes):
@@ -175,7 +176,7 @@ def _beside(case: DomainEvidence, homes: Sequence[int], taken: Collection[int]) 
 
 
 def _device_cells(case: DomainEvidence, nodes: Mapping[int, Cpus]) -> dict[str, int]:
-    """Empty if there are fewer than two cells."""
+    """Returns the cell at each device's node; empty if there are fewer than two cells."""
     if len(nodes) < 2:
         return {}
     cell_at = {node: cell for cell, at in reversed([*nodes.items()]) for node in at}
@@ -200,8 +201,8 @@ class _Planner:
         self._nodes = [n for n, cores in self._cores.items() if cores and n in case.node_memory]
 
     def choices(self) -> Iterator[list[int]]:
-        """As many nodes as cells, then the devices' nodes, then one more of the nearest each
-        time."""
+        """Yields lists of nodes: as many as the domain has cells, then the devices' nodes, then one
+        more of the nearest nodes each time."""
         homes = self._homes()[: self._domain.vcpus]
         first = homes or self._nodes[:1]
         others = sorted(set(self._nodes) - {*first}, key=lambda node: self._far(first, node))
@@ -226,7 +227,7 @@ class _Planner:
         return sorted(counts, key=lambda node: (-counts[node], node))
 
     def _near(self, node: int) -> int | None:
-        """Or the nearest node that has CPUs and memory."""
+        """Returns this node, or the nearest one that has CPUs and memory."""
         return min(self._nodes, key=lambda other: self._far([node], other), default=None)
 
     def _far(self, homes: Sequence[int], node: int) -> tuple[int, int]:
@@ -272,7 +273,8 @@ class _Planner:
         return [core[: grain.threads] for core in cores if len(core) >= grain.threads]
 
     def _ordered(self, nodes: Sequence[int]) -> list[GuestNode]:
-        """By the nodes of the cells' devices, else those where their memory or vCPUs have been."""
+        """Returns the domain's cells in the order of the nodes that suit them: the nodes of their
+        devices, else the nodes where their memory or vCPUs have been."""
         case, votes = self._case, Counter[tuple[int, int]]()
         for device in case.domain.devices:
             index, home = case.domain.cell_of(device), case.node_of_device(device.source)
@@ -325,7 +327,8 @@ class _Planner:
         )
 
     def _topology(self, cells: Sequence[GuestNode], threads: int) -> CpuTopology:
-        """The domain's own if it suits, else as few sockets as possible, each in one cell."""
+        """Returns the domain's own topology if it has these threads and suits the cells. Otherwise
+        it has as few sockets as possible, each in one cell."""
         own, vcpus = self._domain.topology, self._domain.vcpus
         if own and (own.threads, own.vcpus) == (threads, vcpus) and own.suits(cells):
             return own
