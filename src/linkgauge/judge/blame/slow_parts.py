@@ -18,7 +18,7 @@ from linkgauge.judge.verdict import FAR
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.units import count_of
 
-from .cases import named
+from .cases import Case, named
 from .causes import Blame, suspects
 from .counters import slowed, troubled
 from .engines import bounded_by_engine
@@ -79,8 +79,8 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
     if opposed:
         yield _opposed(opposed, evidence)
     if rest := [row for row in slow if not any(s.part in row.parts for s in chosen)]:
-        fast = {frozenset(row.parts) for row in rows if not row.slow}
-        yield _unexplained(rest, all(frozenset(row.parts) in fast for row in rest))
+        fast = [row.case for row in rows if not row.slow]
+        yield _unexplained(rest, all(any(_repeats(row.case, one) for one in fast) for row in rest))
 
 
 def _together(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
@@ -171,16 +171,25 @@ def _opposed(slow: Mapping[Part, Sequence[Row]], evidence: Evidence) -> Finding:
     return Finding("slow", "warn", subject, found, why, remedy, named(row.case for row in cells))
 
 
+def _repeats(case: Case, other: Case) -> bool:
+    """Whether two cells are of the same copies, of other sizes or in another table."""
+    own = case.result.benchmark, case.cell.transfers
+    is_other = case.result is not other.result or case.cell.bytes != other.cell.bytes
+    return is_other and own == (other.result.benchmark, other.cell.transfers)
+
+
 def _unexplained(slow: Sequence[Row], are_fast: bool) -> Finding:
-    """Returns the finding for cells that no part explains. `are_fast` says that equal cells over
-    the same parts are not slow: of other sizes, or of another moment."""
+    """Returns the finding for cells that no part explains. `are_fast` says that the same copies are
+    not slow in other cells: of other sizes, or of another moment."""
     lowest = min(slow, key=_shown)
     found = reach("that no part explains", slow, share_of([lowest]))
     if len(slow) > 1:
         found += f" or more, {lowest.case.name} the least"
     why = "too little shows that a part of theirs is slow: look at the links that only they cross"
     if are_fast:
-        why = "the same parts are fast in equal cells, so their size or the moment is slow, no part"
+        why = (
+            "the same copies are fast in other cells, so their size or the moment is slow, no part"
+        )
     severity = "warn" if are_fast else _severity([lowest])
     cells = named(row.case for row in slow)
     return Finding("slow", severity, str(lowest.case.cell), found, why, cells=cells)
