@@ -1,7 +1,7 @@
 """Reasons why a simulated machine refuses a transfer, and figures that it does not know.
 
 A machine that is described from a run knows figures of the kinds that the run measured
-(rooms/judge_files/fitting.py), and refuses others. A kind is what is done, between which memories,
+(rooms/describe/fitting.py), and refuses others. A kind is what is done, between which memories,
 and by which kind of engine."""
 
 from __future__ import annotations
