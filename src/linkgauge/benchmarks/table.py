@@ -238,14 +238,16 @@ class Row(msgspec.Struct, frozen=True):
         )
 
     def _device_cells(self, devices: Sequence[tuple[Memory, Memory]]) -> Iterator[Cell]:
-        for memory, near in devices:
+        def others(memory: Memory) -> Iterator[dict[str, Memory]]:
             # The host of a transfer is the node near its own device.
-            others = [{"h": its, "d": memory, "e": e} for e, its in devices if e is not memory]
-            own = [{"h": near, "d": memory}]
+            return ({"h": its, "d": memory, "e": e} for e, its in devices if e is not memory)
+
+        for memory, near in devices:
+            own = ({"h": near, "d": memory},)
             placed = [
                 _place(transfer, places)
                 for transfer in _template(self.cell)
-                for places in (others if "e" in _letters(transfer) else own)
+                for places in (others(memory) if "e" in _letters(transfer) else own)
             ]
             yield self._cell(HOST_ROW, memory.label, placed)
 
