@@ -49,7 +49,7 @@ VM = "--machine vm-degraded"
          "1 measured: 0 ok, 1 low, 1 fail finding"),
         (f"traffic {VM} --threads 1 --out kept", 1, "fail target-speed  sim:0",
          " not judged (no reference), 2 fail findings SIMULATED"),
-        (f"run --prefix host_to_device {ON_DGX} --samples 12 --fault 'stall sim:1 for=0.05'", 0,
+        (f"run --prefix host_to_device {ON_DGX} --samples 20 --fault 'stall sim:1 for=0.05'", 0,
          "warn stall  ", " 0 low, "),
         (f"run --prefix host_to_device {ON_DGX} --fault 'jitter sim:1 sigma=9%'", 0,
          "warn scatter  ", " 0 low, "),

@@ -14,7 +14,6 @@ from linkgauge.cli.help_text import OUTPUT, PRECISION, RUNS, WHAT
 from linkgauge.cli.options import Count, Options, argument, option
 from linkgauge.cli.proposals import labels
 from linkgauge.model.errors import InputError
-from linkgauge.model.units import count_of, parse_fraction
 from linkgauge.report.formats import Document, Format
 
 if TYPE_CHECKING:
@@ -187,6 +186,7 @@ def _measured_again(
     from linkgauge.engine.controller import Observer
     from linkgauge.engine.kept.again import measure_again
     from linkgauge.judge.verdict import judge
+    from linkgauge.model.units import count_of
     from linkgauge.report.files import write_run
 
     path, first = of
@@ -309,6 +309,7 @@ def baseline(asked: BaselineOptions) -> int:
     from linkgauge.engine.controller import now
     from linkgauge.judge.compare.baseline import baseline_of
     from linkgauge.judge.compare.likeness import unlike
+    from linkgauge.model.units import parse_fraction
     from linkgauge.report.blocks import said
     from linkgauge.report.files import json_document, write_asked
     from linkgauge.report.formats import TERMINAL, formats

@@ -55,7 +55,7 @@ def machine_of(described: Described, backend: str) -> Machine:
         iommu=told.iommu,
         memory_rate=rate_of(dimms, named_channels(dimms, told.sockets))[0] if dimms else None,
     )
-    functions = tuple(_told_functions(seen.pci, told))
+    functions = tuple(_told_functions(seen.pci, told, from_texts=bool(described.tree)))
     cards = tuple(_bare_accelerator(one, backend) for one in seen.accelerators)
     assumed = tuple(
         replace(one, parts=tuple(_named(part, backend) for part in one.parts))
@@ -95,9 +95,11 @@ _REDIRECTS = "request redirect", "completion redirect"
 _PORTS = {"root port": "root port", "upstream port": "PCIe switch"}
 
 
-def _told_functions(found: Sequence[PciFunction], told: Facts) -> Iterator[PciFunction]:
+def _told_functions(
+    found: Sequence[PciFunction], told: Facts, *, from_texts: bool
+) -> Iterator[PciFunction]:
     """Yields the PCI functions as texts tell them. A bridge without an address there has a made-up
-    name, and no known link; no text tells a target speed."""
+    name, and no known link; no text tells a target speed. A description tells both."""
     bridges = (one for one in found if one.port != "endpoint")
     kinds = grouped((_PORTS.get(one.port or "", "port"), one.address) for one in bridges)
     names = {at: f"{kind} {n}" for kind, some in kinds.items() for n, at in enumerate(some)}
@@ -109,7 +111,9 @@ def _told_functions(found: Sequence[PciFunction], told: Facts) -> Iterator[PciFu
     for one in found:
         address = names.get(one.address, one.address)
         bridge = told.bridges.get(address)
-        link = replace(one.link, target=None) if re.fullmatch(ADDRESS, address) else PciLink()
+        link = one.link
+        if from_texts:
+            link = replace(link, target=None) if re.fullmatch(ADDRESS, address) else PciLink()
         yield PciFunction(
             address=address, parent=names.get(one.parent or ""), vendor=one.vendor,
             class_code=one.class_code, numa_node=one.numa_node, port=one.port, link=link,
