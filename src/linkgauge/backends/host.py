@@ -297,7 +297,7 @@ class HostBackend(Offering):
 
 
 def _op(transfer: Transfer, work: ArrayWork | None = None) -> _native.Op:
-    """That of `work` if given, otherwise read, write or copy."""
+    """Returns the operation of `work` if it is given, otherwise read, write or copy."""
     if work is not None:
         return _native.Op[work.kind.upper()]
     if transfer.source.is_null:

@@ -168,7 +168,7 @@ def _share(where: Regime) -> float:
 
 
 def load(file: Path) -> Remembered:
-    """Those that this CPU can run; none if the file cannot be read."""
+    """Returns the stored kernels that this CPU can run; none if the file cannot be read."""
     known = cache.load(file, Remembered)
     return {
         where.case(op): known[where.case(op)]

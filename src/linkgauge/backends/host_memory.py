@@ -46,8 +46,8 @@ class ByThreads:
 
 
 class NodeMemory(ByThreads):
-    """Of a NUMA node, or anywhere with `node` None, first touched by `cpus`. `alone`: the machine
-    has no other node. Raises the same errors as `native.allocate`."""
+    """The memory of a NUMA node, or of any node if `node` is None, first touched by `cpus`. `alone`
+    says that the machine has no other node. Raises the same errors as `native.allocate`."""
 
     def __init__(
         self,

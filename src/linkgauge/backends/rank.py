@@ -116,7 +116,7 @@ class RankBackend(Backend, Protocol):
         return b""
 
     def apart(self, copies: Sequence[Copy]) -> tuple[str | None, ...]:
-        """For each copy, why this rank's engine cannot reach both memories, or None."""
+        """Returns for each copy why this rank's engine cannot reach both memories, or None."""
         return (None,) * len(copies)
 
     def token(self) -> bytes:
@@ -137,11 +137,13 @@ class Punctual(Protocol):
     """A group that itself waits until the time of its start."""
 
     def open_at(self, at: float | None) -> float:
-        """At the time `at` of the monotonic clock, or at once. Returns the actual time."""
+        """Opens the group at the time `at` of the monotonic clock, or at once. Returns the actual
+        time."""
 
 
 def open_at(group: Group, at: float | None) -> float:
-    """At the time `at` of the monotonic clock, or at once. Returns the actual time."""
+    """Opens the group at the time `at` of the monotonic clock, or at once. Returns the actual
+    time."""
     if follows(group, Punctual):  # type: ignore[type-abstract]
         return group.open_at(at)
     opened = await_time(at)
@@ -226,7 +228,8 @@ class OfProcess(RankBackend):
         return tuple(map(str, self.backend.remarks(self.transfer(transfer))))
 
     def _engine(self, memory: Memory, engine: Engine) -> Engine:
-        """For an engine of another rank, the same engine of the memory's own device."""
+        """Returns the engine; for one of another rank, the same engine of the memory's own
+        device."""
         owner = self.local(engine.owner)
         if owner.rank is not None:
             owner = self.local(memory).place

@@ -82,7 +82,8 @@ class ThreadedGroup(Gated):
             self._barrier.wait(PATIENCE)
 
     def wait(self) -> Timing:
-        """From the first call to the last byte, by the host's clock. Raises a thread's error."""
+        """Times by the host's clock, from the first call to the last byte. Raises a thread's
+        error."""
         self.pass_gate()
         running, self._running = self._running, []
         failures = [error for one in running if (error := one.exception()) is not None]

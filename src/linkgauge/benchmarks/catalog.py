@@ -175,8 +175,8 @@ def _most_wanted() -> Iterator[str]:
 
 
 def ranked(of_host: Mapping[str, bool], asked: Sequence[str], profile: str) -> tuple[str, ...]:
-    """Those that the user `asked` for by name first, then those that the profile or else most
-    people want. `of_host` says of each benchmark whether only the host is measured."""
+    """Returns the benchmarks that the user `asked` for by name, then those that the profile or else
+    most people want. `of_host` says of each benchmark whether only the host is measured."""
     if len(of_host) < 2:
         return tuple(of_host)
     patterns = _FIRST.get(profile) or _most_wanted()

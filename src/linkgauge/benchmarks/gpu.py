@@ -34,7 +34,7 @@ ORDER, HOST_ORDER = 8192, 2048
 
 
 class ProductBenchmark(OnDevices, frozen=True):
-    """By number type. The host computes smaller products if no device can multiply."""
+    """Products by number type. The host computes smaller ones if no device can multiply."""
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]

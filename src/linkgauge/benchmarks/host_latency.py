@@ -61,7 +61,8 @@ def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
 
 
 def node_pairs(fabric: DeviceSet) -> Iterator[tuple[Node, Node]]:
-    """Of many nodes, each with itself and the first's threads; in the full profile all."""
+    """Pairs all nodes. Of many nodes, it pairs each with itself and with the first's threads,
+    unless the profile is full."""
     first = fabric.with_cpus[:1]
     for of_thread, of_memory in _reached(fabric):
         chosen = of_thread in (of_memory, *first)
@@ -98,7 +99,8 @@ def _curves(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def beyond_caches(fabric: DeviceSet) -> int:
-    """In bytes, a multiple of 1 MiB. In a first look it is the size that was found by measuring."""
+    """Returns a size in bytes, a multiple of 1 MiB. In a first look it is the size that was found
+    by measuring."""
     if fabric.buffer is not None:
         return fabric.buffer
     wanted = max(ALONE, BEYOND * _caches(fabric))

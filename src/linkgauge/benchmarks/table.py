@@ -194,7 +194,8 @@ class Row(msgspec.Struct, frozen=True):
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
-        """Without cells, it has the reason. Raises InputError for too many pairs of devices."""
+        """Returns the benchmark with its cells, or with the reason why there are none. Raises
+        InputError for too many pairs of devices."""
         if self.across_ranks and not fabric.across_ranks:
             return self._benchmark(fabric.backend, (), _ONE_PROCESS.format(self.name))
         if self.on_host:
@@ -358,8 +359,8 @@ def _opposite(memories: Sequence[Memory], at: int) -> Memory:
 def _partners(
     memories: Sequence[Memory], at: int, letters: set[str]
 ) -> Iterator[Mapping[str, Memory]]:
-    """From letters to memories; d is the memory `at`. Its first partner is the next memory, so that
-    not all devices use the same partner at once."""
+    """Yields mappings from letters to memories; d is the memory `at`. Its first partner is the next
+    memory, so that not all devices use the same partner at once."""
     own = memories[at]
     if "o" in letters:
         yield {"d": own, "o": _opposite(memories, at)}

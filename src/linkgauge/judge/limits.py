@@ -327,7 +327,8 @@ def _is_of_bus(result: Result, limit: Limit) -> bool:
 
 
 def _held(result: Result, limit: Limit) -> set[object]:
-    """Of a collective's bus bandwidth, the cells with the largest size of each row."""
+    """Returns the cells that a limit holds: for a collective's bus bandwidth, those with the
+    largest size of each row."""
     if not _is_of_bus(result, limit):
         return {cell.place for cell in result.cells}
     largest: dict[str, CellResult] = {}

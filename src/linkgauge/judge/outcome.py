@@ -112,7 +112,8 @@ def _unsteady(evidence: Evidence) -> frozenset[str]:
 
 
 def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...]:
-    """To measure once more before they are called low, perhaps low or unsteady."""
+    """Returns the cells to measure once more before they are called low, perhaps low or
+    unsteady."""
     if why_unjudged(run) is not None:
         return ()
     evidence = evidence_of(judge(run))
@@ -135,8 +136,8 @@ _MOST_PAIRS = 128
 def pairs_in_doubt(
     run: Run, verdicts: Callable[[Run], Sequence[Result]]
 ) -> tuple[tuple[str, str], ...]:
-    """To measure alone, to find the link that slows a collective: pairs between which it sends data
-    and that the run has not measured."""
+    """Returns the pairs to measure alone, to find the link that slows a collective: it sends data
+    between them, and the run has not measured them."""
     collectives = any(result.unit == COLLECTIVE.symbol for result in run.results)
     able = run.finished is not None and not run.machine.ranks and run.soak is None
     if not (collectives and able and why_unjudged(run) is None):

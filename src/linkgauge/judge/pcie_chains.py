@@ -77,8 +77,8 @@ def _least(*values: float | None) -> float | None:
 
 @lru_cache(maxsize=1)
 def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
-    """Of each accelerator and RDMA adapter, and of each switch above. All checks of the same
-    evidence share it."""
+    """Returns the hops of each accelerator and RDMA adapter, and of each switch above. All checks
+    of the same evidence share them."""
     return tuple(_hops(evidence))
 
 

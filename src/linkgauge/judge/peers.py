@@ -24,8 +24,10 @@ from .blame.limits import ENOUGH
 from .findings import Evidence
 
 LOW, PERHAPS = 0.05, 0.02
+"""The losses from which a cell is low, and perhaps low."""
 CHANCE = 0.01
-"""That any part of a healthy run stands out. Divided by the number of comparisons (Bonferroni)."""
+"""The probability that chance alone makes any part of a healthy run stand out. It is divided by the
+number of comparisons (Bonferroni)."""
 
 
 class Behind(NamedTuple):
@@ -145,7 +147,8 @@ def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
 
 
 def _at_most(case: Case) -> float:
-    """By its interval, and by its last repetition."""
+    """Returns the logarithm of the most that the cell reaches, by its interval and by its last
+    repetition."""
     cell = case.cell
     last = cell.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
     ends = (cell.summary.ci95 if cell.summary is not None else None) or ()

@@ -138,7 +138,7 @@ def _shown_by_both(levels: Sequence[Level], others: Sequence[Level]) -> tuple[Le
 
 
 def _shared(one: Level, other: Level) -> float:
-    """In octaves."""
+    """Returns the octaves of sizes that both cover."""
     most = min(one.most or ENDLESS, other.most or ENDLESS)
     return max(0.0, math.log2(most / max(one.least, other.least)))
 

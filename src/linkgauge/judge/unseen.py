@@ -121,7 +121,8 @@ def _differs(beside: Beside, lost: Mapping[Row, float], parts: int) -> bool:
 
 
 def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
-    """Also switches with one end crossed; those of devices that were not measured are left out."""
+    """Yields the links and switches that no cell crosses, if one end is crossed. Switches of
+    devices that were not measured are left out."""
     known, inner = set(crossed), evidence.machine.wiring.switches
     wires = [wire for wire in evidence.machine.wiring.wires if wire.kind == "fabric"]
     outer = {end for wire in wires for end in (wire.a, wire.b) if not {wire.a, wire.b} <= inner}

@@ -39,14 +39,14 @@ def vendor_of(evidence: Evidence, memory: str) -> int | None:
 
 
 def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
-    """Of the vendors whose devices are present."""
+    """Returns the tools of the vendors whose devices are present."""
     vendors = {vendor_of(evidence, memory) for memory in evidence.machine.addresses}
     vendors |= {vendor_of(evidence, device.memory) for device in evidence.machine.all_devices}
     return tuple(tool for vendor, tool in _TOOLS[matter].items() if vendor in vendors)
 
 
 def tool_of(vendor: int | None, matter: Matter) -> str:
-    """Without a comment; else what shows the links of any vendor."""
+    """Returns the vendor's command without its comment, or what shows the links of any vendor."""
     return _TOOLS[matter].get(vendor or 0, "lspci -vv").partition("  #")[0]
 
 

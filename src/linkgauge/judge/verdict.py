@@ -237,7 +237,7 @@ def unjudged(result: Result) -> Result:
 def judge_result(
     result: Result, expectations: Expectations, nominal: Nominal | None = None
 ) -> Result:
-    """With `nominal`, also the figure for links at their best."""
+    """Judges a result. With `nominal`, it has the figures for links at their best, too."""
     sharing = expectations.sharing(result)
     cells = tuple(
         _judge_cell(cell, result, expectations, sharing, nominal) for cell in result.cells
@@ -358,6 +358,6 @@ def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
 
 
 def _moved(cell: CellResult) -> float:
-    """In bytes/s, without what starting takes."""
+    """Returns bytes/s, without what starting takes."""
     moving = (cell.headline or math.inf) - START
     return (cell.bytes or 0) / moving if moving > 0 else math.inf

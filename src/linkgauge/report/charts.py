@@ -37,7 +37,7 @@ def on_paper() -> None:
 
 
 def titled(chart: alt.LayerChart, title: str, *, simulated: bool) -> alt.LayerChart:
-    """With the word SIMULATED if the figures are."""
+    """Adds the word SIMULATED if the figures are."""
     under = {"subtitle": "SIMULATED"} if simulated else {}
     made: alt.LayerChart = chart.properties(
         title=_altair().TitleParams(title, anchor="start", subtitleColor="#a0379e", **under)

@@ -30,8 +30,8 @@ Curves = dict[str, dict[int, float]]
 
 
 def curves_of(results: Iterable[Result]) -> Curves:
-    """Of collectives, bus bandwidths as nccl-tests defines them. The last figure of a size
-    counts."""
+    """Returns curves; of collectives, bus bandwidths as nccl-tests defines them. The last figure of
+    a size counts."""
     curves: Curves = {}
     for result in results:
         for cell in result.cells:

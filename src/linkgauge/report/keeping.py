@@ -84,7 +84,8 @@ class Keeper:
         return doubtful(run, self.judge) if self.display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
-        """To measure alone, because a collective between them would be judged low."""
+        """Returns the pairs to measure alone, because a collective between them would be judged
+        low."""
         return pairs_in_doubt(run, self.judge.verdicts) if self.display.verdict else ()
 
     def outcome(self, run: Run) -> Outcome:

@@ -33,7 +33,7 @@ class Matrix(msgspec.Struct, frozen=True):
 
 
 def matrices(result: Result) -> Iterator[Matrix]:
-    """Those of named parts, then the matrix of headline figures."""
+    """Yields the matrices of named parts, then the matrix of headline figures."""
     rows = tuple(dict.fromkeys(cell.row for cell in result.cells))
     columns = tuple(dict.fromkeys(cell.column for cell in result.cells))
     if result.drawn is not None:
@@ -87,13 +87,13 @@ def _natural(label: str) -> tuple[int, str]:
 
 
 def shown(value: float, unit: str) -> str:
-    """Without the unit: two decimals, or three digits if it is small."""
+    """Shows a figure without the unit, with two decimals, or three digits if it is small."""
     scaled = value / unit_of(unit).scale
     return f"{scaled:.2f}" if scaled >= 1 or scaled == 0 else f"{scaled:.3g}"
 
 
 def brief(value: float, unit: str) -> str:
-    """Without the unit: four digits, or three if it is small."""
+    """Shows a figure without the unit, with four digits, or three if it is small."""
     scaled = value / unit_of(unit).scale
     for least, decimals in ((999.95, 0), (99.995, 1), (1, 2)):
         if abs(scaled) >= least:
@@ -202,7 +202,7 @@ def _by_ends(cell: CellResult) -> list[Place]:
 
 
 def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
-    """Its bytes divided by the time until its last copy ended."""
+    """Returns the rate of each device: its bytes divided by the time until its last copy ended."""
     moved: dict[Memory, int] = {}
     until: dict[Memory, float] = {}
     for part in cell.parts:

@@ -44,7 +44,7 @@ def progress_bar(console: Console) -> Progress:
 
 
 def time_left(task: Task) -> str:
-    """By the mean of all visits: that of the last would vary, because some benchmarks take much
+    """Estimates by the mean of all visits, because single visits differ: some benchmarks take much
     longer. Where a time budget ends the task (its field `ends_by`, of the monotonic clock), no more
     than that is left."""
     limits = []

@@ -106,7 +106,7 @@ def _accelerator(path: Path, run: Run) -> str:
 def _comparison(
     accelerator: str, runs: Sequence[Run], against: str | None
 ) -> ConfigurationComparison:
-    """By the figures of profile vm; if the runs lack these, by the worst cell of each benchmark
+    """Compares the figures of profile vm; if the runs lack these, the worst cell of each benchmark
     that was measured under all labels."""
     from linkgauge.judge.compare.configurations import compare
 

@@ -151,7 +151,8 @@ class CudaDevice:
         return near_node(ROOT, self.pci_address())
 
     def pci_address(self) -> str:
-        """In the form of sysfs: 0000:1b:00.0 (domain, bus, device, function)."""
+        """Returns the address in the form of sysfs: 0000:1b:00.0 (domain, bus, device,
+        function)."""
         return _text(self.driver.call("cuDeviceGetPCIBusId", 16, self.handle)).lower()
 
     def uuid(self) -> str:

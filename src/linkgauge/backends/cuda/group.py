@@ -185,7 +185,8 @@ class CudaGroup:
             self._enqueue(self._rest.pop(0))
 
     def wait(self) -> Timing:
-        """By CUDA's events. Raises BackendError if a device failed or the gate stayed shut."""
+        """Waits, and times by CUDA's events. Raises BackendError if a device failed or the gate
+        stayed shut."""
         if not self._armed:
             raise BackendError("wait", "the group is not armed")
         self._first.device.call("cuEventSynchronize", self._total)

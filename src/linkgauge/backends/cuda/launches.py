@@ -68,7 +68,8 @@ class Span(NamedTuple):
     size: int
 
     def slices(self, count: int) -> list[Span]:
-        """At most `count` parts, about equal, that begin at aligned offsets. None is empty."""
+        """Returns at most `count` parts, about equal, that begin at aligned offsets. None is
+        empty."""
         length = -(-self.size // max(1, count))
         return self.cut(-(-length // ALIGNMENT) * ALIGNMENT)
 

@@ -30,9 +30,9 @@ _PIECE = 1 << 31
 def allocate(
     unit: OpenCLDevice, memory: Memory, size: int, kind: EngineKind, node: Node | None, alone: bool
 ) -> OpenCLBuffer:
-    """For the device's engines of a kind (`ce` or `sm`). `node` is the NUMA node of host memory;
-    `alone` says that there is no other. Raises AllocationError if memory is short, Unsupported if
-    pageable memory cannot be placed."""
+    """Allocates for the device's engines of a kind (`ce` or `sm`). `node` is the NUMA node of host
+    memory; `alone` says that there is no other. Raises AllocationError if memory is short,
+    Unsupported if pageable memory cannot be placed."""
     use: Use = "shared" if unit.facts.fine_grained else "in place"
     if memory.is_device:
         use = "device"

@@ -155,7 +155,7 @@ class OpenCLDevice:
 
     @cached_property
     def cache_line(self) -> int:
-        """In bytes: at least 64, also if the device does not report it."""
+        """Returns the size in bytes: at least 64, also if the device does not report it."""
         with calling("clGetDeviceInfo"):
             return max(64, int(self.handle.global_mem_cacheline_size))
 
@@ -279,7 +279,7 @@ def _facts(
 
 
 def _pci(handle: cl.Device) -> str | None:
-    """In the form of sysfs, or None if the runtime does not report it."""
+    """Returns the address in the form of sysfs, or None if the runtime does not report it."""
     place: tuple[int, int, int, int] | None = None
     with suppress(cl.Error, AttributeError):
         slot = int(handle.pci_slot_id_nv)

@@ -82,7 +82,7 @@ def _passed(before: float | None, after: float | None) -> float | None:
 
 
 def _rate(threads: Iterable[_native.PrimesThread]) -> float:
-    """In events per second. The time in which a thread waits for others does not count."""
+    """Returns events per second. The time in which a thread waits for others does not count."""
     own = (one.events / max(one.end - one.begin, 1e-9) for one in threads)
     return max(sum(own), LEAST_RATE)
 

@@ -64,7 +64,7 @@ def _pieces(torch: Any, memory: Any, pattern: Pattern, seed: int) -> Iterator[tu
 def _words(
     torch: Any, device: Any, pattern: Pattern, seed: int, first: int, last: int, count: int
 ) -> Any:
-    """From `first` to `last`, of `count` words in the whole pattern."""
+    """Returns the words from `first` to `last`, of `count` words in the whole pattern."""
     numbers = torch.arange(first, last, dtype=torch.int64, device=device)
     if pattern is Pattern.CONSTANT:
         numbers = torch.zeros_like(numbers)

@@ -181,7 +181,7 @@ class GatedGroup(Gated):
         self._held = self._enqueue(*(self._armed or (1, 1)))
 
     def wait(self) -> Timing:
-        """By events. Raises BackendError for a failed device, or too slow enqueuing."""
+        """Times by events. Raises BackendError for a failed device, or too slow enqueuing."""
         loops, laps = self.pass_gate()
         self._finish()
         for _ in range(_MOST_TRIES):

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.vendor import tools
 from linkgauge.judge.verdict import FAR
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.units import count_of
 
@@ -79,8 +80,8 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
     if opposed:
         yield _opposed(opposed, evidence)
     if rest := [row for row in slow if not any(s.part in row.parts for s in chosen)]:
-        fast = [row.case for row in rows if not row.slow]
-        yield _unexplained(rest, all(any(_repeats(row.case, one) for one in fast) for row in rest))
+        fast = grouped((_copies(row.case), row.case) for row in rows if not row.slow)
+        yield _unexplained(rest, all(_is_fast(row.case, fast) for row in rest))
 
 
 def _together(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
@@ -171,11 +172,16 @@ def _opposed(slow: Mapping[Part, Sequence[Row]], evidence: Evidence) -> Finding:
     return Finding("slow", "warn", subject, found, why, remedy, named(row.case for row in cells))
 
 
-def _repeats(case: Case, other: Case) -> bool:
-    """Whether two cells are of the same copies, of other sizes or in another table."""
-    own = case.result.benchmark, case.cell.transfers
-    is_other = case.result is not other.result or case.cell.bytes != other.cell.bytes
-    return is_other and own == (other.result.benchmark, other.cell.transfers)
+def _copies(case: Case) -> Hashable:
+    return case.result.benchmark, case.cell.transfers
+
+
+def _is_fast(case: Case, fast: Mapping[Hashable, Sequence[Case]]) -> bool:
+    """Whether the same copies are fast at another size or in another table."""
+    return any(
+        case.result is not other.result or case.cell.bytes != other.cell.bytes
+        for other in fast.get(_copies(case), ())
+    )
 
 
 def _unexplained(slow: Sequence[Row], are_fast: bool) -> Finding:

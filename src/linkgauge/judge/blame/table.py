@@ -172,7 +172,7 @@ def share_of(rows: Iterable[Row]) -> float:
 
 
 def reach(which: str, slow: Sequence[Row], share: float | None = None) -> str:
-    """Returns how slow cells are, in words: `device_local_copy sim:3 reaches 62% of its peers`."""
+    """Says how slow cells are: `device_local_copy sim:3 reaches 62% of its peers`."""
     lowest = min(slow, key=lambda row: row.shown)
     by_peers = lowest.shown >= lowest.relative - 1e-9
     if len(slow) == 1:

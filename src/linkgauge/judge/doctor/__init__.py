@@ -33,7 +33,7 @@ def _has_hardware(evidence: Evidence) -> bool:
 
 
 def _has_fabric(evidence: Evidence) -> bool:
-    """Its own, or that of a network."""
+    """Whether the machine has a fabric of its own, or that of a network."""
     machine = evidence.machine
     return bool(
         machine.accelerators
@@ -88,7 +88,7 @@ INFERRED = ("slow", "drift", *UNSTEADY)
 
 
 def checks_of(evidence: Evidence) -> tuple[Check[Evidence], ...]:
-    """Those that can find something in the evidence."""
+    """Returns the checks that can find something in the evidence."""
     return checks_in(*(import_module(name) for name, has in FILES.items() if has(evidence)))
 
 
@@ -245,7 +245,8 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
 
 
 def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Finding]:
-    """So that one fault, seen by the kernel's log and by the figures, does not look like two."""
+    """Yields the findings. One of the kernel's log names those about the same part, so that one
+    fault does not look like two."""
     others = [finding for finding in found if finding.check in CONFIRMED]
     for finding in found:
         of: list[Finding] = []

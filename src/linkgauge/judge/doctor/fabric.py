@@ -36,7 +36,7 @@ NO_MODULE = "none"
 
 
 def used_adapters(machine: Machine) -> dict[str, list[Adapter]]:
-    """By the adapter's name, without ports that are down."""
+    """Returns the ports that are not down, by the adapter's name."""
     ports = (one for one in machine.known.adapters if one.pci in machine.functions)
     return grouped((one.device, one) for one in ports if one.state in (None, "active"))
 

@@ -221,7 +221,7 @@ def _slower(function: PciFunction, evidence: Evidence) -> PciFunction | None:
 
 
 def _capacity(link: PciLink) -> float | None:
-    """In GT/s, summed over all lanes."""
+    """Returns GT/s, summed over all lanes."""
     if link.max_speed is None or link.max_width is None:
         return None
     return link.max_speed * link.max_width

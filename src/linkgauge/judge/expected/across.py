@@ -42,7 +42,7 @@ class Carried(NamedTuple):
 
 
 def carried_by(machine: Machine, hosts: int = 1) -> Carried | None:
-    """By the ports of the most frequent rate that are up. Several ports of a card share its
+    """Counts the ports of the most frequent rate that are up. Several ports of a card share its
     slot."""
     ports = [one for one in machine.known.adapters if one.state in (None, "active") and one.rate]
     if not ports:

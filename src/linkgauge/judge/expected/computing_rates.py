@@ -27,8 +27,8 @@ rate of others, and no property tells which."""
 def product_bound(
     device: Accelerator | None, operation: object, readings: Sequence[Reading]
 ) -> Expected:
-    """In operations/s, at the highest clock read under load or, without a reading, at the device's
-    highest."""
+    """Returns the bound in operations/s, at the highest clock read under load or, without a
+    reading, at the device's highest."""
     if device is None or device.cores is None:
         return Expected(because="unknown: the number of the device's cores is not known")
     tensor = _TENSOR.get(device.capability or "", {})

@@ -39,7 +39,7 @@ class Ceilings(msgspec.Struct, frozen=True):
         return self.best.get((transfer.engine.owner.index or 0, _operation(transfer)))
 
     def traffic(self, node: int) -> float | None:
-        """In bytes/s; those of a copy count twice, because they are read and written."""
+        """Returns bytes/s. The bytes of a copy count twice, because they are read and written."""
         figures = [
             weight * self.best[node, operation]
             for operation, weight in _TRAFFIC.items()

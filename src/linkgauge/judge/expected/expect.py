@@ -147,7 +147,7 @@ class Expectations:
         transfers: Sequence[Transfer],
         size: int,
     ) -> Expectation:
-        """In seconds."""
+        """Returns the expected time in seconds."""
         ranks = [transfer.engine.owner for transfer in transfers]
         if len(ranks) < 2:
             return _unknown("one device sends nothing", "no-limit")

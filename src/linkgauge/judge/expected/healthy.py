@@ -76,8 +76,8 @@ class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def shares(self) -> list[float]:
-        """Of the expected rate, once the call has started. What exceeds the expectation meets
-        it."""
+        """Returns shares of the expected rate, once the call has started. What exceeds the
+        expectation meets it."""
         work = Collective(self.operation, root=0 if has_root(self.operation) else None)
         moved = [work.bytes_on_bus(parse_size(size), self.ranks) / 1e9 for size in self.reached]
         both = zip(moved, self.reached.values(), strict=True)

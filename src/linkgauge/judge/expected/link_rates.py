@@ -127,7 +127,8 @@ def under_load(readings: Iterable[Reading]) -> Trained:
 def pcie_path(
     crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
 ) -> ExpectedPath:
-    """From the side that reads or writes. Raises Unknown if the state of a link is unknown."""
+    """Follows the path from the side that reads or writes. Raises Unknown if the state of a link is
+    unknown."""
     if not crossed:
         return ExpectedPath()
     packets = _packets(access, kernel, [wire for wire, _ in crossed])

@@ -33,7 +33,8 @@ class Nominal:
         return Expectations(self._best, self._ceilings)
 
     def of(self, cell: CellResult, expected: Expected, size: int, unit: str) -> float | None:
-        """In the cell's unit. None if it equals the `expected` figure."""
+        """Returns what links at their best would allow, in the cell's unit, or None if it equals
+        the `expected` figure."""
         figure = expected.figure
         is_below = not self._degraded.isdisjoint(cell.places) or self._was_slow(cell)
         if figure is None or not is_below:

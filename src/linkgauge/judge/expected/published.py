@@ -17,8 +17,8 @@ by one thread, as STREAM counts."""
 
 
 class Published(msgspec.Struct, frozen=True):
-    """In seconds or bytes/s. `where` says between which cores. `like` is the family on which it was
-    measured, if that is another one."""
+    """A figure in seconds or bytes/s. `where` says between which cores. `like` is the family on
+    which it was measured, if that is another one."""
 
     family: str
     kind: Kind
@@ -86,7 +86,7 @@ TABLE: tuple[Published, ...] = (
 
 
 def published_of(code: str | None) -> dict[Kind, tuple[Published, ...]]:
-    """By their kind; nothing for a processor that is not listed."""
+    """Returns figures by their kind; nothing for a processor that is not listed."""
     family = family_of(code)
     found: dict[Kind, tuple[Published, ...]] = {}
     for one in TABLE:

@@ -105,7 +105,8 @@ def _faster(function: PciFunction, proven: Mapping[str, float]) -> PciFunction:
 
 
 def as_one(run: Run) -> Run:
-    """Without its ranks if all are on one machine and each has its own device; else unchanged."""
+    """Returns the run without its machine's ranks if all are on one machine and each has its own
+    device; else unchanged."""
     machine = run.machine.alone
     return run if machine is run.machine else replace(run.with_cells(_cell), machine=machine)
 

@@ -188,7 +188,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def is_as_expected(self) -> bool:
-        """Of the hardware in its present state."""
+        """Whether the figure is what the hardware in its present state should reach."""
         return self.verdict in ("ok", "degraded")
 
     @property
@@ -210,7 +210,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def series(self) -> tuple[TransferFigure | RankTimes, ...]:
-        """Of single transfers and ranks."""
+        """Returns the figures of single transfers and ranks."""
         return (*self.parts, *self.iterations)
 
     def with_series(self, change: Callable[[Any], Any]) -> CellResult:
@@ -239,7 +239,7 @@ class CellResult(Cell, frozen=True, gc=False):
         return self.summary.max if self.report is _BEST else self.summary.median
 
     def share(self, reference: float | None, figure: float | None = None) -> float | None:
-        """Of `figure`, by default the cell's median; of times inverted, as longer ones are less."""
+        """Returns the share of `reference` that `figure` (else the median) is; inverted for times."""
         figure = self.summary.median if figure is None and self.summary is not None else figure
         if figure is None or not reference:
             return None
@@ -387,9 +387,9 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 
 def exit_code(run: Run) -> int:
-    """By the statuses alone: 130 for an interrupted run, else the first that applies. 3: an error,
-    a timeout or a lost rank cost results. 1: a failure, or a device was too hot. 4: nothing was
-    measured. 0: all passed."""
+    """Returns the exit code by the statuses alone: 130 for an interrupted run, else the first that
+    applies. 3: an error, a timeout or a lost rank cost results. 1: a failure, or a device was too
+    hot. 4: nothing was measured. 0: all passed."""
     if run.finished is None:
         return 130
     statuses = {cell.status for result in run.results for cell in result.cells}

@@ -31,6 +31,7 @@ class Moments(NamedTuple):
 
     @property
     def rest(self) -> float:
+        """The sum of squared deviations from the mean."""
         return max(0.0, self.squares - self.sum**2 / self.n)
 
 

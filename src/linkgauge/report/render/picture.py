@@ -47,7 +47,7 @@ def svg_of(picture: Picture, wide: int = 1290) -> str:
 
 
 def alone(svg: str) -> str:
-    """For use outside of a page: with its own style, in light colours."""
+    """Returns the picture for use outside of a page: with its own style, in light colours."""
     page = files(__package__).joinpath("files", "page.css").read_text("utf-8")
     style = style_of_pictures()
     for name, colour in re.findall(r"--([a-z-]+): (#\w+)", page.partition("@media")[0]):

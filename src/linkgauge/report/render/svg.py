@@ -24,7 +24,8 @@ _USELESS = frozenset(
 
 
 def cleaned(drawn: str, says: str) -> str:
-    """Without invisible frames, roles and superfluous decimals. `says` is for screen readers."""
+    """Returns the picture without invisible frames, roles and superfluous decimals. `says` is for
+    screen readers."""
     root = fromstring(drawn)
     _clean(root)
     root.attrib.pop("width", None)

@@ -341,7 +341,7 @@ def _label(name: str) -> Text:
 
 @dataclass(frozen=True)
 class Steps:
-    """To be pasted into a shell as a whole: prose and files become comments, and a backslash
+    """Commands to paste into a shell as a whole: prose and files become comments, and a backslash
     continues a long command."""
 
     steps: Sequence[Step]

@@ -30,8 +30,8 @@ class Glance(NamedTuple):
 
 
 def accelerators_of(machine: Machine) -> list[Subject]:
-    """Without processors that OpenCL shows. One without a PCI address is listed unless another
-    backend shows its model."""
+    """Returns the accelerators without processors that OpenCL shows. One without a PCI address is
+    listed unless another backend shows its model."""
     cpus = {one.memory for one in machine.all_devices if one.is_cpu}
     found = [one for one in subjects(machine) if one.label not in cpus]
     models = {one.model for one in found}

@@ -294,7 +294,7 @@ _NAMED = 4
 
 
 def gaps(inventory: Inventory) -> dict[str, str]:
-    """By reason: `link.speed of sim:0-3`."""
+    """Groups what is unknown by reason: `link.speed of sim:0-3`."""
     found: dict[str, dict[str, list[str]]] = {}
     for owner, unknown in _unknown(inventory):
         for gap in unknown:

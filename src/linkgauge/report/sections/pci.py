@@ -47,7 +47,7 @@ class PciOutline:
         self._adapters = grouped((one.pci, one.name) for one in inventory.adapters)
 
     def tree(self, *, ports: bool) -> Table:
-        """With `ports`, also ports that lead to only one device."""
+        """Draws the tree. With `ports`, it has ports that lead to only one device, too."""
         tops = self._below.get(None, ())
         nodes = grouped((self._first_device(top).numa_node, top) for top in tops)
         rows: list[Sequence[str | Entry]] = []
@@ -124,7 +124,7 @@ def shown_link(speed: float | None, width: float | None) -> str:
 
 
 def _rate(speed: float | None, width: int | None) -> str:
-    """In GB/s before line coding, which vendors call a link's full bandwidth."""
+    """Returns GB/s before line coding, which vendors call a link's full bandwidth."""
     return "" if speed is None or width is None else f"{speed * width / 8:.1f}"
 
 
@@ -346,8 +346,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def subjects(machine: Machine) -> tuple[Subject, ...]:
-    """Those that a library reports first, then those of backends, then those that only PCI shows. A
-    device without a PCI address (a CPU that OpenCL shows) is left out."""
+    """Returns the devices that a library reports, then those of backends, then those that only PCI
+    shows. A device without a PCI address (a CPU that OpenCL shows) is left out."""
     found: dict[str, Subject] = {}
     listed = (one for one in machine.all_devices if one.pci)
     every: tuple[Accelerator | Device, ...] = (*machine.known.accelerators, *listed)

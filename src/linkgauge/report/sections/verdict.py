@@ -139,7 +139,7 @@ def uncounted(outcome: Outcome) -> Iterator[Block]:
 def of_machine(
     machine: Machine, findings: Sequence[Finding], then: Command | None = None
 ) -> Iterator[Block]:
-    """Of a machine without a run. `then` is a command to type next."""
+    """Concludes on a machine without a run. `then` is a command to type next."""
     grave = [finding for finding in findings if finding.is_grave]
     if (wrong := worst_finding(groups_of(grave))) is not None:
         yield _problem(wrong, (), _where(machine))

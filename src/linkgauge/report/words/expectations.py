@@ -50,7 +50,7 @@ def against(cell: CellResult) -> str:
 
 
 def in_result(results: Sequence[Result], result: Result, text: str) -> str:
-    """With the benchmark's name if there are several."""
+    """Names the cell, with the benchmark if there are several."""
     return f"{result.benchmark} {text}" if len({one.benchmark for one in results}) > 1 else text
 
 
@@ -72,7 +72,7 @@ class Lowest(NamedTuple):
 
 
 def lowest_share(cell: CellResult) -> Lowest | None:
-    """Of the cell, or of the lowest transfer if its share is clearly lower."""
+    """Returns the share of the cell, or of the lowest transfer if its share is clearly lower."""
     share, figure, expected = cell.reached, cell.headline, cell.expected
     if share is None or figure is None or expected is None:
         return None

@@ -52,7 +52,7 @@ def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
 
 
 def alike_findings(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
-    """Those that differ only in subject and remedy, in the order of the findings."""
+    """Groups findings that differ only in subject and remedy, in the order of the findings."""
     return grouped(
         ((one.check, one.severity, one.found, one.why, one.lines), one) for one in findings
     ).values()

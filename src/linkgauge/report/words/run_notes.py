@@ -217,7 +217,7 @@ FEW_NAMED = 3
 
 
 def naming(run: Run) -> Callable[[Result, CellResult], str]:
-    """By benchmark and place, with the size if there are several."""
+    """Names a cell by benchmark and place, with the size if there are several."""
     measured = Counter((result.benchmark, result.backend) for result in run.results)
 
     def name(result: Result, cell: CellResult) -> str:

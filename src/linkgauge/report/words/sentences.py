@@ -64,7 +64,7 @@ NAME = "linkgauge"
 
 
 def program() -> str:
-    """Its name if a shell finds it, else the path that was typed."""
+    """Returns the program's name if a shell finds it, else the path that was typed."""
     from shutil import which
 
     typed = sys.argv[0]

@@ -32,8 +32,8 @@ class WorstOfRun(msgspec.Struct, frozen=True):
 
 
 def worst_of(run: Run, outcome: Outcome) -> WorstOfRun | None:
-    """In this order: a lost rank, the first failure among the findings, the first cell that failed
-    or is low, the first finding, the first cell that is perhaps low."""
+    """Returns what is worst, in this order: a lost rank, the first failure among the findings, the
+    first cell that failed or is low, the first finding, the first cell that is perhaps low."""
     if run.lost is not None:
         return WorstOfRun(line(Span("lost", "bad"), f": {run.lost}; the run ended there"))
     if run.soak is not None and run.soak.stopped == "temperature":

@@ -42,7 +42,7 @@ SHARE = 0.6
 
 
 def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
-    """Without a search for the best settings, which would take longer than the check."""
+    """Leaves out the search for the best settings, which would take longer than the check."""
     profile = PROFILES[PROFILE]
     return replace(
         profile,

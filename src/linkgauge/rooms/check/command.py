@@ -142,7 +142,7 @@ def time_of(asked: CheckOptions) -> float:
 
 
 def _reserve(seconds: float) -> float:
-    """For judging, and for a slow start of this process."""
+    """Returns the seconds kept for judging, and for a slow start of this process."""
     return min(max(seconds / 10, 1.5), 5.0)
 
 

@@ -55,7 +55,7 @@ def machine_of(described: Described, backend: str) -> Machine:
         iommu=told.iommu,
         memory_rate=rate_of(dimms, named_channels(dimms, told.sockets))[0] if dimms else None,
     )
-    functions = tuple(_told_functions(seen.pci, told, from_texts=bool(described.tree)))
+    functions = tuple(_told_functions(seen.pci, told, from_texts=described.is_of_texts))
     cards = tuple(_bare_accelerator(one, backend) for one in seen.accelerators)
     assumed = tuple(
         replace(one, parts=tuple(_named(part, backend) for part in one.parts))

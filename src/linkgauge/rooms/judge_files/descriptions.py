@@ -51,6 +51,11 @@ class Described(NamedTuple):
     tree: Mapping[str, Any] = {}
 
     @property
+    def is_of_texts(self) -> bool:
+        """Whether texts and products tell of the machine; else a description does."""
+        return bool(self.tree)
+
+    @property
     def text(self) -> str:
         return yaml.safe_dump(self.tree, sort_keys=False, allow_unicode=True)
 

@@ -131,8 +131,8 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def vendor_of(facts: Facts) -> str:
-    """That of a known product, else of a tool. NVIDIA's tools run on others' accelerators, too,
-    which have no name of their own."""
+    """Returns the vendor of a known product, else of a tool. NVIDIA's tools run on others'
+    accelerators, too, which have no name of their own."""
     products = (product_of(gpu.model) for gpu in facts.gpus.values())
     return next((one.vendor for one in products if one), facts.vendor or "nvidia")
 

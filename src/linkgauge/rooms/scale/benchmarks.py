@@ -33,8 +33,9 @@ def over_counts(
     *,
     by_node: bool = False,
 ) -> tuple[Benchmark, ...]:
-    """By default 1, 2, 4, … and all, of the first device set that carries out collectives. Raises
-    InputError if there are too few devices, or if devices have no nodes."""
+    """Returns benchmarks over 1, 2, 4, … and all devices by default, of the first device set that
+    carries out collectives. Raises InputError if there are too few devices, or if devices have no
+    nodes."""
     able = collecting(fabrics)
     fabric = able[0] if able else fabrics[0]
     if by_node:
@@ -52,7 +53,7 @@ def over_counts(
 
 
 def _one_of_each_node(fabric: DeviceSet) -> tuple[Device, ...]:
-    """On the same rail as the first device."""
+    """Returns one device of each node, on the same rail as the first device."""
     rail = fabric.devices[0].rail if fabric.devices else None
     found = tuple(one for one in fabric.devices if one.node is not None and one.rail == rail)
     if not found:

@@ -154,7 +154,8 @@ def _line(result: Result, label: str) -> SizeLine | None:
 
 
 def _once_started(count: Count) -> float | None:
-    """Without the time that a call needs to start, which is that of the smallest size."""
+    """Returns the bandwidth without the time that a call needs to start, which is that of the
+    smallest size."""
     at = next((point for point in count.points if point.size == count.at), None)
     if at is None or at.busbw is None or count.floor is None or at.seconds <= count.floor:
         return count.plateau

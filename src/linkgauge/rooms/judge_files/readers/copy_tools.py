@@ -56,7 +56,7 @@ def _fio(seen: TextScan) -> None:
 
 
 def _clpeak(seen: TextScan) -> None:
-    """Of each device, the copies of the largest buffer, unless it has less memory."""
+    """Reads, for each device, the copies of the largest buffer, unless it has less memory."""
     _rates(
         seen, "clpeak", "clpeak_{way}", "device {number}",
         rf"\s*enqueue(?P<way>Write|Read)Buffer\s*: (?P<rate>{DECIMAL})\s*$",
@@ -76,7 +76,7 @@ _ZE_OTHERS = (
 
 
 def _level_zero(seen: TextScan) -> None:
-    """Of a table of sizes, the best rate counts."""
+    """Reads the best rate of each table of sizes."""
     best = dict[tuple[object, ...], ToldFigure]()
     for figure in (*_ze_copies(seen), *_ze_peers(seen)):
         key = figure.benchmark, *figure.place
