@@ -239,7 +239,7 @@ class CellResult(Cell, frozen=True, gc=False):
         return self.summary.max if self.report is _BEST else self.summary.median
 
     def share(self, reference: float | None, figure: float | None = None) -> float | None:
-        """Returns the share of `reference` that `figure` (else the median) is; inverted for times."""
+        """Returns the share of `reference` that `figure` or the median is; times are inverted."""
         figure = self.summary.median if figure is None and self.summary is not None else figure
         if figure is None or not reference:
             return None
