@@ -49,7 +49,7 @@ def two_devices(folder):
 
 
 class MadeUp:
-    """Takes the place of measuring: `result(cell, settings, sheet)` is what comes of a cell. After
+    """Takes the place of measuring: `result(cell, settings, table)` is what comes of a cell. After
     so many `cells`, Ctrl-C."""
 
     def __init__(self, result, cells=None):
@@ -83,16 +83,16 @@ class MadeUp:
         settings = session.request.settings
         self.settings.append(settings)
         results = []
-        for sheet in plan:
+        for table in plan:
             if self.left == 0:
                 break
-            cells = tuple(self._cells(sheet, settings, observer))
-            more = {name: getattr(sheet, name) for name in (
+            cells = tuple(self._cells(table, settings, observer))
+            more = {name: getattr(table, name) for name in (
                 "benchmark", "title", "backend", "size", "unit", "better", "sweep", "parts",
                 "simulated", "reason")}  # fmt: skip
-            status = "skip" if sheet.reason else worst(cell.status for cell in cells)
+            status = "skip" if table.reason else worst(cell.status for cell in cells)
             results.append(Result(**more, status=status, cells=cells))
-            if len(cells) == len(sheet.cells):
+            if len(cells) == len(table.cells):
                 observer.completed(results[-1])
         return Run(
             id="a", label="as", command=(), started=AGES[0],
@@ -100,13 +100,13 @@ class MadeUp:
             settings=Settings(sizes=(1,)), results=tuple(results),
         )  # fmt: skip
 
-    def _cells(self, sheet, settings, observer):
-        for cell in sheet.cells:
+    def _cells(self, table, settings, observer):
+        for cell in table.cells:
             if self.left == 0:
                 return
             self.left = None if self.left is None else self.left - 1
             self.works.append(cell.operation)
-            found = self.result(cell, settings, sheet)
+            found = self.result(cell, settings, table)
             observer.finished(found)
             yield found
 
@@ -114,20 +114,20 @@ class MadeUp:
 def rated(figure=lambda *_: 100.0):
     """Results of GB/s, `figure(name, cell, part)`: null where the cell fails."""
 
-    def result(cell, settings, sheet):
+    def result(cell, settings, table):
         own = {name: getattr(cell, name) for name in ("row", "column", "transfers", "report")}
-        count = len(sheet.parts or cell.transfers)
-        rates = [figure(sheet.benchmark, cell, number) for number in range(count)]
+        count = len(table.parts or cell.transfers)
+        rates = [figure(table.benchmark, cell, number) for number in range(count)]
         if None in rates:
             return CellResult(**own, status="error", reason="process 1 ended")
         rates = [rate * 1e9 for rate in rates]
         total = rates[0] if cell.report.is_first else sum(rates)
         parts = [
-            TransferFigure(n, sheet.size, (rate,), summarize([rate]))
+            TransferFigure(n, table.size, (rate,), summarize([rate]))
             for n, rate in enumerate(rates)
         ]
         return CellResult(
-            **own, status="pass", bytes=sheet.size, samples=(total,), summary=summarize([total]),
+            **own, status="pass", bytes=table.size, samples=(total,), summary=summarize([total]),
             parts=tuple(parts) if count > 1 else (),
         )  # fmt: skip
 

@@ -45,14 +45,14 @@ def planned(*transfers, number=0, report=Report.SUM):
 
 
 def opened(cells, settings, machine):
-    """The first record of a run of one sheet with these cells."""
-    sheet = PlannedTable(
+    """The first record of a run of one table with these cells."""
+    table = PlannedTable(
         benchmark="test", title="Test", backend="sim", size=SIZE, unit="B/s", better="higher",
         cells=tuple(cells),
     )  # fmt: skip
     return Opened(
         id="1", label="l", simulated=True, command=(), started="s", machine=machine,
-        settings=settings, plan=(sheet,),
+        settings=settings, plan=(table,),
     )  # fmt: skip
 
 

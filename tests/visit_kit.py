@@ -31,13 +31,13 @@ def whole(*visits, settings=FIXED):
     cell = PlannedCell(
         first.row, first.column, first.transfers, first.report, operation=first.operation
     )
-    sheet = PlannedTable(
+    table = PlannedTable(
         benchmark="b", title="B", backend="fake", size=64, unit="B/s", better="higher",
         cells=(cell,),
     )  # fmt: skip
     opened = Opened(
         id="1", label="l", command=(), started="s", machine=machine(), settings=settings,
-        plan=(sheet,),
+        plan=(table,),
     )  # fmt: skip
     run = assemble((opened, *(MeasuredVisit(0, visit) for visit in visits)))
     return run.results[0].cells[0]
@@ -54,7 +54,7 @@ def planned(column, transfer="fake:0 -> fake:1 by ce", **more):
     return PlannedCell("0", column, parse_transfers(transfer), Report.FIRST, **more)
 
 
-def sheet(*cells, name="b"):
+def table(*cells, name="b"):
     return PlannedTable(
         benchmark=name, title="t", backend="fake", size=64, unit="B/s", better="higher",
         cells=cells,

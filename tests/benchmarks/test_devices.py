@@ -139,16 +139,16 @@ def test_latencies_are_of_each_device_with_its_node_and_of_pairs_by_size(how, sc
 
 @pytest.mark.parametrize(("name", "times"), [("read", 1), ("write", 1), ("copy", 2), ("triad", 3)])
 def test_a_device_s_memory_is_counted_as_stream_counts(name, times):
-    sheet = laid_out(f"device_memory_{name}", 1)
-    (cell,) = sheet.cells
-    assert (cell.bytes_reported(1000), sheet.unit.symbol) == (1000 * times, "B/s (STREAM)")
+    table = laid_out(f"device_memory_{name}", 1)
+    (cell,) = table.cells
+    assert (cell.bytes_reported(1000), table.unit.symbol) == (1000 * times, "B/s (STREAM)")
     assert sum(size for _, size in cell.buffers(1000)) == 1000 * times
 
 
 def products(*devices, nodes=2, host=True):
     here = machine(devices, nodes=nodes)
-    (sheet,) = lay_out([CATALOG["gpu_matmul"]], fabrics(here, ()), here.host.nodes if host else ())
-    return sheet
+    (table,) = lay_out([CATALOG["gpu_matmul"]], fabrics(here, ()), here.host.nodes if host else ())
+    return table
 
 
 @pytest.mark.parametrize(
@@ -163,24 +163,24 @@ def products(*devices, nodes=2, host=True):
     ],
 )  # fmt: skip
 def test_who_multiplies_matrices(devices, backend, text, order):
-    sheet = products(*devices)
-    assert (sheet.backend, sheet.size, {*map(str, sheet.cells)}) == (backend, order**2 * 4, {text})
-    rows = [cell.row for cell in sheet.cells]
+    table = products(*devices)
+    assert (table.backend, table.size, {*map(str, table.cells)}) == (backend, order**2 * 4, {text})
+    rows = [cell.row for cell in table.cells]
     assert rows == (["FP32"] if backend == "host" else ["FP32", "TF32", "BF16", "FP16"])
 
 
 def test_where_nothing_multiplies_the_benchmark_says_why():
     assert "no GPU" in products(device(0, "opencl"), host=False).reason
     nothing = replace(machine().host.nodes[0], cpus=())
-    (sheet,) = lay_out([CATALOG["gpu_matmul"]], (), (nothing,))
-    assert "no CPU" in sheet.reason
+    (table,) = lay_out([CATALOG["gpu_matmul"]], (), (nothing,))
+    assert "no CPU" in table.reason
 
 
 def test_the_plan_counts_three_matrices_on_the_device():
     small = machine([device(0, "cuda", memory=3 * 8192 * 8192 * 4 - 1)])
-    sheets = lay_out([CATALOG["gpu_matmul"]], fabrics(small, ()), small.host.nodes)
-    (sheet,) = make_plan(sheets, small, (64 << 20,))
-    assert {cell.reason for cell in sheet.cells} == {"needs 768.0 MiB, cuda:0 has 768.0 MiB"}
+    tables = lay_out([CATALOG["gpu_matmul"]], fabrics(small, ()), small.host.nodes)
+    (table,) = make_plan(tables, small, (64 << 20,))
+    assert {cell.reason for cell in table.cells} == {"needs 768.0 MiB, cuda:0 has 768.0 MiB"}
 
 
 def test_how_many_samples_belong_to_each():

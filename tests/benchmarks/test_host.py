@@ -118,10 +118,10 @@ def test_what_a_machine_lacks_is_the_reason(name, nodes):
      ("write", 0, 1)],
 )  # fmt: skip
 def test_streams_count_every_array_that_is_read_or_written(kind, source, destination):
-    sheet = laid_out(f"memory_stream_{kind}", ONE)
-    assert sheet.unit.symbol == "B/s (STREAM)"
-    assert {c.operation for c in sheet.cells} == {f"stream-{kind}", f"peak-{kind}"}
-    for cell in sheet.cells:
+    table = laid_out(f"memory_stream_{kind}", ONE)
+    assert table.unit.symbol == "B/s (STREAM)"
+    assert {c.operation for c in table.cells} == {f"stream-{kind}", f"peak-{kind}"}
+    for cell in table.cells:
         assert cell.bytes_reported(100) == 100 * (source + destination)
         assert sum(size for _, size in cell.buffers(100)) == 100 * (source + destination)
     (everything,) = (c for c in laid_out(f"memory_stream_{kind}", TWO).cells
@@ -175,9 +175,9 @@ BIG = tuple(Node(n, tuple(range(112 * n, 112 * (n + 1))), cores=tuple(range(112 
     ],
 )
 def test_cache_lines_go_both_ways_between_all_cpus_or_a_stated_sample(nodes, much, chosen):
-    sheet = laid_out("core_to_core_latency", nodes, profile=much)
-    places = [(int(cell.row), int(cell.column)) for cell in sheet.cells]
+    table = laid_out("core_to_core_latency", nodes, profile=much)
+    places = [(int(cell.row), int(cell.column)) for cell in table.cells]
     assert places == list(permutations(chosen, 2))
     there = sum(len(node.cpus) for node in nodes)
-    assert sheet.title.endswith(f", {len(chosen)} of {there} CPUs") is (len(chosen) < there)
-    assert {(cell.report, cell.operation) for cell in sheet.cells} == {("latency", "ping-pong")}
+    assert table.title.endswith(f", {len(chosen)} of {there} CPUs") is (len(chosen) < there)
+    assert {(cell.report, cell.operation) for cell in table.cells} == {("latency", "ping-pong")}

@@ -96,7 +96,7 @@ def whole(tmp_path_factory):
 def visited(journal):
     """How often each cell was visited."""
     return Counter(
-        (record.sheet, record.cell.row, record.cell.column)
+        (record.table, record.cell.row, record.cell.column)
         for record in read_records(journal.read_bytes())
         if isinstance(record, MeasuredVisit)
     )

@@ -21,7 +21,7 @@ def test_it_counts_what_a_dry_run_would_measure_and_names_commands(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     told = json.loads(done.stdout)
     plan = json.loads(called("run", "--profile", "quick", "--dry-run", "--json").stdout)
-    cells = [cell for sheet in plan["plan"] for cell in sheet["cells"] if not cell["reason"]]
+    cells = [cell for table in plan["plan"] for cell in table["cells"] if not cell["reason"]]
     assert sum(told["figures"].values()) == len(cells) > 0
     assert told["most_seconds"] == pytest.approx(plan["most_seconds"])
     typed = [one["command"].split() for one in told["commands"]]

@@ -143,5 +143,5 @@ def test_it_goes_on_for_the_remaining_time_after_kill_9_and_ctrl_c(number, code,
     assert [one.moment.round for one in whole.soak.struck] == [3]
     assert len(whole.resumed) == 1
     records = read_records((folder / JOURNAL_FILE).read_bytes())
-    seen = [(r.round, r.sheet, r.cell.place) for r in records if isinstance(r, MeasuredVisit)]
+    seen = [(r.round, r.table, r.cell.place) for r in records if isinstance(r, MeasuredVisit)]
     assert len(seen) == len(set(seen)), "no cell is measured twice in a round"

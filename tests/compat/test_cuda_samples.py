@@ -74,11 +74,11 @@ def test_without_peer_access_a_copy_is_one_call_of_cudas_driver(monkeypatch):
     """In a process of its own, that never opens peer access."""
     asked = set()
 
-    def measured(cell, settings, sheet):
+    def measured(cell, settings, table):
         engines = settings.engines
         if engines.peer_access is False:
             asked.update(map(str, cell.transfers))
-        figure = 16 / 5e-6 if sheet.size == 16 else 40e9
+        figure = 16 / 5e-6 if table.size == 16 else 40e9
         figures = (5e-6 if cell.operation == "enqueue" else figure,) * 6
         return CellResult(
             cell.row, cell.column, cell.transfers, cell.report, "pass", summary=summarize(figures)

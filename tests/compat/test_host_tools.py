@@ -40,7 +40,7 @@ TIMES = {  # of nine runs of a kernel, so that least, mean and most are those of
 RATES = {name: float(rate) * 1e6 for name, rate, *_ in COLUMNS.findall(STREAM)}
 
 
-def streamed(cell, settings, sheet):
+def streamed(cell, settings, table):
     """The rates of a kernel's runs; the best one has more digits than its printed time."""
     name = cell.operation.removeprefix("stream-").title()
     rates = [BYTES * COUNTED[name] / time for time in TIMES[name]]
@@ -54,16 +54,16 @@ def passed(cell, samples, **more):
     )  # fmt: skip
 
 
-def searched(cell, settings, sheet):
+def searched(cell, settings, table):
     events = (10_300, 10_310, 10_340, 10_345)
     threads = tuple(ThreadSteps(n, own, 9.9987, 0) for n, own in enumerate(events))
     return passed(cell, (4128.44,), counters=Counters(seconds=40.0, threads=threads))
 
 
 def not_measured(which, status, result):
-    def change(cell, settings, sheet):
+    def change(cell, settings, table):
         if cell.operation != which:
-            return result(cell, settings, sheet)
+            return result(cell, settings, table)
         more = {"samples": (1e9,), "summary": summarize((1e9,))} if status == "fail" else {}
         return CellResult(cell.row, cell.column, cell.transfers, cell.report, status, "lost",
                           operation=cell.operation, **more)  # fmt: skip

@@ -95,9 +95,9 @@ def ours(monkeypatch):
     def result(status):
         passed = rated(lambda name, cell, _: 40.0 + len(name) + int(cell.column))
 
-        def of(cell, settings, sheet):
-            if status == "pass" or (sheet.benchmark, cell.column) != (TESTS[0], "3"):
-                return passed(cell, settings, sheet)
+        def of(cell, settings, table):
+            if status == "pass" or (table.benchmark, cell.column) != (TESTS[0], "3"):
+                return passed(cell, settings, table)
             return CellResult(
                 cell.row, cell.column, cell.transfers, cell.report, status, "lost: rank 3 ended"
             )

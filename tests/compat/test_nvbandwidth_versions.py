@@ -107,8 +107,8 @@ def test_the_coefficient_is_over_cells_and_later_over_samples(monkeypatch, versi
     cells = dict(zip(places, [56.51, 41.56, 56.51, 44.82, 45.84, 41.59], strict=True))
     whole = rated(lambda name, cell, number: cells[cell.row, cell.column])
 
-    def sampled(cell, settings, sheet):
-        one = whole(cell, settings, sheet)
+    def sampled(cell, settings, table):
+        one = whole(cell, settings, table)
         samples = tuple(part * one.samples[0] for part in (0.9, 1.0, 1.1))
         return replace(one, samples=samples, summary=summarize(samples))
 
@@ -141,7 +141,7 @@ def test_host_memory_in_huge_pages(monkeypatch):
     """Where a test has host memory; else the option changes nothing, as there."""
     seen = []
     made = MadeUp(
-        lambda cell, settings, sheet: (seen.append(str(cell)), rated()(cell, settings, sheet))[1]
+        lambda cell, settings, table: (seen.append(str(cell)), rated()(cell, settings, table))[1]
     )
     made.install(monkeypatch, box(2))
     for words in ("-H -t 0 4", "--emulate 0.9 --useHugePages -t 4"):

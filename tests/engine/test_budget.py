@@ -20,10 +20,10 @@ from linkgauge.engine.workers.supervisor import Supervisor
 from linkgauge.model.documents.soak import Soaking
 from linkgauge.model.settings import Budget, Settings, Simulation
 from linkgauge.report.words.run_notes import more_precise, unreached
-from visit_kit import plan_of, planned, sheet, visited
+from visit_kit import plan_of, planned, table, visited
 
 SETTINGS = Settings((64,), precision=0.01, max_time=6000.0)
-PLAN = (sheet(*map(planned, "12345678")),)
+PLAN = (table(*map(planned, "12345678")),)
 
 
 class Clock:
@@ -110,7 +110,7 @@ def test_a_resumed_run_goes_on_with_what_is_left_of_its_time(monkeypatch, cut):
 
 def test_cells_measured_at_once_stay_together():
     rounds = [planned(column, round=number // 2) for number, column in enumerate("123456")]
-    visits = Visits((sheet(*rounds),), SETTINGS, Budget(20.0, 20.0, 10.0, 11.0))
+    visits = Visits((table(*rounds),), SETTINGS, Budget(20.0, 20.0, 10.0, 11.0))
     at = 0.0
     while any(left := visits.left()):
         assert len(left[0]) % 2 == 0

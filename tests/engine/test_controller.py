@@ -30,8 +30,8 @@ class Silent(Observer):
     def __init__(self):
         self.told = []
 
-    def started(self, sheet, cell):
-        self.told.append((sheet.benchmark, cell.row, cell.column))
+    def started(self, table, cell):
+        self.told.append((table.benchmark, cell.row, cell.column))
 
     def finished(self, cell):
         self.told.append(cell.status)
@@ -116,8 +116,8 @@ def test_a_run_that_broke_off_measures_what_is_left_and_nothing_twice(done):
     known = (*plan, *first[:done])
     run = execute(known, worker_with(FakeBackend()), rest.append, observer)
     assert len(first) == 6 + 1
-    assert [(r.sheet, r.cell.row, r.cell.column) for r in rest[:-1]] == [
-        (r.sheet, r.cell.row, r.cell.column) for r in first[done:-1]
+    assert [(r.table, r.cell.row, r.cell.column) for r in rest[:-1]] == [
+        (r.table, r.cell.row, r.cell.column) for r in first[done:-1]
     ]
     assert assemble((*known, *rest)) == run
     assert [[cell.transfers for cell in result.cells] for result in run.results] == [

@@ -28,14 +28,14 @@ START = "2026-11-24T12:00:00.000Z"
 
 
 def opened(*cells, seconds=100.0, most=None):
-    sheet = PlannedTable(
+    table = PlannedTable(
         benchmark="b", title="B", backend="fake", size=1000, unit="B/s", better="higher",
         cells=cells,
     )  # fmt: skip
     settings = Settings((1000,), soak=Soaking(seconds, most))
     return Opened(
         id="1", label="l", command=(), started=START, machine=machine([device(0)]),
-        settings=settings, plan=(sheet,),
+        settings=settings, plan=(table,),
     )  # fmt: skip
 
 
@@ -123,10 +123,10 @@ def test_a_limit_on_temperature_ends_it(run_of):
 
 
 def test_the_slowest_of_a_time_are_the_longest(run_of):
-    sheet = replace(opened(CELL).plan[0], unit="s", better="lower")
+    table = replace(opened(CELL).plan[0], unit="s", better="lower")
     figures = enumerate((1.0, 1.0, 4.0, 1.0, 2.0))
     visits = [visit(number, number + 1.0, seconds) for number, seconds in figures]
-    worst = run_of(visits, replace(opened(CELL), plan=(sheet,))).soak.worst
+    worst = run_of(visits, replace(opened(CELL), plan=(table,))).soak.worst
     assert [one.figure for one in worst[:2]] == [4.0, 2.0]
     assert worst[0].share == pytest.approx(0.25, rel=0.01)
 

@@ -97,9 +97,9 @@ def test_a_session_finds_its_buffers_and_gives_each_figure_time():
     assert settings.max_time > QUICK.max_time
     assert session.request.budget == first_look.BUDGET
     plan = session.plan(SimpleNamespace(say=None))
-    sizes = {sheet.benchmark: sheet.size for sheet in plan}
+    sizes = {table.benchmark: table.size for table in plan}
     assert sizes["memory_stream_copy"] == sizes["memory_latency_nodes"] == 128 * MI
-    assert sum(len(sheet.cells) for sheet in plan) == 8
+    assert sum(len(table.cells) for table in plan) == 8
 
 
 def test_a_plan_alone_measures_nothing():
@@ -116,7 +116,7 @@ def test_what_the_user_chose_stays():
     session, searches = looked(sized)
     assert searches == []
     plan = session.plan(SimpleNamespace(say=None))
-    assert {sheet.size for sheet in plan if "stream" in sheet.benchmark} == {32 * MI}
+    assert {table.size for table in plan if "stream" in table.benchmark} == {32 * MI}
 
 
 def test_a_session_with_more_to_measure_searches_nothing():

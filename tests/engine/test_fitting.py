@@ -36,8 +36,8 @@ def journal(tmp_path):
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        (MeasuredVisit(7, WHOLE), "its sheet is 7, and the plan has 2"),
-        (MeasuredVisit(-1, WHOLE), "its sheet is -1, and the plan has 2"),
+        (MeasuredVisit(7, WHOLE), "its table is 7, and the plan has 2"),
+        (MeasuredVisit(-1, WHOLE), "its table is -1, and the plan has 2"),
         (MeasuredVisit(1, WHOLE), r"skipped has no cell \[0, 0\] in the plan"),
         (MeasuredVisit(0, replace(WHOLE, column="7")), r"b has no cell \[0, 7\] in the plan"),
         (
@@ -62,7 +62,7 @@ def journal(tmp_path):
         (MeasuredVisit(0, WHOLE, 0, -1.0), "it was measured -1 seconds after"),
         (MeasuredVisit(0, WHOLE, 0, 1e300), r"it was measured 1e\+300 seconds after"),
         (Again((CellAt(0, NOT_THERE),)), r"b has no cell \[0, 7\] in the plan"),
-        (Again((CellAt(2, WHOLE.place),)), "its sheet is 2"),
+        (Again((CellAt(2, WHOLE.place),)), "its table is 2"),
         (OPENED, "it opens a run, as the first line does"),
     ],
 )

@@ -28,7 +28,7 @@ from linkgauge.model.transfer import Report
 TRANSFER = parse_transfers("host:0 -> host:0 by cpu")
 
 
-def sheet(name="b", cells=2, reason=None):
+def table(name="b", cells=2, reason=None):
     planned = tuple(PlannedCell("0", str(n), TRANSFER, Report.FIRST) for n in range(cells))
     return PlannedTable(
         benchmark=name, title="t", backend="host", size=64, unit="B/s", better="higher",
@@ -42,7 +42,7 @@ def cell(column="0", status="pass", reason=None):
 
 OPENED = Opened(
     id="run", label="täst", command=("linkgauge", "run"), started="now", machine=machine(),
-    settings=Settings((64,)), plan=(sheet(), sheet("skipped", 0, "needs two devices")),
+    settings=Settings((64,)), plan=(table(), table("skipped", 0, "needs two devices")),
 )  # fmt: skip
 LOG = KernelLog((LogLine(1.5, "NVRM: täst \\x1b", "xid", "0000:01:00.0", 3, 79),), 2, lost=True)
 RECORDS = (

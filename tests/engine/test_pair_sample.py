@@ -21,24 +21,24 @@ def drawn(devices, count=None, seed=1, names=PAIRWISE[:1], **more):
     return plan_of(here, *names, settings=Settings((4096,), sample_pairs=sample, **more))
 
 
-def places(sheet):
-    return [cell.place for cell in sheet.cells]
+def places(table):
+    return [cell.place for cell in table.cells]
 
 
 def test_a_seed_draws_these_pairs():
     """They are part of what the option promises: a later version draws the same."""
-    (sheet,) = drawn(8, 5)
-    assert sheet.drawn == DrawnPairs(5, 56, 1)
-    assert places(sheet) == [Place(*both) for both in "02 06 14 42 51".split()]
+    (table,) = drawn(8, 5)
+    assert table.drawn == DrawnPairs(5, 56, 1)
+    assert places(table) == [Place(*both) for both in "02 06 14 42 51".split()]
 
 
 @given(st.integers(2, 8), st.integers(1, 60), st.integers(0, (1 << 32) - 1))
 def test_it_is_as_large_as_asked_for_in_the_matrix_order(devices, count, seed):
-    (whole,), (sheet,) = drawn(devices), drawn(devices, count, seed)
+    (whole,), (table,) = drawn(devices), drawn(devices, count, seed)
     every = devices * (devices - 1)
-    assert len(sheet.cells) == min(count, every)
-    assert [place for place in places(whole) if place in places(sheet)] == places(sheet)
-    assert sheet.drawn == (None if count >= every else DrawnPairs(count, every, seed))
+    assert len(table.cells) == min(count, every)
+    assert [place for place in places(whole) if place in places(table)] == places(table)
+    assert table.drawn == (None if count >= every else DrawnPairs(count, every, seed))
 
 
 @given(st.integers(3, 8), st.integers(1, 60), st.integers(0, 1000))
@@ -51,9 +51,9 @@ def test_it_is_the_same_in_every_benchmark_and_has_the_pairs_of_a_smaller_one(de
 
 @given(st.integers(2, 8), st.integers(1, 60), st.integers(0, 1000))
 def test_pairs_that_are_measured_at_once_share_no_device(devices, count, seed):
-    (sheet,) = drawn(devices, count, seed, parallel_pairs=True)
-    assert set(places(sheet)) == set(places(drawn(devices, count, seed)[0]))
-    for number in {cell.round for cell in sheet.cells}:
-        ends = [end for cell in sheet.cells if cell.round == number for end in cell.place]
+    (table,) = drawn(devices, count, seed, parallel_pairs=True)
+    assert set(places(table)) == set(places(drawn(devices, count, seed)[0]))
+    for number in {cell.round for cell in table.cells}:
+        ends = [end for cell in table.cells if cell.round == number for end in cell.place]
         assert number is not None
         assert len(ends) == len(set(ends))

@@ -24,8 +24,8 @@ def test_a_size_larger_than_every_memory_is_refused_before_anything_starts():
 
 def test_cells_that_do_not_fit_are_skipped_and_the_others_planned():
     here = machine([device(0, "x", 2 * GI, one=8 * GI), device(1, "x", 8 * GI)], available=64 * GI)
-    (sheet,) = plan_for(["host_to_device_memcpy_ce"], here, [4 * GI])
-    reasons = [cell.reason for cell in sheet.cells]
+    (table,) = plan_for(["host_to_device_memcpy_ce"], here, [4 * GI])
+    reasons = [cell.reason for cell in table.cells]
     assert "x:0 has 2.0 GiB" in reasons[0]
     assert reasons[1] is None
 

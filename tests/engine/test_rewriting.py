@@ -11,8 +11,8 @@ HERE = machine([device(0), device(1)], nodes=2)
 
 def rewritten(text, **asked):
     """The transfers in the place of these."""
-    (sheet,) = plan_of(HERE, what=Written(text), **asked)
-    return str(sheet.cells[0])
+    (table,) = plan_of(HERE, what=Written(text), **asked)
+    return str(table.cells[0])
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_engines_of_devices_that_copy_are_replaced_and_no_other(text, becomes):
 @pytest.mark.parametrize("kind", ["ce", "sm"])
 def test_what_both_engines_have_a_benchmark_for_is_measured_once_and_named_after_neither(kind):
     def names(*asked):
-        return [sheet.benchmark for sheet in plan_of(HERE, *asked, engine=kind)]
+        return [table.benchmark for table in plan_of(HERE, *asked, engine=kind)]
 
     both = names("host_to_device_memcpy_ce", "host_to_device_memcpy_sm", "device_local_copy")
     assert both == ["host_to_device_memcpy", "device_local_copy"]

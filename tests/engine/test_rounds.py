@@ -66,6 +66,6 @@ def test_pairs_that_do_not_fit_into_the_hosts_dram_at_once_are_measured_one_by_o
     devices = [device(number, shares_host_memory=True) for number in range(4)]
     here = machine(devices, available=available)
     laid_out = lay_out(select(["device_to_device_memcpy_write_ce"], ()), fabrics(here, ()), ())
-    (sheet,) = make_plan(laid_out, here, [1 << 30], parallel_pairs=True)
-    assert all((cell.round is not None) == together for cell in sheet.cells)
-    assert {cell.reason for cell in sheet.cells} == {None}
+    (table,) = make_plan(laid_out, here, [1 << 30], parallel_pairs=True)
+    assert all((cell.round is not None) == together for cell in table.cells)
+    assert {cell.reason for cell in table.cells} == {None}

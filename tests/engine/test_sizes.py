@@ -12,17 +12,17 @@ COPY, TRIAD = "host_to_host_memcpy_copy_cpu", "memory_stream_triad"
 
 
 def planned(name, size, caches, profile, free=64 * GI):
-    """The sheet of a benchmark on a host of nodes with these caches."""
+    """The table of a benchmark on a host of nodes with these caches."""
     here = machine([device(0, "x")], nodes=len(caches), available=free)
     nodes = tuple(
         replace(node, last_level_cache=cache)
         for node, cache in zip(here.host.nodes, caches, strict=True)
     )
     here = replace(here, host=replace(here.host, nodes=nodes))
-    (sheet,) = make_plan(
+    (table,) = make_plan(
         lay_out(select([name], ()), fabrics(here, ()), nodes), here, [size], profile=profile
     )
-    return sheet
+    return table
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def planned(name, size, caches, profile, free=64 * GI):
         (64 * MI, [32 * MI], 64 * GI, 128 * MI),
         (64 * MI, [300 * MI], 64 * GI, 1200 * MI),
         (512 * MI, [32 * MI], 64 * GI, 512 * MI),
-        (64 * MI, [32 * MI, 300 * MI], 64 * GI, 1200 * MI),  # one sheet for all nodes
+        (64 * MI, [32 * MI, 300 * MI], 64 * GI, 1200 * MI),  # one table for all nodes
         (64 * MI, [35 * MI + 1], 64 * GI, 141 * MI),  # rounded up
         (64 * MI, [None], 64 * GI, 64 * MI),
         (64 * MI, [300 * MI], 4 * GI, 512 * MI),  # free memory bounds it

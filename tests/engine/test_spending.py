@@ -20,10 +20,10 @@ from linkgauge.engine.workers.messages import NOT_REACHED, unmeasured
 from linkgauge.model.notes import Imprecise
 from linkgauge.model.settings import Budget, Settings, Simulation
 from linkgauge.report.words.run_notes import missed_precision, more_precise, unreached
-from visit_kit import planned, sheet, visited
+from visit_kit import planned, table, visited
 
 SETTINGS = Settings((64,), precision=0.01, max_time=0.1)
-PLAN = tuple(sheet(*map(planned, "1234"), name=name) for name in "cab")
+PLAN = tuple(table(*map(planned, "1234"), name=name) for name in "cab")
 ORDER = ("a", "b", "c")
 
 
@@ -136,7 +136,7 @@ def test_a_resumed_run_goes_on_with_what_is_left_of_its_time(monkeypatch, cut):
     assert visits.at == pytest.approx(0.1 * (cut - 1))
     for record in records[cut:]:
         if isinstance(record, MeasuredVisit) and record.at is not None:
-            left = visits.left()[record.sheet]
+            left = visits.left()[record.table]
             assert any(record.cell.column == one.column for one in left)
         follow(visits, record)
     assert not any(visits.left())
@@ -144,7 +144,7 @@ def test_a_resumed_run_goes_on_with_what_is_left_of_its_time(monkeypatch, cut):
 
 def test_cells_measured_at_once_stay_together():
     rounds = [planned(column, round=number // 2) for number, column in enumerate("123456")]
-    visits = Visits((sheet(*rounds),), SETTINGS, Budget(20.0, 20.0, 10.0, 11.0, ("b",)))
+    visits = Visits((table(*rounds),), SETTINGS, Budget(20.0, 20.0, 10.0, 11.0, ("b",)))
     at, counts = 0.0, Counter()
     while any(left := visits.left()):
         assert len(left[0]) % 2 == 0

@@ -73,11 +73,11 @@ def test_the_figure_is_of_most_threads_the_largest_size_and_the_slowest_device(c
 
 def test_without_intervals_nothing_is_proven(compare):
     def bare(run):
-        (sheet,) = run.results
-        summary = msgspec.structs.replace(sheet.cells[0].summary, ci95=None)
+        (table,) = run.results
+        summary = msgspec.structs.replace(table.cells[0].summary, ci95=None)
         # Of a file that records no repetitions.
-        cells = (msgspec.structs.replace(sheet.cells[0], summary=summary, visits=()),)
-        return msgspec.structs.replace(run, results=(msgspec.structs.replace(sheet, cells=cells),))
+        cells = (msgspec.structs.replace(table.cells[0], summary=summary, visits=()),)
+        return msgspec.structs.replace(run, results=(msgspec.structs.replace(table, cells=cells),))
 
     found = compare(*map(bare, triads(1.0)), *map(bare, triads(0.5, label="b", seed=1)))
     assert triad(found)["b"]["against"]["ratio"] == pytest.approx(0.5)

@@ -14,7 +14,7 @@ from linkgauge.rooms.watch.events import Degraded, Recovered
 
 OF = SeriesId("host_to_device_memcpy_ce", "cuda", 64, "0", "1", 0, "cuda:1 -> cuda:0 by ce")
 PASSED = by_name(Figure, OF, unit="B/s", better="higher", status="pass")
-BETTER = {OF.sheet: "higher"}
+BETTER = {OF.table: "higher"}
 
 
 def seen(*figures, verdict="not judged", status="pass", better="higher", **more):

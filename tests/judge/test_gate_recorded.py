@@ -110,8 +110,8 @@ def test_default_sizes_that_differ_from_run_to_run_are_compared(names):
     for sides in ((before, after), (after, before)):
         gate = hold([sides[0]], [sides[1]], [], AIM)
         assert (gate.code, gate.of("not compared")) == (0, ())
-        cells = {(one.sheet, one.place) for one in sides[1].cells}
-        assert {(one.cell.sheet, one.cell.place) for one in gate.cells} == cells
+        cells = {(one.table, one.place) for one in sides[1].cells}
+        assert {(one.cell.table, one.cell.place) for one in gate.cells} == cells
 
 
 def test_a_figure_of_a_single_run_that_is_far_off_must_come_again():

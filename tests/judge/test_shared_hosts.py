@@ -115,7 +115,7 @@ def test_what_later_visits_confirm_is_a_warning_and_was_doubtful_before():
     run = unsettled({0, 1, 2})
     (found,) = warned(evidence_of(run))
     assert (found.check, "cuda:1" in found.subject) == ("scatter", True)
-    asked = {(run.results[cell.sheet].benchmark, str(cell.place)) for cell in doubtful(run)}
+    asked = {(run.results[cell.table].benchmark, str(cell.place)) for cell in doubtful(run)}
     assert {name for name, _ in asked} >= {"host_to_device_memcpy_ce", "device_to_host_memcpy_ce"}
 
 

@@ -48,9 +48,9 @@ class ProgressLine(Rounds):
     def planned(self, visits: int) -> None:
         self._planned = self._done + visits
 
-    def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
+    def started(self, table: PlannedTable, cell: PlannedCell) -> None:
         at = f"{self._done + 1} of {max(self._planned, self._done + 1)}"
-        self.now(f"{self._setting}{at}: {spoken(sheet, cell)}")
+        self.now(f"{self._setting}{at}: {spoken(table, cell)}")
 
     def now(self, doing: str) -> None:
         """Shows what is done now, if the line is not too fresh."""

@@ -46,7 +46,7 @@ def _figures(plan: Plan) -> dict[str, int]:
     from linkgauge.benchmarks.catalog import groups
     from linkgauge.engine.plan import able
 
-    counts = Counter(sheet.benchmark for sheet, _ in able(plan))
+    counts = Counter(table.benchmark for table, _ in able(plan))
     sums = {what: sum(counts[row.name] for row in rows) for what, rows in groups().items()}
     return {what: count for what, count in sums.items() if count}
 

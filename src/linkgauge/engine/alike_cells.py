@@ -9,7 +9,7 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Cell
 
 
-def class_of(sheet: BenchmarkTable, cell: Cell) -> Hashable:
+def class_of(table: BenchmarkTable, cell: Cell) -> Hashable:
     """Returns a key that is equal for similar cells. Such cells have the same figure, and transfers
     by the same kinds of engines between the same kinds of memories. Devices and direction may
     differ."""
@@ -26,8 +26,8 @@ def class_of(sheet: BenchmarkTable, cell: Cell) -> Hashable:
             for transfer in cell.transfers
         ]
     )
-    figure = sheet.unit, cell.report, cell.operation, cell.workload
-    return sheet.backend, sheet.size, *figure, shapes
+    figure = table.unit, cell.report, cell.operation, cell.workload
+    return table.backend, table.size, *figure, shapes
 
 
 def _kind(memory: Memory) -> tuple[str, str]:

@@ -76,12 +76,12 @@ def budget_of(
         return None
     order: tuple[str, ...] = ()
     if asked != "plan":
-        of_host = {sheet.benchmark: sheet.backend == "host" for sheet in plan}
+        of_host = {table.benchmark: table.backend == "host" for table in plan}
         order = ranked(of_host, named, settings.profile)
     if settings.simulation is not None:  # where only measuring takes time
         return Budget(*found, FOR_PASSES * found.aim, found.most, order)
     cpu, waited = time.process_time(), max(waits_for_cpu(os.getpid()).values(), default=0.0)
-    showing = (1 + waited / cpu) * END_CELL_SECONDS * sum(len(sheet.cells) for sheet in plan)
+    showing = (1 + waited / cpu) * END_CELL_SECONDS * sum(len(table.cells) for table in plan)
     opening = time.monotonic() - began
 
     def measuring(seconds: float) -> float:

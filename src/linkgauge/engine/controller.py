@@ -63,7 +63,7 @@ class Observer:
         begins after `moment`, a time of the monotonic clock. It is not called for a simulated
         machine, whose time is simulated."""
 
-    def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
+    def started(self, table: PlannedTable, cell: PlannedCell) -> None:
         """Called when a cell begins; for cells that are measured at the same time, with the first
         cell only."""
 
@@ -157,12 +157,12 @@ def _measure_what_is_left(
     while any(left := visits.left()):
         observer.planned(visits.count_left())
         for number in visits.order():
-            sheet = plan[number]
+            table = plan[number]
             for together in _together(left[number]):
                 if visits.is_over:
                     break
-                observer.started(sheet, together[0])
-                measured = worker.measure(together, sheet.size, visits.visit(number, together[0]))
+                observer.started(table, together[0])
+                measured = worker.measure(together, table.size, visits.visit(number, together[0]))
                 at = passed.after(measured) if state.opened.budget is not None else None
                 for cell in measured:
                     kept.keep(MeasuredVisit(number, cell, at=at))
@@ -185,13 +185,13 @@ def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observe
     while not state.is_over:
         observer.planned(state.count_left())
         for number, cells in enumerate(state.left()):
-            sheet = state.opened.plan[number]
+            table = state.opened.plan[number]
             for together in _together(cells):
                 if state.is_over:
                     return
-                observer.started(sheet, together[0])
-                visit = Visit(state.round, benchmark=sheet.benchmark, passed=state.passed)
-                measured = worker.measure(together, sheet.size, visit)
+                observer.started(table, together[0])
+                visit = Visit(state.round, benchmark=table.benchmark, passed=state.passed)
+                measured = worker.measure(together, table.size, visit)
                 at, own = passed.after(measured), state.round
                 before = len(state.failed)
                 for cell in measured:

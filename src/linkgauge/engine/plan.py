@@ -146,7 +146,7 @@ def make_plan(
     rooms = _rooms(machine)
     shared = Shared()
     plan = [
-        _sheet(
+        _table(
             benchmark,
             shared,
             size,
@@ -160,56 +160,56 @@ def make_plan(
         for size in (size_of(benchmark, asked, machine, profile),)
     ]
     for size in sizes:
-        cells = [cell for sheet in plan if sheet.size == size for cell in sheet.cells]
+        cells = [cell for table in plan if table.size == size for cell in table.cells]
         if cells and all(cell.reason for cell in cells):
             raise InputError(f"size {format_size(size)} does not fit: {cells[0].reason}")
     named = {b.name for b in benchmarks if b.in_rounds or (b.pairs and parallel_pairs)}
-    plan = [_in_rounds(sheet, rooms) if sheet.benchmark in named else sheet for sheet in plan]
+    plan = [_in_rounds(table, rooms) if table.benchmark in named else table for table in plan]
     rounds = {benchmark.name: benchmark.rounds for benchmark in benchmarks if benchmark.rounds}
-    plan = [_at_once(sheet, rounds.get(sheet.benchmark, ())) for sheet in plan]
+    plan = [_at_once(table, rounds.get(table.benchmark, ())) for table in plan]
     numbers = count(first)
     return tuple(
         msgspec.structs.replace(
-            sheet,
-            cells=tuple(msgspec.structs.replace(c, number=next(numbers)) for c in sheet.cells),
+            table,
+            cells=tuple(msgspec.structs.replace(c, number=next(numbers)) for c in table.cells),
             simulated=machine.simulated is not None,
         )
-        for sheet in plan
+        for table in plan
     )
 
 
 def able(plan: Iterable[PlannedTable]) -> Iterator[tuple[PlannedTable, PlannedCell]]:
     """Yields the cells that can be measured, with their tables."""
-    return ((sheet, cell) for sheet in plan for cell in sheet.cells if cell.reason is None)
+    return ((table, cell) for table in plan for cell in table.cells if cell.reason is None)
 
 
-def _in_rounds(sheet: PlannedTable, rooms: Mapping[Memory, Capacity]) -> PlannedTable:
+def _in_rounds(table: PlannedTable, rooms: Mapping[Memory, Capacity]) -> PlannedTable:
     """Returns the table with its cells in the order of their rounds. If the pairs of a round do not
     fit in memory together, they are measured one by one."""
     # A sample of pairs may have devices that are in no row.
-    players = dict.fromkeys([*(c.row for c in sheet.cells), *(c.column for c in sheet.cells)])
+    players = dict.fromkeys([*(c.row for c in table.cells), *(c.column for c in table.cells)])
     rounds = tournament(list(players))
-    numbered = sorted(((rounds[cell.place], cell) for cell in sheet.cells), key=itemgetter(0))
+    numbered = sorted(((rounds[cell.place], cell) for cell in table.cells), key=itemgetter(0))
     at_once: defaultdict[int, list[PlannedCell]] = defaultdict(list)
     for number, cell in numbered:
         if cell.reason is None:
             at_once[number].append(cell)
-    apart = {number for number, some in at_once.items() if _why_not(some, sheet.size, rooms)}
+    apart = {number for number, some in at_once.items() if _why_not(some, table.size, rooms)}
     cells = (
         msgspec.structs.replace(cell, round=None if number in apart else number)
         for number, cell in numbered
     )
-    return msgspec.structs.replace(sheet, cells=tuple(cells))
+    return msgspec.structs.replace(table, cells=tuple(cells))
 
 
-def _at_once(sheet: PlannedTable, rounds: Sequence[int]) -> PlannedTable:
+def _at_once(table: PlannedTable, rounds: Sequence[int]) -> PlannedTable:
     """Returns the table with a round number for each cell. The table is unchanged without
     `rounds`."""
     if not rounds:
-        return sheet
-    numbered = zip(sheet.cells, rounds, strict=True)
+        return table
+    numbered = zip(table.cells, rounds, strict=True)
     cells = (msgspec.structs.replace(cell, round=n, at_once=True) for cell, n in numbered)
-    return msgspec.structs.replace(sheet, cells=tuple(cells))
+    return msgspec.structs.replace(table, cells=tuple(cells))
 
 
 def _plugins(benchmark: Benchmark) -> tuple[str, ...] | msgspec.UnsetType:
@@ -218,7 +218,7 @@ def _plugins(benchmark: Benchmark) -> tuple[str, ...] | msgspec.UnsetType:
     return tuple(dict.fromkeys(filter(None, origins))) or msgspec.UNSET
 
 
-def _sheet(
+def _table(
     benchmark: Benchmark,
     shared: Shared,
     size: int,
@@ -324,8 +324,8 @@ def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity])
 def peak_memory(plan: Plan) -> dict[str, int]:
     """Returns the largest number of bytes that any cell holds in each memory."""
     peak: dict[str, int] = {}
-    for sheet, cell in able(plan):
-        for place, need in _held(_buffers([cell], sheet.size)).items():
+    for table, cell in able(plan):
+        for place, need in _held(_buffers([cell], table.size)).items():
             peak[str(place)] = max(need, peak.get(str(place), 0))
     return peak
 
@@ -341,7 +341,7 @@ def most_seconds(plan: Plan, settings: Settings) -> float | None:
         return None
     if settings.simulation is not None:
         return sum(SIMULATED_SECONDS * (1 + len(cell.transfers)) for _, cell in able(plan))
-    return sum(settings.of(cell).max_time + setup_seconds(sheet.size) for sheet, cell in able(plan))
+    return sum(settings.of(cell).max_time + setup_seconds(table.size) for table, cell in able(plan))
 
 
 def check_exists(transfers: Iterable[Transfer], machine: Machine) -> None:

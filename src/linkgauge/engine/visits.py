@@ -41,7 +41,7 @@ measuring, before it is given up."""
 class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A cell in a plan: the index of its table, and its place in the table."""
 
-    sheet: int
+    table: int
     place: Place
 
 
@@ -97,16 +97,16 @@ class Visits:
         self._cells: list[_Cell] = []
         self._tables: list[dict[Place, _Cell]] = [{} for _ in plan]
         self._classes: dict[Hashable, _Alike] = {}
-        for table, sheet in zip(self._tables, plan, strict=True):
+        for own, table in zip(self._tables, plan, strict=True):
             rounds: dict[int, list[_Cell]] = {}
-            for cell in sheet.cells:
-                kind = class_of(sheet, cell), cell.reason is None
+            for cell in table.cells:
+                kind = class_of(table, cell), cell.reason is None
                 if kind not in self._classes:
                     always = VISITS if is_crowded or cell.does.product else 1
                     self._classes[kind] = _Alike(settings.of(cell), always)
                 alike = self._classes[kind]
                 together = [] if cell.round is None else rounds.setdefault(cell.round, [])
-                one = table[cell.place] = _Cell(len(self._cells), alike, together)
+                one = own[cell.place] = _Cell(len(self._cells), alike, together)
                 for group in (self._cells, together, alike.cells):
                     group.append(one)
         for alike in self._classes.values():
@@ -115,10 +115,10 @@ class Visits:
         if budget is not None and budget.order:
             groups = {
                 number: list(dict.fromkeys(
-                    tuple(one.number for one in table[cell.place].together)
-                    for cell in sheet.cells if cell.reason is None
+                    tuple(one.number for one in own[cell.place].together)
+                    for cell in table.cells if cell.reason is None
                 ))
-                for number, (table, sheet) in enumerate(zip(self._tables, plan, strict=True))
+                for number, (own, table) in enumerate(zip(self._tables, plan, strict=True))
             }  # fmt: skip
             self._spending = Spending(plan, budget, groups, lambda at: self._cells[at].alike)
         self._begin_pass()
@@ -200,18 +200,18 @@ class Visits:
     def unreached(self) -> Iterator[tuple[int, PlannedCell]]:
         """Yields the cells that the time budget left without a visit, with the index of their
         table."""
-        for number, (sheet, table) in enumerate(zip(self._plan, self._tables, strict=True)):
-            for cell in sheet.cells:
-                if table[cell.place].cut and not table[cell.place].taken:
+        for number, (table, own) in enumerate(zip(self._plan, self._tables, strict=True)):
+            for cell in table.cells:
+                if own[cell.place].cut and not own[cell.place].taken:
                     yield number, cell
 
     def _least_of(self, one: _Cell) -> int:
         is_sure = self._spending is not None or one.alike.always > 1 or one.picked
         return self._least(one.alike) if is_sure else 1
 
-    def add(self, sheet: int, cell: CellResult, at: float | None = None) -> None:
+    def add(self, table: int, cell: CellResult, at: float | None = None) -> None:
         """Adds a visit that has ended, after `at` seconds of measuring."""
-        one = self._tables[sheet][cell.place]
+        one = self._tables[table][cell.place]
         one.taken = (*one.taken, cell)
         one.alike.merged = False
         if at is not None:
@@ -233,7 +233,7 @@ class Visits:
         """Adds a pass over these cells at the end of the run. Cells that are measured at the same
         time are visited, too. Each cell gets time for another visit. A budget that the user gave is
         then used to its end."""
-        asked = [self._tables[cell.sheet][cell.place] for cell in cells]
+        asked = [self._tables[cell.table][cell.place] for cell in cells]
         self._again = {one for own in asked for one in own.together}
         if self.has_time_left and self._spending is not None:
             self._spending.end_reaching()
@@ -257,8 +257,8 @@ class Visits:
         """Returns the cells of each table that this pass has not visited yet; none at the end of
         the run."""
         return tuple(
-            tuple(cell for cell in sheet.cells if table[cell.place] in self._due)
-            for sheet, table in zip(self._plan, self._tables, strict=True)
+            tuple(cell for cell in table.cells if own[cell.place] in self._due)
+            for table, own in zip(self._plan, self._tables, strict=True)
         )
 
     def count_left(self) -> int:
@@ -274,8 +274,8 @@ class Visits:
             more = spending.still_to_come(spending.until - self.at - spending.reserved(lacking))
         return sum(lacking.values()) + more
 
-    def visit(self, sheet: int, cell: PlannedCell) -> Visit:
-        one = self._tables[sheet][cell.place]
+    def visit(self, table: int, cell: PlannedCell) -> Visit:
+        one = self._tables[table][cell.place]
         samples = sum(len(visit.samples) for visit in one.taken)
         is_bounded = self._spending is None and one not in self._again
         used = spent(*one.taken) if is_bounded else 0.0
@@ -284,17 +284,17 @@ class Visits:
             left = self._budget.most - self._budget.measuring
             most = self._budget.measuring + _OVER * left - self.at
         number = self.turn if self._spending is None else len(one.taken)
-        return Visit(number, samples, used, self._plan[sheet].benchmark, most=most)
+        return Visit(number, samples, used, self._plan[table].benchmark, most=most)
 
-    def is_whole(self, sheet: int) -> bool:
+    def is_whole(self, table: int) -> bool:
         """Whether the results of a table are final. All its cells must have ended, and all similar
         cells, because intervals depend on them."""
-        kinds = {one.alike for one in self._tables[sheet].values()}
+        kinds = {one.alike for one in self._tables[table].values()}
         return all(one.ended for alike in kinds for one in alike.cells)
 
-    def cells(self, sheet: int) -> list[CellResult]:
+    def cells(self, table: int) -> list[CellResult]:
         """Returns the visited cells of a table in the plan's order, each with its visits merged."""
-        return [self._shown(one) for one in self._tables[sheet].values() if one.taken]
+        return [self._shown(one) for one in self._tables[table].values() if one.taken]
 
     def _shown(self, one: _Cell) -> CellResult:
         """Returns the merged cell. If it would have been visited again, it says why it was not."""

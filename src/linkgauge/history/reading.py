@@ -26,7 +26,7 @@ from linkgauge.model.transfer import Place
 
 from .records import ComparableRun, began, machine_row, microseconds, setup_row
 from .store import Store, columns_of, rows_in
-from .tables import KEPT, cells, facts, figures, machines, results, runs, setups, sheets
+from .tables import KEPT, cells, facts, figures, machines, results, runs, setups, tables
 
 _Kind = TypeVar("_Kind")
 _Value = float | None
@@ -92,7 +92,7 @@ def histories_of(
     the matrix; if empty, all cells count. Each machine and setup has its own history, oldest run
     first. Profiled runs, interrupted runs and failed cells are left out. Raises StoreError."""
     with store.reading() as connection:
-        wanted = [sheets.c.benchmark == benchmark]
+        wanted = [tables.c.benchmark == benchmark]
         named = {
             cell.number: cell
             for cell in _of(PastCell, connection.execute(_select_cells().where(*wanted)))
@@ -156,7 +156,7 @@ def _history(
 def _in_order(cell: SeriesId) -> tuple[object, ...]:
     place = (cell.row, cell.column)
     numbers = ((int(text), "") if text.isdecimal() else (1 << 62, text) for text in place)
-    return (*cell.sheet, *numbers, cell.transfers, cell.definition, cell.repeat)
+    return (*cell.table, *numbers, cell.transfers, cell.definition, cell.repeat)
 
 
 def _states(connection: Connection, numbers: Iterable[int]) -> dict[int, dict[str, str]]:
@@ -272,8 +272,8 @@ def _figures(
 
 
 def _cells_of(benchmarks: Collection[str]) -> Select[tuple[int]]:
-    of = select(cells.c.id).join(sheets, sheets.c.id == cells.c.sheet_id)
-    return of.where(sheets.c.benchmark.in_(benchmarks))
+    of = select(cells.c.id).join(tables, tables.c.id == cells.c.table_id)
+    return of.where(tables.c.benchmark.in_(benchmarks))
 
 
 def _named(connection: Connection, numbers: Iterable[int]) -> dict[int, PastCell]:
@@ -283,11 +283,11 @@ def _named(connection: Connection, numbers: Iterable[int]) -> dict[int, PastCell
 
 def _select_cells() -> Select[Any]:
     of = (
-        cells.c.id.label("number"), sheets.c.benchmark, sheets.c.backend, sheets.c.size,
-        sheets.c.unit, sheets.c.better, cells.c.row, cells.c.column, cells.c.transfers,
+        cells.c.id.label("number"), tables.c.benchmark, tables.c.backend, tables.c.size,
+        tables.c.unit, tables.c.better, cells.c.row, cells.c.column, cells.c.transfers,
         cells.c.definition, cells.c.repeat,
     )  # fmt: skip
-    return select(*of).join(sheets, sheets.c.id == cells.c.sheet_id)
+    return select(*of).join(tables, tables.c.id == cells.c.table_id)
 
 
 def _where(connection: Connection, which: Filter) -> list[_Condition]:
@@ -300,8 +300,8 @@ def _where(connection: Connection, which: Filter) -> list[_Condition]:
         where.append(runs.c.started < which.until)
     for benchmark in which.benchmarks:
         measured = (
-            select(results.c.run_id).join(sheets, sheets.c.id == results.c.sheet_id)
-            .where(sheets.c.benchmark == benchmark)
+            select(results.c.run_id).join(tables, tables.c.id == results.c.table_id)
+            .where(tables.c.benchmark == benchmark)
         )  # fmt: skip
         where.append(runs.c.id.in_(measured))
     if which.host is not None or which.accelerator is not None:
@@ -352,8 +352,8 @@ def _rows(
 def _benchmarks(connection: Connection, found: Sequence[PastRun]) -> dict[int, tuple[str, ...]]:
     by_run = {run.number: dict[str, None]() for run in found}
     asked = (
-        select(results.c.run_id, sheets.c.benchmark)
-        .join(sheets, sheets.c.id == results.c.sheet_id)
+        select(results.c.run_id, tables.c.benchmark)
+        .join(tables, tables.c.id == results.c.table_id)
         .order_by(results.c.run_id, results.c.number)
     )
     rows = rows_in(connection, asked, results.c.run_id, by_run)
@@ -365,7 +365,7 @@ def _benchmarks(connection: Connection, found: Sequence[PastRun]) -> dict[int, t
 def benchmarks_of(store: Store) -> tuple[str, ...]:
     """Returns the names of all benchmarks in the history. Raises StoreError."""
     with store.reading() as connection:
-        return tuple(connection.execute(select(sheets.c.benchmark).distinct()).scalars())
+        return tuple(connection.execute(select(tables.c.benchmark).distinct()).scalars())
 
 
 def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from linkgauge.model.cell_id import sheet_id
+from linkgauge.model.cell_id import table_id
 from linkgauge.model.documents.history import DESCRIPTION, Figure, SeriesId
 from linkgauge.model.documents.result import Result, Run, RunVerdict, worst
 from linkgauge.model.errors import InputError
@@ -119,19 +119,19 @@ def state_rows(run: Run) -> tuple[Row, list[Row]]:
     return {"digest": digest(named)}, named
 
 
-def sheet_row(result: Result) -> Row:
+def table_row(result: Result) -> Row:
     """Returns the database row of a result's table. The title does not identify the table, because
     its wording may change."""
-    of = (*sheet_id(result), result.unit, result.better)
+    of = (*table_id(result), result.unit, result.better)
     names = ("benchmark", "backend", "size", "unit", "better")
     return {"digest": digest(*of), "title": result.title, **dict(zip(names, of, strict=True))}
 
 
-def cell_row(sheet: Row, of: SeriesId) -> Row:
-    """Returns the database row of a cell. `sheet` is the row of its table, with the number `id`."""
+def cell_row(table: Row, of: SeriesId) -> Row:
+    """Returns the database row of a cell. `table` is the row of its table, with the number `id`."""
     kept = {name: getattr(of, name) for name in _OF_CELLS}
-    key = digest(bytes.fromhex(sheet["digest"]), *kept.values())
-    return {"digest": key, "sheet_id": sheet["id"], **kept}
+    key = digest(bytes.fromhex(table["digest"]), *kept.values())
+    return {"digest": key, "table_id": table["id"], **kept}
 
 
 _OF_CELLS = ("row", "column", "transfers", "definition", "repeat")

@@ -171,7 +171,7 @@ runs = Table(
     Index(None, "started"),
     Index(None, "machine_id", "setup_id", "started"),
 )
-sheets = Table(
+tables = Table(
     "sheets",
     metadata,
     _number(),
@@ -188,7 +188,7 @@ results = Table(
     metadata,
     Column("run_id", ForeignKey(runs.c.id, ondelete="CASCADE"), primary_key=True),
     Column("number", Integer, primary_key=True),
-    Column("sheet_id", ForeignKey(sheets.c.id), nullable=False, index=True),
+    Column("sheet_id", ForeignKey(tables.c.id), nullable=False, index=True, key="table_id"),
     _word("status", STATUSES),
     Column("reason", Text),
 )
@@ -197,7 +197,7 @@ cells = Table(
     metadata,
     _number(),
     _digest(),
-    Column("sheet_id", ForeignKey(sheets.c.id), nullable=False, index=True),
+    Column("sheet_id", ForeignKey(tables.c.id), nullable=False, index=True, key="table_id"),
     Column("row", Text, nullable=False),
     Column("column", Text, nullable=False),
     Column("transfers", Text, nullable=False),

@@ -20,8 +20,8 @@ from .records import (
     machine_row,
     run_row,
     setup_row,
-    sheet_row,
     state_rows,
+    table_row,
 )
 from .store import Store, add_columns, in_parts, rows_in
 from .tables import (
@@ -32,8 +32,8 @@ from .tables import (
     results,
     runs,
     setups,
-    sheets,
     states,
+    tables,
 )
 
 Added = Literal["added", "renewed", "known"]
@@ -85,30 +85,30 @@ def _number(connection: Connection, run: Run) -> Row:
 def _add_results(connection: Connection, run_id: int, found: Sequence[Result]) -> None:
     if not found:
         return
-    sheet_rows = [sheet_row(result) for result in found]
-    sheet_ids = _numbers(connection, sheets, sheet_rows)
+    table_rows = [table_row(result) for result in found]
+    table_ids = _numbers(connection, tables, table_rows)
     rows = [
         {
             "run_id": run_id,
             "number": number,
-            "sheet_id": sheet_ids[sheet["digest"]],
+            "table_id": table_ids[table["digest"]],
             "status": result.status,
             "reason": result.reason,
         }
-        for number, (result, sheet) in enumerate(zip(found, sheet_rows, strict=True))
+        for number, (result, table) in enumerate(zip(found, table_rows, strict=True))
     ]
     connection.execute(insert(results), rows)
     # Table by table, as a rack has many cells, and in an order in which two writers never wait for
     # each other.
-    each = zip(sheet_rows, numbered(found), strict=True)
-    for sheet, (result, _, repeat) in sorted(each, key=lambda one: one[0]["digest"]):
+    each = zip(table_rows, numbered(found), strict=True)
+    for table, (result, _, repeat) in sorted(each, key=lambda one: one[0]["digest"]):
         figures_of = (figure_of(result, cell, repeat) for cell in result.cells)
-        _add_figures(connection, run_id, {**sheet, "id": sheet_ids[sheet["digest"]]}, figures_of)
+        _add_figures(connection, run_id, {**table, "id": table_ids[table["digest"]]}, figures_of)
 
 
-def _add_figures(connection: Connection, run_id: int, sheet: Row, found: Iterable[Figure]) -> None:
-    """Adds the figures of a table. `sheet` is the table's row with its number."""
-    by_cell = {cell["digest"]: (cell, one) for one in found for cell in (cell_row(sheet, one),)}
+def _add_figures(connection: Connection, run_id: int, table: Row, found: Iterable[Figure]) -> None:
+    """Adds the figures of a table. `table` is the table's row with its number."""
+    by_cell = {cell["digest"]: (cell, one) for one in found for cell in (cell_row(table, one),)}
     cell_ids = _numbers(connection, cells, [cell for cell, _ in by_cell.values()])
     if by_cell:
         connection.execute(
@@ -175,7 +175,7 @@ def remove(store: Store, numbers: Sequence[int]) -> None:
                 connection.execute(delete(table).where(column.in_(some)))
         for table, users in (
             (cells, figures.c.cell_id),
-            (sheets, results.c.sheet_id),
+            (tables, results.c.table_id),
             (states, runs.c.state_id),
             (setups, runs.c.setup_id),
             (machines, runs.c.machine_id),

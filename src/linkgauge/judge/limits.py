@@ -214,7 +214,7 @@ _QUANTITY = {
 """The units that count as the same unit in limits."""
 _NAMES = 5
 
-Sheets = Sequence[Result | PlannedTable]
+Tables = Sequence[Result | PlannedTable]
 
 
 def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
@@ -226,26 +226,26 @@ def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
     return replace(run, results=tuple(_limited(each, limits, models) for each in run.results))
 
 
-def refuse_unmatched(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -> None:
+def refuse_unmatched(tables: Tables, machine: Machine, limits: Sequence[Limit]) -> None:
     """Raises InputError for a limit whose benchmark or unit fits no table, or if all limits are for
     other models. Some may be, because a file may serve several machines."""
     for limit in limits:
-        named = [sheet for sheet in sheets if fnmatchcase(sheet.benchmark, limit.benchmark)]
+        named = [table for table in tables if fnmatchcase(table.benchmark, limit.benchmark)]
         if not named:
-            raise InputError(f"{limit.where}: {_unknown(limit.benchmark, sheets)}")
-        if not any(_fits(limit, sheet.unit) for sheet in named):
-            units = _listed(unit_of(sheet.unit).shown for sheet in named)
-            names = _listed(sheet.benchmark for sheet in named)
+            raise InputError(f"{limit.where}: {_unknown(limit.benchmark, tables)}")
+        if not any(_fits(limit, table.unit) for table in named):
+            units = _listed(unit_of(table.unit).shown for table in named)
+            names = _listed(table.benchmark for table in named)
             raise InputError(
                 f"{limit.where}: {limit.text} does not fit {names}, measured in {units}"
             )
-    others = of_other_models(sheets, machine, limits)
+    others = of_other_models(tables, machine, limits)
     if others and len(others) == len(limits):
         near = _near(others[0].device, _MachineModels(machine).names)
         raise InputError(f"{others[0].where}: no device matches {others[0].device!r}: {near}")
 
 
-def of_other_models(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -> tuple[Limit, ...]:
+def of_other_models(tables: Tables, machine: Machine, limits: Sequence[Limit]) -> tuple[Limit, ...]:
     """Returns the limits that fit none of the devices that take part."""
     if not limits:
         return ()
@@ -255,18 +255,18 @@ def of_other_models(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -
         for limit in limits
         if not any(
             models.fit(cell.places, limit)
-            for sheet in sheets
-            if fnmatchcase(sheet.benchmark, limit.benchmark) and _fits(limit, sheet.unit)
-            for cell in sheet.cells
+            for table in tables
+            if fnmatchcase(table.benchmark, limit.benchmark) and _fits(limit, table.unit)
+            for cell in table.cells
         )
     )
 
 
-def _unknown(pattern: str, sheets: Sheets) -> str:
+def _unknown(pattern: str, tables: Tables) -> str:
     known = [name for name in CATALOG if fnmatchcase(name, pattern)]
     if known:
         return f"this run does not measure {_listed(known)}: limit only what it measures"
-    near = _near(pattern, dict.fromkeys(sheet.benchmark for sheet in sheets), CATALOG)
+    near = _near(pattern, dict.fromkeys(table.benchmark for table in tables), CATALOG)
     return f"no benchmark matches {pattern!r}: {near}"
 
 

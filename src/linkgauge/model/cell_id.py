@@ -13,7 +13,7 @@ from linkgauge.model.shareable import OwnName, PlaceName
 from .transfer import Cell, Place, Placed
 
 
-class SheetId(NamedTuple):
+class TableId(NamedTuple):
     """The identity of a table of cells: a benchmark, its backend, and the size in bytes."""
 
     benchmark: str
@@ -47,8 +47,8 @@ class CellId(msgspec.Struct, frozen=True, order=True, gc=False, omit_defaults=Tr
         return Place(self.row, self.column)
 
     @property
-    def sheet(self) -> SheetId:
-        return SheetId(self.benchmark, self.backend, self.size)
+    def table(self) -> TableId:
+        return TableId(self.benchmark, self.backend, self.size)
 
     @property
     def id(self) -> CellId:
@@ -64,7 +64,7 @@ class CellId(msgspec.Struct, frozen=True, order=True, gc=False, omit_defaults=Tr
         return f"{self.benchmark} {self.place}"
 
 
-class _OfSheet(Protocol):
+class _OfTable(Protocol):
     @property
     def benchmark(self) -> str: ...
     @property
@@ -73,7 +73,7 @@ class _OfSheet(Protocol):
     def size(self) -> int: ...
 
 
-class _Laid(_OfSheet, Protocol):
+class _Laid(_OfTable, Protocol):
     @property
     def sweep(self) -> bool: ...
 
@@ -83,12 +83,12 @@ class _AtPlace(Protocol):
     def place(self) -> Place: ...
 
 
-_Sheet = TypeVar("_Sheet", bound=_OfSheet)
+_Table = TypeVar("_Table", bound=_OfTable)
 
 
-def sheet_id(of: _OfSheet) -> SheetId:
+def table_id(of: _OfTable) -> TableId:
     """Returns the identity of a table, or of the table that a result or cell belongs to."""
-    return SheetId(of.benchmark, of.backend, of.size)
+    return TableId(of.benchmark, of.backend, of.size)
 
 
 def bytes_of(cell: Cell, size: int) -> int | None:
@@ -100,9 +100,9 @@ def bytes_of(cell: Cell, size: int) -> int | None:
     return (size or None) if does.has_size else None
 
 
-def cell_id(sheet: _OfSheet, cell: _AtPlace) -> CellId:
+def cell_id(table: _OfTable, cell: _AtPlace) -> CellId:
     """Returns the identity of a cell. The table must occur only once in the run."""
-    return sheet_id(sheet).cell(cell.place)
+    return table_id(table).cell(cell.place)
 
 
 def ends_of(cell: Placed) -> str:
@@ -123,23 +123,23 @@ def ends_of(cell: Placed) -> str:
     return f"{sources.pop()} -> others" if len(sources) == 1 else str(cell.place)
 
 
-def place_of(sheet: _Laid, cell: Placed) -> str:
+def place_of(table: _Laid, cell: Placed) -> str:
     """Returns the name that people use for a cell in its table: the ends of its transfers, or its
     row and column if the columns are settings."""
-    return str(cell.place) if sheet.sweep else ends_of(cell)
+    return str(cell.place) if table.sweep else ends_of(cell)
 
 
-def spoken(sheet: _Laid, cell: Placed) -> str:
+def spoken(table: _Laid, cell: Placed) -> str:
     """Returns the name of a cell with its benchmark: `host_to_device_memcpy_ce host:0 ->
     cuda:3`."""
-    return f"{sheet.benchmark} {place_of(sheet, cell)}"
+    return f"{table.benchmark} {place_of(table, cell)}"
 
 
-def numbered(sheets: Iterable[_Sheet]) -> Iterator[tuple[_Sheet, SheetId, int]]:
+def numbered(tables: Iterable[_Table]) -> Iterator[tuple[_Table, TableId, int]]:
     """Yields each table with its identity and the number of earlier tables with the same identity.
     A run may measure a benchmark several times."""
-    seen = Counter[SheetId]()
-    for sheet in sheets:
-        of = sheet_id(sheet)
-        yield sheet, of, seen[of]
+    seen = Counter[TableId]()
+    for table in tables:
+        of = table_id(table)
+        yield table, of, seen[of]
         seen[of] += 1

@@ -21,7 +21,7 @@ from .formats import Format
 from .rows import OneRun
 
 if TYPE_CHECKING:
-    from linkgauge.judge.limits import Limit, Objection, Sheets
+    from linkgauge.judge.limits import Limit, Objection, Tables
 
 Remember = Callable[..., bool]
 Since = Callable[[Run], tuple[Run, str | None]]
@@ -50,7 +50,7 @@ class Display(msgspec.Struct, frozen=True):
 
         return apply(hold_run(run, self.objection), self.limits)
 
-    def refuse_unmatched(self, of: Sheets, machine: Machine) -> None:
+    def refuse_unmatched(self, of: Tables, machine: Machine) -> None:
         """Raises InputError for a limit that fits nothing in a plan or in results."""
         if self.limits:
             from linkgauge.judge.limits import refuse_unmatched

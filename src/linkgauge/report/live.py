@@ -88,9 +88,9 @@ class LiveReport(Observer):
     def ends_by(self, moment: float) -> None:
         self._update(ends_by=moment)
 
-    def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
+    def started(self, table: PlannedTable, cell: PlannedCell) -> None:
         if self._progress is not None:
-            self._update(description=spoken(sheet, cell))
+            self._update(description=spoken(table, cell))
 
     def finished(self, _cell: CellResult) -> None:
         self._done += 1

@@ -175,16 +175,16 @@ def heading(result: Result) -> Line:
     return line(Span(result.benchmark, "strong"), where(result), *marks([result]))
 
 
-def where(sheet: Result | PlannedTable) -> str:
+def where(table: Result | PlannedTable) -> str:
     """The backend, the sizes, the plug-ins, and how many of the pairs were drawn."""
-    sizes, drawn = size_ends(sheet), sheet.drawn
+    sizes, drawn = size_ends(table), table.drawn
     sample = f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}" if drawn else ""
-    origin = f"  {offered}" if (offered := _of_plugins([sheet])) else ""
-    return f"  {sheet.backend}{f'  {sizes}' if sizes else ''}{origin}{sample}"
+    origin = f"  {offered}" if (offered := _of_plugins([table])) else ""
+    return f"  {table.backend}{f'  {sizes}' if sizes else ''}{origin}{sample}"
 
 
-def _of_plugins(sheets: Sequence[Result | PlannedTable]) -> str:
-    names = dict.fromkeys(name for sheet in sheets for name in sheet.plugins or ())
+def _of_plugins(tables: Sequence[Result | PlannedTable]) -> str:
+    names = dict.fromkeys(name for table in tables for name in table.plugins or ())
     return f"of {', '.join(names)}" if names else ""
 
 

@@ -35,7 +35,7 @@ def with_pairs(
     if time.monotonic() >= session.until:
         return run
     observer.say(f"slower than expected: measuring {len(pairs)} pairs of devices alone")
-    cells = sum(len(sheet.cells) for sheet in plan)
+    cells = sum(len(table.cells) for table in plan)
     alone = of_pairs(pairs, run.results[0].backend)
     more = session.measure_more(
         session.plan_of([alone], (PAIR_SIZE,), first=cells), observer, keeper.doubts

@@ -77,15 +77,15 @@ def _plan_of(run: Run, path: Path | None) -> Plan:
     """Returns the plan in the run's journal or, without a journal, a plan made from the run's
     results."""
     if path is None:
-        return tuple(_sheets(run))
+        return tuple(_tables(run))
     folder = path if path.is_dir() else path.parent
     try:
         return read_opening(folder).plan
     except (OSError, InputError):
-        return tuple(_sheets(run))
+        return tuple(_tables(run))
 
 
-def _sheets(run: Run) -> Iterator[PlannedTable]:
+def _tables(run: Run) -> Iterator[PlannedTable]:
     number = 0
     for result in run.results:
         cells = [_planned(cell, number + at) for at, cell in enumerate(result.cells)]
@@ -101,10 +101,10 @@ def _only(plan: Plan, wanted: Collection[CellId]) -> Iterator[PlannedTable]:
     """Yields the tables with only these cells, and the cells that must be measured at the same
     time."""
     keys = set(wanted)
-    for sheet, own, repeat in numbered(plan):
-        asked = [cell for cell in sheet.cells if own.cell(cell.place, repeat) in keys]
+    for table, own, repeat in numbered(plan):
+        asked = [cell for cell in table.cells if own.cell(cell.place, repeat) in keys]
         rounds = {cell.round for cell in asked} - {None}
-        chosen = tuple(cell for cell in sheet.cells if cell in asked or cell.round in rounds)
+        chosen = tuple(cell for cell in table.cells if cell in asked or cell.round in rounds)
         # A benchmark that comes several times keeps its number by being there, without cells.
-        if chosen or repeat < max((key.repeat for key in keys if key.sheet == own), default=0):
-            yield replace(sheet, cells=chosen)
+        if chosen or repeat < max((key.repeat for key in keys if key.table == own), default=0):
+            yield replace(table, cells=chosen)

@@ -16,25 +16,25 @@ class Fitting:
 
     def __init__(self, plan: Sequence[PlannedTable]) -> None:
         self._plan = plan
-        self._cells = [{cell.place: cell for cell in sheet.cells} for sheet in plan]
+        self._cells = [{cell.place: cell for cell in table.cells} for table in plan]
         self._counts: dict[tuple[int, Place], tuple[int, int]] = {}
 
-    def planned(self, sheet: int, place: Place) -> PlannedCell:
-        """Returns the cell at this place of the table `sheet`. Raises InputError if the plan has no
+    def planned(self, table: int, place: Place) -> PlannedCell:
+        """Returns the cell at this place of the table `table`. Raises InputError if the plan has no
         such cell."""
         count = len(self._plan)
-        if not 0 <= sheet < count:
-            raise InputError(f"its sheet is {sheet}, and the plan has {count}")
-        if place not in self._cells[sheet]:
+        if not 0 <= table < count:
+            raise InputError(f"its table is {table}, and the plan has {count}")
+        if place not in self._cells[table]:
             name = f"[{place.row}, {place.column}]"
-            raise InputError(f"{self._plan[sheet].benchmark} has no cell {name} in the plan")
-        return self._cells[sheet][place]
+            raise InputError(f"{self._plan[table].benchmark} has no cell {name} in the plan")
+        return self._cells[table][place]
 
-    def check(self, sheet: int, cell: CellResult, at: float | None = None) -> None:
+    def check(self, table: int, cell: CellResult, at: float | None = None) -> None:
         """Raises InputError if a visit does not fit the plan: its cell is unknown, or its numbers
         of figures contradict its samples or earlier visits. `at` is in seconds since the run
         began."""
-        planned = self.planned(sheet, cell.place)
+        planned = self.planned(table, cell.place)
         if len(cell.transfers) != len(planned.transfers):
             own, its = len(cell.transfers), len(planned.transfers)
             raise InputError(f"it has {own} transfers, and its cell in the plan has {its}")
@@ -43,7 +43,7 @@ class Fitting:
         check_figures(cell)
         if cell.status in ("pass", "fail"):
             counts = len(cell.parts), len(cell.iterations)
-            before = self._counts.setdefault((sheet, cell.place), counts)
+            before = self._counts.setdefault((table, cell.place), counts)
             if counts != before:
                 raise InputError(
                     f"it has {counts[0]} parts and the figures of {counts[1]} ranks, an earlier "

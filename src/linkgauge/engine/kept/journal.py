@@ -77,11 +77,11 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
 class MeasuredVisit(
     msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="record", tag="cell"
 ):
-    """A record of one visit of a cell. `sheet` is the index of the cell's table in the plan.
+    """A record of one visit of a cell. `table` is the index of the cell's table in the plan.
     `round` and `at` are for a run that repeats its plan. `round` is the number of the repetition,
     from 0. `at` is how many seconds of the time had passed, also in a run with a time budget."""
 
-    sheet: int
+    table: int
     cell: CellResult
     round: int | None = None
     at: float | None = None
@@ -290,10 +290,10 @@ def _check(fitting: Fitting, record: Record) -> None:
     if isinstance(record, Opened):
         raise InputError("it opens a run, as the first line does")
     if isinstance(record, MeasuredVisit):
-        fitting.check(record.sheet, record.cell, record.at)
+        fitting.check(record.table, record.cell, record.at)
     elif isinstance(record, Again):
         for cell in record.cells:
-            fitting.planned(cell.sheet, cell.place)
+            fitting.planned(cell.table, cell.place)
 
 
 def opening(records: Sequence[Record]) -> Opened:
@@ -321,7 +321,7 @@ def visits_of(records: Sequence[Record]) -> Visits:
 def follow(visits: Visits, record: Record) -> None:
     """Updates the visits with one more record."""
     if isinstance(record, MeasuredVisit):
-        visits.add(record.sheet, record.cell, record.at)
+        visits.add(record.table, record.cell, record.at)
     elif isinstance(record, Again):
         visits.again(record.cells)
 
@@ -329,7 +329,7 @@ def follow(visits: Visits, record: Record) -> None:
 class MeasuredCells(Protocol):
     """The measured cells of a plan, by table."""
 
-    def cells(self, sheet: int) -> list[CellResult]:
+    def cells(self, table: int) -> list[CellResult]:
         """Returns the measured cells of this table, in the plan's order."""
 
 
@@ -352,20 +352,20 @@ def assemble(records: Sequence[Record], visits: MeasuredCells | None = None) -> 
         after=ends[-1].after if ends else None,
         kernel_log=joined_known(record.log for record in records if isinstance(record, Logged)),
         results=tuple(
-            result_of(sheet, cells)
-            for sheet, cells in zip(opened.plan, measured, strict=True)
-            if cells or not sheet.cells
+            result_of(table, cells)
+            for table, cells in zip(opened.plan, measured, strict=True)
+            if cells or not table.cells
         ),
         profiler_files=left[-1] if left else (),
         lost=next((record.rank for record in records if isinstance(record, LossRecord)), None),
     )
 
 
-def result_of(sheet: PlannedTable, cells: Sequence[CellResult]) -> Result:
+def result_of(table: PlannedTable, cells: Sequence[CellResult]) -> Result:
     """Returns the result of a table. Its reason is the plan's reason. Without a plan's reason, it
     is the common reason of all cells that did not pass."""
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None
-    own = {"reason": sheet.reason or shared, "status": status, "cells": tuple(cells)}
-    return by_name(Result, sheet, **own, average=average_bus(cells))
+    own = {"reason": table.reason or shared, "status": status, "cells": tuple(cells)}
+    return by_name(Result, table, **own, average=average_bus(cells))

@@ -64,9 +64,9 @@ class SoakState:
         self._slice = self.asked.seconds / SLICES
         plan = opened.plan
         self._cells = [
-            {cell.place: _RepeatedCell(sheet, cell) for cell in sheet.cells} for sheet in plan
+            {cell.place: _RepeatedCell(table, cell) for cell in table.cells} for table in plan
         ]
-        self._count = sum(len(sheet.cells) for sheet in plan)
+        self._count = sum(len(table.cells) for table in plan)
         self._due = self._all()
         if not self._due:
             self.stopped, self.reason = "nothing", "the plan has no cell that can be measured"
@@ -79,8 +79,8 @@ class SoakState:
         round."""
         return {
             (number, cell.place): None
-            for number, sheet in enumerate(self.opened.plan)
-            for cell in sheet.cells
+            for number, table in enumerate(self.opened.plan)
+            for cell in table.cells
             if cell.reason is None or not self.round
         }
 
@@ -95,8 +95,8 @@ class SoakState:
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
         """Returns the cells of each table that this round has not measured yet."""
         return tuple(
-            tuple(cell for cell in sheet.cells if (number, cell.place) in self._due)
-            for number, sheet in enumerate(self.opened.plan)
+            tuple(cell for cell in table.cells if (number, cell.place) in self._due)
+            for number, table in enumerate(self.opened.plan)
         )
 
     def count_left(self) -> int:
@@ -124,14 +124,14 @@ class SoakState:
         self.at = self.at if record.at is None else record.at
         moment = self._moment()
         place = min(SLICES - 1, int(self.at / self._slice)) if self._slice else 0
-        self._cells[record.sheet][cell.place].add(cell, moment, place)
+        self._cells[record.table][cell.place].add(cell, moment, place)
         if cell.status in ("fail", "error", "timeout"):
-            self._keep_failed(record.sheet, cell, moment)
+            self._keep_failed(record.table, cell, moment)
         self._able += cell.status != "skip"
         for reading in cell.readings:
             self._devices.setdefault(reading.memory, _Device()).add(reading, moment, place)
             self._check(reading)
-        self._due.pop((record.sheet, cell.place), None)
+        self._due.pop((record.table, cell.place), None)
         if not self._due:
             self._end_round()
         if self.stopped is None and self.at >= self.asked.seconds:
@@ -150,11 +150,11 @@ class SoakState:
             self.stopped = "temperature"
             self.reason = f"{reading.memory} reached {found:g} °C, the limit is {most:g} °C"
 
-    def _keep_failed(self, sheet: int, cell: CellResult, moment: Moment) -> None:
+    def _keep_failed(self, table: int, cell: CellResult, moment: Moment) -> None:
         if len(self.failed) >= MOST_FAILED:
             self._more += 1
             return
-        name, status = self._cells[sheet][cell.place].name, cell.status
+        name, status = self._cells[table][cell.place].name, cell.status
         if status == "fail" or status == "error" or status == "timeout":
             self.failed.append(FailedVisit(moment, name, status, cell.reason))
 
@@ -175,10 +175,10 @@ class SoakState:
         """Returns the measured cells of each table, with the samples of the kept visits. Similar
         cells are merged together, because they share their variance."""
         alike: defaultdict[Hashable, list[tuple[int, _RepeatedCell]]] = defaultdict(list)
-        for number, (sheet, cells) in enumerate(zip(self.opened.plan, self._cells, strict=True)):
-            for planned in sheet.cells:
+        for number, (table, cells) in enumerate(zip(self.opened.plan, self._cells, strict=True)):
+            for planned in table.cells:
                 if cells[planned.place].kept:
-                    alike[class_of(sheet, planned)].append((number, cells[planned.place]))
+                    alike[class_of(table, planned)].append((number, cells[planned.place]))
         settings = replace(self.opened.settings, precision=0.0)
         merged: dict[tuple[int, Place], CellResult] = {}
         for group in alike.values():
@@ -219,20 +219,20 @@ class MergedCells:
     def __init__(self, found: list[list[CellResult]]) -> None:
         self._found = found
 
-    def cells(self, sheet: int) -> list[CellResult]:
-        return self._found[sheet]
+    def cells(self, table: int) -> list[CellResult]:
+        return self._found[table]
 
 
 class _RepeatedCell:
     """One cell over the rounds so far. `kept` has every n-th visit, with a growing n, so that
     memory stays small. It also has the first visit that did not pass."""
 
-    def __init__(self, sheet: PlannedTable, cell: PlannedCell) -> None:
-        self.name = cell_id(sheet, cell)
+    def __init__(self, table: PlannedTable, cell: PlannedCell) -> None:
+        self.name = cell_id(table, cell)
         self.place = cell.place
         self.kept: list[CellResult] = []
         self.visits = self.measured = self.checked = self.compared = 0
-        self._sheet = sheet
+        self._table = table
         self._numbers: list[int] = []
         self._step = 1
         self._bad: int | None = None
@@ -251,11 +251,11 @@ class _RepeatedCell:
         self._failed += cell.status != "pass"
         if cell.verified is not None:
             self.checked += 1
-            self.compared += sum(one.bytes_moved(self._sheet.size) for one in cell.transfers)
+            self.compared += sum(one.bytes_moved(self._table.size) for one in cell.transfers)
         if not cell.samples:
             return
         self._sketch.add(cell.samples)
-        summary = summarize(cell.samples, self._sheet.better)
+        summary = summarize(cell.samples, self._table.better)
         if summary is not None:
             self._sums[place][0] += summary.median
             self._sums[place][1] += 1
@@ -269,7 +269,7 @@ class _RepeatedCell:
 
     @property
     def _is_rate(self) -> bool:
-        return self._sheet.better == "higher"
+        return self._table.better == "higher"
 
     def _keep(self, number: int, cell: CellResult) -> None:
         is_first_bad = self._bad is None and cell.status not in ("pass", "skip")
@@ -292,7 +292,7 @@ class _RepeatedCell:
         for _, _, moment, figure in self._slowest:
             if median and figure > 0:
                 share = figure / median if self._is_rate else median / figure
-                yield SlowMoment(moment, self.name, self._sheet.unit, figure, share)
+                yield SlowMoment(moment, self.name, self._table.unit, figure, share)
 
     def course(self) -> CellCourse:
         sketch = self._sketch
@@ -304,8 +304,8 @@ class _RepeatedCell:
 
         return CellCourse(
             cell=self.name,
-            unit=self._sheet.unit,
-            better=self._sheet.better,
+            unit=self._table.unit,
+            better=self._table.better,
             visits=self.measured,
             samples=sketch.count,
             checked=self.checked,

@@ -105,9 +105,10 @@ _EARLIER = (
     (b'"verdict": "unknown"', b'"verdict": "not judged"'),
     (b'"not_judged":"unsure"', b'"not_judged":null'),
     (b'"not_judged": "unsure"', b'"not_judged": null'),
+    (b'"sheet":', b'"table":'),
 )
-"""The words of earlier versions in their files, and today's. A text cannot hold them, because its
-quotes are escaped. A figure that was `unsure` is judged anew."""
+"""The words and keys of earlier versions in their files, and today's. A text cannot hold them,
+because its quotes are escaped. A figure that was `unsure` is judged anew."""
 
 
 def in_todays_words(data: bytes) -> bytes:

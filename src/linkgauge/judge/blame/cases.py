@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from linkgauge.judge.expected.expect import START
 from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.findings import Evidence, Finding
-from linkgauge.model.cell_id import sheet_id, spoken
+from linkgauge.model.cell_id import spoken, table_id
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.grouped import Shared
 from linkgauge.model.hardware.part import Kind, Part
@@ -220,7 +220,7 @@ def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hasha
         (each.kinds, one.engine.bare, one.scale, one.source.kind, one.destination.kind)
         for one, each in zip(cell.transfers, touched, strict=True)
     ]
-    name = *sheet_id(result), cell.bytes, cell.workload
+    name = *table_id(result), cell.bytes, cell.workload
     return (*name, tuple(shapes[:1]), tuple(sorted(shapes[1:])))
 
 

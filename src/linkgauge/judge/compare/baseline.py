@@ -66,7 +66,7 @@ def baseline_of(runs: Sequence[RunFigures], made: str) -> Baseline:
     known = [(found.any, logs) for found in table if (logs := logs_of(found.sides[0]))]
     if not known:
         raise InputError("none of these runs has a figure")
-    every = [varied(cell.sheet, [logs]) for cell, logs in known]
+    every = [varied(cell.table, [logs]) for cell, logs in known]
     cells = tuple(
         _cell(cell, logs, runs, None if spread is None else spread.deviation)
         for (cell, logs), spread in zip(known, spreads(every), strict=True)

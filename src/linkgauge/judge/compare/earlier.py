@@ -200,7 +200,7 @@ def _tested(table: _Table, later: int) -> Tests:
     for key, own in table.items():
         known = _sides(own.cells, later) if has_intervals else ({}, {})
         within = [within_of(side) for side in known]
-        cells.append(CellLogs(key[0].sheet, within, _sides(own.logs, later)))
+        cells.append(CellLogs(key[0].table, within, _sides(own.logs, later)))
     return side_tests(cells, 2)
 
 

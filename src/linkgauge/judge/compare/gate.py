@@ -195,7 +195,7 @@ class _Asked:
     def __init__(self, baseline: Runs, current: Runs) -> None:
         every = [cell for run in current for cell in run.cells]
         self._ended = all(run.ended for run in current)
-        self._sheets = {cell.sheet for cell in every}
+        self._tables = {cell.table for cell in every}
         self._devices = {device for cell in every for device in cell.devices}
         self._of = {key_of(cell): cell.devices for run in baseline for cell in run.cells}
 
@@ -204,7 +204,7 @@ class _Asked:
         table and its devices in other cells."""
         return (
             self._ended
-            and cell.sheet in self._sheets
+            and cell.table in self._tables
             and self._devices.issuperset(self._of.get(cell.key, ()))
         )
 

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.model.cell_id import CellId, SheetId
+from linkgauge.model.cell_id import CellId, TableId
 from linkgauge.model.documents.history import PastCell
 from linkgauge.model.documents.result import Definition
 from linkgauge.model.stats.changes import (
@@ -131,7 +131,7 @@ class CellLogs(NamedTuple):
     """One statistic of a cell in all runs, by side and by set of the history. `within` has, for
     each side, the variance of a run that the ranges of its runs imply; None if it is unknown."""
 
-    kind: SheetId
+    kind: TableId
     within: Sequence[Spread | None]
     sides: Sequence[Logs]
     history: Sequence[Logs] = ()
@@ -140,7 +140,7 @@ class CellLogs(NamedTuple):
 def _runs_of(key: Key, found: SideFigures, name: Statistic) -> CellLogs:
     sides, history = ([logs_of(own, name) for own in each] for each in (found.sides, found.history))
     within = [within_of(own) if name == "figure" else None for own in found.sides]
-    return CellLogs(key[0].sheet, within, sides, history)
+    return CellLogs(key[0].table, within, sides, history)
 
 
 def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:

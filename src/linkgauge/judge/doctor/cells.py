@@ -11,7 +11,7 @@ from linkgauge.judge.blame.xids import broken
 from linkgauge.judge.findings import Check, Evidence, Finding
 from linkgauge.judge.remedies import DEVICE_LOST, IOMMU_PT, LESS_MEMORY, RESET, kernel_log
 from linkgauge.judge.vendor import Matter, tools
-from linkgauge.model.cell_id import sheet_id
+from linkgauge.model.cell_id import table_id
 from linkgauge.model.errors import OutcomeKind
 from linkgauge.model.grouped import grouped
 from linkgauge.model.units import count_of
@@ -34,7 +34,7 @@ def _outcome(
             yield _of_iommu(bad)
             return
         together = _together(bad, cases)
-        bad = [case for case in bad if sheet_id(case.result) not in together]
+        bad = [case for case in bad if table_id(case.result) not in together]
         # A device that is lost stays lost: what it did before counts for nothing.
         seen = broken(evidence)
         # What a tool says of a whole output, or of a test without figures, names no part.
@@ -73,11 +73,11 @@ def _of_memory(blame: Blame) -> Blame:
 
 def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list[Case]]:
     """Bad cells of one moment that share no part: probably the end of one ended the others."""
-    others = {sheet_id(case.result) for case in cases if case.cell.kind != bad[0].cell.kind}
-    groups = grouped((sheet_id(case.result), case) for case in bad if case.cell.round is not None)
+    others = {table_id(case.result) for case in cases if case.cell.kind != bad[0].cell.kind}
+    groups = grouped((table_id(case.result), case) for case in bad if case.cell.round is not None)
     return {
-        sheet: group for sheet, group in groups.items()
-        if sheet not in others and not frozenset.intersection(*(case.touched for case in group))
+        table: group for table, group in groups.items()
+        if table not in others and not frozenset.intersection(*(case.touched for case in group))
     }  # fmt: skip
 
 

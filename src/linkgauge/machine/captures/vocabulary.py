@@ -76,7 +76,7 @@ or other others output p package pageable pages part pass pcn peak permission pe
 persistence phb ping pinned pix place plain plane planning pod pong power ppt prefetch prefill
 proc process processes prochot prod progress prohibited pxb q rail rank ranks rblndrv read
 readable reason redirect regular remapping remote rep reported request ring row rr run scalar self
-setting settings sheet shm short sign slowdown sm sockets softmax software source spine spl spread
+setting settings table shm short sign slowdown sm sockets softmax software source spine spl spread
 st stage staging started starting state stderr step streaming stuck su success such sum supported
 sv sw sync sys t taking tb tdc tells temperature temporal text the thermal thm thp threads tier
 tma to tokenize took toolkit tor total translated translating translation true tuned ubb uf uint

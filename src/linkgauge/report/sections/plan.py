@@ -37,16 +37,16 @@ def dry_run(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> Dry
 def plan_blocks(dry: DryRun) -> Iterator[Block]:
     plan, seconds = dry.plan, dry.most_seconds
     rows: list[Sequence[str | Entry]] = []
-    for sheet in plan:
-        name = f"{sheet.benchmark}{where(sheet)}"
+    for planned in plan:
+        name = f"{planned.benchmark}{where(planned)}"
         rows.append((Entry(name, tone="strong"), ""))
-        if sheet.reason is not None:
-            rows.append(("", _cell("", sheet.reason)))
-        rows += [(str(cell.place), _cell(str(cell), cell.reason)) for cell in sheet.cells]
-    mark = SIMULATED if any(sheet.simulated for sheet in plan) else ""
+        if planned.reason is not None:
+            rows.append(("", _cell("", planned.reason)))
+        rows += [(str(cell.place), _cell(str(cell), cell.reason)) for cell in planned.cells]
+    mark = SIMULATED if any(planned.simulated for planned in plan) else ""
     caption = line(Span("What a run would measure ", "strong"), mark)
     yield table("", ("cell", "transfers"), rows)._replace(caption=caption)
-    count = sum(1 for sheet in plan for cell in sheet.cells if cell.reason is None)
+    count = sum(1 for planned in plan for cell in planned.cells if cell.reason is None)
     sizes = [f"{name} {approximate_size(size)}" for name, size in dry.peak_memory.items()]
     held = first_of(sizes, ", ")
     time = "time depends on the samples" if seconds is None else f"at most about {seconds:.0f} s"

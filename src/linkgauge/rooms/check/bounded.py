@@ -92,7 +92,7 @@ def _laid_out(
 
 
 def _cells(plan: Plan) -> int:
-    return sum(len(sheet.cells) for sheet in plan)
+    return sum(len(table.cells) for table in plan)
 
 
 # Measuring that ends in time, whatever hangs.
@@ -210,10 +210,10 @@ def _measured(folder: Path) -> tuple[Run, tuple[str, ...]]:
     assert isinstance(first, Opened)  # noqa: S101
     there = {cell_id(one, cell) for one in run.results for cell in one.cells}
     missing = (
-        spoken(sheet, cell)
-        for sheet in first.plan
-        for cell in sheet.cells
-        if cell_id(sheet, cell) not in there
+        spoken(table, cell)
+        for table in first.plan
+        for cell in table.cells
+        if cell_id(table, cell) not in there
     )
     return run, tuple(missing)
 
@@ -235,8 +235,8 @@ class _Telling(Observer):
         if self.session is not None:
             self.tell(Kept(str(self.session.folder)))
 
-    def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
-        self.tell(CheckStep(spoken(sheet, cell), is_cell=True))
+    def started(self, table: PlannedTable, cell: PlannedCell) -> None:
+        self.tell(CheckStep(spoken(table, cell), is_cell=True))
 
     def finished(self, _cell: CellResult) -> None:
         self.tell(CheckStep("measuring"))

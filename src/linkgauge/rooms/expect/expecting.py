@@ -136,17 +136,17 @@ def _figures(plan: Plan, machine: Machine) -> Iterator[ExpectedFigure]:
         device.memory for device in machine.all_devices if device.node not in (None, FIRST_HOST)
     )
     cells = [
-        (sheet, cell)
-        for sheet, cell in able(plan)
-        if sheet.unit != COLLECTIVE.symbol and is_shown(cell, away)
+        (table, cell)
+        for table, cell in able(plan)
+        if table.unit != COLLECTIVE.symbol and is_shown(cell, away)
     ]
-    many = Counter(sheet.benchmark for sheet, _ in cells)
+    many = Counter(table.benchmark for table, _ in cells)
     alike: dict[ExpectedFigure, list[str]] = {}
-    for sheet, cell in cells:
-        expected = expectations.of(cell, sheet.size, sheet.unit, loaded=False).expected
+    for table, cell in cells:
+        expected = expectations.of(cell, table.size, table.unit, loaded=False).expected
         figure = ExpectedFigure(
-            sheet.benchmark, sheet.title, sheet.unit, expected.achievable, expected.theoretical,
-            expected.because, 0, many[sheet.benchmark], "",
+            table.benchmark, table.title, table.unit, expected.achievable, expected.theoretical,
+            expected.because, 0, many[table.benchmark], "",
         )  # fmt: skip
         alike.setdefault(figure, []).append(str(cell))
     for figure, some in alike.items():

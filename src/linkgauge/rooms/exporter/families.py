@@ -241,7 +241,7 @@ def of_results(results: Results) -> Families:
 
 
 def _add_figure(families: Families, run: PastRun, figure: Figure) -> None:
-    of = (*figure.sheet, *figure.place, figure.repeat or "")
+    of = (*figure.table, *figure.place, figure.repeat or "")
     names = ("benchmark", "backend", "size", "row", "column", "repeat")
     own = {**_labels(run), **dict(zip(names, map(str, of), strict=True))}
     values = {

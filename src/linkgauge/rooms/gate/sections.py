@@ -70,10 +70,10 @@ def _compared(one: RunComparison, cells: Sequence[RunCell]) -> Iterator[Block]:
         yield Prose([*_changed(one, number), *_power(one, number)])
     yield Prose([*_basis(one)])
     yield fact_table(one.differences, [side.name for side in one.sides])
-    sheets: dict[object, list[RunCell]] = {}
+    tables: dict[object, list[RunCell]] = {}
     for cell in cells:
-        sheets.setdefault((cell.sheet, cell.unit), []).append(cell)
-    yield from (_table(one, own, number) for own in sheets.values() for number in others)
+        tables.setdefault((cell.table, cell.unit), []).append(cell)
+    yield from (_table(one, own, number) for own in tables.values() for number in others)
 
 
 def _outcome(one: RunComparison, number: int) -> Tiles:

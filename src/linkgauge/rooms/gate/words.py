@@ -197,8 +197,8 @@ def gate_junit(gate: GateDocument) -> str:
     """Returns a gate's verdict as JUnit XML, with a suite for each benchmark and a case for each
     cell."""
     suites = Element("testsuites", name="linkgauge gate")
-    for sheet, each in groupby(gate.cells, key=lambda one: one.cell.sheet):
-        cells, (benchmark, backend, _) = list(each), sheet
+    for table, each in groupby(gate.cells, key=lambda one: one.cell.table):
+        cells, (benchmark, backend, _) = list(each), table
         sizes = ends_of_sizes(one.cell.bytes for one in cells)
         suite = suite_of(suites, f"{benchmark} ({', '.join(filter(None, (backend, sizes)))})")
         for one in cells:

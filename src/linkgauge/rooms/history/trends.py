@@ -105,7 +105,7 @@ def _name(cell: SeriesId, series: Sequence[Series]) -> str:
         name += f" {format_size(cell.size)}"
     if len({one.backend for one in series}) > 1:
         name += f" {cell.backend}"
-    same = (one for one in series if (one.sheet, one.place) == (cell.sheet, cell.place))
+    same = (one for one in series if (one.table, one.place) == (cell.table, cell.place))
     if len({one.transfers for one in same}) > 1:
         name += f" {cell.transfers}"
     return name
@@ -150,7 +150,7 @@ def _csv_rows(trend: Trend) -> Iterator[tuple[object, ...]]:
         for point in one.points:
             run = runs[point.run]
             yield (
-                trend.host, trend.accelerators, trend.simulated, *one.sheet, *one.place,
+                trend.host, trend.accelerators, trend.simulated, *one.table, *one.place,
                 one.transfers, run.id, run.label, run.started, point.figure, point.low,
                 point.high, one.unit, changed.get((one.cell, point.run), ""),
             )  # fmt: skip

@@ -138,12 +138,12 @@ def _told_adapters(found: Sequence[Adapter], told: Facts) -> Iterator[Adapter]:
 def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
     """Returns what texts and products tell. Copies that its engines make slower than its memory are
     compared with their peers: the memory's rate is null."""
-    sheet = product_of(one.model)
+    table = product_of(one.model)
     return Accelerator(
         memory=_named(one.memory, backend), model=one.model, pci=one.pci,
         links=tuple(replace(o, errors=None, remote=o.remote and _named(o.remote, backend))
                     for o in one.links),
-        memory_rate=None if sheet is not None and sheet.copies else one.memory_rate,
+        memory_rate=None if table is not None and table.copies else one.memory_rate,
     )  # fmt: skip
 
 

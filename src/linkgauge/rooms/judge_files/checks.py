@@ -140,8 +140,8 @@ def narrowed(
     is_linked = any(one.links for one in known.accelerators)
     links = [one.link for one in known.pci if is_accelerator(one)]
     pcie = [(link.speed, link.width) for link in links if link.speed and link.width]
-    sheets = [one.pcie for one in (product_of(o.model) for o in known.accelerators) if one]
-    speed, width = max([*pcie, *filter(None, sheets)], default=(0.0, 0))
+    tables = [one.pcie for one in (product_of(o.model) for o in known.accelerators) if one]
+    speed, width = max([*pcie, *filter(None, tables)], default=(0.0, 0))
     rates = (
         cell.headline
         for name, cell in cells

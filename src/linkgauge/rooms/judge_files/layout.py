@@ -21,7 +21,7 @@ from .products import VENDORS, Product, product_of
 from .told import Facts, ToldFigure, ToldGpu, ToldNic, ToldNode, vendor_of
 
 _Member = TypeVar("_Member")
-ON_SHEET = " (data sheet)"
+ON_TABLE = " (data sheet)"
 GIB = 1 << 30
 _BELOW_ONE_SWITCH = ("PIX", "PXB")
 _LINKS = re.compile(r"NV(\d{1,3})|XGMI")
@@ -57,7 +57,7 @@ class MachineLayout:
         each, cpus, memory, rate = product.host
         if all(gpu.node is None for gpu in self._gpus):
             self._gpus = tuple(replace(o, node=n // each) for n, o in enumerate(self._gpus))
-        self._by_sheet(product, f"host memory of {rate:g} GB/s")
+        self._by_table(product, f"host memory of {rate:g} GB/s")
         node = {"cpus": cpus, "memory": str(memory * GIB), "rate": f"{rate} GB/s"}
         return node | {"assumed": ["latency"]}
 
@@ -115,15 +115,15 @@ class MachineLayout:
             device["peer_access"] = "fabric" if product.peers == "none" else product.peers
             if product.copies:
                 device["ce"] = {"local": f"{product.copies} GB/s"}
-            self._by_sheet(product, f"memory of {product.rate:g} GB/s")
+            self._by_table(product, f"memory of {product.rate:g} GB/s")
         else:
             device["memory_rate"] = "1 TB/s"
             device["assumed"] += ["memory_rate"] + ([] if gpu.memory else ["memory"])
         return device
 
-    def _by_sheet(self, product: Product, what: str) -> None:
+    def _by_table(self, product: Product, what: str) -> None:
         name = self._gpus[self._products.index(product)].model
-        self._assumed.append(f"{name}: {what}{ON_SHEET}")
+        self._assumed.append(f"{name}: {what}{ON_TABLE}")
 
     def _kind(self, name: str, **about: Any) -> str:
         number = 2
@@ -139,7 +139,7 @@ class MachineLayout:
             kind = self._kind(
                 "c2c", kind="internal", rate=f"{product.c2c} GB/s", efficiency=_shares(0.77, 0.66)
             )
-            self._by_sheet(product, f"C2C of {product.c2c:g} GB/s each way to the host")
+            self._by_table(product, f"C2C of {product.c2c:g} GB/s each way to the host")
         else:
             kind = self._pcie(place)
             there = self._switch_of(place) or there
@@ -156,7 +156,7 @@ class MachineLayout:
         self._links.append({"kind": kind, "each": name, "to": there})
         rate, is_assumed = rate_of_nic(nic, self._facts)
         if is_assumed and nic.model:
-            self._assumed.append(f"{nic.model}: a port of {rate / 1e9:g} GB/s{ON_SHEET}")
+            self._assumed.append(f"{nic.model}: a port of {rate / 1e9:g} GB/s{ON_TABLE}")
         return kind_of_nic(name, nic, rate, is_assumed=is_assumed)
 
     def _pcie(self, place: int) -> str:
@@ -168,7 +168,7 @@ class MachineLayout:
             is_older = max(best) < _OLDER * link_rate(speed, width)
             if not gpu.speed and is_older and min(best) > _ALIKE * max(best):
                 refuted = True
-            self._by_sheet(product, f"PCIe {speed:g} GT/s x{width}")
+            self._by_table(product, f"PCIe {speed:g} GT/s x{width}")
         speed, width = speed or gpu.speed, width or gpu.max_width
         is_best = speed and product is not None and product.pcie and speed >= product.pcie[0]
         most = None if is_best else gpu.max_speed
@@ -312,7 +312,7 @@ class MachineLayout:
             return "nvlink", told / 1e9, _MOST_LINKS, (0.88, 0.83), False
         kind, most, each = product.links
         if told is None:
-            self._by_sheet(product, f"{kind} links of {each:g} GB/s each way")
+            self._by_table(product, f"{kind} links of {each:g} GB/s each way")
         return kind, (told or each * 1e9) / 1e9, most, product.reach, False
 
     def _usual(self) -> Iterator[tuple[tuple[int, int], str]]:
@@ -329,7 +329,7 @@ class MachineLayout:
         elif product.usual != "switch":
             self._assumed.append(f"no {kind} between the accelerators (nothing tells of any)")
             return
-        self._by_sheet(product, f"the usual server, a {product.usual} of {kind}")
+        self._by_table(product, f"the usual server, a {product.usual} of {kind}")
         for pair in pairs:
             yield pair, f"NV{count}" if kind != "XGMI" else "XGMI"
 

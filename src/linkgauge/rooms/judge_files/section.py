@@ -70,8 +70,8 @@ def _unsure(tool: ToolRun) -> Iterator[Line]:
         yield line(f"The texts contradict one another: {one}. The first one counts.")
     for one in tool.failed[:_MOST_REASONS]:
         yield line(f"{tool.name}: {one}")
-    by_sheet = grouped(map(_on_sheet, tool.assumed))
-    for product, some in by_sheet.items():
+    by_table = grouped(map(_on_table, tool.assumed))
+    for product, some in by_table.items():
         source = f"By the data sheet of {product}" if product else "Assumed"
         yield plain(f"{source}: {'; '.join(some)}.", "dim")
 
@@ -89,9 +89,9 @@ def _expected(run: Run) -> Iterator[Line]:
         yield plain(f"{and_all(names)}: {because}", "dim")
 
 
-def _on_sheet(assumed: str) -> tuple[str, str]:
+def _on_table(assumed: str) -> tuple[str, str]:
     """The product is empty unless the assumption follows from its data sheet."""
-    from .layout import ON_SHEET
+    from .layout import ON_TABLE
 
-    product, _, what = assumed.removesuffix(ON_SHEET).partition(": ")
-    return (product, what) if assumed.endswith(ON_SHEET) else ("", assumed)
+    product, _, what = assumed.removesuffix(ON_TABLE).partition(": ")
+    return (product, what) if assumed.endswith(ON_TABLE) else ("", assumed)

@@ -250,13 +250,13 @@ def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
             sides[kept.setting].append(_with_all(run, threads))
     begins = [sum(map(len, sides[:number])) for number in range(settings)]
     table = _apart(table_of(Sides([""] * settings, sides)), threads)
-    sheets = list(dict.fromkeys(of.sheet for of, *_ in table))
+    tables = list(dict.fromkeys(of.table for of, *_ in table))
     return [
         [
             [own.get(begin + number) for number in range(max(map(len, sides)))]
             for begin, own in zip(begins, table[key].sides, strict=True)
         ]
-        for key in sorted(table, key=lambda key: sheets.index(key[0].sheet))
+        for key in sorted(table, key=lambda key: tables.index(key[0].table))
     ]
 
 

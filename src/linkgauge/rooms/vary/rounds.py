@@ -126,7 +126,7 @@ def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...
     for variant in variants:
         with opened(variant.request) as session:
             plans.append(session.plan(observer))
-    backends = {sheet.backend for plan in plans for sheet in plan}
+    backends = {table.backend for plan in plans for table in plan}
     engines = [variant.request.settings.engines for variant in variants]
     if any(one.numa_node is not None for one in engines) and backends <= {"host", NO_BACKEND}:
         raise InputError(
@@ -146,13 +146,13 @@ def _of_one_size(plans: Sequence[Plan]) -> tuple[Plan, ...]:
     least: dict[tuple[str, str, int], int] = {}
     keyed: list[list[tuple[PlannedTable, tuple[str, str, int]]]] = [[] for _ in plans]
     for at, plan in enumerate(plans):
-        for sheet in plan:
-            name = sheet.benchmark, sheet.backend
+        for table in plan:
+            name = table.benchmark, table.backend
             key = (*name, counts[at, *name])
             counts[at, *name] += 1
-            least[key] = min(sheet.size, least.get(key, sheet.size))
-            keyed[at].append((sheet, key))
-    return tuple(tuple(replace(sheet, size=least[key]) for sheet, key in own) for own in keyed)
+            least[key] = min(table.size, least.get(key, table.size))
+            keyed[at].append((table, key))
+    return tuple(tuple(replace(table, size=least[key]) for table, key in own) for own in keyed)
 
 
 def orders(settings: int, rounds: int, random: Random) -> Iterator[list[int]]:

@@ -199,6 +199,6 @@ def _rows(variation: Variation, cell: VariedCell) -> Iterator[tuple[object, ...]
         change, rounds = one.change, sum(figure is not None for figure in one.figures)
         found = (change.ratio, change.low, change.high, change.p, change.holm) if change else ()
         yield (
-            *cell.sheet, *cell.place, cell.unit, cell.better, setting.name, str(setting), rounds,
+            *cell.table, *cell.place, cell.unit, cell.better, setting.name, str(setting), rounds,
             one.median, *(found or [None] * 5), one.direction, one.reason, variation.simulated,
         )  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from linkgauge.model.by_name import by_name
-from linkgauge.model.cell_id import SheetId, bytes_of
+from linkgauge.model.cell_id import TableId, bytes_of
 from linkgauge.model.documents.history import EarlierRun, SeriesId
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.recorded import recorded_kind
@@ -68,17 +68,17 @@ class Degradation:
         self._least = STEADY if least is None else least
         self._cells: dict[SeriesId, _State] = {}
 
-    def learn(self, runs: Iterable[EarlierRun], better: Mapping[SheetId, Better]) -> None:
+    def learn(self, runs: Iterable[EarlierRun], better: Mapping[TableId, Better]) -> None:
         """Learns the usual figures of cells from earlier runs, the latest run first. `better` has
         the tables to learn from."""
         series: dict[SeriesId, list[float]] = {}
         for run in runs:
             for figure in run.figures:
-                known = figure.status == "pass" and figure.sheet in better
+                known = figure.status == "pass" and figure.table in better
                 if known and figure.figure is not None:
                     series.setdefault(figure.cell, []).append(figure.figure)
         for cell, figures in series.items():
-            usual = self._usual(figures[::-1], is_rate=better[cell.sheet] == "higher")
+            usual = self._usual(figures[::-1], is_rate=better[cell.table] == "higher")
             self._cells.setdefault(cell, _State()).usual.extend(usual)
 
     def _usual(self, figures: Sequence[float], *, is_rate: bool) -> Sequence[float]:

@@ -24,7 +24,7 @@ from linkgauge.judge.doctor import failed
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of
 from linkgauge.judge.verdict import judge
-from linkgauge.model.cell_id import cell_id, sheet_id
+from linkgauge.model.cell_id import cell_id, table_id
 from linkgauge.model.documents.history import figures_by_result
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
 from linkgauge.model.errors import InputError, LinkgaugeError
@@ -87,7 +87,7 @@ class Watch:
         self._has_learnt = self._is_judged = False
         self._findings: dict[str, Finding] = {}
         self._alone: dict[str, str] = {}
-        self._numbers = {cell_id(sheet, cell): cell.number for sheet, cell in able(plan)}
+        self._numbers = {cell_id(table, cell): cell.number for table, cell in able(plan)}
         self._number = self._cells = 0
         self._busy = 0.0
         self._began = clock.now()
@@ -185,7 +185,7 @@ class Watch:
         if self._has_learnt:
             return
         self._has_learnt = True
-        better = {sheet_id(one): one.better for one in self._plan}
+        better = {table_id(one): one.better for one in self._plan}
         try:
             self._degradation.learn(earlier(run, run.label, EARLIER), better)
         except LinkgaugeError as error:
@@ -194,13 +194,13 @@ class Watch:
     def _doubts(self, run: Run, chosen: Sequence[PlannedCell], timer: _Timer) -> tuple[CellAt, ...]:
         self._learn(run)
         judged = judge(run)
-        sheets = {id(result): number for number, result in enumerate(judged.results)}
+        tables = {id(result): number for number, result in enumerate(judged.results)}
         doubted, seen = doubtful(run, lambda _: judged), tuple(_seen(judged))
         slow = {one.cell for one in self._degradation.suspects(seen)}
         suspects, spent = [], timer.busy
         for one in seen:
             number = self._numbers[cell_id(one.result, one.found)]
-            at = CellAt(sheets[id(one.result)], one.found.place)
+            at = CellAt(tables[id(one.result)], one.found.place)
             if (one.cell in slow or at in doubted) and self._rota.has_room(number, spent):
                 spent += timer.cost(chosen, number)
                 suspects.append(at)
@@ -261,7 +261,7 @@ class _Timer(Observer):
     def begun(self, _machine: Machine) -> None:
         self._first = self._clock.now()
 
-    def started(self, _sheet: PlannedTable, cell: PlannedCell) -> None:
+    def started(self, _table: PlannedTable, cell: PlannedCell) -> None:
         self._cell, self._at = cell.number, self._clock.now()
 
     def finished(self, _cell: CellResult, /) -> None:
@@ -311,7 +311,7 @@ def begin(asked: Asked, otherwise: RunRequest | None, tell: Tell, clock: Clock) 
         if cells := sum(1 for _ in able(plan)):
             break
     if not cells:
-        reasons = dict.fromkeys(sheet.reason for sheet in plan if sheet.reason)
+        reasons = dict.fromkeys(table.reason for table in plan if table.reason)
         raise InputError(f"nothing to watch here: {'; '.join(reasons) or 'no cell fits'}")
     name = machine.simulated or machine.host.hostname or "this machine"
     simulated = machine.simulated is not None

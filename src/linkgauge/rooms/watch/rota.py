@@ -112,14 +112,14 @@ class Rota:
         cost is a guess."""
         left = self._credit * MARGIN
         chosen, guessed = [], set[int]()
-        for sheet, cell in self._turns:
-            if not is_free(cell) or id(sheet) in guessed:
+        for table, cell in self._turns:
+            if not is_free(cell) or id(table) in guessed:
                 continue
-            left -= self._cost(sheet, cell)
+            left -= self._cost(table, cell)
             if left < 0:
                 break
             chosen.append(cell)
-            guessed |= {id(sheet)} - self._known
+            guessed |= {id(table)} - self._known
         return tuple(chosen)
 
     def has_room(self, number: int, spent: float) -> bool:
@@ -136,7 +136,7 @@ class Rota:
         if known is not None and seconds < known:
             seconds = known + _NEW * (seconds - known)
         self._costs[number] = seconds
-        self._known |= {id(sheet) for sheet, cell in self._turns if cell.number == number}
+        self._known |= {id(table) for table, cell in self._turns if cell.number == number}
 
     def measured(self, numbers: Sequence[int], again: Sequence[int] = ()) -> None:
         """Moves the measured cells to the end of the queue."""
@@ -147,22 +147,22 @@ class Rota:
 
         self._turns.sort(key=order)
 
-    def _cost(self, sheet: PlannedTable, cell: PlannedCell) -> float:
+    def _cost(self, table: PlannedTable, cell: PlannedCell) -> float:
         """Returns the cost of a cell in seconds: its last cost."""
         known = self._costs.get(cell.number)
         if known is not None:
             return known
-        return max(self._costs.values(), default=VISIT_SECONDS * 4 + setup_seconds(sheet.size))
+        return max(self._costs.values(), default=VISIT_SECONDS * 4 + setup_seconds(table.size))
 
     def plan_of(self, cells: Sequence[PlannedCell]) -> Plan:
         """Returns the plan's tables with only these cells. The cells are numbered from 0."""
         numbers, counted = {cell.number for cell in cells}, count()
         kept = (
-            (sheet, [cell for cell in sheet.cells if cell.number in numbers])
-            for sheet in self._plan
+            (table, [cell for cell in table.cells if cell.number in numbers])
+            for table in self._plan
         )
         return tuple(
-            replace(sheet, cells=tuple(replace(cell, number=next(counted)) for cell in own))
-            for sheet, own in kept
+            replace(table, cells=tuple(replace(cell, number=next(counted)) for cell in own))
+            for table, own in kept
             if own
         )
