@@ -77,8 +77,8 @@ def formed_again(run: Run) -> dict[Cell, Taken]:
     again: dict[Cell, Taken] = {}
     for result in run.results:
         cells = [cell for cell in result.cells if cell.summary is not None]
-        visits = [list(cut(cell.samples, map(sum, cell.visits))) for cell in cells]
-        for cell, one in zip(cells, estimates(visits), strict=True):
+        repetitions = [list(cut(cell.samples, map(sum, cell.repetitions))) for cell in cells]
+        for cell, one in zip(cells, estimates(repetitions), strict=True):
             if one is not None:
                 key = result.benchmark, cell.row, cell.column
                 again[key] = Taken(one.figure, *one.interval())

@@ -26,18 +26,18 @@ UNITS = {
     "device_local_copy": "B/s",
 }
 SPREAD = (-0.002, -0.001, 0.0, 0.001, 0.002, 0.0005)
-"""Relative deviations of a cell's samples: three visits of two each."""
+"""Relative deviations of a cell's samples: three repetitions of two each."""
 
 
 def cell(row, column, figure, spread=SPREAD, status="pass"):
     samples = tuple(figure * (1 + each) for each in spread)
-    visits = ((1, 1),) * (len(samples) // 2)
+    repetitions = ((1, 1),) * (len(samples) // 2)
     summary = summarize(samples) if status == "pass" else None
     if summary is not None:
         summary = replace(summary, ci95=(summary.median * 0.995, summary.median * 1.005))
     return CellResult(
-        row, column, TRANSFER, Report.FIRST, status, samples=samples, visits=visits,
-        summary=summary, interval=Interval("visits", 0.95, 6, 3),
+        row, column, TRANSFER, Report.FIRST, status, samples=samples, repetitions=repetitions,
+        summary=summary, interval=Interval("repetitions", 0.95, 6, 3),
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from linkgauge.model.notation import parse_transfer, parse_transfers
 from linkgauge.model.notes import Remark
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
-from visit_kit import whole
+from repetition_kit import whole
 
 SIZE = 256 << 20
 LOOPS, LAPS = 2, 16
@@ -69,8 +69,8 @@ def total(backend, text, report=Report.TOTAL, **how):
     cell = Measurement(planned, SIZE, settings, [backend] * len(transfers))
     pool = BufferPool()
     try:
-        (visited,) = measure_together([cell], settings, pool).cells
-        result = whole(visited)
+        (repeated,) = measure_together([cell], settings, pool).cells
+        result = whole(repeated)
     finally:
         pool.take_back()
         pool.free_idle()

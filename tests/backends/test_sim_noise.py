@@ -52,8 +52,8 @@ def test_each_kind_of_path_has_its_noise():
 def test_repetitions_differ_and_their_samples_do_not():
     course, noise = RunPosition(1), Noise(repetitions=Fraction(0.07))
     factors = []
-    for visit in range(400):
-        course.enter(5, "measure", visit)
+    for repetition in range(400):
+        course.enter(5, "measure", repetition)
         factors.append(course.noise(0, noise))
         assert course.noise(1, noise) == factors[-1]
     assert spread(factors) == pytest.approx(0.07, rel=0.1)
@@ -74,8 +74,8 @@ def test_runs_differ_by_what_the_description_says():
 def test_disturbed_repetitions_are_slower_and_so_is_each_of_their_samples():
     course, noise = RunPosition(1), Noise(far=Fraction(0.3), by=Fraction(0.12))
     found = []
-    for visit in range(1000):
-        course.enter(5, "measure", visit)
+    for repetition in range(1000):
+        course.enter(5, "measure", repetition)
         found.append([course.noise(number, noise) for number in range(8)])
     disturbed = [each for each in found if max(each) > 1]
     assert min(map(min, found)) == 1

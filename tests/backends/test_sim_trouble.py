@@ -6,8 +6,8 @@ import pytest
 
 from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.model.transfer import Report
+from repetition_kit import whole
 from sim_kit import MACHINE, SIZE, planned, settings
-from visit_kit import whole
 
 PEER = "sim:0 -> sim:1 by sm"
 

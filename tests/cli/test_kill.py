@@ -14,7 +14,7 @@ import pytest
 
 from campaigns import FULL, trials
 from command_kit import alive, called, linkgauge
-from linkgauge.engine.kept.journal import MeasuredVisit, read_records
+from linkgauge.engine.kept.journal import MeasuredRepetition, read_records
 from linkgauge.engine.kept.runs import read_run
 from linkgauge.engine.locks import hold
 
@@ -83,22 +83,22 @@ def kill(arguments, out, chance, whole_seconds, whole_lines):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A run that was not killed, how often it visited each cell, and the seconds and the records
+    """A run that was not killed, how often it repeated each cell, and the seconds and the records
     that it took."""
     out = tmp_path_factory.mktemp("whole")
     begin = time.monotonic()
     done = linkgauge("run", *RUN, "--out", out)
     seconds = time.monotonic() - begin
     assert done.returncode == 3, done.stderr
-    return read_run(journals(out)[0].parent), visited(journals(out)[0]), seconds, lines_in(out)
+    return read_run(journals(out)[0].parent), repeated(journals(out)[0]), seconds, lines_in(out)
 
 
-def visited(journal):
-    """How often each cell was visited."""
+def repeated(journal):
+    """How often each cell was measured."""
     return Counter(
         (record.table, record.cell.row, record.cell.column)
         for record in read_records(journal.read_bytes())
-        if isinstance(record, MeasuredVisit)
+        if isinstance(record, MeasuredRepetition)
     )
 
 
@@ -108,7 +108,7 @@ def visited(journal):
 )
 def test_a_killed_run_goes_on_to_the_cells_of_an_unbroken_one(tmp_path, whole, seed):
     chance = random.Random(seed)
-    unbroken, visits, *extent = whole
+    unbroken, repetitions, *extent = whole
     before = shared_memory()
     kill((*RUN, "--out", str(tmp_path)), tmp_path, chance, *extent)
     if not journals(tmp_path):
@@ -118,7 +118,7 @@ def test_a_killed_run_goes_on_to_the_cells_of_an_unbroken_one(tmp_path, whole, s
         kill(("--resume", str(journal.parent)), tmp_path, chance, *extent)
     done = called("run", "--resume", journal.parent)
     assert done.returncode == 3, done.stderr
-    assert visited(journal) == visits
+    assert repeated(journal) == repetitions
     run = read_run(journal.parent / "run.json")
     assert run.results == unbroken.results  # a simulated machine measures the same again
     shown = called("show", journal, "--json").stdout

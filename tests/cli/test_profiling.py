@@ -60,7 +60,7 @@ def test_a_run_keeps_the_profilers_files_and_says_what_its_figures_are_worth(
     assert f"files of {name}: {', '.join(files)}" in shown.stdout
     assert shown.returncode == 0
     assert not list((tmp_path / "cache").rglob("tuned/*"))
-    # Each visit is a range that is named like its cell.
+    # Each repetition is a range that is named like its cell.
     seen = [json.loads(line) for line in (tmp_path / "seen").read_text().splitlines()]
     name = f"{COPY} (0, 0): host:0 -> host:0 by cpu, 1 MiB"
     assert seen == [["push", name, "linkgauge"], ["pop", name, "linkgauge"]]

@@ -19,7 +19,7 @@ from command_kit import called, folder_of
 from linkgauge.engine.kept.journal import (
     Closed,
     Logged,
-    MeasuredVisit,
+    MeasuredRepetition,
     Opened,
     assemble,
     read_records,
@@ -64,7 +64,7 @@ def test_cut_off_at_any_byte_a_real_journal_reads_up_to_its_last_whole_record(wh
     data = (whole / "journal.jsonl").read_bytes()
     records = read_records(data)
     first, *others, last = (type(one) for one in records if not isinstance(one, Logged))
-    assert (first, {*others}, last) == (Opened, {MeasuredVisit}, Closed)
+    assert (first, {*others}, last) == (Opened, {MeasuredRepetition}, Closed)
     for length in range(len(data) + 1):
         count = data.count(b"\n", 0, length)
         if count:
@@ -86,7 +86,7 @@ def test_it_measures_what_is_left_and_shows_all(whole, broken):
     assert before.kernel_log is not None
     assert after.kernel_log is not None
     records = read_records((whole / "journal.jsonl").read_bytes())
-    first = next(record for record in records if isinstance(record, MeasuredVisit))
+    first = next(record for record in records if isinstance(record, MeasuredRepetition))
     assert after.results[0].cells[0].samples == first.cell.samples
     named = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("host_to_")]
     assert named == [result.benchmark for result in before.results]

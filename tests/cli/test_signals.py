@@ -16,7 +16,7 @@ from command_kit import alive
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load
 from linkgauge.engine.interrupts import AGAIN_SECONDS, Ending
-from linkgauge.engine.kept.journal import MeasuredVisit, read_records
+from linkgauge.engine.kept.journal import MeasuredRepetition, read_records
 from linkgauge.engine.kept.runs import read_run
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.machine.processes import command
@@ -175,7 +175,7 @@ def test_ctrl_c_while_measuring_is_answered_and_once_more_ends_without_a_verdict
     assert f"run --resume {journal.parent}" in err
     assert "verdict" not in out
     records = read_records(journal.read_bytes())
-    assert sum(isinstance(record, MeasuredVisit) for record in records) > 2
+    assert sum(isinstance(record, MeasuredRepetition) for record in records) > 2
     assert read_run(journal).finished is None
 
 

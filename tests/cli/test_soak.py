@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from command_kit import called
-from linkgauge.engine.kept.journal import JOURNAL_FILE, MeasuredVisit, read_records
+from linkgauge.engine.kept.journal import JOURNAL_FILE, MeasuredRepetition, read_records
 from linkgauge.engine.kept.runs import read_run
 
 READ = "device_to_device_memcpy_read_ce"
@@ -33,18 +33,23 @@ def test_everything_is_measured_and_compared_round_after_round(tmp_path):
     how = run.soak
     assert (how.stopped, how.reason, how.struck) == ("time", None, ())
     assert 20 <= how.lasted < 21
-    visits = [
+    repetitions = [
         record
         for record in read_records((folder / JOURNAL_FILE).read_bytes())
-        if isinstance(record, MeasuredVisit)
+        if isinstance(record, MeasuredRepetition)
     ]
-    assert how.visits == how.checked == len(visits) == sum(one.visits for one in how.cells)
-    assert how.rounds == len(visits) // CELLS > 10
+    assert (
+        how.repetitions
+        == how.checked
+        == len(repetitions)
+        == sum(one.repetitions for one in how.cells)
+    )
+    assert how.rounds == len(repetitions) // CELLS > 10
     assert all(len(one.means) == round(20 / how.slice) for one in how.cells)
-    assert how.compared == len(visits) << 20
-    assert [one.samples for one in how.cells] == [4 * one.visits for one in how.cells]
+    assert how.compared == len(repetitions) << 20
+    assert [one.samples for one in how.cells] == [4 * one.repetitions for one in how.cells]
     for cell in run.results[0].cells:
-        assert 8 <= len(cell.visits) <= 16
+        assert 8 <= len(cell.repetitions) <= 16
         assert cell.verdict == "ok"
     assert "soak: 20" in text
     assert "0 failed" in text
@@ -60,8 +65,8 @@ def test_a_wrong_byte_in_round_3_is_named_with_its_moment(tmp_path):
     assert "is wrong at byte 77" in struck.reason
     assert run.started < struck.moment.time
     (bad,) = (one for one in run.soak.cells if one.struck)
-    assert (bad.struck, bad.visits) == (1, bad.checked)
-    # It stays in the run, whatever visits are kept.
+    assert (bad.struck, bad.repetitions) == (1, bad.checked)
+    # It stays in the run, whatever repetitions are kept.
     assert [cell.status for cell in run.results[0].cells].count("fail") == 1
     assert f"FAIL {READ} (1, 0) at 0:00:0" in text
     assert "in round 3 (" in text
@@ -114,7 +119,8 @@ controller._Passed.after = ending
 from linkgauge.cli.main import main
 main()
 """
-"""A command that a signal strikes once it has measured so many visits, before it keeps the last."""
+"""A command that a signal strikes once it has measured so many repetitions, before it keeps the
+last."""
 
 
 @pytest.mark.parametrize(
@@ -131,17 +137,17 @@ def test_it_goes_on_for_the_remaining_time_after_kill_9_and_ctrl_c(number, code,
     before = read_run(folder)
     assert before.finished is None
     assert before.soak.stopped is None
-    assert before.soak.visits == 31
+    assert before.soak.repetitions == 31
     assert 0 < before.soak.lasted < 30
     done = called("run", "--resume", folder)
     assert done.returncode == 1, done.stderr
     whole = read_run(folder)
     assert whole.soak.stopped == "time"
     assert 30 <= whole.soak.lasted < 31
-    assert whole.soak.visits > before.soak.visits
+    assert whole.soak.repetitions > before.soak.repetitions
     assert whole.soak.struck == before.soak.struck
     assert [one.moment.round for one in whole.soak.struck] == [3]
     assert len(whole.resumed) == 1
     records = read_records((folder / JOURNAL_FILE).read_bytes())
-    seen = [(r.round, r.table, r.cell.place) for r in records if isinstance(r, MeasuredVisit)]
+    seen = [(r.round, r.table, r.cell.place) for r in records if isinstance(r, MeasuredRepetition)]
     assert len(seen) == len(set(seen)), "no cell is measured twice in a round"

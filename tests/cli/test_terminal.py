@@ -84,7 +84,7 @@ def test_a_run_ends_with_its_verdict_in_five_lines(tmp_path):
 
 
 def test_no_more_time_is_left_than_the_budget_has(tmp_path):
-    """Without it, the first visits of a host's many cells would promise minutes."""
+    """Without it, the first repetitions of a host's many cells would promise minutes."""
     host = ["run", "--backend", "host", "--size", "4M", "--no-report", "--budget", "8s"]
     shown = on_terminal(*host, cwd=tmp_path)
     left = [

@@ -23,7 +23,7 @@ def card(number, **more):
     return Card(number, **known | {"token": TOKEN.encode()} | more)
 
 
-class Visits:
+class Repetitions:
     """Those who come to rank 0, one after another, and what each hears until rank 0 leaves it."""
 
     def __init__(self, held):
@@ -31,7 +31,7 @@ class Visits:
             self.port = free.getsockname()[1]
         self._held, self.visitors = held, []
 
-    def visit(self, sent):
+    def repetition(self, sent):
         """Waits for the first answer, or until it is sent away."""
         end = self.connected()
         visitor = Channel(end)
@@ -83,22 +83,22 @@ def _ends(monkeypatch):
 
 @pytest.fixture
 def gathered(tmp_path):
-    """`gathered(come, size)`: what rank 0 of so many says, to which come those whom `come(visits)`
-    lets visit."""
+    """`gathered(come, size)`: what rank 0 of so many says, to which come those whom
+    `come(repetitions)` lets repetition."""
     with ExitStack() as held:
 
         def rank_0(come, size, *words):
-            visits = Visits(held)
-            coming = threading.Thread(target=come, args=(visits,))
+            repetitions = Repetitions(held)
+            coming = threading.Thread(target=come, args=(repetitions,))
             coming.start()
             done = called(
                 *(words or ("run", "multinode_bisect_write_ce", "--out", tmp_path)),
                 "--machine", "ppu-2x2",
                 LINKGAUGE_RANK=0, LINKGAUGE_RANKS=size, LINKGAUGE_TOKEN=TOKEN,
-                LINKGAUGE_FIRST=f"127.0.0.1:{visits.port}",
+                LINKGAUGE_FIRST=f"127.0.0.1:{repetitions.port}",
             )  # fmt: skip
             coming.join()
-            return done, visits
+            return done, repetitions
 
         yield rank_0
 
@@ -123,24 +123,24 @@ def gathered(tmp_path):
     ],
 )  # fmt: skip
 def test_who_does_not_fit_is_named_and_all_are_told_that_it_is_over(gathered, cards, size, says):
-    done, visits = gathered(lambda to: [to.visit(one) for one in cards], size)
+    done, repetitions = gathered(lambda to: [to.repetition(one) for one in cards], size)
     assert done.returncode == 2
     assert says in done.stderr.splitlines()[-1]
     fits = len(cards) > 1
-    assert all(isinstance(one.said[0], Admitted) for one in visits.visitors[:fits])
-    assert all(one.said == [EndRun(lost=True)] for one in visits.visitors[fits:])
-    assert {visits.last_words(one) for one in visits.visitors} == {EndRun(lost=True)}
+    assert all(isinstance(one.said[0], Admitted) for one in repetitions.visitors[:fits])
+    assert all(one.said == [EndRun(lost=True)] for one in repetitions.visitors[fits:])
+    assert {repetitions.last_words(one) for one in repetitions.visitors} == {EndRun(lost=True)}
 
 
 def test_who_ends_before_all_are_there_is_named(gathered):
-    def come(visits):
-        stays = visits.visit(card(2))
+    def come(repetitions):
+        stays = repetitions.repetition(card(2))
         stays.send(encode(Ping()))
-        assert visits.last_words(stays) == Pong()
-        with visits.connected():  # and says nothing
-            visits.visit(card(1)).close(0.0)
-            assert visits.last_words(stays) == EndRun(lost=True)
-        assert visits.visit(card(3)).said == [EndRun(lost=True)]
+        assert repetitions.last_words(stays) == Pong()
+        with repetitions.connected():  # and says nothing
+            repetitions.repetition(card(1)).close(0.0)
+            assert repetitions.last_words(stays) == EndRun(lost=True)
+        assert repetitions.repetition(card(3)).said == [EndRun(lost=True)]
 
     done, _ = gathered(come, 4, "copy", "sim:0@0 -> sim:1@1 by sim:0@0.ce")
     assert done.returncode == 3
@@ -153,11 +153,11 @@ def test_who_does_not_appear_is_named_and_hears_later_that_it_comes_to_nothing(
     real, ahead = time.monotonic, [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: real() + ahead[0])
 
-    def come(visits):
-        first = visits.visit(card(1))
+    def come(repetitions):
+        first = repetitions.repetition(card(1))
         ahead[0] = 3600.0
-        assert visits.last_words(first) == EndRun(lost=True)
-        late = visits.visit(card(2))
+        assert repetitions.last_words(first) == EndRun(lost=True)
+        late = repetitions.repetition(card(2))
         assert late.said == [EndRun(lost=True)]
 
     done, _ = gathered(come, 3)
@@ -178,13 +178,13 @@ STRANGERS = [
 
 
 def test_strangers_are_not_admitted_and_harm_nothing(gathered):
-    def come(visits):
+    def come(repetitions):
         for stranger in STRANGERS:
-            visits.visit(stranger)
-        visits.visit(card(1)).close(0.0)
+            repetitions.repetition(stranger)
+        repetitions.repetition(card(1)).close(0.0)
 
-    done, visits = gathered(come, 2)
-    *strangers, rank = visits.visitors
+    done, repetitions = gathered(come, 2)
+    *strangers, rank = repetitions.visitors
     assert [stranger.said for stranger in strangers] == [[]] * len(STRANGERS)
     assert isinstance(rank.said[0], Admitted)
     assert "rank 1 (box, process 101) ended while " in done.stdout + done.stderr

@@ -62,8 +62,8 @@ def opened(monkeypatch):
     return of
 
 
-def visit(rank, number, ranks=PAIR, size=SIZE, buffers=1):
-    """One visit of a copy between these ranks. Returns the window of its buffers."""
+def repetition(rank, number, ranks=PAIR, size=SIZE, buffers=1):
+    """One repetition of a copy between these ranks. Returns the window of its buffers."""
     asked = [
         SimpleNamespace(memory=Memory("host", 0, rank=one), size=size)
         for one in ranks
@@ -80,54 +80,54 @@ def visit(rank, number, ranks=PAIR, size=SIZE, buffers=1):
 
 def test_cells_of_a_pass_share_a_window_and_the_next_pass_has_a_new_one(opened):
     rank, mpi = opened()
-    first = visit(rank, 0)
-    other = visit(rank, 0, OTHERS)
-    assert visit(rank, 0, size=SIZE // 2) == first
-    assert visit(rank, 0, OTHERS) == other
+    first = repetition(rank, 0)
+    other = repetition(rank, 0, OTHERS)
+    assert repetition(rank, 0, size=SIZE // 2) == first
+    assert repetition(rank, 0, OTHERS) == other
     assert (mpi.made, len(mpi.open)) == (2, 2)
-    assert visit(rank, 1) != first
+    assert repetition(rank, 1) != first
     assert (mpi.made, len(mpi.open)) == (3, 2)
 
 
 def test_a_cell_that_needs_more_gets_a_larger_window(opened):
     rank, mpi = opened()
-    small = visit(rank, 0)
-    large = visit(rank, 0, buffers=2)
+    small = repetition(rank, 0)
+    large = repetition(rank, 0, buffers=2)
     assert large != small
-    assert visit(rank, 0) == large
+    assert repetition(rank, 0) == large
     assert (mpi.made, len(mpi.open)) == (2, 1)
 
 
 def test_a_later_pass_allocates_once_what_the_pass_before_needed(opened):
     rank, mpi = opened()
     for buffers in (1, 2):
-        visit(rank, 0, buffers=buffers)
+        repetition(rank, 0, buffers=buffers)
     for number in (1, 2):
-        assert visit(rank, number) == visit(rank, number, buffers=2)
+        assert repetition(rank, number) == repetition(rank, number, buffers=2)
     assert (mpi.made, len(mpi.open)) == (4, 1)
 
 
 def test_what_no_longer_has_room_is_not_needed_again(opened):
     rank, mpi = opened(room=2 * SIZE)
-    visit(rank, 0, buffers=2)
-    visit(rank, 0, OTHERS, buffers=2)  # only for a visit
+    repetition(rank, 0, buffers=2)
+    repetition(rank, 0, OTHERS, buffers=2)  # only for a repetition
     rank._room = SIZE
-    visit(rank, 1)
-    assert visit(rank, 1) == visit(rank, 1)
+    repetition(rank, 1)
+    assert repetition(rank, 1) == repetition(rank, 1)
     assert [len(window.tomemory()) for window in mpi.open] == [SIZE]
 
 
 @pytest.mark.parametrize(("agreed", "room"), [(0, 1 << 30), (None, 0)])
-def test_where_a_rank_has_no_room_windows_last_for_a_visit(opened, agreed, room):
+def test_where_a_rank_has_no_room_windows_last_for_a_repetition(opened, agreed, room):
     rank, mpi = opened(agreed, room)
     for made in (1, 2):
-        visit(rank, 0)
+        repetition(rank, 0)
         assert (mpi.made, mpi.open) == (made, [])
 
 
 def test_in_the_end_all_are_freed(opened):
     rank, mpi = opened()
-    visit(rank, 0)
-    visit(rank, 0, OTHERS)
+    repetition(rank, 0)
+    repetition(rank, 0, OTHERS)
     rank.close()
     assert mpi.open == []

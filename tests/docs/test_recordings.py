@@ -22,8 +22,8 @@ def test_the_page_has_the_figures_of_the_recorded_runs(recordings):
 
 
 def test_what_varies_is_told_apart(recordings):
-    figure = recordings.Figure(value=0.6, visits=((0.0, 0.2, 0.1), (1.0, 1.2, 1.1)))
-    other = recordings.Figure(value=3.6, visits=((3.0, 3.2, 3.1), (4.0, 4.2, 4.1)))
+    figure = recordings.Figure(value=0.6, repetitions=((0.0, 0.2, 0.1), (1.0, 1.2, 1.1)))
+    other = recordings.Figure(value=3.6, repetitions=((3.0, 3.2, 3.1), (4.0, 4.2, 4.1)))
     cell = [figure, other]
     assert recordings.within(cell) == pytest.approx(0.01)
     assert recordings.between(cell) == pytest.approx(0.5)

@@ -1,4 +1,4 @@
-"""Cells of a simulated machine that differ only in names share visits; all others do not."""
+"""Cells of a simulated machine that differ only in names share repetitions; all others do not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from linkgauge.engine.measuring.alike import DRAWS
-from linkgauge.engine.workers.messages import FIRST, Visit
+from linkgauge.engine.workers.messages import FIRST, Repetition
 from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.model.transfer import Report
 from sim_kit import MACHINE, SIZE, planned, settings
@@ -17,7 +17,7 @@ from sim_kit import MACHINE, SIZE, planned, settings
 MANY = 24
 LARGE = MACHINE.replace("count: 4", f"count: {MANY}").replace("sim:0..3", f"sim:0..{MANY - 1}")
 SAME_DRAW = next(n for n in range(1, 99) if crc32(b"%d" % n) % DRAWS == crc32(b"0") % DRAWS)
-"""The number of a cell that gets the same visit as cell 0, if they are alike."""
+"""The number of a cell that gets the same repetition as cell 0, if they are alike."""
 NOISY = LARGE.replace("noise: 0%", "noise: 1%")
 
 
@@ -30,18 +30,18 @@ def neighbours():
     return [pair(number, number, (number + 1) % MANY) for number in range(MANY)]
 
 
-def measured(cells, *faults, machine=NOISY, visit=FIRST, calls=None):
+def measured(cells, *faults, machine=NOISY, repetition=FIRST, calls=None):
     with closing(LocalWorker(settings(*faults, machine=machine))) as worker:
         if calls is not None:
             worker._on_phase = lambda phase: calls.append(phase) if phase == "verify" else None
-        return [one for cell in cells for one in worker.measure([cell], SIZE, visit)]
+        return [one for cell in cells for one in worker.measure([cell], SIZE, repetition)]
 
 
-def test_alike_cells_share_a_few_visits():
-    cells, visits = neighbours(), []
-    found = measured(cells, calls=visits)
-    assert len({one.samples for one in found}) == len(visits) <= DRAWS < MANY
-    assert len(visits) > DRAWS // 2
+def test_alike_cells_share_a_few_repetitions():
+    cells, repetitions = neighbours(), []
+    found = measured(cells, calls=repetitions)
+    assert len({one.samples for one in found}) == len(repetitions) <= DRAWS < MANY
+    assert len(repetitions) > DRAWS // 2
 
 
 def test_each_cell_keeps_its_own_names():
@@ -54,7 +54,7 @@ def test_each_cell_keeps_its_own_names():
         assert {reading.memory for reading in one.readings} == set(ends)
 
 
-def test_shared_visits_are_those_that_each_cell_would_have_alone():
+def test_shared_repetitions_are_those_that_each_cell_would_have_alone():
     cells = neighbours()
     together = measured(cells)
     assert [measured([cell])[0].samples for cell in cells[::5]] == [
@@ -152,9 +152,9 @@ def test_transfers_that_share_parts_with_the_first_may_be_listed_anywhere():
         planned("sim:5 -> sim:6 by ce", "sim:5 -> sim:9 by ce x2", "sim:7 -> sim:8 by sm x3",
                 number=SAME_DRAW, report=Report.SUM),
     ]  # fmt: skip
-    visits = []
-    one, other = measured(cells, calls=visits)
-    assert len(visits) == 1
+    repetitions = []
+    one, other = measured(cells, calls=repetitions)
+    assert len(repetitions) == 1
     assert one.samples == other.samples
     assert [part.transfer for part in other.parts] == [0, 1, 2]
     assert [part.bytes for part in other.parts] == [SIZE, 2 * SIZE, 3 * SIZE]
@@ -165,14 +165,14 @@ def test_transfers_that_share_parts_with_the_first_may_be_listed_anywhere():
     assert {placed.memory for placed in other.placement} == {f"sim:{n}" for n in (5, 6, 7, 8, 9)}
 
 
-def test_a_later_visit_is_a_new_one():
+def test_a_later_repetition_is_a_new_one():
     cells = neighbours()
-    first, second = measured(cells), measured(cells, visit=Visit(number=1, taken=6))
+    first, second = measured(cells), measured(cells, repetition=Repetition(number=1, taken=6))
     assert all(a.samples != b.samples for a, b in zip(first, second, strict=True))
 
 
-def test_a_resumed_run_visits_cells_as_it_would_have():
-    varied, later = NOISY + "noise_moments: 15%\n", Visit(number=1, taken=6)
+def test_a_resumed_run_repetitions_cells_as_it_would_have():
+    varied, later = NOISY + "noise_moments: 15%\n", Repetition(number=1, taken=6)
     cells = [pair(0, 0, 1), planned("sim:0 -> host:0 by ce", "sim:1 -> host:0 by ce", number=1)]
     with closing(LocalWorker(settings(machine=varied, samples=None))) as worker:
         for cell in cells:
@@ -188,5 +188,5 @@ def test_repeated_rounds_have_other_noise(passed):
     again, before = passed
     simulation = replace(settings(machine=NOISY).simulation, passed=before)
     with closing(LocalWorker(replace(settings(machine=NOISY), simulation=simulation))) as worker:
-        later = [worker.measure([one], SIZE, Visit(passed=again))[0] for one in cells]
+        later = [worker.measure([one], SIZE, Repetition(passed=again))[0] for one in cells]
     assert all(a.samples != b.samples for a, b in zip(measured(cells), later, strict=True))

@@ -12,15 +12,21 @@ from linkgauge.backends.sim.description import load
 from linkgauge.engine import budget, controller
 from linkgauge.engine.budget import budget_of, promise_of
 from linkgauge.engine.controller import Observer, execute
-from linkgauge.engine.kept.journal import MeasuredVisit, Opened, assemble, follow, visits_of
+from linkgauge.engine.kept.journal import (
+    MeasuredRepetition,
+    Opened,
+    assemble,
+    follow,
+    repetitions_of,
+)
 from linkgauge.engine.kept.run_state import state_of
-from linkgauge.engine.visits import Visits
-from linkgauge.engine.workers.messages import Visit
+from linkgauge.engine.repetitions import Repetitions
+from linkgauge.engine.workers.messages import Repetition
 from linkgauge.engine.workers.supervisor import Supervisor
 from linkgauge.model.documents.soak import Soaking
 from linkgauge.model.settings import Budget, Settings, Simulation
 from linkgauge.report.words.run_notes import more_precise, unreached
-from visit_kit import plan_of, planned, table, visited
+from repetition_kit import plan_of, planned, repeated, table
 
 SETTINGS = Settings((64,), precision=0.01, max_time=6000.0)
 PLAN = (table(*map(planned, "12345678")),)
@@ -30,17 +36,17 @@ class Clock:
     """Time that passes only while cells are measured, each for `seconds` of its column."""
 
     def __init__(self, monkeypatch, seconds):
-        self.now, self.seconds, self.visits = 0.0, seconds, Counter()
+        self.now, self.seconds, self.repetitions = 0.0, seconds, Counter()
         self.most = []
         monkeypatch.setattr(controller.time, "monotonic", lambda: self.now)
 
-    def measure(self, cells, size, visit):
+    def measure(self, cells, size, repetition):
         (cell,) = cells
         self.now += self.seconds(cell.column)
-        self.most.append(visit.most)
-        self.visits[cell.column] += 1
-        rate = 1.0 + (self.visits[cell.column] % 3) * (0.2 if cell.column in "38" else 0.001)
-        return (visited(cell, rate, rate, rate, seconds=0.06),)
+        self.most.append(repetition.most)
+        self.repetitions[cell.column] += 1
+        rate = 1.0 + (self.repetitions[cell.column] % 3) * (0.2 if cell.column in "38" else 0.001)
+        return (repeated(cell, rate, rate, rate, seconds=0.06),)
 
     def look(self, names):
         return None
@@ -60,8 +66,8 @@ def test_time_goes_to_the_least_precise_figures(monkeypatch):
     clock = Clock(monkeypatch, lambda column: 1.0)
     _, run = ran(clock, 40.0)
     assert clock.now <= 40
-    steady = max(count for column, count in clock.visits.items() if column not in "38")
-    assert min(clock.visits["3"], clock.visits["8"]) > steady >= 2
+    steady = max(count for column, count in clock.repetitions.items() if column not in "38")
+    assert min(clock.repetitions["3"], clock.repetitions["8"]) > steady >= 2
     stopped = {cell.column: cell.stopped for cell in run.results[0].cells}
     assert stopped["3"] == stopped["8"] == "budget"
     assert {stopped[column] for column in "124567"} == {"precision"}
@@ -80,7 +86,7 @@ def test_what_the_budget_does_not_reach_is_skipped_and_said(monkeypatch):
     assert assemble(records) == run
 
 
-def test_a_visit_knows_when_it_is_given_up(monkeypatch):
+def test_a_repetition_knows_when_it_is_given_up(monkeypatch):
     clock = Clock(monkeypatch, lambda column: 1.0)
     ran(clock, 5.0)
     assert clock.most == [
@@ -88,38 +94,38 @@ def test_a_visit_knows_when_it_is_given_up(monkeypatch):
     ]  # a fifth of what is left for the end
 
 
-def test_what_was_expensive_is_visited_again_only_if_there_is_time(monkeypatch):
+def test_what_was_expensive_is_repeated_again_only_if_there_is_time(monkeypatch):
     clock = Clock(monkeypatch, lambda column: 10.0 if column == "8" else 0.1)
     ran(clock, 20.0)
-    assert clock.visits["8"] == 1
-    assert clock.visits["3"] > 2
+    assert clock.repetitions["8"] == 1
+    assert clock.repetitions["3"] > 2
     assert clock.now < 20
 
 
 @pytest.mark.parametrize("cut", [3, 9, 14, 21])
 def test_a_resumed_run_goes_on_with_what_is_left_of_its_time(monkeypatch, cut):
     records, _ = ran(Clock(monkeypatch, lambda column: 1.0), 25.0)
-    visits = visits_of(records[:cut])
-    assert visits.at == max(0, cut - 1)
+    repetitions = repetitions_of(records[:cut])
+    assert repetitions.at == max(0, cut - 1)
     for record in records[cut:]:
-        if isinstance(record, MeasuredVisit) and record.at is not None:
-            assert any(record.cell.column == one.column for one in visits.left()[0])
-        follow(visits, record)
-    assert not any(visits.left())
+        if isinstance(record, MeasuredRepetition) and record.at is not None:
+            assert any(record.cell.column == one.column for one in repetitions.left()[0])
+        follow(repetitions, record)
+    assert not any(repetitions.left())
 
 
 def test_cells_measured_at_once_stay_together():
     rounds = [planned(column, round=number // 2) for number, column in enumerate("123456")]
-    visits = Visits((table(*rounds),), SETTINGS, Budget(20.0, 20.0, 10.0, 11.0))
+    repetitions = Repetitions((table(*rounds),), SETTINGS, Budget(20.0, 20.0, 10.0, 11.0))
     at = 0.0
-    while any(left := visits.left()):
+    while any(left := repetitions.left()):
         assert len(left[0]) % 2 == 0
         for first, second in zip(left[0][::2], left[0][1::2], strict=True):
             assert first.round == second.round
             at += 1.0
             for cell in (first, second):
                 rate = 1.0 + 0.3 * (at % 2) * (cell.column == "4")
-                visits.add(0, visited(cell, rate, rate), at)
+                repetitions.add(0, repeated(cell, rate, rate), at)
     assert at <= 11
 
 
@@ -129,7 +135,7 @@ def test_a_cell_under_way_is_given_up_when_the_time_is_over():
     with closing(Supervisor(Settings((64,), samples=6, simulation=hanging))) as worker:
         worker.survey(["sim"])
         began = time.monotonic()
-        (cut,) = worker.measure(cells[:1], 1 << 20, Visit(most=0.5))
+        (cut,) = worker.measure(cells[:1], 1 << 20, Repetition(most=0.5))
         assert time.monotonic() - began < 9
         assert (cut.status, cut.kind) == ("skip", "budget")
         (after,) = worker.measure(cells[1:], 1 << 20)

@@ -1,14 +1,14 @@
-"""What a worker knows of its buffers' contents from one visit to the next."""
+"""What a worker knows of its buffers' contents from one repetition to the next."""
 
 from fakes import FakeBackend
 from linkgauge.backends.protocol import Pace
 from linkgauge.engine.measuring.pool import SETS
-from linkgauge.engine.workers.messages import Visit
+from linkgauge.engine.workers.messages import Repetition
 from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
-from visit_kit import worker_with
+from repetition_kit import worker_with
 
 SIZE = 4096
 THERE, BACK = "fake:0 -> fake:1 by fake:0.sm", "fake:1 -> fake:0 by fake:0.sm"
@@ -33,21 +33,21 @@ class Noted(FakeBackend):
         super().fill(buffer, *content, **inverted)
 
 
-def visit(worker, number, text):
+def repetition(worker, number, text):
     cell = PlannedCell("0", "0", parse_transfers(text), Report.FIRST)
-    (found,) = worker.measure([cell], SIZE, Visit(number))
+    (found,) = worker.measure([cell], SIZE, Repetition(number))
     return found.status
 
 
 def filled(*texts, harm=lambda turn, group: None, verify=True, steady=True):
-    """The memories filled in each visit. All visits take the same buffers."""
+    """The memories filled in each repetition. All repetitions take the same buffers."""
     backend = Noted(steady=steady)
     worker = worker_with(Settings((SIZE,), samples=2, verify=verify), fake=backend)
     found = []
     for turn, text in enumerate(texts):
         backend.filled.clear()
         backend.on_sample = lambda group, turn=turn: harm(turn, group)
-        found.append((visit(worker, turn * SETS, text), list(backend.filled)))
+        found.append((repetition(worker, turn * SETS, text), list(backend.filled)))
     return found
 
 
@@ -78,7 +78,7 @@ def test_what_is_only_read_is_filled_before_and_after():
 def test_another_set_of_buffers_is_filled_for_itself():
     backend = Noted()
     worker = worker_with(Settings((SIZE,), samples=2), fake=backend)
-    assert [visit(worker, number, THERE) for number in range(3)] == ["pass"] * 3
+    assert [repetition(worker, number, THERE) for number in range(3)] == ["pass"] * 3
     assert backend.filled == ALL * 3
 
 
@@ -91,7 +91,7 @@ def test_after_wrong_bytes_everything_is_filled_again():
     assert filled(THERE, THERE, harm=harm) == [("fail", ALL), ("pass", ALL)]
 
 
-def test_a_source_that_changes_between_visits_is_noticed():
+def test_a_source_that_changes_between_repetitions_is_noticed():
     def harm(turn, group):
         if turn == 1:
             group.copies[0].source.data[7] = 0

@@ -11,12 +11,12 @@ from linkgauge.engine.kept.journal import (
     Again,
     Closed,
     Logged,
-    MeasuredVisit,
+    MeasuredRepetition,
     Opened,
     assemble,
 )
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
-from linkgauge.engine.visits import CellAt
+from linkgauge.engine.repetitions import CellAt
 from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.settings import Settings
@@ -90,7 +90,7 @@ def test_ctrl_c_loses_nothing_that_the_kernel_logged():
         begun("device_to_device_memcpy_read_ce"), worker_with(backend), records.append, Silent(),
         log=Log(None, "just before"),
     )  # fmt: skip
-    assert [type(record) for record in records] == [MeasuredVisit, Logged]
+    assert [type(record) for record in records] == [MeasuredRepetition, Logged]
     assert (run.finished, run.kernel_log.lines[0].text) == (None, "just before")
 
 
@@ -144,10 +144,10 @@ def test_what_is_in_doubt_is_measured_once_more_before_the_run_ends():
     worker = worker_with(FakeBackend())
     run = execute(plan, worker, records.append, observer, observer.doubts)
     assert [type(record) for record in records] == [
-        MeasuredVisit,
-        MeasuredVisit,
+        MeasuredRepetition,
+        MeasuredRepetition,
         Again,
-        MeasuredVisit,
+        MeasuredRepetition,
         Closed,
     ]
     assert [len(cell.samples) for cell in run.results[0].cells] == [5, 10]

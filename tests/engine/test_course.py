@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from command_kit import called
 from fakes import device, machine
-from linkgauge.engine.kept.journal import JOURNAL_FILE, Journal, MeasuredVisit, Opened, Resumed
+from linkgauge.engine.kept.journal import JOURNAL_FILE, Journal, MeasuredRepetition, Opened, Resumed
 from linkgauge.engine.kept.runs import read_run
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.documents.soak import SLICES, Soaking
@@ -39,13 +39,13 @@ def opened(*cells, seconds=100.0, most=None):
     )  # fmt: skip
 
 
-def visit(number, at, *samples, cell=CELL, **more):
+def repetition(number, at, *samples, cell=CELL, **more):
     values = {"status": "pass", "verified": True, "bytes": 1000, "seconds": 0.1, **more}
     found = CellResult(
         cell.row, cell.column, cell.transfers, cell.report, samples=samples,
-        visits=((1,) * len(samples),) if samples else (), **values,
+        repetitions=((1,) * len(samples),) if samples else (), **values,
     )  # fmt: skip
-    return MeasuredVisit(0, found, number, at)
+    return MeasuredRepetition(0, found, number, at)
 
 
 def kept(folder, records, begun=None, **more):
@@ -63,15 +63,15 @@ def run_of(tmp_path):
     return partial(kept, tmp_path)
 
 
-def test_thousands_of_rounds_keep_a_few_visits_and_count_all(run_of):
+def test_thousands_of_rounds_keep_a_few_repetitions_and_count_all(run_of):
     rounds = 5000
-    records = (visit(n, n * 0.02, 10.0, 11.0, 9.0 + n / rounds) for n in range(rounds))
+    records = (repetition(n, n * 0.02, 10.0, 11.0, 9.0 + n / rounds) for n in range(rounds))
     run = run_of(records)
     (cell,) = run.results[0].cells
-    assert 8 <= len(cell.visits) <= 16
-    assert len(cell.samples) == 3 * len(cell.visits)
+    assert 8 <= len(cell.repetitions) <= 16
+    assert len(cell.samples) == 3 * len(cell.repetitions)
     (one,) = run.soak.cells
-    assert (one.visits, one.samples, one.checked) == (rounds, 3 * rounds, rounds)
+    assert (one.repetitions, one.samples, one.checked) == (rounds, 3 * rounds, rounds)
     assert run.soak.compared == rounds * 1000
     assert one.median == pytest.approx(10.0, rel=0.005)
     assert one.worst == 9.0
@@ -82,7 +82,7 @@ def test_thousands_of_rounds_keep_a_few_visits_and_count_all(run_of):
 def test_what_did_not_pass_stays_however_long_it_goes_on(run_of):
     def at(n):
         bad = {"status": "fail", "reason": "wrong", "verified": False} if n == 37 else {}
-        return visit(n, n * 0.02, 10.0, **bad)
+        return repetition(n, n * 0.02, 10.0, **bad)
 
     run = run_of(map(at, range(3000)))
     assert run.results[0].cells[0].status == "fail"
@@ -92,7 +92,7 @@ def test_what_did_not_pass_stays_however_long_it_goes_on(run_of):
 
 
 def test_a_flood_of_failures_is_counted(run_of):
-    records = (visit(n, n * 0.01, status="error", reason="lost") for n in range(500))
+    records = (repetition(n, n * 0.01, status="error", reason="lost") for n in range(500))
     soak = run_of(records).soak
     assert len(soak.struck) + soak.more == 500
     assert len(soak.struck) <= 100
@@ -100,9 +100,9 @@ def test_a_flood_of_failures_is_counted(run_of):
 
 def test_moments_after_a_break_are_those_of_the_clock(run_of):
     records = [
-        visit(0, 10.0, 5.0),
+        repetition(0, 10.0, 5.0),
         Resumed("2026-11-24T15:00:00.000Z", ()),
-        visit(1, 12.0, status="error", reason="lost"),
+        repetition(1, 12.0, status="error", reason="lost"),
     ]
     (struck,) = run_of(records).soak.struck
     assert (struck.moment.at, struck.moment.time) == (12.0, "2026-11-24T15:00:02.000Z")
@@ -113,38 +113,40 @@ def hot(celsius, *throttled):
 
 
 def test_a_limit_on_temperature_ends_it(run_of):
-    cool = visit(0, 1.0, 5.0, readings=hot(84.0))
+    cool = repetition(0, 1.0, 5.0, readings=hot(84.0))
     assert run_of([cool], most=85.0).soak.stopped is None
-    soak = run_of([cool, visit(1, 2.0, 5.0, readings=hot(85.0, "heat"))], most=85.0).soak
+    soak = run_of([cool, repetition(1, 2.0, 5.0, readings=hot(85.0, "heat"))], most=85.0).soak
     assert soak.stopped == "temperature"
     (one,) = soak.devices
     assert one.hottest == 85.0
-    assert [(why.reason, why.visits, why.first.round) for why in one.throttled] == [("heat", 1, 2)]
+    assert [(why.reason, why.repetitions, why.first.round) for why in one.throttled] == [
+        ("heat", 1, 2)
+    ]
 
 
 def test_the_slowest_of_a_time_are_the_longest(run_of):
     table = replace(opened(CELL).plan[0], unit="s", better="lower")
     figures = enumerate((1.0, 1.0, 4.0, 1.0, 2.0))
-    visits = [visit(number, number + 1.0, seconds) for number, seconds in figures]
-    worst = run_of(visits, replace(opened(CELL), plan=(table,))).soak.worst
+    repetitions = [repetition(number, number + 1.0, seconds) for number, seconds in figures]
+    worst = run_of(repetitions, replace(opened(CELL), plan=(table,))).soak.worst
     assert [one.figure for one in worst[:2]] == [4.0, 2.0]
     assert worst[0].share == pytest.approx(0.25, rel=0.01)
 
 
 def told(folder, *columns, better="higher", seconds=480.0):
     """What `linkgauge show` tells of the drift of these cells, of which each has a figure for each
-    part of the time; None: no visit."""
+    part of the time; None: no repetition."""
     cells = [replace(CELL, column=str(number), number=number) for number in range(len(columns))]
     first = opened(*cells, seconds=seconds)
     unit = "B/s" if better == "higher" else "s"
     first = replace(first, plan=(replace(first.plan[0], unit=unit, better=better),))
-    visits = (
-        visit(number, (number + 0.5) * seconds / SLICES, figure, cell=cell)
+    repetitions = (
+        repetition(number, (number + 0.5) * seconds / SLICES, figure, cell=cell)
         for number, figures in enumerate(zip(*columns, strict=True))
         for cell, figure in zip(cells, figures, strict=True)
         if figure is not None
     )
-    write_run(folder, replace(kept(folder, visits, first), finished=START))
+    write_run(folder, replace(kept(folder, repetitions, first), finished=START))
     out = " ".join(called("show", folder, "--matrix", COLUMNS=300).stdout.split())
     return re.findall(r"drift (\w+) by (\S+) in (\d+) cells?, the first from (\S+) on", out)
 
@@ -163,12 +165,12 @@ def step(to):
     [
         (noisy(1, step(95.0)), "higher", "0:04:00", -5),
         (noisy(3, step(110.0)), "lower", "0:04:00", 10),
-        # Parts without a visit are passed over.
+        # Parts without a repetition are passed over.
         ([None if n % 4 else one for n, one in enumerate(noisy(5, step(80.0)))], "higher",
          "0:04:00", -20),
         (noisy(2, lambda at: 100.0 - 0.2 * at), "higher", None, None),
     ],
-    ids=["step", "longer times", "few visits", "slow fall"],
+    ids=["step", "longer times", "few repetitions", "slow fall"],
 )  # fmt: skip
 def test_a_level_that_changes_is_found_with_its_moment(figures, better, moment, percent, tmp_path):
     ((direction, change, cells, since),) = told(tmp_path, figures, better=better)
@@ -186,7 +188,7 @@ def test_noise_and_small_changes_are_no_drift(tmp_path):
 @given(st.lists(st.floats(1e-9, 1e12), min_size=1, max_size=200))
 def test_the_slow_side_of_all_samples_lies_near_the_sample_of_that_rank(tmp_path_factory, figures):
     folder = tmp_path_factory.mktemp("course")
-    run = kept(folder, [visit(n, n * 0.02, figure) for n, figure in enumerate(figures)])
+    run = kept(folder, [repetition(n, n * 0.02, figure) for n, figure in enumerate(figures)])
     (one,) = run.soak.cells
     ordered = sorted(figures)
     assert one.median == pytest.approx(ordered[(len(ordered) - 1) // 2], rel=0.005)

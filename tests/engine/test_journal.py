@@ -12,11 +12,11 @@ from linkgauge.engine.kept.journal import (
     Closed,
     Journal,
     Logged,
-    MeasuredVisit,
+    MeasuredRepetition,
     Opened,
     assemble,
     read_records,
-    visits_of,
+    repetitions_of,
 )
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.errors import DeviceBusy, InputError, ResultsError
@@ -46,7 +46,8 @@ OPENED = Opened(
 )  # fmt: skip
 LOG = KernelLog((LogLine(1.5, "NVRM: täst \\x1b", "xid", "0000:01:00.0", 3, 79),), 2, lost=True)
 RECORDS = (
-    OPENED, MeasuredVisit(0, cell("0")), MeasuredVisit(0, cell("1", "skip", "no")), Logged(LOG),
+    OPENED, MeasuredRepetition(0, cell("0")), MeasuredRepetition(0, cell("1", "skip", "no")),
+    Logged(LOG),
     Closed("later"),
 )  # fmt: skip
 
@@ -108,14 +109,16 @@ def test_a_run_is_its_journal_put_together():
 
 def test_left_is_what_has_no_record():
     def columns(*records):
-        return [[one.column for one in cells] for cells in visits_of((OPENED, *records)).left()]
+        return [
+            [one.column for one in cells] for cells in repetitions_of((OPENED, *records)).left()
+        ]
 
     assert columns() == [["0", "1"], []]
-    assert columns(MeasuredVisit(0, cell("1", "error", "lost"))) == [["0"], []]
-    second = [["0"], []]  # the other was skipped, and is not visited again
+    assert columns(MeasuredRepetition(0, cell("1", "error", "lost"))) == [["0"], []]
+    second = [["0"], []]  # the other was skipped, and is not repeated
     assert columns(*RECORDS[1:]) == second
     # Copies by host threads vary from process to process by more than the precision: after seven
-    # visits, more would not help.
+    # repetitions, more would not help.
     assert columns(*RECORDS[1:], *[RECORDS[1]] * 6) == [[], []]
 
 

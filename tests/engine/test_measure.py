@@ -6,13 +6,13 @@ import pytest
 
 from fakes import FakeBackend, content
 from linkgauge.backends.protocol import Pace, Pattern
-from linkgauge.engine.workers.messages import Visit
+from linkgauge.engine.workers.messages import Repetition
 from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
-from visit_kit import whole, worker_with
+from repetition_kit import whole, worker_with
 
 SIZE = 4096
 SETTINGS = Settings((SIZE,), samples=6)
@@ -29,8 +29,8 @@ def measure(text, backend=None, report=Report.FIRST, *, size=SIZE, settings=SETT
     """The cell of these transfers, by one backend of all memories."""
     worker = worker_with(settings, **more)
     worker.measure_with(backend or FakeBackend())
-    (visit,) = worker.measure([planned(text, report, operation)], size)
-    return whole(visit, settings=settings)
+    (repetition,) = worker.measure([planned(text, report, operation)], size)
+    return whole(repetition, settings=settings)
 
 
 @pytest.mark.parametrize(
@@ -191,28 +191,28 @@ class Gates(FakeBackend):
         return group
 
 
-def visit_of(backend, settings=Settings((SIZE,)), copies=1):  # noqa: B008
+def repetition_of(backend, settings=Settings((SIZE,)), copies=1):  # noqa: B008
     text = " & ".join(["fake:0 -> fake:1 by ce"] * copies)
-    (visit,) = worker_with(settings, fake=backend).measure([planned(text)], SIZE)
-    return visit
+    (repetition,) = worker_with(settings, fake=backend).measure([planned(text)], SIZE)
+    return repetition
 
 
 @pytest.mark.parametrize(
     ("seconds", "loops", "samples"),
     [(1e-6, 480, 32), (1e-3, 20, 3), (0.004, 5, 3), (0.03, 2, 2), (0.5, 2, 1)],
 )
-def test_a_sample_lasts_at_least_20_ms_and_two_copies_and_a_visit_some_of_them(
+def test_a_sample_lasts_at_least_20_ms_and_two_copies_and_a_repetition_some_of_them(
     seconds, loops, samples
 ):
-    visit = visit_of(Gates(seconds), Settings((SIZE,), max_time=1.0))
-    assert (visit.loops, len(visit.samples)) == (loops, samples)
+    repetition = repetition_of(Gates(seconds), Settings((SIZE,), max_time=1.0))
+    assert (repetition.loops, len(repetition.samples)) == (loops, samples)
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(1e-6, [16, 16, 16]), (0.03, [16, 16])])
 def test_short_samples_are_rehearsed_where_their_pace_says_so(seconds, expected):
     backend = Gates(seconds, Pace(rehearsed=True))
-    visit = visit_of(backend, Settings((SIZE,), loops=16, samples=2))
-    assert len(visit.samples) == 2
+    repetition = repetition_of(backend, Settings((SIZE,), loops=16, samples=2))
+    assert len(repetition.samples) == 2
     assert [loops for loops, _ in backend.gates if loops > 1] == expected
 
 
@@ -224,12 +224,12 @@ def test_short_samples_are_rehearsed_where_their_pace_says_so(seconds, expected)
         (0.6, [1, 2], [1, 2]),  # deadlines rest on what a loop takes now
     ],
 )
-def test_steady_samples_are_few_and_only_a_first_visit_warms_up(seconds, first, second):
+def test_steady_samples_are_few_and_only_a_first_repetition_warms_up(seconds, first, second):
     backend = Gates(seconds, Pace(steady=True))
     with closing(worker_with(Settings((SIZE,), max_time=0.8), fake=backend)) as worker:
         for number, expected in enumerate((first, second)):
             backend.gates.clear()
-            worker.measure([planned("fake:0 -> fake:1 by ce")], SIZE, Visit(number))
+            worker.measure([planned("fake:0 -> fake:1 by ce")], SIZE, Repetition(number))
             assert [loops for loops, _ in backend.gates] == expected
 
 
@@ -238,43 +238,43 @@ class TestLaps:
 
     LAPPING = Pace(0.008, 1, 32)
 
-    def test_are_all_of_a_visit(self):
+    def test_are_all_of_a_repetition(self):
         backend = Gates(0.01, self.LAPPING)
-        visit = visit_of(backend, Settings((SIZE,), max_time=1.0))
-        assert (visit.loops, backend.gates[-1], len(visit.samples)) == (1, (1, 5), 5)
+        repetition = repetition_of(backend, Settings((SIZE,), max_time=1.0))
+        assert (repetition.loops, backend.gates[-1], len(repetition.samples)) == (1, (1, 5), 5)
 
     def test_are_no_more_than_the_pace_and_the_queues_allow(self):
         many = Settings((SIZE,), samples=40)
         for most, expected in ((480, [32, 8]), (9, [9, 9, 9, 9, 4])):
             backend = Gates(0.01, self.LAPPING, most)
-            assert len(visit_of(backend, many).samples) == 40
+            assert len(repetition_of(backend, many).samples) == 40
             assert [laps for _, laps in backend.gates if laps > 1] == expected
 
 
 class TestBuffers:
     """What a worker keeps of one cell for the next."""
 
-    def sizes(self, *texts, visits=(0,), samples=6, **more):
+    def sizes(self, *texts, repetitions=(0,), samples=6, **more):
         """Of what was allocated for these cells, and of what is kept of it."""
         backend = FakeBackend()
         worker = worker_with(Settings((SIZE,), samples=samples), **more)
         worker.measure_with(backend)
-        for number in visits:
+        for number in repetitions:
             for text in texts:
-                (cell,) = worker.measure([planned(text)], SIZE, Visit(number))
+                (cell,) = worker.measure([planned(text)], SIZE, Repetition(number))
                 assert cell.status == "pass"
         return [one.size for one in backend.buffers], backend.samples, [
             str(one.memory) for one in backend.buffers if not one.freed
         ]  # fmt: skip
 
-    def test_another_visit_has_others_but_for_what_only_interferes(self):
+    def test_another_repetition_has_others_but_for_what_only_interferes(self):
         text = "host:0 -> fake:0 by ce & fake:0 -> host:0 by ce x2"
-        made, *_ = self.sizes(text, visits=(0, 1, 0, 1))
+        made, *_ = self.sizes(text, repetitions=(0, 1, 0, 1))
         assert made == [SIZE, SIZE, 2 * SIZE, 2 * SIZE, SIZE, SIZE]
 
-    def test_another_visit_takes_the_same_loops_without_finding_them_anew(self):
+    def test_another_repetition_takes_the_same_loops_without_finding_them_anew(self):
         _, first, _ = self.sizes("fake:0 -> fake:1 by ce")
-        _, both, _ = self.sizes("fake:0 -> fake:1 by ce", visits=(0, 1))
+        _, both, _ = self.sizes("fake:0 -> fake:1 by ce", repetitions=(0, 1))
         assert first > 1 + 6
         assert both - first == 1 + 6
 

@@ -8,7 +8,7 @@ from linkgauge.backends.protocol import Gated, Pace, Timing
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
-from visit_kit import whole, worker_with
+from repetition_kit import whole, worker_with
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,11 @@ class TestHostThreadsBesideADevice:
         return host, fake
 
     def measure(self, host, fake):
-        (visit,) = worker_with(SETTINGS, host=host, fake=fake).measure([planned(self.TEXT)], SIZE)
+        (repetition,) = worker_with(SETTINGS, host=host, fake=fake).measure(
+            [planned(self.TEXT)], SIZE
+        )
         assert (host.open_groups, fake.open_groups) == (0, 0)
-        return whole(visit, settings=SETTINGS)
+        return whole(repetition, settings=SETTINGS)
 
     def test_each_transfer_is_timed_by_its_own_backend(self, both):
         host, fake = both

@@ -48,7 +48,7 @@ def test_the_words_tell_the_kind(tmp_path, kind, status, reason, verified):
          Imprecise(0.01, 0.0426, 24)),
         ("precision of ±0.50% missed: no interval after 2 samples" + QUIET,
          Imprecise(0.005, None, 2)),
-        ("not visited again: set aside", Remark("not visited again: set aside")),
+        ("not repeated: set aside", Remark("not repeated: set aside")),
     ],
 )  # fmt: skip
 def test_warnings_become_notes(tmp_path, warning, note):

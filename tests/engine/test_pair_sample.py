@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from fakes import device, machine
 from linkgauge.model.settings import PairSample, Settings
 from linkgauge.model.transfer import DrawnPairs, Place
-from visit_kit import plan_of
+from repetition_kit import plan_of
 
 PAIRWISE = (
     "device_to_device_memcpy_read_ce",

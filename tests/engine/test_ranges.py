@@ -6,14 +6,14 @@ from types import SimpleNamespace
 import pytest
 
 from fakes import FakeBackend
-from linkgauge.engine.workers.messages import Visit
+from linkgauge.engine.workers.messages import Repetition
 from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.errors import BackendError
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import Beside, Profiled
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
-from visit_kit import worker_with
+from repetition_kit import worker_with
 
 PLAIN = Settings((4096,), samples=2)
 UNDER_NSYS = Settings((4096,), samples=2, profiler="nsys")
@@ -46,7 +46,7 @@ def planned(text, row="0", column="1"):
 
 def measure(settings, *cells, backend=None):
     worker = worker_with(settings, fake=backend or FakeBackend())
-    return worker.measure(cells, 4096, Visit(benchmark="device_to_device_memcpy_write_ce"))
+    return worker.measure(cells, 4096, Repetition(benchmark="device_to_device_memcpy_write_ce"))
 
 
 COPY, OTHER = planned("fake:0 -> fake:1 by ce"), planned("fake:2 -> fake:3 by ce", "2", "3")

@@ -4,7 +4,7 @@ import pytest
 
 from fakes import device, machine
 from linkgauge.engine.request import Written
-from visit_kit import plan_of
+from repetition_kit import plan_of
 
 HERE = machine([device(0), device(1)], nodes=2)
 

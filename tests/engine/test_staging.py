@@ -8,7 +8,7 @@ from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
-from visit_kit import whole, worker_with
+from repetition_kit import whole, worker_with
 
 SETTINGS = Settings((4096,), samples=3, loops=2)
 READ, WRITE = "host:0/staging -> null by cpu", "null -> host:0/staging by cpu"
@@ -18,8 +18,8 @@ TOGETHER = [f"{device} & {host}" for device in (PULL, PUSH) for host in (READ, W
 
 def measure(text, size=4096, **backends):
     planned = PlannedCell("0", "0", parse_transfers(text), Report.SUM)
-    (visit,) = worker_with(SETTINGS, **backends).measure([planned], size)
-    return whole(visit)
+    (repetition,) = worker_with(SETTINGS, **backends).measure([planned], size)
+    return whole(repetition)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from linkgauge.model.hardware.inventory import Reading, Telemetry
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
-from visit_kit import worker_with
+from repetition_kit import worker_with
 
 LIMIT = 10.0
 COPY = "fake:0 -> null by sm"

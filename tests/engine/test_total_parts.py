@@ -17,7 +17,7 @@ from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Report
-from visit_kit import whole
+from repetition_kit import whole
 
 NAME = "totals: no sample is above the sum of its parts"
 ROUNDED = 1e-9

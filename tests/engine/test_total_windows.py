@@ -11,7 +11,7 @@ from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Cell, Report
-from visit_kit import whole, worker_with
+from repetition_kit import whole, worker_with
 
 SIZE = 4096
 
@@ -24,7 +24,7 @@ def measure(backend, settings, *texts):
         PlannedCell("0", str(number), parse_transfers(text), Report.TOTAL, number=number)
         for number, text in enumerate(texts)
     ]
-    return [whole(visit, settings=settings) for visit in worker.measure(cells, SIZE)]
+    return [whole(repetition, settings=settings) for repetition in worker.measure(cells, SIZE)]
 
 
 def laps(start, *seconds):

@@ -10,7 +10,7 @@ from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Report
-from visit_kit import whole
+from repetition_kit import whole
 
 SIZE = 256 << 20
 SLOW = ("slow sim:1-nvswitch rate=50%",)

@@ -76,7 +76,7 @@ def test_without_intervals_nothing_is_proven(compare):
         (table,) = run.results
         summary = msgspec.structs.replace(table.cells[0].summary, ci95=None)
         # Of a file that records no repetitions.
-        cells = (msgspec.structs.replace(table.cells[0], summary=summary, visits=()),)
+        cells = (msgspec.structs.replace(table.cells[0], summary=summary, repetitions=()),)
         return msgspec.structs.replace(run, results=(msgspec.structs.replace(table, cells=cells),))
 
     found = compare(*map(bare, triads(1.0)), *map(bare, triads(0.5, label="b", seed=1)))

@@ -18,10 +18,10 @@ BETTER = {OF.table: "higher"}
 
 
 def seen(*figures, verdict="not judged", status="pass", better="higher", **more):
-    """A cell with a visit of one sample for each figure."""
+    """A cell with a repetition of one sample for each figure."""
     found = replace(
         cell("0", "1", figures[0] if figures else 1.0),
-        samples=figures, visits=((1,),) * len(figures), status=status, verdict=verdict, **more,
+        samples=figures, repetitions=((1,),) * len(figures), status=status, verdict=verdict, **more,
     )  # fmt: skip
     return WatchedCell(OF, found, replace(result(OF.benchmark, found), better=better))
 
@@ -65,7 +65,7 @@ def test_two_in_a_row_begin_and_end_it(figures, more, said):
     assert bool(follow.whys()) == (Recovered not in said.values() and bool(said))
 
 
-def test_both_visits_of_one_probe_count():
+def test_both_repetitions_of_one_probe_count():
     _, follow = after(USUAL)
     event = follow.observe(seen(80.0, 81.0), 6.0, "now")
     assert (event.why, event.usual, event.earlier, event.unit) == ("history", 100.0, 5, "B/s")

@@ -43,7 +43,9 @@ def test_what_one_benchmark_shows_once_is_measured_once_more():
     (asked,) = doubtful(run)
     assert asked.place == ("0", "3")
     (result,) = run.results
-    again = [replace(cell, samples=cell.samples * 2, visits=((6,), (6,))) for cell in result.cells]
+    again = [
+        replace(cell, samples=cell.samples * 2, repetitions=((6,), (6,))) for cell in result.cells
+    ]
     twice = replace(run, results=(replace(result, cells=tuple(again)),))
     assert verdicts(twice, "sim:3") == ({"low"}, {"ok"})
 
@@ -52,7 +54,7 @@ def test_a_figure_that_did_not_come_again_does_not_count():
     run = run_of("dgx", DGX, LINKS[0], faults=["slow sim:3 rate=90%"])
     (result,) = run.results
     well = result.cells[0].samples
-    again = [replace(cell, samples=(*cell.samples, *well), visits=((6,), (6,)))
+    again = [replace(cell, samples=(*cell.samples, *well), repetitions=((6,), (6,)))
              for cell in result.cells]  # fmt: skip
     assert verdicts(replace(run, results=(replace(result, cells=tuple(again)),)), "sim:3")[0] == {
         "ok"

@@ -34,7 +34,7 @@ def test_single_runs_are_judged_by_their_intervals_and_it_is_said():
 
 
 def test_a_quiet_cell_of_a_single_run_whose_fellows_are_noisy_is_not_proven_different():
-    """Its few visits may have agreed by chance: then its interval is that of quiet cells."""
+    """Its few repetitions may have agreed by chance: then its interval is that of quiet cells."""
 
     def one(name, figure, *halves):
         known = {"coverage": 0.95, "degrees": 70}

@@ -69,7 +69,7 @@ def latencies(draw, spiky, pinned=None, count=16):
             transfers = parse_transfers(f"cpu:{one} -> cpu:{other} by cpu")
             cells.append(CellResult(
                 str(one), str(other), transfers, Report.LATENCY, "pass", bytes=64, loops=1000,
-                visits=((64,), (64,)), samples=tuple(samples),
+                repetitions=((64,), (64,)), samples=tuple(samples),
                 summary=summarize(samples, "lower"),
             ))  # fmt: skip
     result = Result(
@@ -93,8 +93,8 @@ def test_a_cpu_that_is_interrupted_ten_times_as_often_as_others_is_found():
     assert [(f.check, f.subject) for f in found] == [("stall", "cpu:3")]
 
 
-def unsettled(visits):
-    """A run of which copies of cuda:1 over PCIe vary by 20 % in these visits (of three)."""
+def unsettled(repetitions):
+    """A run of which copies of cuda:1 over PCIe vary by 20 % in these repetitions (of three)."""
     run, draw = real("01"), random.Random(7)
     results = []
     for result in run.results:
@@ -102,16 +102,16 @@ def unsettled(visits):
         for cell in result.cells:
             loud = "cuda:1" in str(cell.transfers[0]) and "host:0" in str(cell.transfers[0])
             samples = [
-                cell.summary.median * draw.gauss(1, 0.2 if loud and visit in visits else 0.003)
-                for visit in range(3) for _ in range(3)
+                cell.summary.median * draw.gauss(1, 0.2 if loud and n in repetitions else 0.003)
+                for n in range(3) for _ in range(3)
             ]  # fmt: skip
-            cells.append(replace(cell, samples=tuple(samples), visits=((3,),) * 3,
+            cells.append(replace(cell, samples=tuple(samples), repetitions=((3,),) * 3,
                                  summary=summarize(samples, result.better)))  # fmt: skip
         results.append(replace(result, cells=tuple(cells)))
     return replace(run, results=tuple(results))
 
 
-def test_what_later_visits_confirm_is_a_warning_and_was_doubtful_before():
+def test_what_later_repetitions_confirm_is_a_warning_and_was_doubtful_before():
     run = unsettled({0, 1, 2})
     (found,) = warned(evidence_of(run))
     assert (found.check, "cuda:1" in found.subject) == ("scatter", True)
@@ -119,5 +119,5 @@ def test_what_later_visits_confirm_is_a_warning_and_was_doubtful_before():
     assert {name for name, _ in asked} >= {"host_to_device_memcpy_ce", "device_to_host_memcpy_ce"}
 
 
-def test_what_one_visit_saw_and_no_later_one_is_no_warning(holds):
+def test_what_one_repetition_saw_and_no_later_one_is_no_warning(holds):
     assert not warned(evidence_of(unsettled({1})))

@@ -153,7 +153,7 @@ PERHAPS = "perhaps low"
 ESTIMATE = Expectation(Expected(50e9, 40e9, ""), most=50e9)
 BOUND = Expectation(Expected(50e9, None, ""), most=50e9)
 SUMMARY = reached(10e9).summary
-BEFORE, VISITS = (10e9,) * 9, ((3,), (1, 2), (3,), (2,))
+BEFORE, REPETITIONS = (10e9,) * 9, ((3,), (1, 2), (3,), (2,))
 
 
 def longest(share):
@@ -176,9 +176,9 @@ def longest(share):
         (replace(reached(10e9), summary=replace(SUMMARY, ci95=(9e9, 11e9))), ESTIMATE, "low"),
         (replace(reached(10e9), summary=replace(SUMMARY, ci95=(9e9, 39e9))), ESTIMATE, PERHAPS),
         (replace(reached(10e9), summary=replace(SUMMARY, ci95=None)), ESTIMATE, "low"),
-        # … and with its last visit.
-        (reached(10e9, samples=(*BEFORE, 10e9, 10e9), visits=VISITS), ESTIMATE, "low"),
-        (reached(10e9, samples=(*BEFORE, 39e9, 39e9), visits=VISITS), ESTIMATE, PERHAPS),
+        # … and with its last repetition.
+        (reached(10e9, samples=(*BEFORE, 10e9, 10e9), repetitions=REPETITIONS), ESTIMATE, "low"),
+        (reached(10e9, samples=(*BEFORE, 39e9, 39e9), repetitions=REPETITIONS), ESTIMATE, PERHAPS),
         # A short copy may spend its time starting; a theoretical figure never makes low.
         (reached(10e9, bytes_=1 << 20), ESTIMATE, "ok"),
         (reached(LOW * 50e9), BOUND, "ok"),
@@ -210,7 +210,7 @@ def total(*rates, samples=None, expected=40e9):
     return CellResult(
         "0", "0", parse_transfers("x:0 -> x:1 by ce & x:2 -> x:3 by ce"), Report.TOTAL, "pass",
         bytes=2 << 30, parts=parts, summary=summarize([whole] * 6), samples=(whole,) * 6,
-        visits=((3,), (3,)), definition="sustained",
+        repetitions=((3,), (3,)), definition="sustained",
     )  # fmt: skip
 
 

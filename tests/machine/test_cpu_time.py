@@ -34,7 +34,8 @@ def _stat(pid: int, parent: int, *ticks: int) -> dict[str, bytes]:
 
 
 def test_the_workers_of_a_run_are_its_own_whether_they_run_or_have_ended():
-    """Two workers take turns: what one does between visits of the other is no load beside it."""
+    """Two workers take turns: what one does between repetitions of the other is no load beside
+    it."""
     tree = Captured({
         **_stat(7, 1, 10, 20, 300, 400),
         **_stat(42, 7, 1000, 2000, 0, 0),

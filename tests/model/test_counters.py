@@ -1,4 +1,4 @@
-"""Counters of samples and visits add up; threads that did alike are fair."""
+"""Counters of samples and repetitions add up; threads that did alike are fair."""
 
 import pytest
 from hypothesis import given
@@ -22,8 +22,8 @@ def test_what_one_of_them_lacks_the_sum_lacks():
 
 
 def test_the_threads_of_a_cpu_are_one():
-    visit = Counters(threads=(ThreadSteps(4, 10, 1.0, 1), ThreadSteps(2, 30, 1.0, 2)))
-    found = total([visit, visit])
+    repetition = Counters(threads=(ThreadSteps(4, 10, 1.0, 1), ThreadSteps(2, 30, 1.0, 2)))
+    found = total([repetition, repetition])
     assert found.threads == (ThreadSteps(2, 60, 2.0, 4), ThreadSteps(4, 20, 2.0, 2))
     assert found.fairness.mean == 20
     assert found.fairness.stddev == 10
@@ -38,7 +38,7 @@ def test_fairness_takes_two_threads_that_did_something(alone):
 
 
 @given(st.lists(counters, min_size=1, max_size=5))
-def test_sums_do_not_depend_on_how_visits_are_grouped(several):
+def test_sums_do_not_depend_on_how_repetitions_are_grouped(several):
     whole = total(several)
     grouped = total([total(several[:1]), total(several[1:])])
     assert grouped.cycles == whole.cycles

@@ -18,21 +18,21 @@ def kind(process, furthest=0.9, *, alone=False):
     return RecordedKind(process, 0.0, furthest, alone)
 
 
-def drawn(dice, cells, visits, samples, between, within, figure=100.0):
-    """Runs of alike cells: each visit is off by `between`, each sample of it by `within`."""
+def drawn(dice, cells, repetitions, samples, between, within, figure=100.0):
+    """Runs of alike cells: each repetition is off by `between`, each sample of it by `within`."""
     return [
         [
             [figure * math.exp(off + dice.gauss(0, within)) for _ in range(samples)]
-            for off in (dice.gauss(0, between) for _ in range(visits))
+            for off in (dice.gauss(0, between) for _ in range(repetitions))
         ]
         for _ in range(cells)
     ]
 
 
-def pairs_held(dice, draw, cells, visits):
+def pairs_held(dice, draw, cells, repetitions):
     """How many figures of a second run lie within the ranges of the first, of how many."""
     held = count = 0
-    for _ in range(12 * RUNS // cells // visits):
+    for _ in range(12 * RUNS // cells // repetitions):
         first, second = draw(dice), draw(dice)
         for cell, found, again in zip(first, estimates(first), second, strict=True):
             low, high = found.interval(figure_of(cell))
@@ -42,15 +42,15 @@ def pairs_held(dice, draw, cells, visits):
 
 
 def figure_of(cell):
-    return statistics.median(sample for visit in cell for sample in visit)
+    return statistics.median(sample for repetition in cell for sample in repetition)
 
 
-@pytest.mark.parametrize(("cells", "visits"), [(1, 7), (2, 4), (4, 3), (12, 2)])
+@pytest.mark.parametrize(("cells", "repetitions"), [(1, 7), (2, 4), (4, 3), (12, 2)])
 @pytest.mark.parametrize(("between", "within"), [(0.01, 0.001), (0.01, 0.01), (0.0, 0.01)])
-def test_another_run_falls_within_about_as_often_as_it_says(cells, visits, between, within):
-    dice = random.Random(f"{cells} {visits} {between} {within}")
+def test_another_run_falls_within_about_as_often_as_it_says(cells, repetitions, between, within):
+    dice = random.Random(f"{cells} {repetitions} {between} {within}")
     held, count = pairs_held(
-        dice, lambda dice: drawn(dice, cells, visits, 3, between, within), cells, visits
+        dice, lambda dice: drawn(dice, cells, repetitions, 3, between, within), cells, repetitions
     )
     assert 0.92 <= held / count <= 0.985
 
@@ -70,7 +70,7 @@ def test_what_only_a_new_process_changes_is_counted():
     def draw(dice):
         off = dice.gauss(0, 0.01)
         return [
-            [[one * math.exp(off) for one in visit] for visit in cell]
+            [[one * math.exp(off) for one in repetition] for repetition in cell]
             for cell in drawn(dice, 4, 3, 3, 0.004, 0.001)
         ]
 
@@ -116,11 +116,11 @@ def test_few_repetitions_make_no_range_wider_than_healthy_runs_are_apart():
     assert estimates([noisy], alone)[0].reach > 2 * known
 
 
-@pytest.mark.parametrize(("cells", "visits"), [(2, 4), (4, 3), (12, 2)])
+@pytest.mark.parametrize(("cells", "repetitions"), [(2, 4), (4, 3), (12, 2)])
 @pytest.mark.parametrize("samples", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["normal", "two durations", "stalls"])
-def test_few_samples_a_visit_are_held_as_often(cells, visits, samples, kind):
-    dice = random.Random(f"{cells} {visits} {samples} {kind}")
+def test_few_samples_a_repetition_are_held_as_often(cells, repetitions, samples, kind):
+    dice = random.Random(f"{cells} {repetitions} {samples} {kind}")
 
     def figure(dice):
         if kind == "two durations":
@@ -132,9 +132,10 @@ def test_few_samples_a_visit_are_held_as_often(cells, visits, samples, kind):
         )
 
     held = count = 0
-    for _ in range(12 * RUNS // cells // visits):
+    for _ in range(12 * RUNS // cells // repetitions):
         run = [
-            [[figure(dice) for _ in range(samples)] for _ in range(visits)] for _ in range(cells)
+            [[figure(dice) for _ in range(samples)] for _ in range(repetitions)]
+            for _ in range(cells)
         ]
         for cell, found in zip(run, estimates(run), strict=True):
             low, high = found.interval(figure_of(cell))
@@ -163,7 +164,7 @@ def test_one_that_scatters_more_than_the_others_has_its_own_variance():
 @pytest.mark.parametrize(
     "peer", [[[3.2, 5.2, 2.2], [4.1, 2.3, 3.5], [3.1, 4.9, 2.5]], [[100.0, 100.1], [100.1, 100.0]]]
 )
-def test_visits_of_one_sample_do_not_show_that_samples_do_not_scatter(peer):
+def test_repetitions_of_one_sample_do_not_show_that_samples_do_not_scatter(peer):
     """That their scatter is unknown does not make it 0."""
     one, _ = estimates([[[3.38], [3.89], [2.65]], peer])
     low, high = one.interval(3.38)
@@ -174,19 +175,19 @@ def test_visits_of_one_sample_do_not_show_that_samples_do_not_scatter(peer):
 @given(cells=st.lists(st.lists(st.lists(st.floats(0.1, 10.0), min_size=1, max_size=3),
                                min_size=2, max_size=5), min_size=1, max_size=5))  # fmt: skip
 def test_each_holds_its_figure_and_none_of_one_cell_claims_less_than_it_shows(cells):
-    for visits, one in zip(cells, estimates(cells), strict=True):
-        if ends := one.interval(figure_of(visits)):  # else these would be tenfold apart
+    for repetitions, one in zip(cells, estimates(cells), strict=True):
+        if ends := one.interval(figure_of(repetitions)):  # else these would be tenfold apart
             low, high = ends
-            assert high / 10 <= low <= figure_of(visits) <= high
-        (alone,) = estimates([visits])
+            assert high / 10 <= low <= figure_of(repetitions) <= high
+        (alone,) = estimates([repetitions])
         if alone is None:
             continue
-        medians = [math.log(statistics.median(visit)) for visit in visits]
+        medians = [math.log(statistics.median(repetition)) for repetition in repetitions]
         spread = statistics.fmean(abs(each - statistics.fmean(medians)) for each in medians)
         assert alone.reach >= spread / math.sqrt(len(medians)) * (1 - 1e-6)
 
 
-def test_a_single_visit_borrows_what_alike_cells_know():
+def test_a_single_repetition_borrows_what_alike_cells_know():
     dice = random.Random(2)
     known = drawn(dice, 4, 3, 3, 0.01, 0.001)
     *_, one = estimates([*known, [[100.0, 100.1]]])

@@ -15,7 +15,7 @@ class Part(Struct, frozen=True):
     samples: Annotated[tuple[float, ...], joining.in_series] = ()
 
 
-class Visit(Struct, frozen=True, rename={"seconds": "took"}):
+class Repetition(Struct, frozen=True, rename={"seconds": "took"}):
     name: str
     seconds: Annotated[float | None, joining.added] = None
     wrong: Annotated[int | None, joining.most_known] = None
@@ -24,13 +24,13 @@ class Visit(Struct, frozen=True, rename={"seconds": "took"}):
     parts: Annotated[tuple[Part, ...], joining.each_joined] = ()
 
 
-ONE = Visit("a", 0.1, 0, True, ("x", "y"), (Part("p", (1.0,)), Part("q", (2.0,))))
-OTHER = Visit("b", 0.2, 3, None, ("y", "z"), (Part("p", (3.0,)), Part("q", (4.0,))))
+ONE = Repetition("a", 0.1, 0, True, ("x", "y"), (Part("p", (1.0,)), Part("q", (2.0,))))
+OTHER = Repetition("b", 0.2, 3, None, ("y", "z"), (Part("p", (3.0,)), Part("q", (4.0,))))
 
 
 def test_each_field_is_joined_by_its_own_rule_and_others_stay_the_first():
     parts = (Part("p", (1.0, 3.0)), Part("q", (2.0, 4.0)))
-    assert joined([ONE, OTHER]) == Visit("a", 0.3, 3, True, ("x", "y", "z"), parts)
+    assert joined([ONE, OTHER]) == Repetition("a", 0.3, 3, True, ("x", "y", "z"), parts)
     assert joined([ONE]) == ONE
 
 
@@ -46,14 +46,14 @@ def test_each_field_is_joined_by_its_own_rule_and_others_stay_the_first():
     ],
 )
 def test_what_one_lacks(field, values, whole):
-    visits = [Visit("a", **{field: value}) for value in values]
-    assert getattr(joined(visits), field) == whole
+    repetitions = [Repetition("a", **{field: value}) for value in values]
+    assert getattr(joined(repetitions), field) == whole
 
 
 def test_values_that_have_the_same_objects_share_what_they_become():
     known = {}
-    other = Visit("b", notes=("z",))
-    first, second = (joined([Visit(n, notes=ONE.notes), other], known) for n in "cd")
+    other = Repetition("b", notes=("z",))
+    first, second = (joined([Repetition(n, notes=ONE.notes), other], known) for n in "cd")
     assert (first.name, second.name) == ("c", "d")
     assert first.notes == ("x", "y", "z")
     assert first.notes is second.notes

@@ -42,8 +42,8 @@ def test_one_group_is_seldom_taken_for_two(kind, count):
     assert found / RUNS <= 0.01
 
 
-def test_visits_that_differ_from_each_other_are_no_groups():
-    """Buffers differ more than samples in the same buffers do: four visits are four values."""
+def test_repetitions_that_differ_from_each_other_are_no_groups():
+    """Buffers differ more than samples in the same buffers do: four repetitions are four values."""
     dice = random.Random(6)
     found = 0
     for _ in range(RUNS):
@@ -53,7 +53,7 @@ def test_visits_that_differ_from_each_other_are_no_groups():
     assert found / RUNS <= 0.01
 
 
-def test_groups_within_a_visit_are_found_by_its_gates():
+def test_groups_within_a_repetition_are_found_by_its_gates():
     samples = [100.0, 90.0, 100.1, 90.1, 100.2, 90.2, 100.0, 90.0]
     assert split(samples, (1,) * 8, (4, 4)) == pytest.approx(95, abs=1)
 

@@ -46,7 +46,7 @@ def reports(tmp_path_factory):
     return folder
 
 
-class Visit:
+class Repetition:
     """A report that is open, what it asked for and what it complained of."""
 
     def __init__(self, browser, path, **how):
@@ -68,11 +68,11 @@ class Visit:
 
 
 @pytest.fixture
-def visit(browser, reports):
+def repetition(browser, reports):
     opened = []
 
     def open_report(name="whole", **how):
-        opened.append(Visit(browser, reports / f"{name}.html", **how))
+        opened.append(Repetition(browser, reports / f"{name}.html", **how))
         return opened[-1]
 
     yield open_report
@@ -83,8 +83,8 @@ def visit(browser, reports):
         one.context.close()
 
 
-def test_the_fault_and_its_remedy_are_in_the_first_screenful(visit):
-    one = visit()
+def test_the_fault_and_its_remedy_are_in_the_first_screenful(repetition):
+    one = repetition()
     for width in (400, 1000, 1600):
         one.page.set_viewport_size({"width": width, "height": 800})
         for text in ("9 of 18 links are not active", "nvidia-smi nvlink -s"):
@@ -93,8 +93,8 @@ def test_the_fault_and_its_remedy_are_in_the_first_screenful(visit):
         assert one.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_a_click_on_a_head_sorts_and_another_one_turns_it(visit):
-    one = visit()
+def test_a_click_on_a_head_sorts_and_another_one_turns_it(repetition):
+    one = repetition()
     head = one.page.locator(f"{FIRST} thead th").nth(5)
     before = one.column(6)
     head.locator("button").click()
@@ -105,8 +105,8 @@ def test_a_click_on_a_head_sorts_and_another_one_turns_it(visit):
     assert one.column(6) == sorted(before, key=int, reverse=True)
 
 
-def test_pointing_tells_what_a_place_and_a_point_are(visit):
-    one = visit()
+def test_pointing_tells_what_a_place_and_a_point_are(repetition):
+    one = repetition()
     one.page.locator("table.heat tbody td", has_text="200.0").first.hover()
     assert one.tip.splitlines()[0] == "0, 1"
     assert "200.0▼ · 50%" in one.tip
@@ -117,8 +117,8 @@ def test_pointing_tells_what_a_place_and_a_point_are(visit):
     assert one.page.locator("#tip").is_hidden()
 
 
-def test_files_come_out_as_they_went_in(visit, tmp_path):
-    one = visit()
+def test_files_come_out_as_they_went_in(repetition, tmp_path):
+    one = repetition()
     with one.page.expect_download() as waiting:
         one.page.get_by_role("button", name="run.json").click()
     waiting.value.save_as(tmp_path / "run.json")
@@ -127,14 +127,14 @@ def test_files_come_out_as_they_went_in(visit, tmp_path):
     assert [len(r.cells) for r in read.results] == [len(r.cells) for r in whole().run.results]
 
 
-def test_commands_are_copied_without_their_comment(visit):
-    one = visit(permissions=["clipboard-read", "clipboard-write"])
+def test_commands_are_copied_without_their_comment(repetition):
+    one = repetition(permissions=["clipboard-read", "clipboard-write"])
     one.page.get_by_role("button", name="Copy").first.click()
     assert one.page.evaluate("navigator.clipboard.readText()") == "nvidia-smi nvlink -s"
 
 
-def test_without_script_everything_can_be_read(visit):
-    one = visit(java_script_enabled=False)
+def test_without_script_everything_can_be_read(repetition):
+    one = repetition(java_script_enabled=False)
     assert one.page.locator("svg").count() > 3
     assert one.page.locator("button.download").first.is_hidden()
 
@@ -206,8 +206,8 @@ def test_every_kind_of_page_can_be_read_by_all(browser, kinds):
             assert complaints(page, *view) == [], (path, view)
 
 
-def test_what_cannot_be_read_is_complained_of(visit):
-    page = visit(bypass_csp=True).page
+def test_what_cannot_be_read_is_complained_of(repetition):
+    page = repetition(bypass_csp=True).page
     for style, complaint, width in (
         ("p { color: #aaa }", "color-contrast", WIDE),
         ("h2, h3 { width: 3rem }", "broken word", NARROW),
@@ -222,8 +222,8 @@ def test_what_cannot_be_read_is_complained_of(visit):
         harm.evaluate("style => style.remove()")
 
 
-def test_hostile_text_does_nothing(visit):
-    one = visit("hostile")
+def test_hostile_text_does_nothing(repetition):
+    one = repetition("hostile")
     assert "harm" in one.page.title()
     assert one.page.evaluate("document.title !== 'harm'")
     assert one.page.locator("img").count() == 0

@@ -17,13 +17,13 @@ def seconds_left(text):
     return 3600 * hours + 60 * minutes + seconds
 
 
-def visits_of(run):
-    """How long each visit of a real run took, in the order of visits: round by round."""
+def repetitions_of(run):
+    """How long each repetition of a real run took, in the order of repetitions: round by round."""
     each = [
-        [cell.seconds / len(cell.visits)] * len(cell.visits)
+        [cell.seconds / len(cell.repetitions)] * len(cell.repetitions)
         for result in run.results
         for cell in result.cells
-        if cell.visits and cell.seconds
+        if cell.repetitions and cell.seconds
     ]
     rounds = zip_longest(*each)
     return [seconds for seconds in chain.from_iterable(rounds) if seconds]
@@ -31,17 +31,17 @@ def visits_of(run):
 
 @pytest.mark.parametrize("name", HEALTHY[:3])
 def test_the_time_left_is_steady_and_right_within_a_factor_of_two(name):
-    clock, visits = [0.0], visits_of(recorded_run(name))
+    clock, repetitions = [0.0], repetitions_of(recorded_run(name))
     bar = Progress(get_time=lambda: clock[0], console=Console(file=io.StringIO()))
-    bar.add_task("", total=len(visits))
+    bar.add_task("", total=len(repetitions))
     (task,) = bar.tasks
-    assert time_left(task) == "-:--:--", "nothing is promised before the first visit"
+    assert time_left(task) == "-:--:--", "nothing is promised before the first repetition"
     shown = []
-    for number, seconds in enumerate(visits, 1):
+    for number, seconds in enumerate(repetitions, 1):
         clock[0] += seconds
         bar.advance(task.id)
-        if len(visits) * 0.1 < number < len(visits) * 0.9:
-            shown.append(seconds_left(time_left(task)) / sum(visits[number:]))
+        if len(repetitions) * 0.1 < number < len(repetitions) * 0.9:
+            shown.append(seconds_left(time_left(task)) / sum(repetitions[number:]))
     assert max(shown) < 2
     assert min(shown) > 0.5
 

@@ -45,8 +45,8 @@ class ProgressLine(Rounds):
         self._setting = f"round {number + 1}, {setting}: "
         self._done = self._planned = 0
 
-    def planned(self, visits: int) -> None:
-        self._planned = self._done + visits
+    def planned(self, repetitions: int) -> None:
+        self._planned = self._done + repetitions
 
     def started(self, table: PlannedTable, cell: PlannedCell) -> None:
         at = f"{self._done + 1} of {max(self._planned, self._done + 1)}"

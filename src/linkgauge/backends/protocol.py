@@ -156,8 +156,8 @@ class Pace(msgspec.Struct, frozen=True):
     `sustained` keeps all copies running for several loops of the slowest one.
     `steps` is the number of steps in a loop, such as accesses; a latency is the time of one step.
     `rehearsed` adds an uncounted sample before short ones, because the first one is slower.
-    `steady` says that samples of a visit hardly differ and buffers outlive visits. A visit then has
-    few samples, only a cell's first visit warms up, and sources are not filled again."""
+    `steady` says that samples of a repetition hardly differ and buffers outlive repetitions. Each
+    then has few samples, only a cell's first one warms up, and sources are not filled again."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -287,12 +287,16 @@ class SimulatedClock(Clocked, Protocol):
     """A simulated machine, on which time is simulated, too."""
 
     def enter(
-        self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
+        self,
+        cells: Mapping[int, Sequence[Transfer]],
+        phase: Phase,
+        repetition: int = 0,
+        taken: int = 0,
     ) -> None:
         """Starts a phase for cells that are measured together. The keys of `cells` are the cells'
-        numbers in the plan, from 0. `visit` is the number of the round, and `taken` the number of
-        earlier samples. These numbers decide which scheduled faults occur, and the errors of those
-        faults are raised."""
+        numbers in the plan, from 0. `repetition` is the number of the round, and `taken` the number
+        of earlier samples. These numbers decide which scheduled faults occur, and the errors of
+        those faults are raised."""
 
 
 @runtime_checkable

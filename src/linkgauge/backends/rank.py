@@ -106,9 +106,9 @@ class RankBackend(Backend, Protocol):
         return False
 
     def windows(
-        self, asked: Sequence[Buffer], ranks: tuple[int, ...], visit: int
+        self, asked: Sequence[Buffer], ranks: tuple[int, ...], repetition: int
     ) -> Sequence[Buffer]:
-        """All ranks in `ranks` allocate at the same time, for a visit of this number."""
+        """All ranks in `ranks` allocate at the same time, for a repetition of this number."""
         raise Unsupported("this backend allocates nothing together")
 
     def handle(self, buffer: Buffer) -> bytes:

@@ -55,7 +55,7 @@ class RunOptions(Options):
     )
     budget: Time | None = option(
         PRECISION,
-        "End after this long in all: 30s, 5m; it goes to three visits of each cell, the most "
+        "End after this long in all: 30s, 5m; it goes to three repetitions of each cell, the most "
         "wanted benchmarks first, then to the least precise figures. Default: what --dry-run says.",
         "TIME",
     )

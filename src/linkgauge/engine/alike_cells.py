@@ -1,4 +1,5 @@
-"""Decides which cells of a plan are alike, so that they vary alike from visit to visit."""
+"""Decides which cells of a plan are alike, so that they vary alike from repetition to
+repetition."""
 
 from __future__ import annotations
 

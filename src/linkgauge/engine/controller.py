@@ -1,5 +1,5 @@
-"""Drives a run. The controller hands cells to the worker one by one, and writes each visit (round
-of samples) to the journal before the next visit."""
+"""Drives a run. The controller hands cells to the worker one by one, and writes each repetition
+(round of samples) to the journal before the next repetition."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from linkgauge.engine.kept.journal import (
     Left,
     Logged,
     LossRecord,
-    MeasuredVisit,
+    MeasuredRepetition,
     Record,
     result_of,
 )
 from linkgauge.engine.kept.run_state import PreciseRun, RunState, state_of
 from linkgauge.engine.workers.messages import (
     NOT_REACHED,
-    Visit,
+    Repetition,
     Workers,
     skipped_by_plan,
     unmeasured,
@@ -31,21 +31,21 @@ from linkgauge.engine.workers.messages import (
 from linkgauge.engine.workers.ranges import advice
 from linkgauge.machine.kernel_log import Follower
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Result, Run
-from linkgauge.model.documents.soak import FailedVisit
+from linkgauge.model.documents.soak import FailedRepetition
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.ranks import RankLost
-from linkgauge.model.settings import VISIT_SECONDS, Settings, Tried
+from linkgauge.model.settings import REPETITION_SECONDS, Settings, Tried
 from linkgauge.model.units import count_of
 
 from .interrupts import Interrupts
-from .visits import CellAt, Visits
+from .repetitions import CellAt, Repetitions
 
 if TYPE_CHECKING:
     from linkgauge.engine.kept.soak_state import SoakState
 
 Sink = Callable[[Record], None]
 Doubts = Callable[[Run], Collection[CellAt]]
-"""A function that returns the cells of a run that are visited once more before it ends."""
+"""A function that returns the cells of a run that are repeated once more before it ends."""
 
 
 class Observer:
@@ -54,21 +54,21 @@ class Observer:
     def begun(self, machine: Machine) -> None:
         """Called before the first cell of this machine is measured."""
 
-    def planned(self, visits: int) -> None:
-        """Called when a pass over the plan begins, with an estimate of the number of visits to
+    def planned(self, repetitions: int) -> None:
+        """Called when a pass over the plan begins, with an estimate of the number of repetitions to
         come."""
 
     def ends_by(self, moment: float) -> None:
-        """Called when measuring begins in a run with a time budget that the user gave. No visit
-        begins after `moment`, a time of the monotonic clock. It is not called for a simulated
-        machine, whose time is simulated."""
+        """Called when measuring begins in a run with a time budget that the user gave. No
+        repetition begins after `moment`, a time of the monotonic clock. It is not called for a
+        simulated machine, whose time is simulated."""
 
     def started(self, table: PlannedTable, cell: PlannedCell) -> None:
         """Called when a cell begins; for cells that are measured at the same time, with the first
         cell only."""
 
     def finished(self, cell: CellResult, /) -> None:
-        """Called when a visit of a cell has ended, with the cell's result."""
+        """Called when a repetition of a cell has ended, with the cell's result."""
 
     def completed(self, result: Result) -> None:
         """Called when the result of a table is final. It can change only if doubtful cells are
@@ -77,8 +77,8 @@ class Observer:
     def tried(self, tried: Tried) -> None:
         """Called when the tuning of a device has tried candidate settings."""
 
-    def failed(self, visit: FailedVisit) -> None:
-        """Called when a visit does not pass, in a run that repeats its plan (a soak)."""
+    def failed(self, repetition: FailedRepetition) -> None:
+        """Called when a repetition does not pass, in a run that repeats its plan (a soak)."""
 
     def interrupted(self) -> None:
         """Called when a signal has ended measuring, before the results so far are put together."""
@@ -126,11 +126,11 @@ def go_on_with(
         with kept.complete():
             if isinstance(state, PreciseRun):
                 _measure_what_is_left(state, kept, worker, observer)
-                is_asked = state.is_settled or state.visits.is_over
+                is_asked = state.is_settled or state.repetitions.is_over
                 cells = () if is_asked else tuple(doubts(state.run()))
                 if cells:
                     observer.say(f"measuring {count_of(len(cells))} in doubt once more, to be sure")
-                if cells or (state.visits.has_time_left and not state.is_settled):
+                if cells or (state.repetitions.has_time_left and not state.is_settled):
                     kept.keep(Again(cells))
                     _measure_what_is_left(state, kept, worker, observer)
                 for record in _unreached(state):
@@ -150,33 +150,35 @@ def go_on_with(
 def _measure_what_is_left(
     state: PreciseRun, kept: _Records, worker: Workers, observer: Observer
 ) -> None:
-    plan, visits, passed = state.opened.plan, state.visits, _Passed(state)
+    plan, repetitions, passed = state.opened.plan, state.repetitions, _Passed(state)
     if (seconds := state.seconds_left) is not None:
         observer.ends_by(time.monotonic() + seconds)
-    shown = _show(0, plan, visits, observer)
-    while any(left := visits.left()):
-        observer.planned(visits.count_left())
-        for number in visits.order():
+    shown = _show(0, plan, repetitions, observer)
+    while any(left := repetitions.left()):
+        observer.planned(repetitions.count_left())
+        for number in repetitions.order():
             table = plan[number]
             for together in _together(left[number]):
-                if visits.is_over:
+                if repetitions.is_over:
                     break
                 observer.started(table, together[0])
-                measured = worker.measure(together, table.size, visits.visit(number, together[0]))
+                measured = worker.measure(
+                    together, table.size, repetitions.repetition(number, together[0])
+                )
                 at = passed.after(measured) if state.opened.budget is not None else None
                 for cell in measured:
-                    kept.keep(MeasuredVisit(number, cell, at=at))
+                    kept.keep(MeasuredRepetition(number, cell, at=at))
                     observer.finished(cell)
-            shown = _show(shown, plan, visits, observer)
-    _show(shown, plan, visits, observer)
+            shown = _show(shown, plan, repetitions, observer)
+    _show(shown, plan, repetitions, observer)
 
 
 def _unreached(state: PreciseRun) -> Iterator[Record]:
     """Yields the records of the cells that the time budget did not reach, or that cannot be
     measured."""
-    for number, one in [*state.visits.unreached()]:
+    for number, one in [*state.repetitions.unreached()]:
         skipped = skipped_by_plan(one) or unmeasured(one, "skip", NOT_REACHED, "budget")
-        yield MeasuredVisit(number, skipped)
+        yield MeasuredRepetition(number, skipped)
 
 
 def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observer) -> None:
@@ -190,12 +192,12 @@ def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observe
                 if state.is_over:
                     return
                 observer.started(table, together[0])
-                visit = Visit(state.round, benchmark=table.benchmark, passed=state.passed)
-                measured = worker.measure(together, table.size, visit)
+                repetition = Repetition(state.round, benchmark=table.benchmark, passed=state.passed)
+                measured = worker.measure(together, table.size, repetition)
                 at, own = passed.after(measured), state.round
                 before = len(state.failed)
                 for cell in measured:
-                    kept.keep(MeasuredVisit(number, cell, own, at))
+                    kept.keep(MeasuredRepetition(number, cell, own, at))
                     observer.finished(cell)
                 for one in state.failed[before:]:
                     observer.failed(one)
@@ -203,7 +205,7 @@ def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observe
 
 class _Passed:
     """The time that a run has spent measuring, without interruptions. On a simulated
-    machine the time is simulated. There, a visit takes at least `VISIT_SECONDS`."""
+    machine the time is simulated. There, a repetition takes at least `REPETITION_SECONDS`."""
 
     def __init__(self, state: PreciseRun | SoakState) -> None:
         self._before = state.at
@@ -213,7 +215,7 @@ class _Passed:
     def after(self, cells: Sequence[CellResult]) -> float:
         """Returns the total seconds of measuring after these cells."""
         if self._is_virtual:
-            self._before += max(VISIT_SECONDS, *(cell.seconds or 0.0 for cell in cells))
+            self._before += max(REPETITION_SECONDS, *(cell.seconds or 0.0 for cell in cells))
             return self._before
         return self._before + time.monotonic() - self._began
 
@@ -253,11 +255,13 @@ def end_profile(settings: Settings, worker: Workers, keep: Sink, observer: Obser
         keep(Left(files))
 
 
-def _show(shown: int, plan: Sequence[PlannedTable], visits: Visits, observer: Observer) -> int:
+def _show(
+    shown: int, plan: Sequence[PlannedTable], repetitions: Repetitions, observer: Observer
+) -> int:
     """Reports results that have become final to the observer, in the plan's order. `shown` is the
     number of results reported before. Returns the new number."""
-    while shown < len(plan) and visits.is_whole(shown):
-        observer.completed(result_of(plan[shown], visits.cells(shown)))
+    while shown < len(plan) and repetitions.is_whole(shown):
+        observer.completed(result_of(plan[shown], repetitions.cells(shown)))
         shown += 1
     return shown
 

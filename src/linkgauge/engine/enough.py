@@ -1,4 +1,4 @@
-"""Decides when a cell needs no more visits."""
+"""Decides when a cell needs no more repetitions."""
 
 from __future__ import annotations
 
@@ -6,63 +6,65 @@ import math
 
 from linkgauge.engine.measuring.merging import spent
 from linkgauge.model.documents.result import CellResult
-from linkgauge.model.notes import NotRevisited
+from linkgauge.model.notes import NotRepeated
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import relative_error
 
 _DEGREES = 6
-"""The degrees of freedom that the variance between visits should have. Student's t is then 2.45,
-little more than the 1.96 of a known variance. They also show whether the precision can be
+"""The degrees of freedom that the variance between repetitions should have. Student's t is then
+2.45, little more than the 1.96 of a known variance. They also show whether the precision can be
 reached."""
 _LEAST_DEGREES = 4
 """The least degrees of freedom for a cell that varies unlike all its peers."""
 _LEAST_TO_JUDGE = 9
 """The fewest samples of a cell that show that it cannot become precise."""
-VISITS = 3
-"""The visits of a cell that make its interval count the variation between moments."""
+REPETITIONS = 3
+"""The repetitions of a cell that make its interval count the variation between moments."""
 
 
-def least_visits(alike: int) -> int:
-    """Returns the fewest visits of each of `alike` similar cells that show how these cells vary."""
+def least_repetitions(alike: int) -> int:
+    """Returns the fewest repetitions of each of `alike` similar cells that show how these cells
+    vary."""
     return 1 + math.ceil(_DEGREES / max(1, alike))
 
 
 def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -> bool:
-    """Whether a merged cell needs no more visits. It may be precise enough, out of time, skipped or
-    failed, or too noisy to become precise. `settings` are those of its class. A cell that passes
-    gets `always` so many visits, whatever time they take."""
+    """Whether a merged cell needs no more repetitions. It may be precise enough, out of time,
+    skipped or failed, or too noisy to become precise. `settings` are those of its class. A cell
+    that passes gets `always` so many repetitions, whatever time they take."""
     used, error = spent(cell), relative_error(cell.summary)
     if used >= settings.max_time:
-        return cell.status != "pass" or len(cell.visits) >= min(always, least)
+        return cell.status != "pass" or len(cell.repetitions) >= min(always, least)
     if cell.status != "pass" or _is_complete(cell, least, settings):
         return True
-    if len(cell.visits) < least or error is None or settings.precision == 0:
+    if len(cell.repetitions) < least or error is None or settings.precision == 0:
         return False
     degrees = (cell.interval and cell.interval.degrees) or 0
     if degrees < _LEAST_DEGREES:
         return False
     needed = used * (error / settings.precision) ** 2
-    # Where visits have several samples, nine of its own are cheap, and alike cells may be steadier.
-    is_single = len(cell.samples) == len(cell.visits)
+    # Where repetitions have several samples, nine of its own are cheap, and alike cells may be
+    # steadier.
+    is_single = len(cell.samples) == len(cell.repetitions)
     shows = len(cell.samples) >= _LEAST_TO_JUDGE or (is_single and degrees >= _DEGREES)
     return error <= settings.precision or (shows and needed > settings.max_time)
 
 
 def _is_complete(cell: CellResult, least: int, settings: Settings) -> bool:
-    """Whether a cell cannot be visited again, or has its fixed number of samples in its fixed
-    number of visits."""
-    if any(isinstance(note, NotRevisited) for note in cell.notes):
+    """Whether a cell cannot be repeated, or has its fixed number of samples in its fixed
+    number of repetitions."""
+    if any(isinstance(note, NotRepeated) for note in cell.notes):
         return True
-    return settings.samples is not None and len(cell.visits) >= least
+    return settings.samples is not None and len(cell.repetitions) >= least
 
 
 def is_enough(cell: CellResult, least: int, settings: Settings) -> bool:
-    """Whether a merged cell needs no more visits although there is time: it failed, cannot be
-    visited again, or is as precise as asked. `max_time` counts only for a cell without a
+    """Whether a merged cell needs no more repetitions although there is time: it failed, cannot be
+    repeated, or is as precise as asked. `max_time` counts only for a cell without a
     precision."""
     if cell.status != "pass" or _is_complete(cell, least, settings):
         return True
-    if len(cell.visits) < least:
+    if len(cell.repetitions) < least:
         return False
     if settings.precision == 0:
         return spent(cell) >= settings.max_time

@@ -17,7 +17,7 @@ BUDGET = 25.0
 """The seconds that the whole run may take, if the user gave no budget."""
 MAX_TIME, RATE_TIME = 1.5, 1.5
 """The most seconds of sampling of a cell, instead of the quick profile's: there are few cells, and
-each needs several visits for its range."""
+each needs several repetitions for its range."""
 _MI = 1 << 20
 
 

@@ -138,8 +138,8 @@ def part_of_cache(machine: Machine, node: Node) -> int:
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
     """Returns the size in bytes for a benchmark, from the profile's `size`. Host benchmarks get a
     larger size if this would measure caches. Copies between ranks' host memories get a smaller one
-    if this is enough not to, because their windows are allocated at each visit. `profile` is None
-    if the user chose the size."""
+    if this is enough not to, because their windows are allocated at each repetition. `profile` is
+    None if the user chose the size."""
     if benchmark.size is not None:
         return benchmark.size
     nodes = machine.host.nodes

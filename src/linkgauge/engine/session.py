@@ -149,8 +149,8 @@ class Session:
         return make_plan(benchmarks, self.machine, sizes, first=first)
 
     def measure(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
-        """Measures the plan, and then the doubtful cells once more. Each visit is kept if the run
-        is kept. After Ctrl-C, `finished` is null and the run has the results so far.
+        """Measures the plan, and then the doubtful cells once more. Each repetition is kept if the
+        run is kept. After Ctrl-C, `finished` is null and the run has the results so far.
 
         Raises DeviceBusy if another run measures a device, and ResultsError if nothing can be
         kept."""

@@ -1,9 +1,10 @@
 """Spends a time budget that the user gave on a plan.
 
-The time goes to as many benchmarks as get three visits of each cell, the most wanted first. The
-rest is left out. How long a visit takes is learnt from the first visits: a benchmark is begun only
-if there is time for all visits that the cells reached so far still lack. All reached cells are
-visited once before any of them is visited again, so that the visits of a cell are far apart."""
+The time goes to as many benchmarks as get three repetitions of each cell, the most wanted first.
+The rest is left out. How long a repetition takes is learnt from the first repetitions: a benchmark
+is begun only if there is time for all repetitions that the cells reached so far still lack. All
+reached cells are measured once before any of them is repeated, so that the repetitions of a cell
+are far apart."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from itertools import chain
 from statistics import median
 
 from linkgauge.model.documents.result import PlannedTable
-from linkgauge.model.settings import VISIT_SECONDS, Budget
+from linkgauge.model.settings import REPETITION_SECONDS, Budget
 
-from .enough import VISITS
+from .enough import REPETITIONS
 
 _RECENT = 9
-"""The last visits of alike cells that show how long another one takes."""
+"""The last repetitions of alike cells that show how long another one takes."""
 
 Group = tuple[int, ...]
 """The cells that are measured at the same time, by their numbers."""
@@ -35,10 +36,11 @@ def setup_seconds(size: int) -> float:
 
 
 class Spending:
-    """The tables of a plan in the order in which the budget reaches them, and what visits take.
+    """The tables of a plan in the order in which the budget reaches them, and what repetitions
+    take.
 
     `tables` are the indices of the tables in that order. `until` is the time of measuring after
-    which no cell is visited again to be more precise. `groups` has the cells of each table that
+    which no cell is repeated to be more precise. `groups` has the cells of each table that
     can be measured. `class_of` identifies alike cells."""
 
     def __init__(
@@ -55,22 +57,22 @@ class Spending:
         self._reaches = True
         self._class_of = class_of
         self._next = [deque(groups[table]) for table in self.tables]
-        """The groups of each table that were not visited yet."""
+        """The groups of each table that were not measured yet."""
         self._group_of = {key: group for group in chain(*self._next) for key in group}
         self._usual = {
-            group: VISIT_SECONDS + setup_seconds(plan[table].size)
+            group: REPETITION_SECONDS + setup_seconds(plan[table].size)
             for table, own in zip(self.tables, self._next, strict=True)
             for group in own
         }
-        """The seconds of a visit of each group, as far as they are known before."""
+        """The seconds of a repetition of each group, as far as they are known before."""
         self._own: dict[Group, float] = {}
-        """The seconds of the last visit of each group."""
+        """The seconds of the last repetition of each group."""
         self._alike: dict[Hashable, deque[float]] = {}
-        """The seconds of the last visits of alike groups."""
+        """The seconds of the last repetitions of alike groups."""
 
     def took(self, key: int, seconds: float) -> None:
-        """Counts a visit of a cell. Of cells that are measured at the same time, the first has all
-        of the time, and the others take none."""
+        """Counts a repetition of a cell. Of cells that are measured at the same time, the first has
+        all of the time, and the others take none."""
         group = self._group_of.get(key)
         if group is None:
             return
@@ -82,38 +84,40 @@ class Spending:
         return self._class_of(group[0]), len(group)
 
     def _cost(self, group: Group) -> float | None:
-        """Returns the seconds of a visit of this group, or None if nothing alike was visited. The
-        first visit of a kind may have searched for the fastest kernel."""
+        """Returns the seconds of a repetition of this group, or None if nothing alike was measured.
+        The first repetition of a kind may have searched for the fastest kernel."""
         alike = self._alike.get(self._kind(group))
         if alike is None:
             return None
         return min(self._own.get(group, median(alike)), 2 * median(alike))
 
     def still_to_come(self, seconds: float) -> int:
-        """Returns how many visits cells that were not reached yet get, if visits that take so many
-        seconds are still to come."""
+        """Returns how many measures cells that were not reached yet get, if repetitions that take
+        so many seconds are still to come."""
         cells = sum(len(group) for left in self._next for group in left) if self._reaches else 0
-        visited = sum(map(len, self._own))
-        fitting = visited * seconds / max(sum(self._own.values()), 1e-9)
-        return int(max(0.0, min(VISITS * cells, fitting)))
+        repeated = sum(map(len, self._own))
+        fitting = repeated * seconds / max(sum(self._own.values()), 1e-9)
+        return int(max(0.0, min(REPETITIONS * cells, fitting)))
 
     @property
     def _pace(self) -> float:
-        """Returns how many times as long as usual the last visits took; 0 before the first one."""
+        """Returns how many times as long as usual the last repetitions took; 0 before the first
+        one."""
         usual = sum(self._usual[group] for group in self._own)
         return sum(self._own.values()) / usual if usual else 0.0
 
     def reserved(self, lacking: Mapping[int, int]) -> float:
-        """Returns the seconds of the visits that reached cells still lack, by cell."""
+        """Returns the seconds of the repetitions that reached cells still lack, by cell."""
         return sum(
-            visits * (self._cost(group) or 0.0)
-            for key, visits in lacking.items()
+            repetitions * (self._cost(group) or 0.0)
+            for key, repetitions in lacking.items()
             if (group := self._group_of.get(key)) is not None and key == group[0]
         )
 
     def reach(self, seconds: float) -> dict[int, None]:
-        """Returns the cells of the next benchmark for which there is time for all visits, if these
-        may take so many seconds. If nothing like a cell was visited yet, it is returned alone."""
+        """Returns the cells of the next benchmark for which there is time for all repetitions, if
+        these may take so many seconds. If nothing like a cell was measured yet, it is returned
+        alone."""
         found: dict[int, None] = {}
         for left in self._next if self._reaches else ():
             while left:
@@ -121,12 +125,12 @@ class Spending:
                 if cost is None and found:
                     return found
                 guess = self._usual[left[0]] * self._pace if cost is None else cost
-                if VISITS * guess > seconds:
+                if REPETITIONS * guess > seconds:
                     return found
                 found |= dict.fromkeys(left.popleft())
                 if cost is None:
                     return found
-                seconds -= VISITS * cost
+                seconds -= REPETITIONS * cost
             if found:
                 return found
         return found

@@ -8,7 +8,7 @@ from itertools import count, pairwise
 
 import msgspec
 
-from linkgauge.engine.visits import CellAt
+from linkgauge.engine.repetitions import CellAt
 from linkgauge.judge.blame.cases import cases_of, exchanging
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import Result, Run, RunVerdict, exit_code

@@ -116,7 +116,7 @@ def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
         several = len(set(shown[one.about])) > 1
         for case in one.inside:
             loss = 1 - case.figure / one.usual
-            is_sure = several or len(case.cell.visits) > 1
+            is_sure = several or len(case.cell.repetitions) > 1
             if loss >= PERHAPS and not (case in known and known[case].is_sure):
                 known[case] = Behind(case, one.usual, one.peers, loss, is_sure)
     return tuple(known.values())
@@ -150,6 +150,6 @@ def _at_most(case: Case) -> float:
     """Returns the logarithm of the most that the cell reaches, by its interval and by its last
     repetition."""
     cell = case.cell
-    last = cell.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
+    last = cell.samples[-sum(cell.repetitions[-1]) :] if cell.repetitions else ()
     ends = (cell.summary.ci95 if cell.summary is not None else None) or ()
     return math.log(max((case.figure, *ends, *([median(last)] if last else ()))))

@@ -289,9 +289,9 @@ def _shared(estimate: Expectation) -> Expectation:
 
 
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
-    """A cell is low only if its whole interval and its last visit are; if only the median is, it is
-    perhaps low. A total is as good as the worst of its transfers that should be as fast as alone.
-    With only a theoretical figure a cell may be ok, but never low."""
+    """A cell is low only if its whole interval and its last repetition are; if only the median is,
+    it is perhaps low. A total is as good as the worst of its transfers that should be as fast as
+    alone. With only a theoretical figure a cell may be ok, but never low."""
     if cell.summary is None or not _size(cell, cell):
         return "not judged", "no-figure"
     expected, most = estimate.expected, estimate.most
@@ -320,7 +320,7 @@ def _beside(
     )
     if (taken := seconds(one.summary.median)) <= longest:
         return "ok" if taken <= enough else "perhaps low"
-    last = one.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
+    last = one.samples[-sum(cell.repetitions[-1]) :] if cell.repetitions else ()
     figures = (one.summary.median, *(one.summary.ci95 or ()), *([median(last)] if last else ()))
     return "low" if min(map(seconds, figures)) > longest else "perhaps low"
 

@@ -24,7 +24,7 @@ class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     process: The name of the busiest other process; null if no other process is visible.
     pid: The id of the busiest other process; null if there is none.
     apart: How far a virtual machine's CPUs are from each other: the seconds that a cache line takes
-        between the first CPU and each of several others, as means over the visits."""
+        between the first CPU and each of several others, as means over the repetitions."""
 
     seconds: float
     others: float = 0.0

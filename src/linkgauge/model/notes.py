@@ -37,10 +37,10 @@ class Imprecise(_Note, frozen=True, gc=False, tag="imprecise"):
     budget: bool | msgspec.UnsetType = msgspec.UNSET
 
 
-class NotRevisited(_Note, frozen=True, gc=False, tag="not-revisited"):
-    """A later visit of the cell was skipped.
+class NotRepeated(_Note, frozen=True, gc=False, tag="not-repeated"):
+    """A later repetition of the cell was skipped.
 
-    reason: Why the visit was skipped; null if unknown."""
+    reason: Why the repetition was skipped; null if unknown."""
 
     reason: Reason | None
 
@@ -91,4 +91,4 @@ class Remark(_Note, frozen=True, gc=False, tag="remark"):
 
 STAGED = Remark("without peer access: the driver copies by way of the host")
 
-Note = Beside | Imprecise | NotRevisited | Unjudged | NearCache | Profiled | Remark
+Note = Beside | Imprecise | NotRepeated | Unjudged | NearCache | Profiled | Remark

@@ -36,9 +36,9 @@ class Pieces(msgspec.Struct, frozen=True):
         return f"pieces of {self.size} bytes over {self.streams} streams{accesses}{clock}"
 
 
-VISIT_SECONDS = 0.03
-"""The seconds in which a visit of a cell takes its samples. A visit takes longer if its share of
-the cell's time is longer."""
+REPETITION_SECONDS = 0.03
+"""The seconds in which a repetition of a cell takes its samples. A repetition takes longer if its
+share of the cell's time is longer."""
 MOST_STREAMS = 32
 """Limit for copy engines: the number of a device's hardware queues."""
 
@@ -126,11 +126,11 @@ class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
 
     aim: For the whole run, from the opening of the machine to the report, if the machine is quiet.
     most: For the whole run, whatever happens.
-    passes: The time of measuring after which no cell is visited again to be more precise.
-    measuring: The time of measuring after which no visit of a cell begins.
+    passes: The time of measuring after which no cell is repeated to be more precise.
+    measuring: The time of measuring after which no repetition of a cell begins.
     order: The benchmarks in the order in which the time goes to them, if the user gave the budget.
-        If it is left out, the plan gave the budget, and all cells are visited once before any is
-        visited again."""
+        If it is left out, the plan gave the budget, and all cells are measured once before any is
+        repeated."""
 
     aim: float
     most: float

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.engine.visits import CellAt
+from linkgauge.engine.repetitions import CellAt
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
 from linkgauge.judge.verdict import Judge, judge, unjudged
 from linkgauge.model.documents.result import Run

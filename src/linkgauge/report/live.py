@@ -20,7 +20,7 @@ from linkgauge.judge.doctor import OF_MACHINE
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
-from linkgauge.model.documents.soak import FailedVisit
+from linkgauge.model.documents.soak import FailedRepetition
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import Tried
@@ -82,8 +82,8 @@ class LiveReport(Observer):
             with Interrupts() as interrupts, interrupts.held():  # half a bar would stay
                 self._bar.enter_context(self._progress)
 
-    def planned(self, visits: int) -> None:
-        self._update(total=self._done + visits)
+    def planned(self, repetitions: int) -> None:
+        self._update(total=self._done + repetitions)
 
     def ends_by(self, moment: float) -> None:
         self._update(ends_by=moment)
@@ -105,8 +105,8 @@ class LiveReport(Observer):
         why = f": {tried.problem}" if tried.problem else ""
         self.say(f"  {tried.path:<16}{figure:>15}  {tried.settings}{why}")
 
-    def failed(self, visit: FailedVisit) -> None:
-        self._errors.print(styled(failed_line(visit)))
+    def failed(self, repetition: FailedRepetition) -> None:
+        self._errors.print(styled(failed_line(repetition)))
 
     def interrupted(self) -> None:
         if not self._is_interrupted:

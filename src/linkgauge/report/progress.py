@@ -1,5 +1,5 @@
-"""Shows a progress bar: what is measured now, how many rounds of samples (visits) are done, and the
-time left."""
+"""Shows a progress bar: what is measured now, how many rounds of samples (repetitions) are done,
+and the time left."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def progress_bar(console: Console) -> Progress:
 
 
 def time_left(task: Task) -> str:
-    """Estimates by the mean of all visits, because single visits differ: some benchmarks take much
-    longer. Where a time budget ends the task (its field `ends_by`, of the monotonic clock), no more
-    than that is left."""
+    """Estimates by the mean of all repetitions, because single repetitions differ: some benchmarks
+    take much longer. Where a time budget ends the task (its field `ends_by`, of the monotonic
+    clock), no more than that is left."""
     limits = []
     if task.completed and task.elapsed is not None and task.remaining is not None:
         limits.append(task.elapsed / task.completed * task.remaining)

@@ -47,16 +47,19 @@ _BY_PYTHON = "Python's time to call MPI is part of theirs"
 
 class Window(NamedTuple):
     """A memory window that several ranks share. `sizes` has the bytes of each rank's part, and
-    `base` is the address of this rank's part. `visit` is the number of the visits that use it."""
+    `base` is the address of this rank's part. `repetition` is the number of the repetitions that
+    use it."""
 
     handle: Any
     sizes: Mapping[int, int]
     base: int
-    visit: int
+    repetition: int
 
-    def serves(self, sizes: Mapping[int, int], visit: int) -> bool:
-        """Whether the window has room for parts of these sizes, in a visit of this number."""
-        return visit == self.visit and all(self.sizes[rank] >= sizes[rank] for rank in sizes)
+    def serves(self, sizes: Mapping[int, int], repetition: int) -> bool:
+        """Whether the window has room for parts of these sizes, in a repetition of this number."""
+        return repetition == self.repetition and all(
+            self.sizes[rank] >= sizes[rank] for rank in sizes
+        )
 
     def free(self) -> None:
         with mpi_errors("MPI_Win_free"):
@@ -115,7 +118,7 @@ class MpiRank(HostRank, RankBackend):
         self._mpi = mpi
         self._comms = Communicators(mpi)
         self._window: Window | None = None
-        """The window of the cell's ranks, if it is freed after the visit."""
+        """The window of the cell's ranks, if it is freed after the repetition."""
         self._kept: dict[tuple[int, ...], Window] = {}
         """The windows that are kept for later cells, by the ranks that share them."""
         self._largest: dict[tuple[int, ...], Mapping[int, int]] = {}
@@ -168,12 +171,12 @@ class MpiRank(HostRank, RankBackend):
         return engine.kind == "rma"
 
     def windows(
-        self, asked: Sequence[Buffer], ranks: tuple[int, ...], visit: int
+        self, asked: Sequence[Buffer], ranks: tuple[int, ...], repetition: int
     ) -> list[WindowPart]:
         """Allocates several buffers in one window. This takes no longer than a window for one
-        buffer. Visits of the same number use the window of these ranks again, and further visits
-        get a new one, because the speed of memory partly depends on its addresses. It has room
-        for all that these ranks needed before, so that each pass allocates it once."""
+        buffer. Repetitions of the same number use the window of these ranks again, and further
+        repetitions get a new one, because the speed of memory partly depends on its addresses. It
+        has room for all that these ranks needed before, so that each pass allocates it once."""
         sizes = dict.fromkeys(ranks, 0)
         offsets = []
         for one in asked:
@@ -183,10 +186,10 @@ class MpiRank(HostRank, RankBackend):
         before = self._largest.get(ranks, sizes)
         sizes = {rank: max(size, before[rank]) for rank, size in sizes.items()}
         window = self._kept.get(ranks)
-        if window is None or not window.serves(sizes, visit):
+        if window is None or not window.serves(sizes, repetition):
             if window is not None:
                 self._kept.pop(ranks).free()
-            window = self._allocate(sizes, ranks, visit)
+            window = self._allocate(sizes, ranks, repetition)
         parts = []
         for one, offset in zip(asked, offsets, strict=True):
             target = ranks.index(one.memory.rank or 0)
@@ -194,7 +197,9 @@ class MpiRank(HostRank, RankBackend):
             parts.append(WindowPart(window.handle, one, target, offset, own, self))
         return parts
 
-    def _allocate(self, sizes: Mapping[int, int], ranks: tuple[int, ...], visit: int) -> Window:
+    def _allocate(
+        self, sizes: Mapping[int, int], ranks: tuple[int, ...], repetition: int
+    ) -> Window:
         """Allocates a window, and touches this rank's part. The window is kept if all of its ranks
         have room for their parts."""
         size = sizes[self.rank]
@@ -204,7 +209,7 @@ class MpiRank(HostRank, RankBackend):
             handle = self._mpi.Win.Allocate(size, 1, comm=comm)
             handle.Lock_all()
             base = int(self._mpi.Get_address(handle.tomemory())) if size else 0
-            window = Window(handle, sizes, base, visit)
+            window = Window(handle, sizes, base, repetition)
             used = sum(one.sizes[self.rank] for one in self._kept.values())
             if comm.allreduce(int(used + size <= self._room), op=self._mpi.MIN):
                 self._kept[ranks], self._largest[ranks] = window, sizes

@@ -89,8 +89,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self._sensors = SimTelemetry(self._hardware)
         self._looked: Inventory | None = None
         self.draw: int | None = None
-        """Chooses the random numbers of a visit, with the cells of earlier runs. None chooses them
-        by the cell's number."""
+        """Chooses the random numbers of a repetition, with the cells of earlier runs. None chooses
+        them by the cell's number."""
         self.alike: Hashable = None
         """The key of the likeness of the cell that is measured; None if it is not known."""
         self._solved: dict[Hashable, _Motion] = {}
@@ -151,14 +151,18 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._course.now
 
     def enter(
-        self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
+        self,
+        cells: Mapping[int, Sequence[Transfer]],
+        phase: Phase,
+        repetition: int = 0,
+        taken: int = 0,
     ) -> None:
         cells = {self._passed + number: of for number, of in cells.items()}
         first = min(cells)
         self._at = first + 1
         self._cells = max(self._cells, self._at)
         drawn = first if self.draw is None else self._passed + self.draw
-        self._course.enter(drawn, phase, visit, taken)
+        self._course.enter(drawn, phase, repetition, taken)
         if self.faults:
             placed = {n: [self._on_nodes(t) for t in of] for n, of in cells.items()}
             self._trouble.enter(placed, phase)

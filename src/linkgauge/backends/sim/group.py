@@ -195,7 +195,7 @@ def _fill(copy: Copy, share: RankShare, seed: int) -> None:
     _sent(copy).put(share.sends_at, _data(share, seed))
 
 
-# Ranks send the same data at each visit, whatever the size of the buffer beyond its window.
+# Ranks send the same data at each repetition, whatever the size of the buffer beyond its window.
 @lru_cache(maxsize=1 << 8)
 def _data(share: RankShare, seed: int) -> bytes:
     data = bytearray(share.counts.send * share.work.number.bytes)

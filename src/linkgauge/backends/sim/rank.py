@@ -44,10 +44,14 @@ class SimRank(OfProcess):
         return OwnCopies(group, self.places(copies))
 
     def enter(
-        self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
+        self,
+        cells: Mapping[int, Sequence[Transfer]],
+        phase: Phase,
+        repetition: int = 0,
+        taken: int = 0,
     ) -> None:
         own = {number: [*map(self.transfer, transfers)] for number, transfers in cells.items()}
-        self.backend.enter(own, phase, visit, taken)
+        self.backend.enter(own, phase, repetition, taken)
 
     def clock(self) -> float:
         return self.backend.clock()

@@ -47,15 +47,15 @@ class RunPosition:
         self._at: tuple[int, int] | None = None
         self.enter(0, "plan", 0, 0)
 
-    def enter(self, cell: int, phase: Phase, visit: int = 0, taken: int = 0) -> None:
-        """Enters a phase of a cell. `visit` is the number of the round of samples, and `taken` the
-        number of the cell's earlier samples. A warm-up has the noise of the first visit, so a
-        resumed run chooses the same number of loops."""
+    def enter(self, cell: int, phase: Phase, repetition: int = 0, taken: int = 0) -> None:
+        """Enters a phase of a cell. `repetition` is the number of the round of samples, and `taken`
+        the number of the cell's earlier samples. A warm-up has the noise of the first repetition,
+        so a resumed run chooses the same number of loops."""
         self.sample = taken if phase == "measure" else 0
-        visit = 0 if phase == "warm up" else visit
-        if self._at == (cell, visit):
-            return  # another phase of the same visit: the draws stay
-        self._at = cell, visit
+        repetition = 0 if phase == "warm up" else repetition
+        if self._at == (cell, repetition):
+            return  # another phase of the same repetition: the draws stay
+        self._at = cell, repetition
         self._factors = {}
         self._drawn = _mix(self._seed ^ cell)
 
@@ -79,12 +79,12 @@ class RunPosition:
         return factor * math.exp(noise.samples * _normal(bits))
 
     def _of_kind(self, noise: Noise) -> tuple[float, float]:
-        """Returns the factor of this visit and of this cell in the whole run, and how much slower a
-        disturbance makes the visit: 0 without one."""
+        """Returns the factor of this repetition and of this cell in the whole run, and how much
+        slower a disturbance makes the repetition: 0 without one."""
         tag = (self._at or (0, 0))[1] + 2
-        visit, run = _mix(self._drawn ^ tag << 48), _mix(self._drawn ^ 1 << 48)
-        far = _mix(visit ^ 1)
-        factor = math.exp(noise.repetitions * _normal(visit) + noise.runs * _normal(run))
+        repetition, run = _mix(self._drawn ^ tag << 48), _mix(self._drawn ^ 1 << 48)
+        far = _mix(repetition ^ 1)
+        factor = math.exp(noise.repetitions * _normal(repetition) + noise.runs * _normal(run))
         is_disturbed = _part(_mix(far)) < noise.far
         return factor, -noise.by * math.log(_part(far)) if is_disturbed else 0.0
 

@@ -11,8 +11,8 @@ from linkgauge.model.units import LONGEST
 
 
 class Fitting:
-    """Checks visits against a plan. It knows the plan's cells, and how many parts and ranks each
-    cell has."""
+    """Checks repetitions against a plan. It knows the plan's cells, and how many parts and ranks
+    each cell has."""
 
     def __init__(self, plan: Sequence[PlannedTable]) -> None:
         self._plan = plan
@@ -31,9 +31,9 @@ class Fitting:
         return self._cells[table][place]
 
     def check(self, table: int, cell: CellResult, at: float | None = None) -> None:
-        """Raises InputError if a visit does not fit the plan: its cell is unknown, or its numbers
-        of figures contradict its samples or earlier visits. `at` is in seconds since the run
-        began."""
+        """Raises InputError if a repetition does not fit the plan: its cell is unknown, or its
+        numbers of figures contradict its samples or earlier repetitions. `at` is in seconds since
+        the run began."""
         planned = self.planned(table, cell.place)
         if len(cell.transfers) != len(planned.transfers):
             own, its = len(cell.transfers), len(planned.transfers)
@@ -47,7 +47,7 @@ class Fitting:
             if counts != before:
                 raise InputError(
                     f"it has {counts[0]} parts and the figures of {counts[1]} ranks, an earlier "
-                    f"visit of this cell has {before[0]} and {before[1]}"
+                    f"repetition of this cell has {before[0]} and {before[1]}"
                 )
 
 
@@ -60,9 +60,9 @@ def check_figures(cell: CellResult) -> None:
 
 def _disagreements(cell: CellResult) -> Iterator[str]:
     count, transfers = len(cell.samples), len(cell.transfers)
-    gates = [gate for visit in cell.visits for gate in visit]
-    if any(gate < 1 for gate in gates) or (cell.visits and sum(gates) != count):
-        yield f"its visits have {sum(gates)} samples, and it has {count}"
+    gates = [gate for repetition in cell.repetitions for gate in repetition]
+    if any(gate < 1 for gate in gates) or (cell.repetitions and sum(gates) != count):
+        yield f"its repetitions have {sum(gates)} samples, and it has {count}"
     for part in cell.parts:
         if len(part.samples) != count:
             yield f"a part of it has {len(part.samples)} samples, and it has {count}"

@@ -1,10 +1,10 @@
 """The journal: the records of a run as JSON lines. Each record is written before the next cell
 starts.
 
-The first line opens the run and holds the plan and the machine. Most further lines are visits of
-cells. The last line closes the run. The file is created with its first line, by rename. If the file
-is cut off, it can be read up to the last whole line, and the run resumes there. `assemble` builds
-the run from the records alone, so run.json always follows from the journal."""
+The first line opens the run and holds the plan and the machine. Most further lines are repetitions
+of cells. The last line closes the run. The file is created with its first line, by rename. If the
+file is cut off, it can be read up to the last whole line, and the run resumes there. `assemble`
+builds the run from the records alone, so run.json always follows from the journal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import BinaryIO, Literal, Protocol, TypeVar
 
 import msgspec
 
-from linkgauge.engine.visits import CellAt, Visits
+from linkgauge.engine.repetitions import CellAt, Repetitions
 from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.result import (
     SCHEMA,
@@ -68,16 +68,16 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
     budget: Budget | None = None
     options: dict[Argument, Argument] = {}
 
-    def visits(self) -> Visits:
-        """Returns the visits of the run before its first."""
+    def repetitions(self) -> Repetitions:
+        """Returns the repetitions of the run before its first."""
         is_crowded = self.machine.crowd is not None
-        return Visits(self.plan, self.settings, self.budget, is_crowded=is_crowded)
+        return Repetitions(self.plan, self.settings, self.budget, is_crowded=is_crowded)
 
 
-class MeasuredVisit(
+class MeasuredRepetition(
     msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="record", tag="cell"
 ):
-    """A record of one visit of a cell. `table` is the index of the cell's table in the plan.
+    """A record of one repetition of a cell. `table` is the index of the cell's table in the plan.
     `round` and `at` are for a run that repeats its plan. `round` is the number of the repetition,
     from 0. `at` is how many seconds of the time had passed, also in a run with a time budget."""
 
@@ -125,7 +125,7 @@ class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
     after: Inventory | None = None
 
 
-Record = Opened | MeasuredVisit | Again | Logged | Left | LossRecord | Resumed | Closed
+Record = Opened | MeasuredRepetition | Again | Logged | Left | LossRecord | Resumed | Closed
 
 Taken = TypeVar("Taken")
 
@@ -278,7 +278,7 @@ def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
             _check(fitting, record)
         except InputError as error:
             raise InputError(f"line {number} of the journal does not fit: {error}") from error
-        if isinstance(record, MeasuredVisit):
+        if isinstance(record, MeasuredRepetition):
             record = msgspec.structs.replace(record, cell=current(record.cell))
         yield record
     if not number:
@@ -289,7 +289,7 @@ def _check(fitting: Fitting, record: Record) -> None:
     """Raises InputError if a record after the first contradicts the records before it."""
     if isinstance(record, Opened):
         raise InputError("it opens a run, as the first line does")
-    if isinstance(record, MeasuredVisit):
+    if isinstance(record, MeasuredRepetition):
         fitting.check(record.table, record.cell, record.at)
     elif isinstance(record, Again):
         for cell in record.cells:
@@ -310,20 +310,20 @@ def read_opening(folder: Path) -> Opened:
         return opening(read_records(file.readline()))
 
 
-def visits_of(records: Sequence[Record]) -> Visits:
-    """Returns the visits that these records describe, and which visits remain."""
-    visits = opening(records).visits()
+def repetitions_of(records: Sequence[Record]) -> Repetitions:
+    """Returns the repetitions that these records describe, and which repetitions remain."""
+    repetitions = opening(records).repetitions()
     for record in records:
-        follow(visits, record)
-    return visits
+        follow(repetitions, record)
+    return repetitions
 
 
-def follow(visits: Visits, record: Record) -> None:
-    """Updates the visits with one more record."""
-    if isinstance(record, MeasuredVisit):
-        visits.add(record.table, record.cell, record.at)
+def follow(repetitions: Repetitions, record: Record) -> None:
+    """Updates the repetitions with one more record."""
+    if isinstance(record, MeasuredRepetition):
+        repetitions.add(record.table, record.cell, record.at)
     elif isinstance(record, Again):
-        visits.again(record.cells)
+        repetitions.again(record.cells)
 
 
 class MeasuredCells(Protocol):
@@ -333,13 +333,13 @@ class MeasuredCells(Protocol):
         """Returns the measured cells of this table, in the plan's order."""
 
 
-def assemble(records: Sequence[Record], visits: MeasuredCells | None = None) -> Run:
-    """Builds the run that the records describe. `visits` are the visits in the records, if already
-    known. A table without cells keeps the reason from the plan. Cells that were not measured are
-    absent."""
+def assemble(records: Sequence[Record], repetitions: MeasuredCells | None = None) -> Run:
+    """Builds the run that the records describe. `repetitions` are the repetitions in the records,
+    if already known. A table without cells keeps the reason from the plan. Cells that were not
+    measured are absent."""
     opened = opening(records)
-    visits = visits or visits_of(records)
-    measured = [visits.cells(number) for number in range(len(opened.plan))]
+    repetitions = repetitions or repetitions_of(records)
+    measured = [repetitions.cells(number) for number in range(len(opened.plan))]
     left = [record.files for record in records if isinstance(record, Left)]
     ends = [record for record in records if isinstance(record, Closed)]
     return by_name(

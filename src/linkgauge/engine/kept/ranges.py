@@ -43,7 +43,7 @@ def with_ranges_of(run: Run) -> Run:
 def _cells(run: Run) -> Iterator[tuple[Hashable, tuple[_Position, CellResult]]]:
     for number, result in enumerate(run.results):
         for at, cell in enumerate(result.cells):
-            if cell.samples and cell.visits and cell.summary is not None:
+            if cell.samples and cell.repetitions and cell.summary is not None:
                 yield class_of(result, cell), ((number, at), cell)
 
 

@@ -10,7 +10,7 @@ from linkgauge.model.documents.result import Run
 from .journal import (
     Again,
     Closed,
-    MeasuredVisit,
+    MeasuredRepetition,
     Opened,
     Record,
     assemble,
@@ -39,11 +39,11 @@ class RunState(Protocol):
 
 class PreciseRun:
     """The state of a run that measures until its figures are precise. It keeps all records, and the
-    visits as `visits`."""
+    repetitions as `repetitions`."""
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
-        self.visits = opened.visits()
+        self.repetitions = opened.repetitions()
         self.is_settled = False
         """Whether the cells in doubt were already asked for."""
         self._known: list[Record] = [opened]
@@ -51,12 +51,12 @@ class PreciseRun:
     @property
     def at(self) -> float:
         """The seconds of measuring so far, in a run with a time budget."""
-        return self.visits.at
+        return self.repetitions.at
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds until no visit begins any more, if the user gave a time budget. None without
-        one, and on a simulated machine."""
+        """The seconds until no repetition begins any more, if the user gave a time budget. None
+        without one, and on a simulated machine."""
         budget = self.opened.budget
         if budget is None or not budget.order or self.opened.settings.simulation is not None:
             return None
@@ -68,12 +68,12 @@ class PreciseRun:
 
     def add(self, record: Record) -> None:
         self.is_settled |= isinstance(record, Again)
-        if not isinstance(record, MeasuredVisit):  # whose cells `visits` keeps
+        if not isinstance(record, MeasuredRepetition):  # whose cells `repetitions` keeps
             self._known.append(record)
-        follow(self.visits, record)
+        follow(self.repetitions, record)
 
     def run(self) -> Run:
-        return assemble(self._known, self.visits)
+        return assemble(self._known, self.repetitions)
 
 
 def state_of(records: Iterable[Record]) -> PreciseRun | SoakState:

@@ -17,7 +17,7 @@ from linkgauge.model.documents.soak import (
     SLICES,
     CellCourse,
     DeviceCourse,
-    FailedVisit,
+    FailedRepetition,
     Moment,
     SlowMoment,
     Soak,
@@ -31,11 +31,11 @@ from linkgauge.model.stats.sketch import Sketch
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Place
 
-from .journal import Closed, Logged, MeasuredVisit, Opened, Record, Resumed, assemble
+from .journal import Closed, Logged, MeasuredRepetition, Opened, Record, Resumed, assemble
 
 KEPT = 16
-"""The most visits of a cell whose samples the run keeps, evenly over the time. At least half as
-many are kept."""
+"""The most repetitions of a cell whose samples the run keeps, evenly over the time. At least half
+as many are kept."""
 WORST = 10
 """The number of slowest samples that are listed. As many are remembered for each cell."""
 WORST_OF_CELL = 3
@@ -57,7 +57,7 @@ class SoakState:
         self.is_complete = False
         self.stopped: SoakEnd | None = None
         self.reason: str | None = None
-        self.failed: list[FailedVisit] = []
+        self.failed: list[FailedRepetition] = []
         self._control: list[Record] = [opened]
         self._since = opened.started, 0.0
         """The time of day when the run began or went on, and `at` at this time."""
@@ -100,15 +100,15 @@ class SoakState:
         )
 
     def count_left(self) -> int:
-        """Returns an estimate of the number of visits still to come."""
-        done = sum(cell.visits for cells in self._cells for cell in cells.values())
+        """Returns an estimate of the number of repetitions still to come."""
+        done = sum(cell.repetitions for cells in self._cells for cell in cells.values())
         if not done or not self.at:
             return self._count
         return max(1, round(done * (self.asked.seconds - self.at) / self.at))
 
     def add(self, record: Record) -> None:
-        if isinstance(record, MeasuredVisit):
-            self._visited(record)
+        if isinstance(record, MeasuredRepetition):
+            self._repeated(record)
             return
         self.is_complete |= isinstance(record, Closed)
         if isinstance(record, Resumed):
@@ -119,7 +119,7 @@ class SoakState:
         elif not isinstance(record, Opened):
             self._control.append(record)
 
-    def _visited(self, record: MeasuredVisit) -> None:
+    def _repeated(self, record: MeasuredRepetition) -> None:
         cell = record.cell
         self.at = self.at if record.at is None else record.at
         moment = self._moment()
@@ -156,7 +156,7 @@ class SoakState:
             return
         name, status = self._cells[table][cell.place].name, cell.status
         if status == "fail" or status == "error" or status == "timeout":
-            self.failed.append(FailedVisit(moment, name, status, cell.reason))
+            self.failed.append(FailedRepetition(moment, name, status, cell.reason))
 
     def _moment(self) -> Moment:
         started, at = self._since
@@ -172,8 +172,8 @@ class SoakState:
         return replace(assemble(self._control, self._merged()), soak=self._soak())
 
     def _merged(self) -> MergedCells:
-        """Returns the measured cells of each table, with the samples of the kept visits. Similar
-        cells are merged together, because they share their variance."""
+        """Returns the measured cells of each table, with the samples of the kept repetitions.
+        Similar cells are merged together, because they share their variance."""
         alike: defaultdict[Hashable, list[tuple[int, _RepeatedCell]]] = defaultdict(list)
         for number, (table, cells) in enumerate(zip(self.opened.plan, self._cells, strict=True)):
             for planned in table.cells:
@@ -199,7 +199,7 @@ class SoakState:
             asked=self.asked,
             lasted=round(self.at, 3),
             rounds=self.round,
-            visits=sum(cell.measured for cell in every),
+            repetitions=sum(cell.measured for cell in every),
             checked=sum(cell.checked for cell in every),
             compared=sum(cell.compared for cell in every),
             stopped=self.stopped,
@@ -224,14 +224,14 @@ class MergedCells:
 
 
 class _RepeatedCell:
-    """One cell over the rounds so far. `kept` has every n-th visit, with a growing n, so that
-    memory stays small. It also has the first visit that did not pass."""
+    """One cell over the rounds so far. `kept` has every n-th repetition, with a growing n, so that
+    memory stays small. It also has the first repetition that did not pass."""
 
     def __init__(self, table: PlannedTable, cell: PlannedCell) -> None:
         self.name = cell_id(table, cell)
         self.place = cell.place
         self.kept: list[CellResult] = []
-        self.visits = self.measured = self.checked = self.compared = 0
+        self.repetitions = self.measured = self.checked = self.compared = 0
         self._table = table
         self._numbers: list[int] = []
         self._step = 1
@@ -242,8 +242,8 @@ class _RepeatedCell:
         self._sums = [[0.0, 0] for _ in range(SLICES)]
 
     def add(self, cell: CellResult, moment: Moment, place: int) -> None:
-        number = self.visits
-        self.visits += 1
+        number = self.repetitions
+        self.repetitions += 1
         self._keep(number, cell)
         if cell.status == "skip":
             return
@@ -306,7 +306,7 @@ class _RepeatedCell:
             cell=self.name,
             unit=self._table.unit,
             better=self._table.better,
-            visits=self.measured,
+            repetitions=self.measured,
             samples=sketch.count,
             checked=self.checked,
             struck=self._failed,
@@ -323,7 +323,7 @@ class _Device:
     """The readings of an accelerator over the rounds so far."""
 
     def __init__(self) -> None:
-        self._visits = 0
+        self._repetitions = 0
         self._hottest: list[float | None] = [None] * SLICES
         self._power: list[float | None] = [None] * SLICES
         self._clock: list[float | None] = [None] * SLICES
@@ -331,7 +331,7 @@ class _Device:
         self._replays: int | None = None
 
     def add(self, reading: Reading, moment: Moment, place: int) -> None:
-        self._visits += 1
+        self._repetitions += 1
         _take(self._hottest, place, reading.temperature_max, most=True)
         _take(self._power, place, reading.power_max, most=True)
         _take(self._clock, place, reading.clock_min, most=False)
@@ -340,14 +340,14 @@ class _Device:
         for why in reading.throttled:
             known = self._throttled.get(why)
             if known is not None:
-                self._throttled[why] = replace(known, visits=known.visits + 1)
+                self._throttled[why] = replace(known, repetitions=known.repetitions + 1)
             elif len(self._throttled) < MOST_REASONS:
                 self._throttled[why] = Throttling(why, 1, moment)
 
     def course(self, memory: str) -> DeviceCourse:
         return DeviceCourse(
             memory=memory,
-            visits=self._visits,
+            repetitions=self._repetitions,
             temperature=tuple(self._hottest),
             power=tuple(self._power),
             clock=tuple(self._clock),

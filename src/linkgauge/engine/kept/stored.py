@@ -34,7 +34,7 @@ from .packed import PackedRun, PackedSeries
 # What many cells share: texts, stored once per result, and values, kept once in memory. The
 # run.json of 72 devices has 50,000 cells.
 
-_OF_TEXTS = ("row", "column", "transfers", "visits", "interval", "readings")
+_OF_TEXTS = ("row", "column", "transfers", "repetitions", "interval", "readings")
 """The fields whose values most cells share with others."""
 
 
@@ -106,6 +106,8 @@ _EARLIER = (
     (b'"not_judged":"unsure"', b'"not_judged":null'),
     (b'"not_judged": "unsure"', b'"not_judged": null'),
     (b'"sheet":', b'"table":'),
+    (b'"visits"', b'"repetitions"'),
+    (b'"not-revisited"', b'"not-repeated"'),
 )
 """The words and keys of earlier versions in their files, and today's. A text cannot hold them,
 because its quotes are escaped. A figure that was `unsure` is judged anew."""
@@ -167,8 +169,9 @@ _DEFAULTS = {
     one.name: one.default for one in fields(CellResult) if one.default is not msgspec.NODEFAULT
 }
 _COMMON = (
-    "bytes", "loops", "stopped", "verified", "locked", "placement", "visits", "interval", "parts",
-    "expected", "not_judged", "readings", "definition", "phase", "iterations", "workload", "round",
+    "bytes", "loops", "stopped", "verified", "locked", "placement", "repetitions", "interval",
+    "parts", "expected", "not_judged", "readings", "definition", "phase", "iterations", "workload",
+    "round",
 )  # fmt: skip
 """The fields in which cells are often equal; cells store all other fields themselves."""
 _BLANK: tuple[object, ...] = (None, ())

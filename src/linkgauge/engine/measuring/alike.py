@@ -1,8 +1,8 @@
 """Cells of a simulated machine that differ only in the names of the parts they use.
 
-A rack has thousands of pairs that nothing tells apart. Their visit is simulated `DRAWS` times, with
-different noise, and every pair gets the result of one of these visits. Every cell of a real machine
-is measured."""
+A rack has thousands of pairs that nothing tells apart. Their repetition is simulated `DRAWS` times,
+with different noise, and every pair gets the result of one of these repetitions. Every cell of a
+real machine is measured."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from linkgauge.engine.workers.messages import Visit
+from linkgauge.engine.workers.messages import Repetition
 from linkgauge.model.documents.result import CellResult, Placement, PlannedCell
 from linkgauge.model.grouped import Shared
 from linkgauge.model.hardware.inventory import Reading
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from linkgauge.backends.sim import SimBackend
 
 DRAWS = 4
-"""The number of visits of alike cells that have noise of their own, so that statistics over alike
-cells stay meaningful (docs/simulation-method.md)."""
+"""The number of repetitions of alike cells that have noise of their own, so that statistics over
+alike cells stay meaningful (docs/simulation-method.md)."""
 
 Measure = Callable[[Sequence[PlannedCell]], tuple[CellResult, ...]]
 
 
-class _Visited(NamedTuple):
-    """A visit of alike cells. `named` says where the transfers of `cell` name each memory: the
+class _Repeated(NamedTuple):
+    """A repetition of alike cells. `named` says where the transfers of `cell` name each memory: the
     index of the transfer, the index among its three memories, and whether only the place is
     named."""
 
@@ -39,50 +39,50 @@ class _Visited(NamedTuple):
 
 
 class AlikeCells:
-    """The visits of alike cells in this pass over the plan."""
+    """The repetitions of alike cells in this pass over the plan."""
 
     def __init__(self, simulated: SimBackend) -> None:
         self._simulated = simulated
         self._pass: int | None = None
-        self._visited: dict[Hashable, _Visited] = {}
+        self._repeated: dict[Hashable, _Repeated] = {}
         self._shared = Shared()  # of a rack's 50,000 placements, 11,000 differ
 
     def measure(
-        self, cells: Sequence[PlannedCell], size: int, visit: Visit, measure: Measure
+        self, cells: Sequence[PlannedCell], size: int, repetition: Repetition, measure: Measure
     ) -> tuple[CellResult, ...]:
-        """Returns the results of a visit. `measure` makes the visit, unless an alike cell already
-        had it. It carries out the transfers in the order in which they are alike, so that a resumed
-        run has the same figures."""
+        """Returns the results of a repetition. `measure` makes the repetition, unless an alike cell
+        already had it. It carries out the transfers in the order in which they are alike, so that a
+        resumed run has the same figures."""
         self._simulated.draw = self._simulated.alike = alike = None
         if len(cells) == 1:
             alike = self._simulated.likeness(cells[0], size)
         if alike is None:
             return measure(cells)
-        if self._pass != visit.number:
-            self._pass = visit.number
-            self._visited.clear()
-            self._simulated.forget_ways()  # few cells are visited again
+        if self._pass != repetition.number:
+            self._pass = repetition.number
+            self._repeated.clear()
+            self._simulated.forget_ways()  # few cells are repeated
         (cell,) = cells
-        key = alike.key, crc32(b"%d" % cell.number) % DRAWS, visit.passed
-        at = key, visit.taken, visit.spent
-        found = self._visited.get(at)
+        key = alike.key, crc32(b"%d" % cell.number) % DRAWS, repetition.passed
+        at = key, repetition.taken, repetition.spent
+        found = self._repeated.get(at)
         if found is not None:
-            self._simulated.enter({visit.passed + cell.number: cell.transfers}, "plan")
+            self._simulated.enter({repetition.passed + cell.number: cell.transfers}, "plan")
             return (self._of(cell, found, alike.order),)
-        # Drawn by what the cells have in common: it does not matter which of them is visited.
+        # Drawn by what the cells have in common: it does not matter which of them is measured.
         self._simulated.draw, self._simulated.alike = crc32(repr(key).encode()), alike.key
         ordered = tuple([cell.transfers[number] for number in alike.order])
         (result,) = measure([replace(cell, transfers=ordered)])
         result = replace(result, samples=Shared().each(result.samples))  # most are equal
-        found = _Visited(result, _named(result))
+        found = _Repeated(result, _named(result))
         if result.status == "pass":
-            self._visited[at] = found
+            self._repeated[at] = found
         return (self._of(cell, found, alike.order),)
 
-    def _of(self, cell: PlannedCell, visited: _Visited, order: Sequence[int]) -> CellResult:
+    def _of(self, cell: PlannedCell, repeated: _Repeated, order: Sequence[int]) -> CellResult:
         """Returns the result of an alike cell, with this cell's names. `order` has the indices of
         this cell's transfers, in the order of the result."""
-        found, named = visited
+        found, named = repeated
         ends = [cell.transfers[number].named for number in order]
 
         def own(name: str) -> Memory:

@@ -2,7 +2,7 @@
 near each other.
 
 The load is measured over at least `SPAN` seconds, so that the kernel's clock ticks (10 ms) do not
-matter. For a short visit, this span begins before the visit. Reading all processes takes
+matter. For a short repetition, this span begins before the repetition. Reading all processes takes
 milliseconds. Processes are therefore read only when other processes are busy, and never while a
 sample is timed."""
 
@@ -40,7 +40,7 @@ be interrupted."""
 
 
 HOLDS = 2.0
-"""The seconds for which what was measured is taken to hold: longer than most visits."""
+"""The seconds for which what was measured is taken to hold: longer than most repetitions."""
 
 
 class Nearness:
@@ -114,17 +114,17 @@ class BackgroundLoad:
         self._busiest: tuple[str, int] | None = None
 
     def begin(self) -> None:
-        """Marks the beginning of a visit."""
+        """Marks the beginning of a repetition."""
         if (now := self._now()) is not None:
             self._past.append(now)
             if not self._processes:
                 self._processes, self._read = process_times(), now.moment
 
     def end(self, by_cpus: bool) -> Load | None:
-        """Returns the load since the visit began. For a short visit, the span begins earlier.
-        `by_cpus` says that CPUs carried out the visit's transfers: how near they are to each other
-        then matters, too. Returns None if the kernel does not report CPU time, or if no visit
-        began."""
+        """Returns the load since the repetition began. For a short repetition, the span begins
+        earlier. `by_cpus` says that CPUs carried out the repetition's transfers: how near they are
+        to each other then matters, too. Returns None if the kernel does not report CPU time, or if
+        no repetition began."""
         now = self._now()
         if now is None or not self._past:
             return None

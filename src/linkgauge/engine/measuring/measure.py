@@ -1,4 +1,4 @@
-"""Measures cells in one visit: allocates, fills, warms up, samples and verifies."""
+"""Measures cells in one repetition: allocates, fills, warms up, samples and verifies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from linkgauge.backends.protocol import (
     Works,
     follows,
 )
-from linkgauge.engine.workers.messages import FIRST, Visit, failed, received
+from linkgauge.engine.workers.messages import FIRST, Repetition, failed, received
 from linkgauge.engine.workers.ranges import marked, profiled_by
 from linkgauge.model.documents.result import CellResult, Definition, RankTimes
 from linkgauge.model.errors import BackendError, LinkgaugeError, Phase, Unsupported
@@ -109,21 +109,21 @@ class CombinedGroup:
 OnPhase = Callable[[Phase], None]
 
 ITERATION_SECONDS, LEAST_ITERATIONS, MOST_ITERATIONS = 0.02, 4, 128
-"""The seconds for which a visit times single iterations of a collective, and the fewest and the
-most iterations."""
+"""The seconds for which a repetition times single iterations of a collective, and the fewest and
+the most iterations."""
 
 
 class Known(msgspec.Struct, frozen=True):
-    """Facts that the first visit of a cell determines for its later visits. `sample` has the number
-    of loops, and `definition` says how a total is computed."""
+    """Facts that the first repetition of a cell determines for its later repetitions. `sample` has
+    the number of loops, and `definition` says how a total is computed."""
 
     sample: Sample
     definition: Definition | None = None
 
 
-class Visited(NamedTuple):
-    """The results of one visit, and the facts for later visits. The facts are None if no sample was
-    taken."""
+class Repeated(NamedTuple):
+    """The results of one repetition, and the facts for later repetitions. The facts are None if no
+    sample was taken."""
 
     cells: tuple[CellResult, ...]
     known: Known | None = None
@@ -134,28 +134,30 @@ def measure_together(
     settings: Settings,
     pool: BufferPool,
     on_phase: OnPhase = lambda phase: None,
-    visit: Visit = FIRST,
+    repetition: Repetition = FIRST,
     known: Known | None = None,
-) -> Visited:
-    """Measures cells in one visit, all at the same time. `on_phase` is called as each phase begins,
-    and with "measure" after each sample. Errors of a cell are not raised. They become the status
-    and reason of the cell's result. So do all failures of a plug-in's backend."""
-    together = _Together(cells, settings, on_phase, visit, known)
+) -> Repeated:
+    """Measures cells in one repetition, all at the same time. `on_phase` is called as each phase
+    begins, and with "measure" after each sample. Errors of a cell are not raised. They become the
+    status and reason of the cell's result. So do all failures of a plug-in's backend."""
+    together = _Together(cells, settings, on_phase, repetition, known)
     transfers = chain.from_iterable(cell.planned.transfers for cell in cells)
     hook = hook_of_backends(transfer.engine.owner.backend for transfer in transfers)
     try:
         with hook.asked(prints=True):
             try:
-                visited = together.carry_out(pool)
+                repeated = together.carry_out(pool)
             finally:
                 pool.take_back()
-            return visited if hook.is_ours else visited._replace(cells=received(visited.cells))
+            return repeated if hook.is_ours else repeated._replace(cells=received(repeated.cells))
     except LinkgaugeError as error:
         if len(cells) == 1 or cells[0].planned.at_once:
-            return Visited(tuple(failed(cell.planned, together.phase, error) for cell in cells))
+            return Repeated(tuple(failed(cell.planned, together.phase, error) for cell in cells))
     # One failing cell must not cost the others: measure each alone.
-    alone = (measure_together([cell], settings, pool, on_phase, visit, known) for cell in cells)
-    return Visited(tuple(result for one in alone for result in one.cells))
+    alone = (
+        measure_together([cell], settings, pool, on_phase, repetition, known) for cell in cells
+    )
+    return Repeated(tuple(result for one in alone for result in one.cells))
 
 
 class _Together:
@@ -167,10 +169,10 @@ class _Together:
         cells: Sequence[Measurement],
         settings: Settings,
         on_phase: OnPhase,
-        visit: Visit,
+        repetition: Repetition,
         known: Known | None,
     ) -> None:
-        self._visit = visit
+        self._repetition = repetition
         self._known = known
         self.phase: Phase = "plan"
         self._cells = cells
@@ -183,16 +185,16 @@ class _Together:
         for cell in cells:
             cell.definition = known.definition if known else None
         self._numbered = {
-            visit.passed + cell.planned.number: cell.planned.transfers for cell in cells
+            repetition.passed + cell.planned.number: cell.planned.transfers for cell in cells
         }
 
-    def carry_out(self, pool: BufferPool) -> Visited:
+    def carry_out(self, pool: BufferPool) -> Repeated:
         """Measures the cells, and returns their results. The status is `pass`, or `fail` if a byte
         is wrong."""
         self._enter("allocate")
         seed = 1
         for cell in self._cells:
-            cell.allocate(pool, seed, self._visit.number)
+            cell.allocate(pool, seed, self._repetition.number)
             seed += len(cell.copies)
         with closing(self._prepare()) as group:
             for cell in self._cells:
@@ -209,12 +211,12 @@ class _Together:
             cpu_clock = None if self._virtual else time.process_time
             devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
             # Formed one by one, and only where a profiler asks for them.
-            names = (cell.range_name(self._visit.benchmark) for cell in self._cells)
+            names = (cell.range_name(self._repetition.benchmark) for cell in self._cells)
             with (
                 sensing(devices, threaded=not self._virtual) as sensed,
                 marked(names, self._profiler),
             ):
-                sampled, spent = partial(self._on_phase, "measure"), self._visit.spent
+                sampled, spent = partial(self._on_phase, "measure"), self._repetition.spent
                 taken = take_samples(
                     group, sample, self._settings, clock, sampled, spent, cpu_clock
                 )
@@ -234,16 +236,16 @@ class _Together:
             for cell, result in zip(self._cells, results, strict=True):
                 if sample.steady and result.verified:
                     cell.know_contents(pool)
-            return Visited(results, Known(sample, results[0].definition))
+            return Repeated(results, Known(sample, results[0].definition))
 
     def _enter(self, phase: Phase) -> None:
         self.phase = phase
         self._on_phase(phase)
         for backend in self._virtual:
-            backend.enter(self._numbered, phase, self._visit.number, self._visit.taken)
+            backend.enter(self._numbered, phase, self._repetition.number, self._repetition.taken)
 
     def _notes(self) -> Iterator[Note]:
-        """Yields the notes that belong to every cell of this visit."""
+        """Yields the notes that belong to every cell of this repetition."""
         if others := len(self._cells) - 1:
             yield Beside(others)
         if self._profiler is not None:

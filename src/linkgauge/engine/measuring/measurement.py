@@ -1,4 +1,4 @@
-"""A cell with its buffers, and the steps of a visit: allocate, fill, compare and report."""
+"""A cell with its buffers, and the steps of a repetition: allocate, fill, compare and report."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ SPAN_WARM_UPS = 4
 Warm-up copies that still run when the first copy starts count in the span and so in totals."""
 
 LARGE_CHASE = 64 << 20
-"""From this many bytes on, all visits of a pointer chase share one buffer, because so many pages
-average out."""
+"""From this many bytes on, all repetitions of a pointer chase share one buffer, because so many
+pages average out."""
 
 
 class Extra(msgspec.Struct, frozen=True):
-    """What a visit measured in addition to its samples, in the fields of the cell's result that
-    hold it. `problem` is a sentence about wrong values, or None."""
+    """What a repetition measured in addition to its samples, in the fields of the cell's result
+    that hold it. `problem` is a sentence about wrong values, or None."""
 
     problem: str | None = None
     iterations: tuple[RankTimes, ...] = ()
@@ -82,8 +82,8 @@ class _Compared(NamedTuple):
 
 
 class Measurement:
-    """One cell with its buffers. Its methods are the steps of a visit: allocate, fill, compare and
-    report. `backends` has the backend of each transfer."""
+    """One cell with its buffers. Its methods are the steps of a repetition: allocate, fill, compare
+    and report. `backends` has the backend of each transfer."""
 
     def __init__(
         self,
@@ -99,11 +99,11 @@ class Measurement:
         self.devices = devices_of(planned.transfers, backends)
         self.copies: tuple[Copy, ...] = ()
         self._compared: tuple[_Compared, ...] = ()
-        self._visit = 0
+        self._repetition = 0
         self.steps = 1
         """Steps of one loop of the operation, each of which is a latency."""
         self.definition: Definition | None = None
-        """The definition of its total, if an earlier visit determined it."""
+        """The definition of its total, if an earlier repetition determined it."""
         self.verifies = settings.verify and planned.does.is_compared
         self.staging = Staging(planned.transfers, size)
 
@@ -141,17 +141,23 @@ class Measurement:
         """Returns the steps per second of one transfer of the cell."""
         return self.steps * loops / seconds
 
-    def allocate(self, pool: BufferPool, first_seed: int, visit: int) -> None:
-        """Borrows buffers for a visit. They differ from those of the previous visit, except for
-        copies that only load the machine. Copies that run at the same time have different seeds,
-        unless they share a buffer."""
-        self._visit = visit
+    def allocate(self, pool: BufferPool, first_seed: int, repetition: int) -> None:
+        """Borrows buffers for a repetition. They differ from those of the previous repetition,
+        except for copies that only load the machine. Copies that run at the same time have
+        different seeds, unless they share a buffer."""
+        self._repetition = repetition
         work = self.planned.operation
-        made = self._ranks(work, pool, first_seed, visit) if isinstance(work, Collective) else None
-        self.copies = tuple(made or self._allocate(pool, first_seed, visit))
+        made = (
+            self._ranks(work, pool, first_seed, repetition)
+            if isinstance(work, Collective)
+            else None
+        )
+        self.copies = tuple(made or self._allocate(pool, first_seed, repetition))
         self._compared = tuple(self._find_compared())
 
-    def _ranks(self, work: Collective, pool: BufferPool, seed: int, visit: int) -> Iterator[Copy]:
+    def _ranks(
+        self, work: Collective, pool: BufferPool, seed: int, repetition: int
+    ) -> Iterator[Copy]:
         """Yields a copy for each rank's part of a collective."""
         transfers = self.planned.transfers
         whole = transfers[0].bytes_moved(self._size)
@@ -160,17 +166,17 @@ class Measurement:
             transfers, self.backends, needed, strict=True
         ):
             source, destination = (
-                pool.lend(backend, memory, size, transfer.engine, visit) if size else None
+                pool.lend(backend, memory, size, transfer.engine, repetition) if size else None
                 for memory, size in ((transfer.source, sent), (transfer.destination, received))
             )
             yield Copy(transfer, source, destination, whole, seed)
 
-    def _allocate(self, pool: BufferPool, first_seed: int, visit: int) -> Iterator[Copy]:
+    def _allocate(self, pool: BufferPool, first_seed: int, repetition: int) -> Iterator[Copy]:
         does = self.planned.does
         only_first = self.planned.report.is_first or does.follows_pointers
         spans = self.planned.report is Report.SPAN and len(self.planned.transfers) > 1
-        shared = self.staging.lend(pool, self.backends, visit)
-        origins = self._origins(pool, visit)
+        shared = self.staging.lend(pool, self.backends, repetition)
+        origins = self._origins(pool, repetition)
         for number, (transfer, backend) in enumerate(
             zip(self.planned.transfers, self.backends, strict=True)
         ):
@@ -189,7 +195,9 @@ class Measurement:
                 None
                 if memory.is_null or memory.is_cpu
                 else lent.get(memory)
-                or pool.lend(backend, memory, size * arrays, transfer.engine, 0 if same else visit)
+                or pool.lend(
+                    backend, memory, size * arrays, transfer.engine, 0 if same else repetition
+                )
                 for memory, arrays, lent in (
                     (transfer.source, does.source_arrays, shared | origins),
                     (transfer.destination, 1, shared),
@@ -207,14 +215,14 @@ class Measurement:
                 warm_ups=SPAN_WARM_UPS if spans else None,
             )
 
-    def _origins(self, pool: BufferPool, visit: int) -> dict[Memory, Buffer]:
+    def _origins(self, pool: BufferPool, repetition: int) -> dict[Memory, Buffer]:
         """Returns the shared source buffers of a broadcast, by memory."""
         origins: dict[Memory, Buffer] = {}
         if self.planned.does.from_one:
             for transfer, backend in zip(self.planned.transfers, self.backends, strict=True):
                 if transfer.source not in origins:
                     own = transfer.source, self._size * transfer.scale, transfer.engine
-                    origins[transfer.source] = pool.lend(backend, *own, visit)
+                    origins[transfer.source] = pool.lend(backend, *own, repetition)
         return origins
 
     def fill(self, pool: BufferPool) -> None:
@@ -230,8 +238,8 @@ class Measurement:
                 one.backend.fill(destination, size, pattern, seed, inverted=True)
 
     def know_contents(self, pool: BufferPool) -> None:
-        """Tells the pool what the buffers of plain copies hold after a visit that found all bytes
-        right."""
+        """Tells the pool what the buffers of plain copies hold after a repetition that found all
+        bytes right."""
         for one in self._compared:
             source, destination = one.copy.source, one.copy.destination
             if one.is_plain and source is not None and destination is not None:
@@ -239,11 +247,11 @@ class Measurement:
                 pool.know(destination, one.made)
 
     def _find_compared(self) -> Iterator[_Compared]:
-        """Yields the copies whose bytes are compared after this visit."""
+        """Yields the copies whose bytes are compared after this repetition."""
         if self.verifies and not isinstance(self.planned.operation, Collective):
             arrays, written = self.planned.does.source_arrays, self.staging.written
             for number, (copy, backend) in enumerate(zip(self.copies, self.backends, strict=True)):
-                if copy.interference and self._visit:
+                if copy.interference and self._repetition:
                     continue
                 before, after = self._contents(copy)
                 to_come = copy.transfer.source in written
@@ -317,7 +325,7 @@ class Measurement:
             locked=joining.all_known(placement.locked for placement in placements),
             placement=placements,
             samples=self.figures(timings, taken.loops, definition),
-            visits=(taken.gates,),
+            repetitions=(taken.gates,),
             parts=tuple(self._parts(taken.loops, timings, definition)) if self._has_parts else (),
             readings=readings,
             definition=definition,

@@ -1,5 +1,5 @@
-"""Merges the visits of a cell into one result: all samples, the headline figure, and the range of
-another run's figure."""
+"""Merges the repetitions of a cell into one result: all samples, the headline figure, and the range
+of another run's figure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from linkgauge.model.documents.result import (
     TransferFigure,
 )
 from linkgauge.model.joining import Known, joined
-from linkgauge.model.notes import Imprecise, NotRevisited
+from linkgauge.model.notes import Imprecise, NotRepeated
 from linkgauge.model.recorded import RECORDED, BetweenRuns, path_kind
-from linkgauge.model.settings import VISIT_SECONDS, Settings
+from linkgauge.model.settings import REPETITION_SECONDS, Settings
 from linkgauge.model.stats.intervals import COVERAGE, Estimate, Repetitions, estimates, may_lead
 from linkgauge.model.stats.modes import cut, groups, split
 from linkgauge.model.stats.summary import Interval, Summary, relative_error, summarize
@@ -32,14 +32,14 @@ _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
 
 def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[CellResult]:
-    """Merges the visits of each cell. The cells must be similar, because they share their variance.
-    A merged cell may stand for its only visit. A cell that ended in an error has no figures. Wrong
-    bytes in any visit fail the cell. A cell that was skipped in a later visit keeps the figures of
-    the earlier visits."""
+    """Merges the repetitions of each cell. The cells must be similar, because they share their
+    variance. A merged cell may stand for its only repetition. A cell that ended in an error has no
+    figures. Wrong bytes in any repetition fail the cell. A cell that was skipped in a later
+    repetition keeps the figures of the earlier repetitions."""
     settings = settings.of(cells[0][0]) if cells else settings
-    gated = [[_with_gates(visit) for visit in visits] for visits in cells]
+    gated = [[_with_gates(repetition) for repetition in repetitions] for repetitions in cells]
     known_fields: Known = {}
-    whole = [_join(visits, known_fields) for visits in gated]
+    whole = [_join(repetitions, known_fields) for repetitions in gated]
     shown = list(map(_shown, whole))
     estimated = _estimated(whole, settings)
     unlike = dict(zip(shown, zip(whole, estimated, strict=True), strict=True))
@@ -57,35 +57,39 @@ def _shown(cell: CellResult) -> Hashable:
     return cell.drawn, id(cell.parts), cell.notes
 
 
-def spent(*visits: CellResult) -> float:
-    """Returns the seconds of a cell's time that these visits used up. Each visit counts at least
-    `VISIT_SECONDS`, because preparing it takes time as well."""
-    seconds = sum(visit.seconds or 0.0 for visit in visits)
-    return max(seconds, VISIT_SECONDS * sum(len(visit.visits) for visit in visits))
+def spent(*repetitions: CellResult) -> float:
+    """Returns the seconds of a cell's time that these repetitions used up. Each repetition counts
+    at least `REPETITION_SECONDS`, because preparing it takes time as well."""
+    seconds = sum(repetition.seconds or 0.0 for repetition in repetitions)
+    return max(
+        seconds, REPETITION_SECONDS * sum(len(repetition.repetitions) for repetition in repetitions)
+    )
 
 
 def _gates(cell: CellResult) -> tuple[int, ...]:
-    return tuple(gate for visit in cell.visits for gate in visit)
+    return tuple(gate for repetition in cell.repetitions for gate in repetition)
 
 
-def _with_gates(visit: CellResult) -> CellResult:
-    """Returns the visit with the number of samples after each start signal. In old journals, which
-    do not record it, each sample has its own."""
-    if visit.visits or not visit.samples:
-        return visit
-    return replace(visit, visits=((1,) * len(visit.samples),))
+def _with_gates(repetition: CellResult) -> CellResult:
+    """Returns the repetition with the number of samples after each start signal. In old journals,
+    which do not record it, each sample has its own."""
+    if repetition.repetitions or not repetition.samples:
+        return repetition
+    return replace(repetition, repetitions=((1,) * len(repetition.samples),))
 
 
-def _join(visits: Sequence[CellResult], known: Known) -> CellResult:
-    """Returns all visits of a cell as one, with the samples in order. Cells that share their visits
-    share what is in `known`."""
-    ended = next((visit for visit in visits if visit.status in _UNWHOLE), None)
-    whole = [visit for visit in visits if visit.status != "skip"]
-    if ended is not None or len(visits) == 1 or not whole:
-        return ended or visits[0]
+def _join(repetitions: Sequence[CellResult], known: Known) -> CellResult:
+    """Returns all repetitions of a cell as one, with the samples in order. Cells that share their
+    repetitions share what is in `known`."""
+    ended = next((repetition for repetition in repetitions if repetition.status in _UNWHOLE), None)
+    whole = [repetition for repetition in repetitions if repetition.status != "skip"]
+    if ended is not None or len(repetitions) == 1 or not whole:
+        return ended or repetitions[0]
     found = joined(whole, known)
-    wrong = next((visit for visit in whole if visit.status == "fail"), whole[0])
-    skipped = [NotRevisited(visit.reason) for visit in visits if visit.status == "skip"]
+    wrong = next((repetition for repetition in whole if repetition.status == "fail"), whole[0])
+    skipped = [
+        NotRepeated(repetition.reason) for repetition in repetitions if repetition.status == "skip"
+    ]
     notes = tuple(dict.fromkeys((*found.notes, *skipped))) if skipped else found.notes
     return replace(found, status=wrong.status, reason=wrong.reason, kind=wrong.kind, notes=notes)
 
@@ -100,7 +104,7 @@ def _estimated(
     """Yields the estimates for similar cells. Each part is pooled with the same part of the other
     cells. A simulated machine has no processes that differ. If the user fixed the number of
     samples, only those cells are repeated that look low, and say nothing of the others."""
-    if settings.samples is not None and any(len(cell.visits) == 1 for cell in cells):
+    if settings.samples is not None and any(len(cell.repetitions) == 1 for cell in cells):
         yield from ((None, [None] * len(cell.parts)) for cell in cells)
         return
     recorded, runs = None, None
@@ -121,7 +125,7 @@ def _estimated(
 
 
 def _repetitions(cell: CellResult, samples: Sequence[float]) -> Repetitions:
-    return [visit for visit in cut(samples, map(sum, cell.visits)) if visit]
+    return [repetition for repetition in cut(samples, map(sum, cell.repetitions)) if repetition]
 
 
 def with_ranges(
@@ -143,10 +147,12 @@ def _ranges(cell: CellResult, found: _Estimates) -> dict[str, Any]:
     two groups, another run may show either, unless one is rare."""
     known, parts = found
     gates = sum(mode.gates for mode in cell.modes)
-    levels = [mode.median for mode in cell.modes if may_lead(mode.gates / gates, len(cell.visits))]
+    levels = [
+        mode.median for mode in cell.modes if may_lead(mode.gates / gates, len(cell.repetitions))
+    ]
     return {
         "summary": _ranged(cell.summary, known, levels),
-        "interval": known and Interval("visits", COVERAGE, known.degrees, known.alike),
+        "interval": known and Interval("repetitions", COVERAGE, known.degrees, known.alike),
         "parts": tuple(
             replace(part, summary=_ranged(part.summary, one, ()))
             for part, one in zip(cell.parts, parts, strict=False)
@@ -165,7 +171,7 @@ def _ranged(
 def _figures(
     cell: CellResult, known: _Estimates, settings: Settings, summed: Summed
 ) -> dict[str, Any]:
-    border = split(cell.samples, _gates(cell), tuple(map(sum, cell.visits)))
+    border = split(cell.samples, _gates(cell), tuple(map(sum, cell.repetitions)))
     found = () if border is None else groups(cell.samples, _gates(cell), border)
     summary = summed(cell.samples, _better(cell))
     if found and summary is not None:

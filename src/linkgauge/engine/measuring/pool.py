@@ -25,8 +25,8 @@ class Content(NamedTuple):
 
 
 SETS = 4
-"""The sets of buffers that visits rotate through, because the speed of memory partly depends on its
-addresses."""
+"""The sets of buffers that repetitions rotate through, because the speed of memory partly depends
+on its addresses."""
 
 
 class BufferPool:
@@ -49,16 +49,16 @@ class BufferPool:
         """The idle bytes of host memory."""
         self._lent: list[tuple[_Key, Buffer]] = []
         self._before: dict[int, Content] = {}
-        """The known contents of lent buffers before this visit."""
+        """The known contents of lent buffers before this repetition."""
         self._after: dict[int, Content] = {}
-        """The known contents of buffers after their last visit."""
+        """The known contents of buffers after their last repetition."""
 
     def lend(
-        self, backend: Backend, memory: Memory, size: int, engine: Engine, visit: int = 0
+        self, backend: Backend, memory: Memory, size: int, engine: Engine, repetition: int = 0
     ) -> Buffer:
         """Returns a buffer of exactly `size` bytes. No other transfer of the cell uses it, nor do
-        the `SETS` - 1 visits before and after."""
-        key = (backend.name, memory, backend.reach(memory, engine), size, visit % SETS)
+        the `SETS` - 1 repetitions before and after."""
+        key = (backend.name, memory, backend.reach(memory, engine), size, repetition % SETS)
         if memory not in self._on_host:
             if backend.name not in self._shares_host:
                 own = {one.memory: one.shares_host_memory for one in backend.devices()}
@@ -76,7 +76,8 @@ class BufferPool:
         return self._before.get(id(buffer)) == content
 
     def know(self, buffer: Buffer, content: Content) -> None:
-        """Remembers what a lent buffer holds at the end of the visit, until it is lent again."""
+        """Remembers what a lent buffer holds at the end of the repetition, until it is lent
+        again."""
         self._after[id(buffer)] = content
 
     def _unused(self, key: _Key) -> Buffer | None:
@@ -162,7 +163,7 @@ class Staging:
         return bool(self._users)
 
     def lend(
-        self, pool: BufferPool, backends: Sequence[Backend], visit: int
+        self, pool: BufferPool, backends: Sequence[Backend], repetition: int
     ) -> dict[Memory, Buffer]:
         """Borrows the shared buffers, by memory. The backend of an accelerator allocates them if
         possible, because host threads can access its buffers, but not vice versa. `backends` has
@@ -176,7 +177,7 @@ class Staging:
             for memory in transfer.memories:
                 if memory.is_staging and memory not in lent:
                     size = self._bytes_of(memory)
-                    lent[memory] = pool.lend(backend, memory, size, transfer.engine, visit)
+                    lent[memory] = pool.lend(backend, memory, size, transfer.engine, repetition)
         return lent
 
     def _bytes_of(self, memory: Memory) -> int:

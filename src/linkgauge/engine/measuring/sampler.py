@@ -1,5 +1,5 @@
-"""Takes the samples of one visit. Warms up, chooses the number of loops and samples, and computes
-the figure of each sample."""
+"""Takes the samples of one repetition. Warms up, chooses the number of loops and samples, and
+computes the figure of each sample."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from linkgauge.backends.protocol import MOST_LAPS, Group, Pace, Timing
 from linkgauge.model.documents.result import Definition
-from linkgauge.model.settings import VISIT_SECONDS, Settings
+from linkgauge.model.settings import REPETITION_SECONDS, Settings
 from linkgauge.model.transfer import Cell, Report
 
 # The rates of concurrent transfers in one sample, by the cell's report.
@@ -150,21 +150,22 @@ WARM_UPS = 2
 caches, which is negligible if it lasts as long as a sample. (Where samples are rehearsed it does
 not count: there it connects ranks, which takes longer than many samples.)"""
 
-VISIT_SHARE = 0.05
-"""A visit's samples take VISIT_SECONDS, or this share of the cell's time if that is longer."""
+REPETITION_SHARE = 0.05
+"""A repetition's samples take REPETITION_SECONDS, or this share of the cell's time if that is
+longer."""
 LEAST_SAMPLES = 2
 STEADY_SECONDS = 0.02
-"""The seconds that the samples of a visit take instead if they are steady."""
+"""The seconds that the samples of a repetition take instead if they are steady."""
 WARM_SECONDS = 1.0
-"""Steady samples longer than this are warmed up at each visit, to show how long a loop takes now:
-deadlines rest on it."""
+"""Steady samples longer than this are warmed up at each repetition, to show how long a loop takes
+now: deadlines rest on it."""
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """The shape of the samples of a visit. `loops` is the number of loops of a sample, and
-    `seconds` about how long it takes. Up to `laps` samples follow one start signal. A visit has up
-    to `most` samples. `rehearsed` means that the first sample of a visit does not count. `steady`
-    is the same as in `Pace`."""
+    """The shape of the samples of a repetition. `loops` is the number of loops of a sample, and
+    `seconds` about how long it takes. Up to `laps` samples follow one start signal. A repetition
+    has up to `most` samples. `rehearsed` means that the first sample of a repetition does not
+    count. `steady` is the same as in `Pace`."""
 
     loops: int
     seconds: float = 0.0
@@ -175,9 +176,10 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
-    """The samples of a visit. `timings` has the timing of each sample, and `loops` is the number of
-    loops of a sample. `gates` has the number of samples after each start signal. `seconds` is the
-    time that the visit took. `cpu_seconds` is the CPU time of this process, if known."""
+    """The samples of a repetition. `timings` has the timing of each sample, and `loops` is the
+    number of loops of a sample. `gates` has the number of samples after each start signal.
+    `seconds` is the time that the repetition took. `cpu_seconds` is the CPU time of this process,
+    if known."""
 
     loops: int
     timings: tuple[Timing, ...]
@@ -220,9 +222,9 @@ def warm_up(
     busy: SampleSeconds = lambda timing: min(timing.seconds),
     known: Sample | None = None,
 ) -> Sample:
-    """Warms up, and returns the shape of the samples. `known` is the shape from an earlier visit,
-    which is returned unchanged. The number of loops is that of the settings or, without one, as
-    many as the pace needs."""
+    """Warms up, and returns the shape of the samples. `known` is the shape from an earlier
+    repetition, which is returned unchanged. The number of loops is that of the settings or, without
+    one, as many as the pace needs."""
     if known is not None:
         if not known.steady or known.seconds > WARM_SECONDS:
             run_once(group, 1)
@@ -251,19 +253,21 @@ def warm_up(
     return Sample(needed, needed * each, laps, pace.most, steady=pace.steady)
 
 
-def samples_a_visit(sample: Sample, settings: Settings) -> int:
-    """Returns the number of samples in a visit. A fixed number of samples is taken in one visit. A
-    run that repeats its plan takes all of a cell's time in each visit."""
+def samples_a_repetition(sample: Sample, settings: Settings) -> int:
+    """Returns the number of samples in a repetition. A fixed number of samples is taken in one
+    repetition. A run that repeats its plan takes all of a cell's time in each repetition."""
     if settings.samples is not None:
         return settings.samples
-    share = VISIT_SHARE if settings.soak is None else 1.0
-    visit = max(STEADY_SECONDS if sample.steady else VISIT_SECONDS, settings.max_time * share)
+    share = REPETITION_SHARE if settings.soak is None else 1.0
+    repetition = max(
+        STEADY_SECONDS if sample.steady else REPETITION_SECONDS, settings.max_time * share
+    )
     each = max(sample.seconds, 1e-9)
     if sample.steady:
-        return max(1, min(sample.most, round(visit / each)))
-    # A quarter of the cell's time leaves enough for other visits.
+        return max(1, min(sample.most, round(repetition / each)))
+    # A quarter of the cell's time leaves enough for other repetitions.
     least = LEAST_SAMPLES if LEAST_SAMPLES * each <= settings.max_time / 4 else 1
-    return max(least, min(sample.most, math.ceil(visit / each)))
+    return max(least, min(sample.most, math.ceil(repetition / each)))
 
 
 def take_samples(
@@ -275,10 +279,10 @@ def take_samples(
     spent: float = 0.0,
     cpu_clock: Callable[[], float] | None = None,
 ) -> TakenSamples:
-    """Takes at least one sample of a visit. Further samples begin only within the cell's time, of
-    which earlier visits have used `spent` seconds. `sampled` is called after each start signal.
-    `cpu_clock` returns the CPU time of this process."""
-    wanted = samples_a_visit(sample, settings)
+    """Takes at least one sample of a repetition. Further samples begin only within the cell's time,
+    of which earlier repetitions have used `spent` seconds. `sampled` is called after each start
+    signal. `cpu_clock` returns the CPU time of this process."""
+    wanted = samples_a_repetition(sample, settings)
     if sample.rehearsed:
         run_once(group, sample.loops)
     timings: list[Timing] = []

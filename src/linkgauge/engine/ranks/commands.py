@@ -96,8 +96,9 @@ class EndRun(msgspec.Struct, frozen=True, tag="End"):
 
 class TakePart(msgspec.Struct, frozen=True, tag=True):
     """Asks a rank to measure its part of this work at the same time as the other `parties` (ranks).
-    `shared` names memories of devices that several ranks use. `anew` discards what earlier visits
-    of these cells determined. The answer is the results. Only the first party has to send them."""
+    `shared` names memories of devices that several ranks use. `anew` discards what earlier
+    repetitions of these cells determined. The answer is the results. Only the first party has to
+    send them."""
 
     work: Measure
     parties: tuple[int, ...]

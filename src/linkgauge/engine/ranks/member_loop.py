@@ -207,12 +207,12 @@ class Agent:
         Other parties return them only if a cell did not pass."""
         (span, worker), cells = self._open, part.work.cells
         span.meeting = Meeting(self._launch.rank, part.parties, self.meet)
-        span.visit = part.work.visit.number
+        span.repetition = part.work.repetition.number
         span.shared, span.failed = frozenset(part.shared), None
         worker.leads = self._leads = part.parties[0] == self._launch.rank
         if part.anew:
             worker.forget(cells, part.work.size)
-        found = worker.measure(cells, part.work.size, part.work.visit)
+        found = worker.measure(cells, part.work.size, part.work.repetition)
         return found if self._leads or any(cell.status != "pass" for cell in found) else ()
 
     def meet(self, said: messages.Meet) -> messages.Met | messages.PartyLeft:

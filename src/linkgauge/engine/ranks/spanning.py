@@ -35,13 +35,13 @@ _T = TypeVar("_T")
 
 class SpanningBackend:
     """A backend over several ranks. `own` is the backend that this rank measures with. `hosts` has
-    the machine of each rank. Each visit has a new `meeting`, and `visit` is its number. `shared`
-    names memories of devices that several ranks use."""
+    the machine of each rank. Each repetition has a new `meeting`, and `repetition` is its number.
+    `shared` names memories of devices that several ranks use."""
 
     def __init__(self, name: str, own: RankBackend, rank: int, hosts: Sequence[str]) -> None:
         self.name, self.own, self.rank, self.hosts = name, own, rank, hosts
         self.meeting = Meeting(rank, (rank,))
-        self.visit = 0
+        self.repetition = 0
         self.shared: frozenset[str] = frozenset()
         self.tokens = Tokens(own)
         self._group: SpanningGroup | None = None
@@ -89,7 +89,7 @@ class SpanningBackend:
         time and in the same order."""
         for buffer, here in zip(
             buffers,
-            self.own.windows(buffers, self.meeting.parties, self.visit),
+            self.own.windows(buffers, self.meeting.parties, self.repetition),
             strict=True,
         ):
             self._have(buffer, here)
@@ -205,6 +205,10 @@ class SimSpanningBackend(SpanningBackend):
         return self._virtual().clock()
 
     def enter(
-        self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
+        self,
+        cells: Mapping[int, Sequence[Transfer]],
+        phase: Phase,
+        repetition: int = 0,
+        taken: int = 0,
     ) -> None:
-        self._virtual().enter(cells, phase, visit, taken)
+        self._virtual().enter(cells, phase, repetition, taken)

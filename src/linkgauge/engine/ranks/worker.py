@@ -17,7 +17,7 @@ import msgspec
 import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, GPUS, OF_ROOMS, ON_REQUEST, SIMULATED
-from linkgauge.engine.workers.messages import FIRST, Measure, Visit, beside_unable, failed
+from linkgauge.engine.workers.messages import FIRST, Measure, Repetition, beside_unable, failed
 from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.machine.processes.channel import Refused
 from linkgauge.machine.source import commit
@@ -59,8 +59,8 @@ class ClusterWorker:
         self._shared: frozenset[str] = frozenset()
         """The memories of ranks that share one device."""
         self._unlike: set[tuple[tuple[int, ...], int]] = set()
-        """The cells, by their numbers and size, whose last visit ended differently in different
-        ranks."""
+        """The cells, by their numbers and size, whose last repetition ended differently in
+        different ranks."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
         """Opens a device in each rank, and returns the machine with all of them. All devices are of
@@ -181,14 +181,14 @@ class ClusterWorker:
                 time.sleep(AGAIN_SECONDS)
 
     def measure(
-        self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
+        self, cells: Sequence[PlannedCell], size: int, repetition: Repetition = FIRST
     ) -> tuple[CellResult, ...]:
         """Measures cells. If a rank is lost meanwhile, the cells fail, and the next call raises
         RankLost."""
         if self.links.lost is not None:
             raise self.links.lost
         return beside_unable(
-            cells, self._check, lambda able: self._measure(Measure(able, size, visit))
+            cells, self._check, lambda able: self._measure(Measure(able, size, repetition))
         )
 
     def _measure(self, work: Measure) -> tuple[CellResult, ...]:

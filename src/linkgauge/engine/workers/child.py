@@ -31,8 +31,8 @@ def serve(channel: Channel) -> None:
                     return worker.survey(names, brief=brief)
                 case messages.ReadInventory(names):
                     return worker.look(names)
-                case messages.Measure(cells, size, visit):
-                    return worker.measure(cells, size, visit)
+                case messages.Measure(cells, size, repetition):
+                    return worker.measure(cells, size, repetition)
                 case messages.Tune(device, peer):
                     return worker.tune(
                         device, peer, lambda tried: channel.send(encode(messages.Trying(tried)))

@@ -43,12 +43,12 @@ class ReadInventory(msgspec.Struct, frozen=True, tag=True):
     accelerators: tuple[str, ...] = ()
 
 
-class Visit(msgspec.Struct, frozen=True):
-    """A visit of cells. `number` is the number of the visit, from 0. `taken` is the number of
-    samples in earlier visits, and `spent` the seconds of earlier visits. `passed` is the number of
-    cells in earlier rounds. Simulated faults count cells from this number on. `most` is how many
-    seconds the visit may take before it is given up, because the run's time budget ends; None for
-    as long as it needs."""
+class Repetition(msgspec.Struct, frozen=True):
+    """A repetition of cells. `number` is the number of the repetition, from 0. `taken` is the
+    number of samples in earlier repetitions, and `spent` the seconds of earlier repetitions.
+    `passed` is the number of cells in earlier rounds. Simulated faults count cells from this number
+    on. `most` is how many seconds the repetition may take before it is given up, because the run's
+    time budget ends; None for as long as it needs."""
 
     number: int = 0
     taken: int = 0
@@ -58,16 +58,16 @@ class Visit(msgspec.Struct, frozen=True):
     most: float | None = None
 
 
-FIRST = Visit()
+FIRST = Repetition()
 
 
 class Measure(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a visit of these cells at the same time. The answer is their results, in the same
-    order."""
+    """Asks for a repetition of these cells at the same time. The answer is their results, in the
+    same order."""
 
     cells: tuple[PlannedCell, ...]
     size: int
-    visit: Visit = FIRST
+    repetition: Repetition = FIRST
 
 
 class Tune(msgspec.Struct, frozen=True, tag=True):
@@ -198,7 +198,7 @@ class Workers(Protocol):
     def survey(self, accelerators: Sequence[str]) -> Machine: ...
     def look(self, accelerators: Sequence[str]) -> Inventory: ...
     def measure(
-        self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
+        self, cells: Sequence[PlannedCell], size: int, repetition: Repetition = FIRST
     ) -> tuple[CellResult, ...]: ...
     def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool: ...
     def find_buffer(self, node: int, least: int, most: int) -> int: ...

@@ -36,9 +36,9 @@ from .messages import (
     Measure,
     ReadInventory,
     Release,
+    Repetition,
     Survey,
     Tune,
-    Visit,
     Workers,
     beside_unable,
     failed,
@@ -182,10 +182,10 @@ class Supervisor:
             raise error from lost
 
     def measure(
-        self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
+        self, cells: Sequence[PlannedCell], size: int, repetition: Repetition = FIRST
     ) -> tuple[CellResult, ...]:
         return beside_unable(
-            cells, self._skipped, lambda able: self._measure(Measure(able, size, visit))
+            cells, self._skipped, lambda able: self._measure(Measure(able, size, repetition))
         )
 
     def _skipped(self, cell: PlannedCell) -> CellResult | None:
@@ -199,7 +199,7 @@ class Supervisor:
     def _measure(self, command: Measure) -> tuple[CellResult, ...]:
         cells, size = command.cells, command.size
         name = self._worker_for(cells[0])
-        watch = _Watch(cells, size, self._settings, command.visit.most)
+        watch = _Watch(cells, size, self._settings, command.repetition.most)
         try:
             results = self._ask(name, command).result(
                 tuple[CellResult, ...], watch.left, until=watch.end
@@ -211,7 +211,7 @@ class Supervisor:
                 return tuple(unmeasured(cell, "skip", NOT_REACHED, "budget") for cell in cells)
             if len(cells) > 1:  # one cell of a round must not cost the others
                 return tuple(
-                    cell for one in cells for cell in self.measure((one,), size, command.visit)
+                    cell for one in cells for cell in self.measure((one,), size, command.repetition)
                 )
             return (self._note(cells[0], watch.verdict(cells[0], lost, at)),)
         if any(cell.status == "error" for cell in results):

@@ -35,7 +35,7 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import EngineSettings, Profiler, Settings, Tried
 from linkgauge.model.transfer import Transfer
 
-from .messages import FIRST, Visit, beside_unable
+from .messages import FIRST, Repetition, beside_unable
 from .ranges import profiled_by
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class LocalWorker:
         self._backends: dict[str, Backend] = {}
         self._glances: dict[str, Glance] = {}
         self._known: dict[tuple[tuple[int, ...], int], Known] = {}
-        """The facts that a cell's first visit determined, by the cell's numbers and size."""
+        """The facts that a cell's first repetition determined, by the cell's numbers and size."""
         self._only: Backend | None = None
         self.leads = True
         """Whether this worker's results count. If several workers measure the same cells, the
@@ -125,7 +125,7 @@ class LocalWorker:
             self._pool = pool
 
     def forget(self, cells: Sequence[PlannedCell], size: int) -> None:
-        """Discards what earlier visits of these cells determined."""
+        """Discards what earlier repetitions of these cells determined."""
         self._known.pop((tuple(cell.number for cell in cells), size), None)
 
     def _backend(self, name: str) -> Backend:
@@ -167,24 +167,25 @@ class LocalWorker:
 
     @cached_property
     def _alike(self) -> AlikeCells | None:
-        """The visits of alike cells. None if all cells are measured, as ranks measure theirs."""
+        """The repetitions of alike cells. None if all cells are measured, as ranks measure
+        theirs."""
         if self._simulated is None or self._only is not None:
             return None
         return AlikeCells(self._simulated)
 
     def measure(
-        self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
+        self, cells: Sequence[PlannedCell], size: int, repetition: Repetition = FIRST
     ) -> tuple[CellResult, ...]:
-        """Measures these cells in one visit, all at the same time. Returns their results in order.
-        Errors of a cell are not raised. They become its result."""
+        """Measures these cells in one repetition, all at the same time. Returns their results in
+        order. Errors of a cell are not raised. They become its result."""
         if self._alike is None:
-            return self._measure(cells, size, visit)
+            return self._measure(cells, size, repetition)
         return self._alike.measure(
-            cells, size, visit, lambda ordered: self._measure(ordered, size, visit)
+            cells, size, repetition, lambda ordered: self._measure(ordered, size, repetition)
         )
 
     def _measure(
-        self, cells: Sequence[PlannedCell], size: int, visit: Visit
+        self, cells: Sequence[PlannedCell], size: int, repetition: Repetition
     ) -> tuple[CellResult, ...]:
         made: list[Measurement] = []
 
@@ -204,7 +205,7 @@ class LocalWorker:
                 self._settings,
                 self._pool,
                 self._on_phase,
-                visit,
+                repetition,
                 self._known.get(key),
             )
             if found is not None:
@@ -214,7 +215,8 @@ class LocalWorker:
         return beside_unable(cells, make, measure)
 
     def _loaded(self, cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
-        """Returns the cells of a visit that has ended, with the load by other processes added."""
+        """Returns the cells of a repetition that has ended, with the load by other processes
+        added."""
         if self._neighbours is None or not self.leads:
             return tuple(cells)
         engines = (transfer.engine for cell in cells for transfer in cell.transfers)

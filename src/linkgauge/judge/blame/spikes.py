@@ -44,33 +44,34 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
         return _relative(self.case.times)
 
     @cached_property
-    def visits(self) -> tuple[range, ...]:
+    def repetitions(self) -> tuple[range, ...]:
         """Returns the positions of the samples of each time that the cell was measured."""
         ends, begin = [], 0
-        for visit in self.case.cell.visits:
-            ends.append(range(begin, begin + sum(visit)))
-            begin += sum(visit)
+        for repetition in self.case.cell.repetitions:
+            ends.append(range(begin, begin + sum(repetition)))
+            begin += sum(repetition)
         return tuple(each for each in ends if each) or (range(self.count),)
 
     @property
     def episodes(self) -> int:
-        """Returns the number of spikes. Consecutive spikes in a visit count once."""
+        """Returns the number of spikes. Consecutive spikes in a repetition count once."""
         return sum(
-            place not in visit or place - 1 not in self.spikes or place == visit.start
-            for visit in self.visits
+            place not in repetition or place - 1 not in self.spikes or place == repetition.start
+            for repetition in self.repetitions
             for place in self.spikes
-            if place in visit
+            if place in repetition
         )
 
     @cached_property
     def lasting(self) -> float:
         """Returns the standard deviation of the samples without spikes and, if enough are left,
-        without the visit that adds most to it: a neighbour may have disturbed this visit."""
+        without the repetition that adds most to it: a neighbour may have disturbed this
+        repetition."""
         times, spikes = self.times, frozenset(self.spikes)
         rests = (
             [time for place, time in enumerate(times)
-             if place not in spikes and place not in visit]
-            for visit in self.visits
+             if place not in spikes and place not in repetition]
+            for repetition in self.repetitions
         )  # fmt: skip
         known = [deviation(rest) for rest in rests if len(rest) >= ENOUGH]
         return min((*known, math.sqrt(self.variance)))
@@ -89,7 +90,7 @@ def _of_cases(cases: tuple[Case, ...]) -> tuple[Steadiness, ...]:
 
 def _once(cell: Steadiness) -> Hashable:
     case = cell.case
-    return case.touched if len(case.cell.visits) == 1 else case.number
+    return case.touched if len(case.cell.repetitions) == 1 else case.number
 
 
 def _steadiness(cases: Iterable[Case]) -> Iterator[Steadiness]:

@@ -212,13 +212,13 @@ def _are_stalls(bad: Cells, cells: Cells) -> bool:
 
 
 def _is_lasting(cells: Cells) -> bool:
-    """Whether spikes occur in each quarter of the visits since the first of them. A neighbour's
-    passing disturbance does not return."""
-    visits = sorted(
-        (at, cell.case.number, any(place in visit for place in cell.spikes))
-        for cell in cells for at, visit in enumerate(cell.visits)
+    """Whether spikes occur in each quarter of the repetitions since the first of them. A
+    neighbour's passing disturbance does not return."""
+    repetitions = sorted(
+        (at, cell.case.number, any(place in repetition for place in cell.spikes))
+        for cell in cells for at, repetition in enumerate(cell.repetitions)
     )  # fmt: skip
-    has = [spiky for *_, spiky in visits]
+    has = [spiky for *_, spiky in repetitions]
     has = has[has.index(True) :]
     quarter = max(1, len(has) // 4)
     return all(any(has[at : at + quarter]) for at in range(0, len(has) - quarter + 1, quarter))

@@ -157,11 +157,11 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
         if summary is not None:
             figure = replace(figure, slow_p95=summary.slow_p95, slow_p99=summary.slow_p99)
     interval = cell.interval
-    by_visits = interval is not None and interval.basis == "visits"
+    by_repetitions = interval is not None and interval.basis == "repetitions"
     return cell_figure(
         figure, interval, cell,
         bytes=bytes_of(cell, figure.size),
-        coverage=interval.coverage if interval is not None and by_visits else None,
+        coverage=interval.coverage if interval is not None and by_repetitions else None,
         devices=tuple(str(place) for place in cell.places if place.is_device),
         host=host_use(cell, machine),
         path=path_kind(cell, cell.bytes) if machine.simulated is None else None,  # it is quiet

@@ -120,7 +120,7 @@ class CellResult(Cell, frozen=True, gc=False):
     locked: Whether all host buffers to be locked in memory are locked; null without any.
     placement: Where each buffer lies.
     samples: Every sample, in the order of measuring, in the result's unit.
-    visits: For each visit (round of samples), the number of samples after each start signal.
+    repetitions: Of each repetition, the number of samples after each start signal.
     seconds: Total time of sampling in seconds; null if it was not measured.
     summary: Statistics of the samples; null without samples.
     interval: How `ci95` of the summary was computed; null if no similar cell was repeated.
@@ -162,7 +162,7 @@ class CellResult(Cell, frozen=True, gc=False):
     locked: Annotated[bool | None, joining.all_known] = None
     placement: Annotated[tuple[Placement, ...], joining.each_once] = ()
     samples: Annotated[tuple[float, ...], joining.in_series] = ()
-    visits: Annotated[tuple[tuple[int, ...], ...], joining.in_series] = ()
+    repetitions: Annotated[tuple[tuple[int, ...], ...], joining.in_series] = ()
     seconds: Annotated[float | None, joining.added_known] = None
     summary: Summary | None = None
     interval: Interval | None = None

@@ -33,7 +33,7 @@ class Soaking(msgspec.Struct, frozen=True):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """The moment at which a visit of a cell ended.
+    """The moment at which a repetition of a cell ended.
 
     at: Seconds since the run's start, without interruptions.
     time: Time of day (ISO 8601, UTC).
@@ -47,7 +47,7 @@ class Moment(msgspec.Struct, frozen=True):
 class SlowMoment(msgspec.Struct, frozen=True):
     """One of the slowest samples of a soak.
 
-    moment: When the visit of the sample ended.
+    moment: When the repetition of the sample ended.
     cell: The cell of the sample.
     unit: The unit of the sample.
     figure: The sample.
@@ -60,13 +60,13 @@ class SlowMoment(msgspec.Struct, frozen=True):
     share: float
 
 
-class FailedVisit(msgspec.Struct, frozen=True):
-    """A visit of a cell that did not pass.
+class FailedRepetition(msgspec.Struct, frozen=True):
+    """A repetition of a cell that did not pass.
 
-    moment: When the visit ended.
-    cell: The cell that was visited.
-    status: How the visit ended.
-    reason: Why the visit did not pass; null if unknown."""
+    moment: When the repetition ended.
+    cell: The cell that was measured.
+    status: How the repetition ended.
+    reason: Why the repetition did not pass; null if unknown."""
 
     moment: Moment
     cell: CellId
@@ -81,22 +81,22 @@ class CellCourse(msgspec.Struct, frozen=True):
     cell: Which cell it is.
     unit: The unit of its figures.
     better: Whether higher or lower figures are better.
-    visits: Visits that measured the cell.
-    samples: Samples of all visits.
-    checked: Visits after which every byte was compared.
-    struck: How many visits did not pass.
+    repetitions: Repetitions that measured the cell.
+    samples: Samples of all repetitions.
+    checked: Repetitions after which every byte was compared.
+    struck: How many repetitions did not pass.
     median: Median of all samples; null without samples.
     slow_p95: 95 % of the samples are at least as good as this; null for too few samples.
     slow_p99: 99 % of the samples are at least as good as this; null for too few samples.
     slow_p999: 99.9 % of the samples are at least as good as this; null for too few samples.
     worst: The worst sample; null without samples.
-    means: The mean of the visits' medians in each part of the soak's time; null for a part without
-        a visit."""
+    means: The mean of the repetitions' medians in each part of the soak's time; null for a part
+        without a repetition."""
 
     cell: CellId
     unit: Title
     better: Better
-    visits: int
+    repetitions: int
     samples: int
     checked: int
     struck: int
@@ -112,11 +112,11 @@ class Throttling(msgspec.Struct, frozen=True):
     """A cause that held a device's clocks down during a soak.
 
     reason: The cause, as a sentence.
-    visits: The number of visits in which the cause was active.
+    repetitions: The number of repetitions in which the cause was active.
     first: When the cause was first active."""
 
     reason: Word
-    visits: int
+    repetitions: int
     first: Moment
 
 
@@ -124,15 +124,15 @@ class DeviceCourse(msgspec.Struct, frozen=True):
     """The readings of a device in each part of a soak's time; null for a part without a reading.
 
     memory: The device, in the notation.
-    visits: Visits in which the device was read.
+    repetitions: Repetitions in which the device was read.
     temperature: Its highest temperature in °C in each part.
     power: Its highest power in watts in each part.
     clock: Its lowest clock in Hz in each part.
     throttled: What held the device's clocks down.
-    replays: Replays of its PCIe link within visits; null if unknown."""
+    replays: Replays of its PCIe link within repetitions; null if unknown."""
 
     memory: MemoryName
-    visits: int
+    repetitions: int
     temperature: tuple[float | None, ...] = ()
     power: tuple[float | None, ...] = ()
     clock: tuple[float | None, ...] = ()
@@ -150,8 +150,8 @@ class Soak(msgspec.Struct, frozen=True, kw_only=True):
     asked: The request.
     lasted: Seconds that the soak lasted, without interruptions.
     rounds: The number of complete rounds. An incomplete round may follow.
-    visits: Visits that measured a cell.
-    checked: Visits after which every byte was compared.
+    repetitions: Repetitions that measured a cell.
+    checked: Repetitions after which every byte was compared.
     compared: The total number of bytes that were compared.
     stopped: Why the soak stopped: the time was over, a device was too hot, or every cell is skipped
         by now. Null if the soak was interrupted.
@@ -159,14 +159,14 @@ class Soak(msgspec.Struct, frozen=True, kw_only=True):
     slice: Length of one part of the time in seconds.
     cells: The results of each cell over the time.
     worst: The slowest samples.
-    struck: The first visits that did not pass.
-    more: The number of visits that did not pass beyond those in `struck`.
+    struck: The first repetitions that did not pass.
+    more: The number of repetitions that did not pass beyond those in `struck`.
     devices: The readings of each device over the time."""
 
     asked: Soaking
     lasted: float
     rounds: int
-    visits: int
+    repetitions: int
     checked: int
     compared: int
     stopped: SoakEnd | None
@@ -174,6 +174,6 @@ class Soak(msgspec.Struct, frozen=True, kw_only=True):
     slice: float
     cells: tuple[CellCourse, ...]
     worst: tuple[SlowMoment, ...] = ()
-    struck: tuple[FailedVisit, ...] = ()
+    struck: tuple[FailedRepetition, ...] = ()
     more: int = 0
     devices: tuple[DeviceCourse, ...] = ()

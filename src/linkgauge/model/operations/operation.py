@@ -199,7 +199,7 @@ class Operation(msgspec.Struct, frozen=True):
     loads_beside: Whether the transfers after the first are plain copies that run at the same time
         as the first.
     follows_pointers: Whether the scale of the transfer is the size of the memory that the chase
-        visits.
+        repetitions.
     has_size: Whether the size of a cell has a meaning.
     of_sizes: Whether cells are points of a curve over sizes.
     from_one: Whether a source stores data once for all its destinations.

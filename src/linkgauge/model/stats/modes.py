@@ -37,20 +37,20 @@ class Mode(msgspec.Struct, frozen=True):
 
 
 def split(
-    samples: Sequence[float], gates: Sequence[int], visits: Sequence[int] = ()
+    samples: Sequence[float], gates: Sequence[int], repetitions: Sequence[int] = ()
 ) -> float | None:
     """Returns the value that separates two groups of samples, or None if there is only one group.
 
-    `gates` has the number of samples after each gate (start signal), and `visits` the number of
-    samples in each visit. Samples after one gate share a mode, so gates are counted, not samples.
-    If every visit lies in a single group, visits are counted instead. The largest gap between
-    sorted medians must be wide both for the values and for their logarithms. A long tail is then
-    not mistaken for a group."""
+    `gates` has the number of samples after each gate (start signal), and `repetitions` the number
+    of samples in each repetition. Samples after one gate share a mode, so gates are counted, not
+    samples. If every repetition lies in a single group, repetitions are counted instead. The
+    largest gap between sorted medians must be wide both for the values and for their logarithms. A
+    long tail is then not mistaken for a group."""
     border = _border(samples, gates)
-    if border is None or len(visits) < 2:
+    if border is None or len(repetitions) < 2:
         return border
-    sides = [{sample > border for sample in visit} for visit in cut(samples, visits)]
-    return border if any(len(side) > 1 for side in sides) else _border(samples, visits)
+    sides = [{sample > border for sample in repetition} for repetition in cut(samples, repetitions)]
+    return border if any(len(side) > 1 for side in sides) else _border(samples, repetitions)
 
 
 def _border(samples: Sequence[float], units: Sequence[int]) -> float | None:
@@ -84,8 +84,8 @@ def _medians(samples: Sequence[float], units: Sequence[int]) -> Iterator[float]:
 
 
 def cut(samples: Sequence[float], units: Iterable[int]) -> Iterator[Sequence[float]]:
-    """Yields the samples of each unit (a gate or a visit). `units` has the number of samples in
-    each unit."""
+    """Yields the samples of each unit (a gate or a repetition). `units` has the number of samples
+    in each unit."""
     first = 0
     for count in units:
         yield samples[first : first + count]

@@ -52,7 +52,7 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 
 
 class Interval(msgspec.Struct, frozen=True, gc=False):
-    """The range `ci95` of a cell, from the variation between repetitions (visits), pooled over
+    """The range `ci95` of a cell, from the variation between repetitions (repetitions), pooled over
     similar cells, and from what only a new process changes.
 
     basis: The data of the range. In files of earlier versions also `samples`, for an interval that
@@ -61,7 +61,7 @@ class Interval(msgspec.Struct, frozen=True, gc=False):
     degrees: The degrees of freedom of the variation between repetitions.
     alike: The number of cells that were pooled."""
 
-    basis: Literal["visits", "samples"]
+    basis: Literal["repetitions", "samples"]
     coverage: float | None = None
     degrees: int | None = None
     alike: int | None = None

@@ -12,17 +12,17 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from linkgauge.engine.budget import FOR_PASSES, seconds_between
-from linkgauge.engine.enough import VISITS
+from linkgauge.engine.enough import REPETITIONS
 from linkgauge.engine.spending import setup_seconds
 from linkgauge.judge.doctor.busy import shortfall
 from linkgauge.judge.expected.assumed import shown as assumed_shown
 from linkgauge.judge.expected.readings import as_one
 from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result, Run
-from linkgauge.model.documents.soak import FailedVisit, Moment
+from linkgauge.model.documents.soak import FailedRepetition, Moment
 from linkgauge.model.grouped import grouped
 from linkgauge.model.notes import Imprecise, NearCache, Note
-from linkgauge.model.settings import VISIT_SECONDS
+from linkgauge.model.settings import REPETITION_SECONDS
 from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.units import clock, count_of, format_duration, format_size, unit_of
 from linkgauge.report.blocks import Line, Span, line
@@ -187,8 +187,8 @@ def more_precise(run: Run, *, is_busy: bool = False) -> str:
     give = None if is_busy else budget_needed(run)
     if give is None:
         return f"{used}: {QUIET}"
-    few = any(cell.visits and relative_error(cell.summary) is None for cell in cells)
-    return f"{used}: give --budget {give}" + (" to visit each three times" if few else "")
+    few = any(cell.repetitions and relative_error(cell.summary) is None for cell in cells)
+    return f"{used}: give --budget {give}" + (" to repetition each three times" if few else "")
 
 
 def unreached(run: Run) -> str | None:
@@ -206,7 +206,9 @@ def unreached(run: Run) -> str | None:
     aim = format_duration(run.budget.most)
     give = budget_needed(run)
     advice = f": give --budget {give}" if give else f": name those to measure ({_LIST})"
-    if not any(cell.visits for _, cell in cells_of(run.results)):  # the first took all of the time
+    if not any(
+        cell.repetitions for _, cell in cells_of(run.results)
+    ):  # the first took all of the time
         advice = ": give a longer --budget or a smaller --size"
     more = f" and {len(names) - FEW_NAMED} more" if len(names) > FEW_NAMED else ""
     return f"{cells} of {', '.join(names[:FEW_NAMED])}{more} in {aim}{advice}"
@@ -231,9 +233,9 @@ def naming(run: Run) -> Callable[[Result, CellResult], str]:
 MOST_SECONDS = 3600.0
 """Where it takes more, more time is no help."""
 ROOM = 3.0
-"""The factor by which a variance that few visits show may be too small."""
+"""The factor by which a variance that few repetitions show may be too small."""
 SLOWER = 1.25
-"""The factor by which the same visits may take longer in another run."""
+"""The factor by which the same repetitions may take longer in another run."""
 
 
 def budget_needed(run: Run) -> str | None:
@@ -242,38 +244,40 @@ def budget_needed(run: Run) -> str | None:
     if run.tool or run.command[1:2] not in ((), ("run",)):
         return None
     cells = [(result, cell) for result in run.results for cell in result.cells]
-    visits = sum(len(cell.visits) for _, cell in cells)
-    usual = sum(len(cell.visits) * _usual(result) for result, cell in cells)
+    repetitions = sum(len(cell.repetitions) for _, cell in cells)
+    usual = sum(len(cell.repetitions) * _usual(result) for result, cell in cells)
     used = _used(run, [cell for _, cell in cells])
-    if not visits or used is None:
+    if not repetitions or used is None:
         return None
     reaches = any(cell.kind == "budget" for _, cell in cells)
     needed = 0.0
     for result, cell in cells:
         if cell.kind == "budget":
-            needed += VISITS * max(_usual(result), usual / visits)  # it may be no cheaper
-        elif cell.visits:
+            needed += REPETITIONS * max(_usual(result), usual / repetitions)  # it may be no cheaper
+        elif cell.repetitions:
             more = 1.0 if reaches else _times_more(cell, run)
-            needed += max(VISITS, len(cell.visits) * more) * _usual(result)
+            needed += max(REPETITIONS, len(cell.repetitions) * more) * _usual(result)
     rest = max(0.0, run.budget.most - run.budget.measuring) if run.budget else 0.0
     asked = SLOWER * (needed * used / usual / FOR_PASSES + rest)
     return _rounded(asked) if asked <= MOST_SECONDS else None
 
 
 def _usual(result: Result) -> float:
-    return VISIT_SECONDS + setup_seconds(result.size)
+    return REPETITION_SECONDS + setup_seconds(result.size)
 
 
 def _used(run: Run, cells: Sequence[CellResult]) -> float | None:
     if run.simulated:
-        return sum(max(VISIT_SECONDS * len(cell.visits), cell.seconds or 0.0) for cell in cells)
+        return sum(
+            max(REPETITION_SECONDS * len(cell.repetitions), cell.seconds or 0.0) for cell in cells
+        )
     if run.finished is None or run.resumed:
         return None
     return seconds_between(run.started, run.finished) or None
 
 
 def _times_more(cell: CellResult, run: Run) -> float:
-    """An interval gets narrower with the root of the number of visits."""
+    """An interval gets narrower with the root of the number of repetitions."""
     asked, error = run.settings.of(cell).precision, relative_error(cell.summary)
     if not asked or error is None or error <= asked:
         return 1.0
@@ -297,7 +301,7 @@ def day(moment: Moment) -> str:
     return moment.time[:19].replace("T", " ")
 
 
-def failed_line(failed: FailedVisit) -> Line:
+def failed_line(failed: FailedRepetition) -> Line:
     reason = f": {failed.reason}" if failed.reason else ""
     return line(
         Span(failed.status.upper(), "bad"), f"  {failed.cell}  {when(failed.moment)}{reason}"

@@ -11,7 +11,7 @@ from linkgauge.model.notes import (
     Imprecise,
     NearCache,
     Note,
-    NotRevisited,
+    NotRepeated,
     Profiled,
     Remark,
     Unjudged,
@@ -35,8 +35,8 @@ def sentence(note: Note) -> str:
             found = "no interval" if reached is None else f"±{reached:.2%}"
             why = "the time budget was used" if budget is True else QUIET
             return f"precision of ±{asked:.2%} missed: {found} after {samples} samples; {why}"
-        case NotRevisited(reason):
-            return f"not visited again: {reason}"
+        case NotRepeated(reason):
+            return f"not repeated: {reason}"
         case Unjudged(limit, where, why):
             return f"cannot judge limit {limit} ({where}): {why}"
         case NearCache(size):

@@ -115,11 +115,11 @@ def noises_of(run: Run) -> dict[str, dict[str, str]]:
     found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for cell in (cell for result in run.results for cell in result.cells):
         logs = [math.log(one) for one in cell.samples if one > 0]
-        if len(logs) == sum(map(sum, cell.visits)) > 1:
-            ends = accumulate(map(sum, cell.visits), initial=0)
-            visits = [logs[a:b] for a, b in pairwise(ends) if b > a]
+        if len(logs) == sum(map(sum, cell.repetitions)) > 1:
+            ends = accumulate(map(sum, cell.repetitions), initial=0)
+            repetitions = [logs[a:b] for a, b in pairwise(ends) if b > a]
             kind = path_kind(cell, cell.bytes)
-            within, between = median(map(pstdev, visits)), pstdev(map(median, visits))
+            within, between = median(map(pstdev, repetitions)), pstdev(map(median, repetitions))
             found[kind].append((within, between, RECORDED[kind].process))
     fields = "samples", "repetitions", "runs"
     return {

@@ -13,7 +13,7 @@ from linkgauge.backends import KNOWN
 from linkgauge.backends.sim.description import shipped
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.cli.main import COMMANDS
-from linkgauge.engine.kept.journal import Logged, MeasuredVisit, Record
+from linkgauge.engine.kept.journal import Logged, MeasuredRepetition, Record
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.machine.captures.shared import SharedTexts
 from linkgauge.machine.kernel_options import REMOVED
@@ -73,7 +73,7 @@ def anonymised(run: Run, who: SharedTexts) -> Run:
 
 def anonymised_record(who: SharedTexts, record: Record) -> Record:
     found: Record = who.shared(record, Record)
-    if isinstance(found, MeasuredVisit):
+    if isinstance(found, MeasuredRepetition):
         return replace(found, cell=_cell(found.cell))
     return replace(found, log=_log(found.log)) if isinstance(found, Logged) else found
 

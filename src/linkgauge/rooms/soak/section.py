@@ -61,9 +61,9 @@ def _tiles(soak: Soak) -> Iterator[Tile]:
         yield Tile("0", "whole rounds: too short a time", "warn")
     else:
         yield Tile(f"{soak.rounds:,}", what)
-    yield Tile(f"{soak.visits:,}", "visits")
+    yield Tile(f"{soak.repetitions:,}", "repetitions")
     if soak.checked:
-        yield Tile(f"{soak.checked:,}", f"visits compared ({approximate_size(soak.compared)})")
+        yield Tile(f"{soak.checked:,}", f"repetitions compared ({approximate_size(soak.compared)})")
     else:
         yield Tile("no", "byte compared", "warn")
     failed = len(soak.struck) + soak.more
@@ -117,7 +117,7 @@ def _minutes(soak: Soak, number: int) -> float:
 _HEADS = (
     Column("cell"), Column("median", True), Column("unit"), Column("slow p95", True, 4),
     Column("slow p99", True, 2), Column("slow p99.9", True, 6), Column("worst", True, 1),
-    Column("drift", True), Column("over time", rank=3), Column("visits", True, 7),
+    Column("drift", True), Column("over time", rank=3), Column("repetitions", True, 7),
     Column("compared", True, 8), Column("failed", True, 5),
 )  # fmt: skip
 
@@ -142,7 +142,7 @@ def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
                 signed(drift.ratio), drift.ratio, TONES[drift.direction]
             ),
             Entry(bars),
-            Entry(f"{cell.visits:,}", cell.visits),
+            Entry(f"{cell.repetitions:,}", cell.repetitions),
             Entry(f"{cell.checked:,}", cell.checked),
             Entry(f"{cell.struck:,}" if cell.struck else "", cell.struck, "bad"),
         ))  # fmt: skip
@@ -183,7 +183,7 @@ def _device_line(device: DeviceCourse) -> Line | None:
     if power:
         parts.append(f"{max(power):.0f} W at most")
     for one in device.throttled:
-        share = f"{one.visits:,} of {device.visits:,} visits"
+        share = f"{one.repetitions:,} of {device.repetitions:,} repetitions"
         parts.append(f"throttled by {one.reason} in {share}, first {when(one.first)}")
     if device.replays:
         parts.append(f"{device.replays} PCIe replays")

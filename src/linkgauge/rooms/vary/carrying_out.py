@@ -50,7 +50,7 @@ class LiveRounds(Rounds):
         self._bar = ExitStack()
         self._progress: Progress = progress_bar(errors)
         self._task: TaskID = self._progress.add_task("", total=runs)
-        self._begun = self._visits = self._visited = 0
+        self._begun = self._repetitions = self._repeated = 0
         self._said: set[str] = set()
         self._ending = Ending(say_interrupted)
 
@@ -77,7 +77,7 @@ class LiveRounds(Rounds):
     def prepares(self, setting: Setting, number: int) -> None:
         if not self._begun:
             self._bar.enter_context(self._progress)
-        self._visits = self._visited = 0
+        self._repetitions = self._repeated = 0
         what = f"round {number + 1}, {setting}"
         said = what if len(what) <= MOST else f"{what[: MOST - 1]}…"
         self._progress.update(self._task, description=said, completed=self._begun)
@@ -86,12 +86,12 @@ class LiveRounds(Rounds):
     def begun(self, _machine: Machine) -> None:
         """Does nothing, because the bar counts runs and not cells."""
 
-    def planned(self, visits: int) -> None:
-        self._visits = self._visited + visits
+    def planned(self, repetitions: int) -> None:
+        self._repetitions = self._repeated + repetitions
 
     def finished(self, _cell: CellResult, /) -> None:
-        self._visited += 1
-        part = min(1.0, self._visited / self._visits) if self._visits else 0.0
+        self._repeated += 1
+        part = min(1.0, self._repeated / self._repetitions) if self._repetitions else 0.0
         self._progress.update(self._task, completed=self._begun - 1 + part)
 
     def say(self, line: str) -> None:

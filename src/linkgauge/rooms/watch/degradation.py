@@ -97,7 +97,7 @@ class Degradation:
         for one in seen:
             state = self._cells.get(one.cell)
             if one.found.status == "pass" and (state is None or state.since is None):
-                last = _visits(one.found)[-1:]
+                last = _repetitions(one.found)[-1:]
                 if any(self._slow(one, figure) for figure in last):
                     yield one
 
@@ -107,7 +107,7 @@ class Degradation:
         state = self._cells.setdefault(seen.cell, _State())
         if seen.found.status in ("fail", "error", "timeout"):
             return self._degrade(state, seen, now, time, seen.found.status)
-        for figure in _visits(seen.found):
+        for figure in _repetitions(seen.found):
             why = self._slow(seen, figure)
             if why is None:
                 state.slow, state.good = 0, state.good + 1
@@ -178,8 +178,10 @@ class Degradation:
         return "history" if speed < 1 - bound else low
 
 
-def _visits(cell: CellResult) -> list[float]:
+def _repetitions(cell: CellResult) -> list[float]:
     if not cell.samples:
         return []
-    by_visit = cut(cell.samples, [sum(gates) for gates in cell.visits] or [len(cell.samples)])
-    return [statistics.median(visit) for visit in by_visit if visit]
+    by_repetition = cut(
+        cell.samples, [sum(gates) for gates in cell.repetitions] or [len(cell.samples)]
+    )
+    return [statistics.median(repetition) for repetition in by_repetition if repetition]

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from linkgauge.engine.controller import Observer, now
 from linkgauge.engine.interrupts import Interrupts
 from linkgauge.engine.plan import Plan, able
+from linkgauge.engine.repetitions import CellAt
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import opened
-from linkgauge.engine.visits import CellAt
 from linkgauge.history import is_off
 from linkgauge.history.keeping import earlier, not_added
 from linkgauge.judge.doctor import failed

@@ -18,7 +18,7 @@ from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.load import AT_WORK
-from linkgauge.model.settings import VISIT_SECONDS
+from linkgauge.model.settings import REPETITION_SECONDS
 
 HOST = "host"
 CPUS_AT_WORK = 0.5
@@ -152,7 +152,7 @@ class Rota:
         known = self._costs.get(cell.number)
         if known is not None:
             return known
-        return max(self._costs.values(), default=VISIT_SECONDS * 4 + setup_seconds(table.size))
+        return max(self._costs.values(), default=REPETITION_SECONDS * 4 + setup_seconds(table.size))
 
     def plan_of(self, cells: Sequence[PlannedCell]) -> Plan:
         """Returns the plan's tables with only these cells. The cells are numbered from 0."""

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from fakes import machine
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.kept.journal import MeasuredVisit, Opened, assemble
+from linkgauge.engine.kept.journal import MeasuredRepetition, Opened, assemble
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
 from linkgauge.engine.workers.worker import LocalWorker
@@ -25,9 +25,9 @@ def worker_with(settings=FIXED, on_phase=lambda phase: None, available=1 << 34, 
     return worker
 
 
-def whole(*visits, settings=FIXED):
-    """One cell from its visits; nothing is alike."""
-    first = visits[0]
+def whole(*repetitions, settings=FIXED):
+    """One cell from its repetitions; nothing is alike."""
+    first = repetitions[0]
     cell = PlannedCell(
         first.row, first.column, first.transfers, first.report, operation=first.operation
     )
@@ -39,7 +39,7 @@ def whole(*visits, settings=FIXED):
         id="1", label="l", command=(), started="s", machine=machine(), settings=settings,
         plan=(table,),
     )  # fmt: skip
-    run = assemble((opened, *(MeasuredVisit(0, visit) for visit in visits)))
+    run = assemble((opened, *(MeasuredRepetition(0, repetition) for repetition in repetitions)))
     return run.results[0].cells[0]
 
 
@@ -61,8 +61,8 @@ def table(*cells, name="b"):
     )  # fmt: skip
 
 
-def visited(cell, *samples, seconds=0.06, status="pass"):
+def repeated(cell, *samples, seconds=0.06, status="pass"):
     return CellResult(
         cell.row, cell.column, cell.transfers, cell.report, status, samples=samples,
-        visits=((1,) * len(samples),) if samples else (), seconds=seconds,
+        repetitions=((1,) * len(samples),) if samples else (), seconds=seconds,
     )  # fmt: skip

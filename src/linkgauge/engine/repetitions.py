@@ -1,13 +1,14 @@
-"""Plans the visits of cells. A visit is one round of samples. A run visits a cell several times,
-with different buffers and at different moments, as another run would.
+"""Plans the repetitions of cells. A repetition is one round of samples. A run repetitions a cell
+several times, with different buffers and at different moments, as another run would.
 
-A run goes over its plan in passes. The first passes show how similar cells vary between visits.
-Further passes visit cells whose interval is not yet narrow enough. A cell ends when its interval is
-narrow enough, when its time is used up, or when more visits would not make the interval narrower.
-If the run has a time budget, a pass after the first visits only those cells for which there is time
-left, beginning with the least precise ones; once the budget is used, all cells end. A budget that
-the user gave decides from the first pass on which cells are visited (`spending`). The next visit
-depends only on earlier visits, so an interrupted run resumes where it stopped."""
+A run goes over its plan in passes. The first passes show how similar cells vary between
+repetitions. Further passes repetition cells whose interval is not yet narrow enough. A cell ends
+when its interval is narrow enough, when its time is used up, or when more repetitions would not
+make the interval narrower. If the run has a time budget, a pass after the first repetitions only
+those cells for which there is time left, beginning with the least precise ones; once the budget is
+used, all cells end. A budget that the user gave decides from the first pass on which cells are
+measured (`spending`). The next repetition depends only on earlier repetitions, so an interrupted
+run resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.engine.measuring.merging import merge, spent
-from linkgauge.engine.workers.messages import Visit
+from linkgauge.engine.workers.messages import Repetition
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.notes import Imprecise
 from linkgauge.model.settings import Budget, Settings
@@ -26,15 +27,15 @@ from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.transfer import Place
 
 from .alike_cells import class_of
-from .enough import VISITS, is_done, is_enough, least_visits
+from .enough import REPETITIONS, is_done, is_enough, least_repetitions
 from .spending import Spending
 
 _PICKED = 24
-"""The number of cells that are visited several times to show how alike cells vary. If there are
-more alike cells, the others are visited once, and again only if their figure is not precise
+"""The number of cells that are repeated several times to show how alike cells vary. If there are
+more alike cells, the others are measured once, and again only if their figure is not precise
 enough."""
 _OVER = 0.2
-"""The share of the time left for the end of a run by which a visit may exceed the time for
+"""The share of the time left for the end of a run by which a repetition may exceed the time for
 measuring, before it is given up."""
 
 
@@ -46,10 +47,10 @@ class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class _Alike:
-    """Similar cells. Each gets `always` so many visits, whatever time they take: a product's speed
-    depends on the card's power, and where ranks share CPUs, a single visit shows above all which
-    ranks had one. `waiting` is how many cells this pass still visits. `merged` is whether their
-    visits are merged."""
+    """Similar cells. Each gets `always` so many repetitions, whatever time they take: a product's
+    speed depends on the card's power, and where ranks share CPUs, a single repetition shows above
+    all which ranks had one. `waiting` is how many cells this pass still repetitions. `merged` is
+    whether their repetitions are merged."""
 
     __slots__ = ("always", "cells", "merged", "settings", "waiting")
 
@@ -62,8 +63,8 @@ class _Alike:
 
 class _Cell:
     """A planned cell. It is measured at the same time as those `together` with it, which include
-    it. `taken` are its visits so far, and `took` the seconds of the last one. `cut` is whether it
-    ended because the time budget was used."""
+    it. `taken` are its repetitions so far, and `took` the seconds of the last one. `cut` is whether
+    it ended because the time budget was used."""
 
     __slots__ = ("alike", "cut", "ended", "merged", "number", "picked", "taken", "together", "took")
 
@@ -75,8 +76,8 @@ class _Cell:
         self.picked = self.ended = self.cut = False
 
 
-class Visits:
-    """The visits that a run has made, and the visits that it will make next."""
+class Repetitions:
+    """The repetitions that a run has made, and the repetitions that it will make next."""
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class Visits:
         self.turn = -1
         """The number of the pass, from 0."""
         self._again: set[_Cell] = set()
-        """The cells to be visited once more at the end, whatever time they took before."""
+        """The cells to be repeated once more at the end, whatever time they took before."""
         self._due: set[_Cell] = set()
         self._cells: list[_Cell] = []
         self._tables: list[dict[Place, _Cell]] = [{} for _ in plan]
@@ -102,7 +103,7 @@ class Visits:
             for cell in table.cells:
                 kind = class_of(table, cell), cell.reason is None
                 if kind not in self._classes:
-                    always = VISITS if is_crowded or cell.does.product else 1
+                    always = REPETITIONS if is_crowded or cell.does.product else 1
                     self._classes[kind] = _Alike(settings.of(cell), always)
                 alike = self._classes[kind]
                 together = [] if cell.round is None else rounds.setdefault(cell.round, [])
@@ -132,16 +133,16 @@ class Visits:
             left = [one for one in self._cells if not one.ended]
             while left and not due:
                 self.turn += 1
-                # Until its least number of visits, or its end.
+                # Until its least number of repetitions, or its end.
                 due = [one for one in left if self.turn < self._least_of(one)
                        or self.turn >= self._least(one.alike)]  # fmt: skip
             if self.turn and self._budget is not None and due:
                 due = self._affordable(due, self._budget.passes - self.at)
         if self._budget is not None and not due:
             self._end_all()
-        self._visit_now(due)
+        self._repetition_now(due)
 
-    def _visit_now(self, due: Iterable[_Cell]) -> None:
+    def _repetition_now(self, due: Iterable[_Cell]) -> None:
         self._due = set(due)
         for alike in self._classes.values():
             alike.waiting = 0
@@ -150,7 +151,7 @@ class Visits:
 
     def _spent_on(self, spending: Spending) -> Collection[_Cell]:
         """Returns the cells of the next pass of a run with a budget that the user gave: cells that
-        are reached for the first time, else those that lack visits, else the least precise."""
+        are reached for the first time, else those that lack repetitions, else the least precise."""
         done = self._enough()
         reached = [one for one in self._cells if one.taken and one not in done]
         lacking = {one.number: lack for one in reached if (lack := self._lack(one)) > 0}
@@ -167,7 +168,8 @@ class Visits:
 
     def order(self) -> Sequence[int]:
         """Returns the indices of the tables in the order in which this pass measures them. The
-        second visits are made in reverse, so that drift over time is not attributed to a table."""
+        second repetitions are made in reverse, so that drift over time is not attributed to a
+        table."""
         if self._spending is None:
             return range(len(self._plan))[:: -1 if self.turn == 1 else 1]
         is_second = {len(one.taken) for one in self._due} == {1}
@@ -198,7 +200,7 @@ class Visits:
         return self._budget is not None and self.at >= self._budget.measuring
 
     def unreached(self) -> Iterator[tuple[int, PlannedCell]]:
-        """Yields the cells that the time budget left without a visit, with the index of their
+        """Yields the cells that the time budget left without a repetition, with the index of their
         table."""
         for number, (table, own) in enumerate(zip(self._plan, self._tables, strict=True)):
             for cell in table.cells:
@@ -210,7 +212,7 @@ class Visits:
         return self._least(one.alike) if is_sure else 1
 
     def add(self, table: int, cell: CellResult, at: float | None = None) -> None:
-        """Adds a visit that has ended, after `at` seconds of measuring."""
+        """Adds a repetition that has ended, after `at` seconds of measuring."""
         one = self._tables[table][cell.place]
         one.taken = (*one.taken, cell)
         one.alike.merged = False
@@ -231,8 +233,8 @@ class Visits:
 
     def again(self, cells: Iterable[CellAt]) -> None:
         """Adds a pass over these cells at the end of the run. Cells that are measured at the same
-        time are visited, too. Each cell gets time for another visit. A budget that the user gave is
-        then used to its end."""
+        time are measured, too. Each cell gets time for another repetition. A budget that the user
+        gave is then used to its end."""
         asked = [self._tables[cell.table][cell.place] for cell in cells]
         self._again = {one for own in asked for one in own.together}
         if self.has_time_left and self._spending is not None:
@@ -245,7 +247,7 @@ class Visits:
             return
         if not self._due:
             self.turn += 1
-        self._visit_now(self._again)
+        self._repetition_now(self._again)
 
     @property
     def has_time_left(self) -> bool:
@@ -254,7 +256,7 @@ class Visits:
         return is_cut and not self.is_over
 
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
-        """Returns the cells of each table that this pass has not visited yet; none at the end of
+        """Returns the cells of each table that this pass has not measured yet; none at the end of
         the run."""
         return tuple(
             tuple(cell for cell in table.cells if own[cell.place] in self._due)
@@ -262,7 +264,7 @@ class Visits:
         )
 
     def count_left(self) -> int:
-        """Returns the number of visits still to come, as far as it is known now."""
+        """Returns the number of repetitions still to come, as far as it is known now."""
         spending = self._spending
         lacking = {
             one.number: max(one in self._due, self._lack(one))
@@ -274,9 +276,9 @@ class Visits:
             more = spending.still_to_come(spending.until - self.at - spending.reserved(lacking))
         return sum(lacking.values()) + more
 
-    def visit(self, table: int, cell: PlannedCell) -> Visit:
+    def repetition(self, table: int, cell: PlannedCell) -> Repetition:
         one = self._tables[table][cell.place]
-        samples = sum(len(visit.samples) for visit in one.taken)
+        samples = sum(len(repetition.samples) for repetition in one.taken)
         is_bounded = self._spending is None and one not in self._again
         used = spent(*one.taken) if is_bounded else 0.0
         most = None
@@ -284,7 +286,7 @@ class Visits:
             left = self._budget.most - self._budget.measuring
             most = self._budget.measuring + _OVER * left - self.at
         number = self.turn if self._spending is None else len(one.taken)
-        return Visit(number, samples, used, self._plan[table].benchmark, most=most)
+        return Repetition(number, samples, used, self._plan[table].benchmark, most=most)
 
     def is_whole(self, table: int) -> bool:
         """Whether the results of a table are final. All its cells must have ended, and all similar
@@ -293,11 +295,12 @@ class Visits:
         return all(one.ended for alike in kinds for one in alike.cells)
 
     def cells(self, table: int) -> list[CellResult]:
-        """Returns the visited cells of a table in the plan's order, each with its visits merged."""
+        """Returns the repeated cells of a table in the plan's order, each with its repetitions
+        merged."""
         return [self._shown(one) for one in self._tables[table].values() if one.taken]
 
     def _shown(self, one: _Cell) -> CellResult:
-        """Returns the merged cell. If it would have been visited again, it says why it was not."""
+        """Returns the merged cell. If it would have been repeated, it says why it was not."""
         merged = self._merged(one)
         if not one.cut or merged.stopped not in ("noise", "max-time"):
             return merged
@@ -315,8 +318,8 @@ class Visits:
         if alike.settings.samples is not None:
             return alike.always
         if self._spending is not None:
-            return VISITS
-        return max(least_visits(len(alike.cells)), alike.always)
+            return REPETITIONS
+        return max(least_repetitions(len(alike.cells)), alike.always)
 
     def _merged(self, one: _Cell) -> CellResult:
         if not one.alike.merged:
@@ -327,7 +330,7 @@ class Visits:
                 cell.merged = merged
                 if len(cell.taken) == 1:  # one value takes the memory of two
                     cell.taken = (merged,)
-        assert one.merged is not None  # noqa: S101  # it was visited
+        assert one.merged is not None  # noqa: S101  # it was measured
         return one.merged
 
     def _end_those_that_are_done(self, alike: _Alike) -> None:
@@ -376,4 +379,4 @@ def _whole_rounds(done: set[_Cell]) -> set[_Cell]:
 
 def _may_end(one: _Cell) -> bool:
     is_over = spent(*one.taken) >= one.alike.settings.max_time
-    return is_over or any(visit.status != "pass" for visit in one.taken)
+    return is_over or any(repetition.status != "pass" for repetition in one.taken)
