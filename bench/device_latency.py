@@ -29,7 +29,7 @@ from linkgauge import _native
 from linkgauge.backends.cuda.backend import CudaBackend
 from linkgauge.backends.cuda.driver import open_driver
 from linkgauge.backends.cuda.memory import address_in
-from linkgauge.backends.protocol import MOST_LAPS, Copy, Group
+from linkgauge.backends.protocol import MOST_BATCHES, Copy, Group
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.notation import parse_transfer
@@ -161,8 +161,8 @@ def _lent(backend: CudaBackend, case: Case) -> Iterator[Copy]:
 
 def _iterations(group: Group, count: int) -> Iterator[float]:
     """Seconds of each."""
-    for first in range(0, count, MOST_LAPS):
-        group.arm(1, min(MOST_LAPS, count - first))
+    for first in range(0, count, MOST_BATCHES):
+        group.arm(1, min(MOST_BATCHES, count - first))
         group.open()
         (times,) = group.wait().progress
         yield from (end - begin for begin, end in pairwise(times))

@@ -49,9 +49,9 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
     return Ratio(median(ratios), low, high)
 
 
-def seconds(group: Group, loops: int, laps: int = 1) -> float:
+def seconds(group: Group, loops: int, batches: int = 1) -> float:
     """Of all loops of a group's first work."""
-    return run(group, loops, laps).seconds[0]
+    return run(group, loops, batches).seconds[0]
 
 
 @contextmanager

@@ -119,12 +119,12 @@ void bind_memory(nb::module_& module) {
   module.def(
       "first_touch",
       [](std::uintptr_t address, std::size_t size, const Cpus& cpus, std::int64_t loops,
-         std::int64_t laps) {
-        if (loops < 1 || laps < 1) throw std::invalid_argument("loops must be at least 1");
+         std::int64_t batches) {
+        if (loops < 1 || batches < 1) throw std::invalid_argument("loops must be at least 1");
         return first_touch(at(address, size), size, cpus, static_cast<std::uint64_t>(loops),
-                           static_cast<std::uint64_t>(laps));
+                           static_cast<std::uint64_t>(batches));
       },
-      "address"_a, "size"_a, "cpus"_a, "loops"_a, "laps"_a = 1, Unlocked());
+      "address"_a, "size"_a, "cpus"_a, "loops"_a, "batches"_a = 1, Unlocked());
 }
 
 void bind_pattern(nb::module_& module) {
@@ -198,11 +198,11 @@ void bind_team(nb::module_& module) {
           "jobs"_a, Unlocked())
       .def(
           "arm",
-          [](Team& self, std::int64_t loops, std::int64_t laps) {
-            if (loops < 1 || laps < 1) throw std::invalid_argument("loops must be at least 1");
-            self.arm(static_cast<std::uint64_t>(loops), static_cast<std::uint64_t>(laps));
+          [](Team& self, std::int64_t loops, std::int64_t batches) {
+            if (loops < 1 || batches < 1) throw std::invalid_argument("loops must be at least 1");
+            self.arm(static_cast<std::uint64_t>(loops), static_cast<std::uint64_t>(batches));
           },
-          "loops"_a, "laps"_a = 1, Unlocked())
+          "loops"_a, "batches"_a = 1, Unlocked())
       .def("open", &Team::open, Unlocked())
       .def("wait", &wait)
       .def("counts", &Team::counts, Unlocked())
@@ -333,17 +333,17 @@ void bind_chase(nb::module_& module) {
 void bind_ping_pong(nb::module_& module) {
   module.def(
       "ping_pong",
-      [](int first, int second, std::int64_t loops, std::int64_t laps) {
-        if (loops < 1 || laps < 1) throw std::invalid_argument("loops must be at least 1");
+      [](int first, int second, std::int64_t loops, std::int64_t batches) {
+        if (loops < 1 || batches < 1) throw std::invalid_argument("loops must be at least 1");
         PingPong found;
         {
           const nb::gil_scoped_release unlocked;
           found = ping_pong(first, second, static_cast<std::uint64_t>(loops),
-                            static_cast<std::uint64_t>(laps));
+                            static_cast<std::uint64_t>(batches));
         }
         return nb::make_tuple(found.times, found.bounces, found.counts);
       },
-      "first"_a, "second"_a, "loops"_a, "laps"_a = 1);
+      "first"_a, "second"_a, "loops"_a, "batches"_a = 1);
 }
 
 void bind_counts(nb::module_& module) {

@@ -47,17 +47,17 @@ void serve(SharedLine& line, std::uint64_t first, std::uint64_t loops) {
 
 }  // namespace
 
-PingPong ping_pong(int first, int second, std::uint64_t loops, std::uint64_t laps) {
+PingPong ping_pong(int first, int second, std::uint64_t loops, std::uint64_t batches) {
   const std::array cpus{first, second};
   check_cpus(cpus);
   if (first == second) throw std::invalid_argument("a ping-pong takes two CPUs");
-  if (loops < 1 || laps < 1) throw std::invalid_argument("loops must be at least 1");
-  if (loops > kMostTrips / laps) throw std::invalid_argument("too many loops");
+  if (loops < 1 || batches < 1) throw std::invalid_argument("loops must be at least 1");
+  if (loops > kMostTrips / batches) throw std::invalid_argument("too many loops");
   const auto own = std::span(cpus).first(1);
   const Memory memory(kPage, Kind::Pageable, std::nullopt, own);
   SharedLine& line = *new (memory.address()) SharedLine(0);
   PingPong found{};
-  found.times.reserve(laps + 1);
+  found.times.reserve(batches + 1);
   Counts counts;  // of the other thread
   int unpinned = 0;
   std::exception_ptr unstarted;
@@ -73,7 +73,7 @@ PingPong ping_pong(int first, int second, std::uint64_t loops, std::uint64_t lap
         Counter counter;
         serve(line, 1, kWarmUps);
         counter.start();
-        serve(line, 1 + 2 * kWarmUps, kCounted + loops * laps);
+        serve(line, 1 + 2 * kWarmUps, kCounted + loops * batches);
         counts = counter.stop();
       });
       pinned.wait(kStarting);
@@ -84,8 +84,8 @@ PingPong ping_pong(int first, int second, std::uint64_t loops, std::uint64_t lap
       counter.start();
       serve(line, 2 * kWarmUps, kCounted);
       found.times.push_back(now());
-      for (std::uint64_t lap = 0; lap < laps; ++lap) {
-        serve(line, 2 * (kWarmUps + kCounted + lap * loops), loops);
+      for (std::uint64_t batch = 0; batch < batches; ++batch) {
+        serve(line, 2 * (kWarmUps + kCounted + batch * loops), loops);
         found.times.push_back(now());
       }
       found.counts = counter.stop();

@@ -119,12 +119,12 @@ struct alignas(2 * kCacheLine) Team::Worker {
     }
   }
 
-  // A lap of one pass is divided, so that all laps have enough parts together.
-  void arm(std::uint64_t loops_a_lap, std::uint64_t all_laps) {
-    loops = loops_a_lap;
-    laps = all_laps;
-    parts = loops == 1 ? std::min<std::size_t>(most_parts, (kParts + laps - 1) / laps) : 1;
-    times.reserve(laps * parts + 1);
+  // A batch of one pass is divided, so that all batches have enough parts together.
+  void arm(std::uint64_t loops_a_batch, std::uint64_t all_batches) {
+    loops = loops_a_batch;
+    batches = all_batches;
+    parts = loops == 1 ? std::min<std::size_t>(most_parts, (kParts + batches - 1) / batches) : 1;
+    times.reserve(batches * parts + 1);
   }
 
   void move(std::size_t offset, std::size_t bytes) {
@@ -142,11 +142,11 @@ struct alignas(2 * kCacheLine) Team::Worker {
   const std::byte* at;  // of a chase: where it is
   double rate = 0;      // bytes/s of this share
   int pin_error = 0;
-  std::uint64_t loops = 0;  // per lap
-  std::uint64_t laps = 1;
-  std::size_t parts = 1;  // of a lap
+  std::uint64_t loops = 0;  // per batch
+  std::uint64_t batches = 1;
+  std::size_t parts = 1;  // of a batch
   double passes = 0;
-  std::vector<double> times;  // begin, and the end of each part of each lap
+  std::vector<double> times;  // begin, and the end of each part of each batch
   Counts counts;
   Span span{};
 };
@@ -181,13 +181,13 @@ void Team::start() {
   }
 }
 
-void Team::arm(std::uint64_t loops, std::uint64_t laps) {
-  if (loops < 1 || laps < 1) throw std::invalid_argument("loops must be at least 1");
+void Team::arm(std::uint64_t loops, std::uint64_t batches) {
+  if (loops < 1 || batches < 1) throw std::invalid_argument("loops must be at least 1");
   std::unique_lock lock(mutex_);
   require(State::Idle, "arm: the team is armed already, or running");
   state_ = State::Arming;
   loops_ = loops;
-  laps_ = laps;
+  batches_ = batches;
   bounded_ = bounded_count_;
   ++round_;
   work_.notify_all();
@@ -287,7 +287,7 @@ void Team::live(Worker& worker) {
 
 // False when the team closes in the middle of a long sample.
 bool Team::run(Worker& worker, std::uint32_t round) {
-  const std::uint64_t all = worker.loops * worker.laps;
+  const std::uint64_t all = worker.loops * worker.batches;
   std::uint64_t done = 0;
   do {
     worker.once();
@@ -321,7 +321,7 @@ bool Team::run_at_rate(Worker& worker, std::uint32_t round) {
 bool Team::next_round(Worker& worker, std::uint32_t round) {
   std::unique_lock lock(mutex_);
   work_.wait(lock, [&] { return round_ == round || state_ == State::Closed; });
-  worker.arm(loops_, laps_);
+  worker.arm(loops_, batches_);
   return state_ != State::Closed;
 }
 

@@ -25,7 +25,7 @@ namespace linkgauge {
 // takes so many hops along the pointers of `source`. A `rate` (bytes/s of the whole job) holds an
 // endless job back; it then stops amid a pass, and so does one at an infinite rate. The source of
 // an operation with two holds one array of `size` bytes behind the other. A `tracked` one, unless
-// it is endless, reports progress within a pass, too, if a lap is one large pass.
+// it is endless, reports progress within a pass, too, if a batch is one large pass.
 struct Job {
   // Throws std::invalid_argument for an empty size, no CPU, a null address that `op` needs, a
   // kernel that this CPU does not run, a chase by several threads, a rate below 0 or of a job that
@@ -53,7 +53,8 @@ struct Span {
   double end;    // its last thread ends
   std::uint64_t checksum;
   double passes;  // how often all of its bytes were processed: any number in an endless job
-  // progress_of() its threads, by laps or equal parts of laps; of an endless job, begin and end.
+  // progress_of() its threads, by batches or equal parts of batches; of an endless job, begin and
+  // end.
   std::vector<double> progress;
 };
 
@@ -66,8 +67,8 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  // Arms `laps` laps of `loops` loops. Returns once every thread waits at the gate.
-  void arm(std::uint64_t loops, std::uint64_t laps = 1);
+  // Arms `batches` batches of `loops` loops. Returns once every thread waits at the gate.
+  void arm(std::uint64_t loops, std::uint64_t batches = 1);
   void open();
   // Whether all threads are done, after at most this long: callers handle signals in between.
   bool done_within(std::chrono::milliseconds patience);
@@ -96,8 +97,8 @@ class Team {
   std::condition_variable reported_;  // for the controller: all workers have reported
   State state_ = State::Idle;
   std::uint32_t round_ = 0;  // the latest round armed
-  std::uint64_t loops_ = 0;  // per lap of that round
-  std::uint64_t laps_ = 1;
+  std::uint64_t loops_ = 0;  // per batch of that round
+  std::uint64_t batches_ = 1;
   std::size_t arrived_ = 0;  // workers that have reported since the controller last asked
   std::atomic<std::uint32_t> gate_ = 0;    // the latest round released; all ones: closing
   std::atomic<std::uint32_t> ending_ = 0;  // the latest round whose endless jobs are to end

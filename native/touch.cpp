@@ -51,10 +51,10 @@ bool is_fresh(const std::byte* start, std::size_t size, std::size_t page) {
 }  // namespace
 
 std::vector<double> first_touch(std::byte* address, std::size_t size, std::span<const int> cpus,
-                                std::uint64_t loops, std::uint64_t laps) {
+                                std::uint64_t loops, std::uint64_t batches) {
   check_cpus(cpus);
   if (size < 1) throw std::invalid_argument("size must be at least 1 byte");
-  if (loops < 1 || laps < 1) throw std::invalid_argument("loops must be at least 1");
+  if (loops < 1 || batches < 1) throw std::invalid_argument("loops must be at least 1");
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t whole = round_up(size, page);
   run_on(cpus, [](std::size_t) {});  // throws if one cannot be pinned: the others would wait for it
@@ -73,13 +73,13 @@ std::vector<double> first_touch(std::byte* address, std::size_t size, std::span<
     spent += end - begin;
     if (++done % loops == 0) times.push_back(spent);
   });
-  times.reserve(laps + 1);
+  times.reserve(batches + 1);
   run_on(cpus, [&](std::size_t index) {
     Toucher& thread = threads[index];
     // Whole huge pages: two threads that fault one in would wait for each other.
     thread.part = slice(whole, cpus.size(), index, kHugePage);
     std::byte* start = address + thread.part.offset;
-    for (std::uint64_t round = 0; round < loops * laps; ++round) {
+    for (std::uint64_t round = 0; round < loops * batches; ++round) {
       if (thread.part.size > 0 && madvise(start, thread.part.size, MADV_DONTNEED) != 0) {
         error = errno;
       }

@@ -45,10 +45,10 @@ class FakeGroup:
     pace = Pace()
 
     def __init__(self, backend, copies):
-        self.backend, self.copies, self.loops, self.laps = backend, copies, None, 1
+        self.backend, self.copies, self.loops, self.batches = backend, copies, None, 1
 
-    def arm(self, loops, laps=1):
-        self.loops, self.laps = loops * laps, laps
+    def arm(self, loops, batches=1):
+        self.loops, self.batches = loops * batches, batches
 
     def open(self):
         for copy in self.copies:
@@ -63,7 +63,9 @@ class FakeGroup:
         ]
         sums = [checksum(copy.source, copy.size) if not copy.destination else None
                 for copy in self.copies]  # fmt: skip
-        ends = [[each * lap / self.laps for lap in range(self.laps + 1)] for each in seconds]
+        ends = [
+            [each * batch / self.batches for batch in range(self.batches + 1)] for each in seconds
+        ]
         return Timing(tuple(seconds), max(seconds), tuple(sums), tuple(map(tuple, ends)))
 
     def close(self):

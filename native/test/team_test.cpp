@@ -61,8 +61,8 @@ void mismatches() {
   }
 }
 
-std::vector<Span> sample(Team& team, std::uint64_t loops, std::uint64_t laps) {
-  team.arm(loops, laps);
+std::vector<Span> sample(Team& team, std::uint64_t loops, std::uint64_t batches) {
+  team.arm(loops, batches);
   team.open();
   auto spans = team.wait();
   for (const Span& span : spans) check(span.begin <= span.end);
@@ -92,9 +92,9 @@ void moves() {
 }
 
 std::vector<double> together(const std::vector<std::vector<double>>& times,
-                             const std::vector<double>& lap_bytes) {
+                             const std::vector<double>& batch_bytes) {
   std::vector<Track> tracks;
-  for (std::size_t i = 0; i < times.size(); ++i) tracks.push_back({times[i], lap_bytes[i]});
+  for (std::size_t i = 0; i < times.size(); ++i) tracks.push_back({times[i], batch_bytes[i]});
   return progress_of(tracks);
 }
 
@@ -104,7 +104,7 @@ void progresses() {
   check(together({{0, 1, 2}, {2, 3, 4}}, {8, 8}) == Times{0, 2, 4}, "one after the other");
   check(together({{0, 2, 4}, {1, 3, 5}}, {8, 8}) == Times{0, 2.5, 5}, "side by side");
   check(together({{0, 2, 4}, {0, 4, 8}}, {24, 8}) == Times{0, 16. / 7, 8}, "of unequal bytes");
-  check(together({{0, 1}, {5, 9}}, {8, 8}) == Times{0, 9}, "one lap");
+  check(together({{0, 1}, {5, 9}}, {8, 8}) == Times{0, 9}, "one batch");
   check(together({{2, 2, 2, 2}}, {8}) == Times{2, 2, 2, 2}, "in less than a tick");
   check(together({{0, 1, 2}, {0, 1, 2}}, {8, 0}) == Times{0, 1, 2}, "a thread without bytes");
 }
@@ -120,12 +120,12 @@ void tracks() {
   const Job jobs[] = {job(Op::Copy, at(destination), true), job(Op::Read, 0, true),
                       job(Op::Read, 0, false)};
   Team team(jobs);
-  for (const auto& [loops, laps, parts] :
+  for (const auto& [loops, batches, parts] :
        {std::array{1, 3, 2}, {1, 40, 2}, {1, 64, 1}, {2, 3, 1}}) {
     const auto spans =
-        sample(team, static_cast<std::uint64_t>(loops), static_cast<std::uint64_t>(laps));
-    check(spans[0].progress.size() == static_cast<std::size_t>(laps * parts + 1));
-    check(spans[2].progress.size() == static_cast<std::size_t>(laps + 1));
+        sample(team, static_cast<std::uint64_t>(loops), static_cast<std::uint64_t>(batches));
+    check(spans[0].progress.size() == static_cast<std::size_t>(batches * parts + 1));
+    check(spans[2].progress.size() == static_cast<std::size_t>(batches + 1));
     check(std::ranges::is_sorted(spans[0].progress));
     check(spans[1].checksum == checksum(source.begin(), kSize, cpus()), "of all parts");
     check(!first_mismatch(destination.begin(), kSize, kTeamSeed, Pattern::Words, cpus()));

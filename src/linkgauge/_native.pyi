@@ -100,12 +100,14 @@ def nodes_of(address: int, size: int) -> dict[int, int]:
     """
 
 def first_touch(
-    address: int, size: int, cpus: Sequence[int], loops: int, laps: int = 1
+    address: int, size: int, cpus: Sequence[int], loops: int, batches: int = 1
 ) -> list[float]:
-    """Give the pages back to the kernel and touch each anew from ``cpus``, ``loops * laps`` times.
+    """Give the pages back to the kernel and touch each anew from ``cpus``, ``loops * batches``
+    times.
 
-    Returns 0 and the seconds spent touching up to the end of each lap. The content is lost. Raises
-    OSError where pages cannot be given back (locked ones), RuntimeError if fresh ones are not zero.
+    Returns 0 and the seconds spent touching up to the end of each batch. The content is lost.
+    Raises OSError where pages cannot be given back (locked ones), RuntimeError if fresh ones are
+    not zero.
     """
 
 class Pattern(enum.IntEnum):
@@ -228,7 +230,7 @@ class Job:
         along the pointers of the source, which link_cycle() laid; the next loop goes on there.
         With ``rate``, an endless one moves so many bytes/s, or as many as it can, and may end amid
         a pass. A ``tracked`` one, unless it is endless, reports progress within a pass, too, if a
-        lap is one large pass.
+        batch is one large pass.
 
         Raises ValueError for a size below 1, an empty ``cpus``, a missing address, a kernel that
         this CPU does not run, a chase other than READ by one thread, or a rate below 0 or of one
@@ -275,7 +277,7 @@ class Span:
         """How often all of its bytes were gone over: the loops, of an endless job any number."""
     @property
     def progress(self) -> list[float]:
-        """When it began, and when its threads together had moved the bytes of each lap, or of
+        """When it began, and when its threads together had moved the bytes of each batch, or of
         equal parts of each; of an endless job, begin and end alone."""
 
 class Team:
@@ -290,10 +292,10 @@ class Team:
         Raises OSError where a thread cannot be started or pinned, and ValueError without jobs.
         """
 
-    def arm(self, loops: int, laps: int = 1) -> None:
-        """Bring all threads to the gate: once it opens, each runs its job ``loops`` times a lap.
+    def arm(self, loops: int, batches: int = 1) -> None:
+        """Bring all threads to the gate: once it opens, each runs its job ``loops`` times a batch.
 
-        Returns when all stand there. Raises ValueError for loops or laps below 1.
+        Returns when all stand there. Raises ValueError for loops or batches below 1.
         """
 
     def open(self) -> None:
@@ -422,15 +424,15 @@ def cycle_length(address: int, size: int, cpu: int) -> int:
     """
 
 def ping_pong(
-    first: int, second: int, loops: int, laps: int = 1
+    first: int, second: int, loops: int, batches: int = 1
 ) -> tuple[list[float], int, Counts]:
     """Bounce a cache line between two CPUs; return when, how often, and what both threads met with.
 
-    A thread pinned to each of them waits for the other's count and counts on: ``laps`` laps of
-    ``loops`` round trips, behind some that warm up. The times are those of the first lap's begin
-    and of each lap's end, in seconds of CLOCK_MONOTONIC; the bounces are what the line counted
-    meanwhile. Raises ValueError for equal CPUs, or loops or laps below 1, and OSError where a
-    thread cannot be started or pinned.
+    A thread pinned to each of them waits for the other's count and counts on: ``batches`` batches
+    of ``loops`` round trips, behind some that warm up. The times are those of the first batch's
+    begin and of each batch's end, in seconds of CLOCK_MONOTONIC; the bounces are what the line
+    counted meanwhile. Raises ValueError for equal CPUs, or loops or batches below 1, and OSError
+    where a thread cannot be started or pinned.
     """
 
 class PrimesThread:

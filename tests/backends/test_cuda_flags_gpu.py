@@ -22,12 +22,12 @@ def backend():
     opened.close()
 
 
-def bounce(backend, text, laps=64):
+def bounce(backend, text, batches=64):
     transfer = parse_transfer(text)
     ends = [backend.allocate(end, flags.BYTES, transfer.engine) for end in transfer.memories]
     group = backend.prepare([Copy(transfer, *ends, flags.BYTES, 1)], "flag-ping-pong")
     try:
-        return run(group, 1, laps)
+        return run(group, 1, batches)
     finally:
         group.close()
         for end in ends:

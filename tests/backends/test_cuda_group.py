@@ -74,7 +74,7 @@ class TestGroup:
         group.close()
 
 
-class TestLaps:
+class TestBatches:
     def test_progress_counts_from_the_opening_of_each_gate(self, bindings, monkeypatch):
         driver, works = engine_copies(bindings)
         group = CudaGroup(driver, works)

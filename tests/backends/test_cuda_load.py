@@ -59,8 +59,8 @@ class Timed:
     def __init__(self, problem=None):
         self.calls, self.problem = [], problem
 
-    def arm(self, loops, laps=1):
-        self.calls.append((loops, laps))
+    def arm(self, loops, batches=1):
+        self.calls.append((loops, batches))
 
     def open(self):
         self.calls.append("open")

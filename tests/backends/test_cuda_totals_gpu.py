@@ -21,7 +21,7 @@ from linkgauge.model.transfer import Report
 from repetition_kit import whole
 
 SIZE = 256 << 20
-LOOPS, LAPS = 2, 16
+LOOPS, BATCHES = 2, 16
 
 
 def recorded(backend, text, settings):
@@ -36,7 +36,7 @@ def recorded(backend, text, settings):
         copy = Copy(transfer, source, destination, SIZE, 3, tracked=True)
         group = backend.prepare_with([copy], settings)
         try:
-            timing = run(group, LOOPS, LAPS)
+            timing = run(group, LOOPS, BATCHES)
         finally:
             group.close()
         pattern = Pattern.SPLIT if transfer.both_ways else Pattern.WORDS
@@ -51,13 +51,13 @@ def check_progress(backend, text, settings):
     timing, right = recorded(backend, text, settings)
     assert right
     (times,) = timing.progress
-    assert len(times) == LAPS + 1
+    assert len(times) == BATCHES + 1
     assert times[0] >= 0
     assert all(begin < end for begin, end in pairwise(times))
     # The events before and behind the launch see about the same.
     assert times[-1] - times[0] == pytest.approx(timing.seconds[0], rel=0.1)
     # Half of the steps take about half of the time.
-    middle = (times[LAPS // 2] - times[0]) / (times[-1] - times[0])
+    middle = (times[BATCHES // 2] - times[0]) / (times[-1] - times[0])
     assert 0.4 < middle < 0.6
 
 
@@ -91,7 +91,7 @@ def check_kernel(backend, text, kernel):
 @pytest.mark.gpu
 class TestOneGpu:
     @pytest.mark.parametrize("kernel", KERNELS)
-    def test_a_kernel_records_its_laps(self, backend, kernel):
+    def test_a_kernel_records_its_batches(self, backend, kernel):
         check_kernel(backend, "cuda:0 -> cuda:0 by sm", kernel)
 
     def test_also_one_of_many_short_blocks_that_copies_both_ways(self, backend):
@@ -114,7 +114,7 @@ class TestOneGpu:
 @pytest.mark.gpu_pairs
 class TestTwoGpus:
     @pytest.mark.parametrize("kernel", KERNELS)
-    def test_a_kernel_records_its_laps_to_a_peer(self, pair, kernel):
+    def test_a_kernel_records_its_batches_to_a_peer(self, pair, kernel):
         check_kernel(pair, "cuda:0 -> cuda:1 by sm", kernel)
 
     @pytest.mark.parametrize(

@@ -107,13 +107,13 @@ def touch(name, size=3 * HUGE, threads=1):
 
 @pytest.mark.parametrize("kind", ["base", "pageable"])
 @pytest.mark.parametrize("threads", {1, len(CPUS)})
-def test_each_lap_of_a_first_touch_has_its_time(kind, threads):
+def test_each_batch_of_a_first_touch_has_its_time(kind, threads):
     group = touch(f"host:0/{kind}", threads=threads)
-    for loops, laps in ((1, 1), (2, 3)):
-        timing = run(group, loops, laps)
+    for loops, batches in ((1, 1), (2, 3)):
+        timing = run(group, loops, batches)
         (progress,) = timing.progress
         assert timing.seconds == (timing.span,) == (progress[-1],)
-        assert len(progress) == laps + 1
+        assert len(progress) == batches + 1
         assert list(progress) == sorted(progress)
 
 

@@ -31,9 +31,9 @@ class Pretended(Gated):
         self.done = [] if done is None else done
 
     def wait(self):
-        loops, laps = self.pass_gate()
-        self.done.append((self, loops * laps))
-        span = self.seconds(loops * laps)
+        loops, batches = self.pass_gate()
+        self.done.append((self, loops * batches))
+        span = self.seconds(loops * batches)
         own = tuple((0.1 * way, span if way == self.ways - 1 else span / 2)
                     for way in range(self.ways))  # fmt: skip
         return Timing(tuple(end - begin for begin, end in own), span, (None,) * self.ways, own)

@@ -99,11 +99,11 @@ def test_each_step_takes_the_time_to_start(name, steps):
     assert took == pytest.approx(steps * 3e-6, rel=1e-2)
 
 
-def test_each_lap_has_its_end():
+def test_each_batch_has_its_end():
     group = prepared(backend(), work("all_gather"))
     timing = run(group, 2, 3)
     for seconds, times in zip(timing.seconds, timing.progress, strict=True):
-        assert times == pytest.approx([seconds * lap / 3 for lap in range(4)])
+        assert times == pytest.approx([seconds * batch / 3 for batch in range(4)])
 
 
 def test_a_root_is_a_star_and_pairs_go_all_at_once():

@@ -173,35 +173,35 @@ def test_pointers_are_followed_again_and_again(subject):
         with prepared(subject, lend(subject, transfer, 1 << 20), operation="chase") as group:
             assert group.pace.steps > 1000
             out_of_order(group.wait, group.open)
-            for loops, laps in ((1, 1), (3, 1), (2, 5)):
-                timing = run(group, loops, laps)
-                latency = timing.seconds[0] / (loops * laps * group.pace.steps)
+            for loops, batches in ((1, 1), (3, 1), (2, 5)):
+                timing = run(group, loops, batches)
+                latency = timing.seconds[0] / (loops * batches * group.pace.steps)
                 assert 1e-10 < latency < 1e-4, transfer
                 for times in timing.progress:
-                    assert len(times) in (2, laps + 1)
+                    assert len(times) in (2, batches + 1)
                     assert list(times) == sorted(times)
                 assert not follows(group, CheckedGroup) or group.mismatch() is None
 
 
-def test_a_line_bounces_between_any_two_cpus_lap_by_lap(subject):
+def test_a_line_bounces_between_any_two_cpus_batch_by_batch(subject):
     for transfer in map(parse_transfer, subject.exchanges):
         assert subject.backend.refusal(transfer) is None
         copy = Copy(transfer, None, None, 64, 1)
         with prepared(subject, copy, operation="ping-pong") as group:
             assert group.pace.steps == 2
             out_of_order(group.wait, group.open)
-            for loops, laps in ((10, 1), (100, 32)):
-                group.arm(loops, laps)
+            for loops, batches in ((10, 1), (100, 32)):
+                group.arm(loops, batches)
                 out_of_order(lambda: group.arm(1))
                 group.open()
                 (times,) = group.wait().progress
-                assert len(times) == laps + 1
+                assert len(times) == batches + 1
                 assert list(times) == sorted(times)
         with pytest.raises(Unsupported, match="core_to_core_latency"):
             subject.backend.prepare([copy])
 
 
-def test_a_copy_goes_there_and_back_lap_by_lap(subject):
+def test_a_copy_goes_there_and_back_batch_by_batch(subject):
     """What was in the source is in both memories, and each round trip has a time of its own."""
     if not subject.backend.carries(named("copy-ping-pong")):
         return
@@ -210,12 +210,12 @@ def test_a_copy_goes_there_and_back_lap_by_lap(subject):
         copy = lend(subject, transfer, 4099)
         try:
             with prepared(subject, copy, operation="copy-ping-pong") as group:
-                for loops, laps in ((1, 1), (3, 5)):
-                    group.arm(loops, laps)
+                for loops, batches in ((1, 1), (3, 5)):
+                    group.arm(loops, batches)
                     out_of_order(lambda: group.arm(1))
                     group.open()
                     (times,) = group.wait().progress
-                    assert len(times) == laps + 1
+                    assert len(times) == batches + 1
                     assert times[0] == 0
                     assert list(times) == sorted(times)
                     assert wrong(subject, copy) == [None], transfer
@@ -225,18 +225,18 @@ def test_a_copy_goes_there_and_back_lap_by_lap(subject):
     assert done
 
 
-def test_progress_tells_when_each_lap_ended(subject):
+def test_progress_tells_when_each_batch_ended(subject):
     for text in (str(paths(subject)[0]), *subject.groups):
         transfers = parse_transfers(text)
         if any(subject.backend.refusal(transfer) for transfer in transfers):
             continue
         copies = [lend(subject, t, 100_003 * t.scale, n) for n, t in enumerate(transfers, 1)]
         with prepared(subject, *copies) as group:
-            for loops, laps in ((2, 4), (3, 1)):
-                timing = run(group, loops, laps)
+            for loops, batches in ((2, 4), (3, 1)):
+                timing = run(group, loops, batches)
                 assert len(timing.progress) == len(copies)
                 for times, seconds in zip(timing.progress, timing.seconds, strict=True):
-                    assert len(times) in (2, laps + 1)
+                    assert len(times) in (2, batches + 1)
                     # Since the gate's opening, within what clocks differ.
                     assert -1e-3 < times[0] < timing.span + 1
                     assert list(times) == sorted(times)

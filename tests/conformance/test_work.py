@@ -108,9 +108,9 @@ def test_work_is_handed_over_again_and_again_or_it_is_unsupported(subject, opera
         assert "\n" not in str(reason)
         return
     assert group.pace.steps == 1
-    for laps in (1, 5):
-        (times,) = run(group, 1, laps).progress
-        assert len(times) == laps + 1
+    for batches in (1, 5):
+        (times,) = run(group, 1, batches).progress
+        assert len(times) == batches + 1
         assert list(times) == sorted(set(times))
     group.close()
     group.close()

@@ -183,9 +183,9 @@ class Gates(FakeBackend):
         group = super().prepare(copies, operation)
         group.pace, group.most_loops, arm = self.pace, self.most_loops, group.arm
 
-        def noted(loops, laps=1):
-            self.gates.append((loops, laps))
-            arm(loops, laps)
+        def noted(loops, batches=1):
+            self.gates.append((loops, batches))
+            arm(loops, batches)
 
         group.arm = noted
         return group
@@ -233,22 +233,22 @@ def test_steady_samples_are_few_and_only_a_first_repetition_warms_up(seconds, fi
             assert [loops for loops, _ in backend.gates] == expected
 
 
-class TestLaps:
+class TestBatches:
     """Samples behind one gate."""
 
-    LAPPING = Pace(0.008, 1, 32)
+    BATCHING = Pace(0.008, 1, 32)
 
     def test_are_all_of_a_repetition(self):
-        backend = Gates(0.01, self.LAPPING)
+        backend = Gates(0.01, self.BATCHING)
         repetition = repetition_of(backend, Settings((SIZE,), max_time=1.0))
         assert (repetition.loops, backend.gates[-1], len(repetition.samples)) == (1, (1, 5), 5)
 
     def test_are_no_more_than_the_pace_and_the_queues_allow(self):
         many = Settings((SIZE,), samples=40)
         for most, expected in ((480, [32, 8]), (9, [9, 9, 9, 9, 4])):
-            backend = Gates(0.01, self.LAPPING, most)
+            backend = Gates(0.01, self.BATCHING, most)
             assert len(repetition_of(backend, many).samples) == 40
-            assert [laps for _, laps in backend.gates if laps > 1] == expected
+            assert [batches for _, batches in backend.gates if batches > 1] == expected
 
 
 class TestBuffers:

@@ -24,8 +24,8 @@ def test_what_a_group_computed_itself_is_its_own_to_check(found, verify, outcome
         pace = Pace(steps=10)
 
         def wait(self):
-            loops, laps = self.pass_gate()
-            return Timing((0.1 * loops * laps,), 0.1 * loops * laps, (None,))
+            loops, batches = self.pass_gate()
+            return Timing((0.1 * loops * batches,), 0.1 * loops * batches, (None,))
 
         def mismatch(self):
             return found

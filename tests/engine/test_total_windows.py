@@ -1,4 +1,4 @@
-"""A total counts what moves while all of its transfers run, however their laps lie."""
+"""A total counts what moves while all of its transfers run, however their batches lie."""
 
 import itertools
 
@@ -27,25 +27,25 @@ def measure(backend, settings, *texts):
     return [whole(repetition, settings=settings) for repetition in worker.measure(cells, SIZE)]
 
 
-def laps(start, *seconds):
+def batches(start, *seconds):
     return tuple(itertools.accumulate(seconds, initial=start))
 
 
 @pytest.mark.parametrize(
     ("progress", "rates"),
     [
-        ((laps(0.0, *[2.0] * 4), laps(0.01, *[1.0] * 8)), (1 / 8, 1 / 8)),
+        ((batches(0.0, *[2.0] * 4), batches(0.01, *[1.0] * 8)), (1 / 8, 1 / 8)),
         # One starts before the other, alone and fast at first, and ends after it.
-        ((laps(0.0, 0.1, 0.1, 1.0, 1.0, 1.0), laps(0.2, 1.0, 1.0, 1.0)), (1 / 5, 1 / 3)),
-        # A lap of the long one lasts as long as all of the short one.
-        ((laps(0.0, 1.0, 1.0), laps(0.0, 10.0, 10.0)), (1 / 2, 1 / 20)),
+        ((batches(0.0, 0.1, 0.1, 1.0, 1.0, 1.0), batches(0.2, 1.0, 1.0, 1.0)), (1 / 5, 1 / 3)),
+        # A batch of the long one lasts as long as all of the short one.
+        ((batches(0.0, 1.0, 1.0), batches(0.0, 10.0, 10.0)), (1 / 2, 1 / 20)),
         (((0.0, 2.0), (0.0, 4.0)), (1 / 2, 1 / 4)),
-        # It waits for its CPU as the other one ends: of the lap that it is in, a half counts.
-        ((laps(0.0, 1.0, 1.0, 1.0, 1.0), laps(0.0, 1.0, 6.0, 1.0)), (1 / 4, 1 / 8)),
-        # The same at the start of the window, and a lap that is too short for the clock.
-        ((laps(0.0, 4.0, 1.0, 0.0, 1.0), laps(2.0, 2.0, 2.0)), (1 / 4 * 3.5 / 4, 1 / 4)),
+        # It waits for its CPU as the other one ends: of the batch that it is in, a half counts.
+        ((batches(0.0, 1.0, 1.0, 1.0, 1.0), batches(0.0, 1.0, 6.0, 1.0)), (1 / 4, 1 / 8)),
+        # The same at the start of the window, and a batch that is too short for the clock.
+        ((batches(0.0, 4.0, 1.0, 0.0, 1.0), batches(2.0, 2.0, 2.0)), (1 / 4 * 3.5 / 4, 1 / 4)),
         # It stands still while the other one runs.
-        ((laps(0.0, 1.0, 1.0, 1.0), laps(0.0, 4.0, 1.0, 1.0)), None),
+        ((batches(0.0, 1.0, 1.0, 1.0), batches(0.0, 4.0, 1.0, 1.0)), None),
         (((0.0, 1.0), (1.0, 2.0)), None),
         (((0.0, 1.0), (0.95, 1.95)), None),
     ],

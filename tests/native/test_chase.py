@@ -42,9 +42,9 @@ def test_less_than_a_line_and_null_are_refused(memory, call):
         call(0, 4096, 1, CPU)
 
 
-def run(jobs, loops=1, laps=1):
+def run(jobs, loops=1, batches=1):
     with closing(Team(jobs)) as team:
-        team.arm(loops, laps)
+        team.arm(loops, batches)
         team.open()
         return team.wait()
 

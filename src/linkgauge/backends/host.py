@@ -102,10 +102,10 @@ class HostGroup:
         self._loops = 0
         self._opened = 0.0
 
-    def arm(self, loops: int, laps: int = 1) -> None:
+    def arm(self, loops: int, batches: int = 1) -> None:
         with native_errors("arm threads"):
-            self._team.arm(loops, laps)
-        self._loops = loops * laps
+            self._team.arm(loops, batches)
+        self._loops = loops * batches
 
     def open(self) -> None:
         self._opened = time.monotonic()
@@ -137,18 +137,18 @@ class HostGroup:
 class PingPongGroup(Gated):
     """A sample of round trips lasts about 1000 times as long as reading the clock."""
 
-    pace = Pace(seconds=2e-5, loops=1, laps=32, steps=2)
+    pace = Pace(seconds=2e-5, loops=1, batches=32, steps=2)
 
     def __init__(self, transfer: Transfer) -> None:
         self._cpus = transfer.source.index or 0, transfer.destination.index or 0
 
     def wait(self) -> Timing:
         """Waits until all round trips are done. Raises BackendError if their number is wrong."""
-        loops, laps = self.pass_gate()
+        loops, batches = self.pass_gate()
         with native_errors("bounce a cache line"):
-            times, bounces, counts = _native.ping_pong(*self._cpus, loops, laps)
-        if bounces != 2 * loops * laps:
-            problem = f"{bounces} bounces instead of {2 * loops * laps}"
+            times, bounces, counts = _native.ping_pong(*self._cpus, loops, batches)
+        if bounces != 2 * loops * batches:
+            problem = f"{bounces} bounces instead of {2 * loops * batches}"
             raise BackendError("bounce a cache line", problem)
         return Timing.of_one(times, counters_of(counts))
 

@@ -50,10 +50,10 @@ class HostProducts(Gated):
         self._product.fill(self._numpy.nan)
 
     def wait(self) -> Timing:
-        loops, laps = self.pass_gate()
+        loops, batches = self.pass_gate()
         with self._pools.limit(limits=sum(self._threads), user_api="blas"):
             begin = time.monotonic()
-            for _ in range(loops * laps):
+            for _ in range(loops * batches):
                 self._numpy.matmul(self._a, self._b, out=self._product)
             span = time.monotonic() - begin
         return Timing(

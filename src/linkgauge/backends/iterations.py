@@ -10,7 +10,7 @@ from itertools import pairwise
 from linkgauge import _native
 from linkgauge.model.errors import Unsupported
 
-from .protocol import MOST_LAPS, Buffer, Gated, Pace, Timing
+from .protocol import MOST_BATCHES, Buffer, Gated, Pace, Timing
 
 Call = tuple[int, Sequence[int]]
 """The address of a C function, and its arguments. The function returns 0 on success."""
@@ -30,7 +30,7 @@ def address_of(library: ctypes.CDLL, function: str) -> int:
 
 def single_iterations(steps: int) -> Pace:
     """The pace of samples that are single iterations, each of `steps` latencies."""
-    return Pace(seconds=0.0, loops=1, laps=MOST_LAPS, most=_MOST, steps=steps)
+    return Pace(seconds=0.0, loops=1, batches=MOST_BATCHES, most=_MOST, steps=steps)
 
 
 class IteratedGroup(Gated):
@@ -58,8 +58,8 @@ class IteratedGroup(Gated):
 
     def wait(self) -> Timing:
         """Raises `error_of` a failed call, and Unsupported if the clock is too coarse."""
-        loops, laps = self.pass_gate()
-        count = WARM_UPS + loops * laps
+        loops, batches = self.pass_gate()
+        count = WARM_UPS + loops * batches
         self._begin(count)
         ends, status, failed = _native.time_iterations(self._calls, count)
         if status:

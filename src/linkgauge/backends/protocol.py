@@ -6,7 +6,7 @@ For each measured cell, a backend is called in this order:
     allocate(memory, size, …)      buffers, which later cells reuse
     fill(buffer, …)                a pattern in the source, its complement in the destination
     prepare(copies, operation)     a Group; then, for each sample,
-        arm(loops, laps)               all work is enqueued behind a gate (start signal)
+        arm(loops, batches)               all work is enqueued behind a gate (start signal)
         open()                         the gate opens, and all transfers start
         wait()                         returns the Timing
     first_mismatch(buffer, …)      every byte is compared
@@ -128,8 +128,9 @@ class Copy(msgspec.Struct, frozen=True):
 class Timing(msgspec.Struct, frozen=True):
     """The times of a group in seconds: `seconds` of all loops of each copy, and `span` from the
     first start to the last end. `checksums` has the xor of the 64-bit words that the last loop of a
-    pure read saw, else None. `progress` has each copy's start and its laps' or their parts' ends,
-    since the gate opened. `counters` has the CPU events of all threads, if they were counted."""
+    pure read saw, else None. `progress` has each copy's start and its batches' or their parts'
+    ends, since the gate opened. `counters` has the CPU events of all threads, if they were
+    counted."""
 
     seconds: tuple[float, ...]
     span: float
@@ -139,19 +140,19 @@ class Timing(msgspec.Struct, frozen=True):
 
     @classmethod
     def of_one(cls, times: Sequence[float], counters: Counters | None = None) -> Timing:
-        """Returns the times of a single copy. `times` has its start and the ends of its laps."""
+        """Returns the times of a single copy. `times` has its start and the ends of its batches."""
         progress = tuple(at - times[0] for at in times)
         return cls((progress[-1],), progress[-1], (None,), (progress,), counters)
 
 
-MOST_LAPS = 64
-"""The largest number of laps behind one gate."""
+MOST_BATCHES = 64
+"""The largest number of batches behind one gate."""
 
 
 class Pace(msgspec.Struct, frozen=True):
     """How to sample a group. A sample has at least `seconds` and at least `loops` loops.
 
-    `laps` is the largest number of samples behind one gate.
+    `batches` is the largest number of samples behind one gate.
     `most` is the largest number of samples in a round. Beyond 32, more improve only percentiles.
     `sustained` keeps all copies running for several loops of the slowest one.
     `steps` is the number of steps in a loop, such as accesses; a latency is the time of one step.
@@ -161,7 +162,7 @@ class Pace(msgspec.Struct, frozen=True):
 
     seconds: float = 0.02
     loops: int = 2
-    laps: int = 1
+    batches: int = 1
     most: int = 32
     sustained: bool = False
     steps: int = 1
@@ -178,8 +179,8 @@ class Group(Protocol):
 
     @property
     def most_loops(self) -> int: ...
-    def arm(self, loops: int, laps: int = 1) -> None:
-        """Enqueues `laps` laps (at most `MOST_LAPS`) of `loops` loops behind the gate."""
+    def arm(self, loops: int, batches: int = 1) -> None:
+        """Enqueues `batches` batches (at most `MOST_BATCHES`) of `loops` loops behind the gate."""
 
     def open(self) -> None: ...
     def wait(self) -> Timing: ...
@@ -230,9 +231,9 @@ class Works(Protocol):
         """Raises Unsupported if the workload does not fit on the engine's device."""
 
 
-def run(group: Group, loops: int = 2, laps: int = 1) -> Timing:
-    """Runs a group once: `laps` laps of `loops` loops. Returns the timing."""
-    group.arm(loops, laps)
+def run(group: Group, loops: int = 2, batches: int = 1) -> Timing:
+    """Runs a group once: `batches` batches of `loops` loops. Returns the timing."""
+    group.arm(loops, batches)
     group.open()
     return group.wait()
 
@@ -242,13 +243,13 @@ class Gated:
 
     most_loops = 1 << 30
     _armed: tuple[int, int] | None = None
-    """The numbers of loops and laps that are waiting."""
+    """The numbers of loops and batches that are waiting."""
     _opened = False
 
-    def arm(self, loops: int, laps: int = 1) -> None:
-        if self._armed or min(loops, laps) < 1:
+    def arm(self, loops: int, batches: int = 1) -> None:
+        if self._armed or min(loops, batches) < 1:
             raise BackendError("arm", "armed already" if self._armed else "no loops to run")
-        self._armed = loops, laps
+        self._armed = loops, batches
 
     def open(self) -> None:
         if not self._armed or self._opened:
@@ -256,7 +257,7 @@ class Gated:
         self._opened = True
 
     def pass_gate(self) -> tuple[int, int]:
-        """The loops and laps. It may be armed again. Raises BackendError if not open."""
+        """The loops and batches. It may be armed again. Raises BackendError if not open."""
         if not self._armed or not self._opened:
             raise BackendError("wait", "the gate is not open")
         armed, self._armed, self._opened = self._armed, None, False

@@ -65,12 +65,12 @@ class ThreadedGroup(Gated):
         self._threads = ThreadPoolExecutor(max(1, len(works)))
         self._running: list[Future[list[float]]] = []
 
-    def arm(self, loops: int, laps: int = 1) -> None:
-        super().arm(loops, laps)
+    def arm(self, loops: int, batches: int = 1) -> None:
+        super().arm(loops, batches)
         self._barrier.reset()
         try:
             for work in self.works:
-                self._running.append(self._threads.submit(self._run, work, loops, laps))
+                self._running.append(self._threads.submit(self._run, work, loops, batches))
         except RuntimeError as error:
             self.close()
             raise BackendError("start threads", str(error)) from error
@@ -109,13 +109,13 @@ class ThreadedGroup(Gated):
             work.close()
         self.works = ()
 
-    def _run(self, work: Worked, loops: int, laps: int) -> list[float]:
-        """The time of the start, and of the end of each lap."""
+    def _run(self, work: Worked, loops: int, batches: int) -> list[float]:
+        """The time of the start, and of the end of each batch."""
         try:
             work.enter()
             self._barrier.wait(PATIENCE)
             times = [time.monotonic()]
-            for _ in range(laps):
+            for _ in range(batches):
                 work.run(loops)
                 times.append(time.monotonic())
         except Exception:

@@ -1,7 +1,7 @@
 // Copies by the bulk copy unit (compute capability 9.0): one thread of each block moves chunks of
 // STAGE bytes through a ring of STAGES of them in shared memory. AHEAD loads are under way before
 // a chunk is stored; the other STAGES - AHEAD chunks may still be read by stores. With PROGRESS, it
-// records in `words` when it began and ended each of `laps`.
+// records in `words` when it began and ended each of `batches`.
 
 #include "bulk.cuh"
 #include "progress.cuh"
@@ -26,7 +26,7 @@ static_assert(AHEAD > 0 && AHEAD < STAGES, "a ring needs both loads and stores")
 extern "C" __global__ void copy(char* destination, const char* source, u64 size, u64 loops
 #if PROGRESS
                                 ,
-                                u64* words, u64 laps
+                                u64* words, u64 batches
 #endif
 )
 {
@@ -53,7 +53,7 @@ extern "C" __global__ void copy(char* destination, const char* source, u64 size,
 
     const u64 mine = (all - blockIdx.x + gridDim.x - 1) / gridDim.x;
 #if PROGRESS
-    Progress progress(words, laps, all, mine);
+    Progress progress(words, batches, all, mine);
 #endif
     for (u64 i = 0; i < mine + AHEAD; ++i) {
         if (i >= AHEAD) {  // chunk i - AHEAD has been asked for: store it once it is here

@@ -10,7 +10,7 @@
 //              in its split-warp kernel), 0: whole passes, one after the other
 //   STREAMING  1: evict-first loads and stores (ld.cs, st.cs), 0: the default
 //   SPLIT      1: odd 512-byte chunks go to the destination, even ones come back; 0: all go
-//   PROGRESS   1: records in `words` when it began and ended each of `laps`; 0, unless given: nothing
+//   PROGRESS   1: records in `words` when it began and ended each of `batches`; 0, unless given: nothing
 
 #include "progress.cuh"
 
@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     copy(uint4* destination, uint4* source, u64 size, u64 loops
 #if PROGRESS
          ,
-         u64* words, u64 laps
+         u64* words, u64 batches
 #endif
     )
 {
@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 #if PROGRESS
     const u64 own = all > first ? (all - first + next - 1) / next : 0;
-    Progress progress(words, laps, SPREAD ? all * gridDim.x : all, own);
+    Progress progress(words, batches, SPREAD ? all * gridDim.x : all, own);
 #endif
     u64 at = steps > 0 ? first % steps : 0;
     for (u64 done = first; done < all; done += next) {

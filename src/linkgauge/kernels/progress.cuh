@@ -11,18 +11,18 @@ __device__ __forceinline__ u64 nanoseconds()
 }
 
 // All blocks of a kernel share `words`: the steps that they have done, then when the kernel began
-// and when it had done 1/laps, 2/laps … of `all` its steps. A block reports 1/laps of its own at a
+// and when it had done 1/batches, 2/batches … of `all` its steps. A block reports 1/batches of its own at a
 // time: so seldom that it costs nothing. One thread of each block holds this, and counts a step once
 // the block has issued its copies.
 struct Progress {
     u64* words;
-    u64 laps;
+    u64 batches;
     u64 all;
     u64 each;
     u64 done;
 
-    __device__ __forceinline__ Progress(u64* words_, u64 laps_, u64 all_, u64 own)
-        : words(words_), laps(laps_), all(all_), each(own > laps_ ? own / laps_ : 1), done(0)
+    __device__ __forceinline__ Progress(u64* words_, u64 batches_, u64 all_, u64 own)
+        : words(words_), batches(batches_), all(all_), each(own > batches_ ? own / batches_ : 1), done(0)
     {
         if (blockIdx.x == 0 && threadIdx.x == 0)
             words[1] = nanoseconds();
@@ -40,8 +40,8 @@ struct Progress {
         if (done == 0)
             return;
         const u64 before = atomicAdd(words, done);
-        for (u64 lap = before * laps / all + 1; lap * all <= (before + done) * laps; ++lap)
-            words[1 + lap] = nanoseconds();
+        for (u64 batch = before * batches / all + 1; batch * all <= (before + done) * batches; ++batch)
+            words[1 + batch] = nanoseconds();
         done = 0;
     }
 };

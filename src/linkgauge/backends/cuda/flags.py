@@ -75,18 +75,20 @@ class FlagGroup(Gated):
         self._made = made or ExitStack()
         self._made.callback(self._settle)
 
-    def arm(self, loops: int, laps: int = 1) -> None:
+    def arm(self, loops: int, batches: int = 1) -> None:
         if self.clear is not None:
             self.clear()
             self.next = 1
-        super().arm(loops, laps)
+        super().arm(loops, batches)
 
     def wait(self) -> Timing:
         """Waits until all loops are done. Raises TookTooLong if a flag does not come back."""
-        loops, laps = self.pass_gate()
-        if loops * laps > MOST:
-            raise Unsupported(f"{loops * laps} round trips at once: at most {MOST} can be recorded")
-        count = WARM_UPS + loops * laps
+        loops, batches = self.pass_gate()
+        if loops * batches > MOST:
+            raise Unsupported(
+                f"{loops * batches} round trips at once: at most {MOST} can be recorded"
+            )
+        count = WARM_UPS + loops * batches
         first, self.next = self.next, self.next + count
         for side in filter(None, (self._answers, self._begins)):
             side.start(first, count)

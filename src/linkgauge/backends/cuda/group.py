@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, Literal
 
-from linkgauge.backends.protocol import MOST_LAPS, Pace, Timing
+from linkgauge.backends.protocol import MOST_BATCHES, Pace, Timing
 from linkgauge.model.errors import BackendError
 
 from .device import CudaDevice
@@ -27,7 +27,7 @@ from .work import Recorder, StreamWork
 NewEvent = Callable[[CudaDevice], Any]
 """A function that creates an event for the life of the group."""
 Step = tuple[int, bool]
-"""A number of loops, and whether a lap ends after them."""
+"""A number of loops, and whether a batch ends after them."""
 
 
 class Track:
@@ -40,42 +40,42 @@ class Track:
         self.opened, self.warm, self.start, self.end = (event(work.device) for _ in range(4))
         self._event = event
         self._spare: list[Any] = []
-        self._laps: list[Any] = []
+        self._batches: list[Any] = []
         self._recorder: Recorder | None = None
 
-    def arm(self, gate: StartGate, laps: int, whole: bool) -> None:
+    def arm(self, gate: StartGate, batches: int, whole: bool) -> None:
         self.device.enter()
         work = self.work
-        self._laps.clear()
+        self._batches.clear()
         self._recorder = work.recorder if whole else None
         opened = 0
         if self._recorder is not None:
-            self._recorder.marks.laps.value = laps
+            self._recorder.marks.batches.value = batches
             self._recorder.marks.reset(self.streams[0])
             opened = self._recorder.marks.opened
-        elif laps > 1 and work.settle is None:
-            while len(self._spare) < laps:
+        elif batches > 1 and work.settle is None:
+            while len(self._spare) < batches:
                 self._spare.append(self._event(self.device))
-            self._laps = self._spare[:laps]
+            self._batches = self._spare[:batches]
         gate.enqueue(self.device, self.streams[0], opened)
         self.record(self.opened)
         if work.warm_up:
             work.enqueue(self.streams, work.warm_up)
 
-    def enqueue(self, steps: Sequence[Step], lap: int) -> None:
-        """Enqueues steps. `lap` is the number of the first step's lap."""
+    def enqueue(self, steps: Sequence[Step], batch: int) -> None:
+        """Enqueues steps. `batch` is the number of the first step's batch."""
         self.device.enter()
         loops = sum(count for count, _ in steps)
         if self._recorder is not None:
             self._recorder.enqueue(self.streams, loops)
-        elif not self._laps:
+        elif not self._batches:
             self.work.enqueue(self.streams, loops)
         else:
             for count, ends in steps:
                 self.work.enqueue(self.streams, count)
                 if ends:
-                    self.record(self._laps[lap])
-                    lap += 1
+                    self.record(self._batches[batch])
+                    batch += 1
 
     def record(self, event: Any) -> None:
         """Records an event on the first stream. The device's context must be current."""
@@ -84,7 +84,7 @@ class Track:
     def progress(self, elapsed: Callable[[Any, Any], float]) -> tuple[float, ...]:
         if self._recorder is not None:
             return self._recorder.marks.read()
-        ends = self._laps or [self.end]
+        ends = self._batches or [self.end]
         return tuple(elapsed(self.opened, event) for event in (self.start, *ends))
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ _UNBOUNDED = 1 << 30
 SAMPLE_SECONDS = 0.010
 """Seconds of a sample. About every fifth copy by a copy engine takes 9 µs more. Samples of few
 copies would therefore vary too much."""
-LAPS = 32
+BATCHES = 32
 """The largest number of samples behind one gate. It limits how long the host waits."""
 _MILLISECONDS = 1e-3
 
@@ -140,30 +140,30 @@ class CudaGroup:
         except BaseException:
             self._made.close()
             raise
-        self._loops = self._laps = 0
+        self._loops = self._batches = 0
         self._rest: list[list[Step]] = []
         """Batches that are enqueued after the gate has opened."""
-        self._lap = 0
-        """The next lap to enqueue."""
+        self._batch = 0
+        """The next batch to enqueue."""
         self._armed = False
         self._closed = False
         self._kind = tuple((work.device.index, work.kind, work.entries) for work in works)
         self.most_loops = self._first.device.most_behind.get(self._kind) or most_loops(works)
         least = max(work.least_loops for work in works)
-        laps = LAPS if least < IN_PLACE_LOOPS else 1
-        self.pace = Pace(SAMPLE_SECONDS, least, laps, steady=steady)
+        batches = BATCHES if least < IN_PLACE_LOOPS else 1
+        self.pace = Pace(SAMPLE_SECONDS, least, batches, steady=steady)
 
-    def arm(self, loops: int, laps: int = 1) -> None:
+    def arm(self, loops: int, batches: int = 1) -> None:
         """Loops beyond `most_loops` are enqueued after the gate has opened."""
         if self._closed:
             raise BackendError("arm", "the group is closed")
         self._gate.shut()
         self._armed = True
-        self._loops, self._laps, self._lap = loops, laps, 0
-        behind, *self._rest = batches(loops, laps, self.most_loops)
+        self._loops, self._batches, self._batch = loops, batches, 0
+        behind, *self._rest = queued_parts(loops, batches, self.most_loops)
         try:
             for track in self._tracks:
-                track.arm(self._gate, laps, whole=not self._rest)
+                track.arm(self._gate, batches, whole=not self._rest)
             self._record_starts()
             self._enqueue(behind)
         except BackendError:
@@ -172,8 +172,8 @@ class CudaGroup:
 
     def _enqueue(self, steps: Sequence[Step]) -> None:
         for track in self._tracks:
-            track.enqueue(steps, self._lap)
-        self._lap += sum(ends for _, ends in steps)
+            track.enqueue(steps, self._batch)
+        self._batch += sum(ends for _, ends in steps)
         if not self._rest:
             self._record_ends()
 
@@ -205,7 +205,7 @@ class CudaGroup:
         )
 
     def _again(self) -> Timing:
-        self.arm(self._loops, self._laps)
+        self.arm(self._loops, self._batches)
         self.open()
         return self.wait()
 
@@ -222,7 +222,7 @@ class CudaGroup:
         settled = [
             own
             if track.work.settle is None
-            else track.work.settle(self._loops * self._laps, own, seconds[0])
+            else track.work.settle(self._loops * self._batches, own, seconds[0])
             for track, own in zip(self._tracks, seconds, strict=True)
         ]
         whole = tuple(own for own in settled if own is not None)
@@ -316,16 +316,16 @@ def _loops_within(room: int, works: Sequence[StreamWork]) -> int:
         return _UNBOUNDED
     fixed = sum(work.entries[1] for work in works) + len(works) * _OVERHEAD
     room -= fixed + sum(work.operations(work.warm_up) for work in works if work.warm_up)
-    # An event follows every lap of each work.
+    # An event follows every batch of each work.
     few = room // (each + len(works))
-    return max(1, few if few <= MOST_LAPS else (room - MOST_LAPS * len(works)) // each)
+    return max(1, few if few <= MOST_BATCHES else (room - MOST_BATCHES * len(works)) // each)
 
 
-def batches(loops: int, laps: int, most: int) -> list[list[Step]]:
-    """Batches of at most `most` loops, in steps; no step crosses the end of a lap."""
+def queued_parts(loops: int, batches: int, most: int) -> list[list[Step]]:
+    """Batches of at most `most` loops, in steps; no step crosses the end of a batch."""
     found: list[list[Step]] = [[]]
     room = most
-    for _ in range(laps):
+    for _ in range(batches):
         left = loops
         while left:
             now = min(left, most)

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from ctypes import c_int, c_uint32, c_uint64
 from typing import Any, NamedTuple
 
-from linkgauge.backends.protocol import MOST_LAPS, Pattern, first_word
+from linkgauge.backends.protocol import MOST_BATCHES, Pattern, first_word
 from linkgauge.model.errors import InputError, Unsupported
 
 from .device import CudaDevice, KernelLaunch, device_memory
@@ -19,31 +19,32 @@ _WORD = 8
 _BEFORE = 2
 """The number of words before the kernel's times: the opening of the gate, and the number of steps
 (progress.cuh)."""
-_SIZE = (_BEFORE + MOST_LAPS + 1) * _WORD
+_SIZE = (_BEFORE + MOST_BATCHES + 1) * _WORD
 _NANO = 1e-9
 
 
 class Marks:
     """Words in device memory, freed by `made`, in nanoseconds of the device's clock. The gate
     records its opening at `opened`. The kernel counts its steps at `steps`, and then records its
-    start and the end of each lap."""
+    start and the end of each batch."""
 
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self._device = device
         self.opened = device_memory(device, _SIZE, made)
         self.steps = self.opened + _WORD
-        self.laps = c_uint64(1)
+        self.batches = c_uint64(1)
 
     def reset(self, stream: Any) -> None:
         """Sets all words to 0, in order with other work on the stream."""
         self._device.driver.call("cuMemsetD8Async", self.opened, 0, _SIZE, stream)
 
     def read(self) -> tuple[float, ...]:
-        """The start and the laps' ends, in seconds since the gate opened. The kernel has ended."""
+        """The start and the batches' ends, in seconds since the gate opened. The kernel has
+        ended."""
         found = bytearray(_SIZE)
         self._device.call("cuMemcpyDtoH", found, self.opened, _SIZE)
         opened, _, *times = memoryview(found).cast("Q")
-        return tuple((at - opened) * _NANO for at in times[: self.laps.value + 1])
+        return tuple((at - opened) * _NANO for at in times[: self.batches.value + 1])
 
 
 ALIGNMENT = 4096
@@ -105,7 +106,7 @@ def copy_launch(
     arguments: list[int | c_uint64 | None] = [*span, LOOPS]
     if marks is not None:
         defines["PROGRESS"] = 1
-        arguments += [marks.steps, marks.laps]
+        arguments += [marks.steps, marks.batches]
     name = "bulk.copy" if shared else "copy.copy"
     return KernelLaunch(device, name, grid, arguments, defines, shared)
 

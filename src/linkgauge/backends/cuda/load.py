@@ -103,9 +103,9 @@ class LoadedGroup:
         self.most_loops, self.open = group.most_loops, group.open
         self._count = 0
 
-    def arm(self, loops: int, laps: int = 1) -> None:
-        self._group.arm(loops, laps)
-        self._count = loops * laps
+    def arm(self, loops: int, batches: int = 1) -> None:
+        self._group.arm(loops, batches)
+        self._count = loops * batches
 
     def wait(self) -> Timing:
         """The seconds of a load are those that all loops would take at the load's rate."""

@@ -144,14 +144,14 @@ class EnqueuingGroup(Gated):
         self._seconds = 0.0
         self._closed = False
 
-    def arm(self, loops: int, laps: int = 1) -> None:
+    def arm(self, loops: int, batches: int = 1) -> None:
         """Raises Unsupported if the calls do not fit behind the gate (start signal)."""
         if self._closed:
             raise BackendError("arm", "the group is closed")
-        if loops * laps > self.most_loops:
-            many, most = loops * laps, self.most_loops
+        if loops * batches > self.most_loops:
+            many, most = loops * batches, self.most_loops
             raise Unsupported(f"{many} calls do not fit behind a gate: give --loops {most}")
-        super().arm(loops, laps)
+        super().arm(loops, batches)
         self._gate.shut()
         self._device.enter()
         self._gate.enqueue(self._device, self._stream)
@@ -159,9 +159,9 @@ class EnqueuingGroup(Gated):
     def open(self) -> None:
         """Makes and times the calls, and then opens the gate for the device."""
         super().open()
-        loops, laps = self._armed or (1, 1)
+        loops, batches = self._armed or (1, 1)
         self._device.enter()
-        ends, status, _ = _native.time_iterations([self._call], loops * laps)
+        ends, status, _ = _native.time_iterations([self._call], loops * batches)
         self._seconds = ends[-1] * _NANO
         self._gate.open()
         if status:

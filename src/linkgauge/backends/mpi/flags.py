@@ -53,9 +53,9 @@ class FlagSide(IteratedGroup):
 
         super().__init__(calls, 2, error_of)
 
-    def arm(self, loops: int, laps: int = 1) -> None:
+    def arm(self, loops: int, batches: int = 1) -> None:
         """Sets this side's flag to 0. The first value that bounces is 1."""
-        super().arm(loops, laps)
+        super().arm(loops, batches)
         self._mine.value = 0
         self._value.value = 1
 

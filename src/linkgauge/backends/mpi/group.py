@@ -37,11 +37,11 @@ class MpiGroup(Gated):
         """Seconds of a loop of the shortest copy."""
         self._began = 0.0
 
-    def arm(self, loops: int, laps: int = 1) -> None:
+    def arm(self, loops: int, batches: int = 1) -> None:
         """Prepares this rank's messages. For one-sided copies, these only report that a copy has
         ended."""
-        super().arm(loops, laps)
-        part = StreamPart(self._mpi.COMM_WORLD, self._rank, loops * laps, self._memory)
+        super().arm(loops, batches)
+        part = StreamPart(self._mpi.COMM_WORLD, self._rank, loops * batches, self._memory)
         if self.from_one:
             self._ready = broadcast_streams(part, self._comms, self._copies)
         else:

@@ -72,7 +72,7 @@ def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
 
 
 class ChaseGroup(OpenCLGroup):
-    """A lap is one launch, which continues where the last one ended."""
+    """A batch is one launch, which continues where the last one ended."""
 
     pace = Pace(loops=1, steps=HOPS)
 

@@ -32,10 +32,10 @@ class Lane(msgspec.Struct, eq=False):
     """The commands of one transfer. They have a queue of their own and run in order.
 
     `commands` are those of each loop.
-    `launch` is a command that does all loops of a lap at once; its first argument is their number.
-    `keeps_events` says that events must be kept while the gate is closed.
+    `launch` is a command that does all loops of a batch at once; its first argument is their
+    number. `keeps_events` says that events must be kept while the gate is closed.
     `sums` has the checksums of a transfer that only reads.
-    `ends` has the event of each lap's last command."""
+    `ends` has the event of each batch's last command."""
 
     unit: OpenCLDevice
     queue: cl.CommandQueue
@@ -50,18 +50,18 @@ class Lane(msgspec.Struct, eq=False):
     def commands_of(self, loops: int) -> int:
         return 1 if self.launch is not None else loops * len(self.commands)
 
-    def arm(self, loops: int, laps: int, gate: cl.UserEvent) -> None:
-        """Enqueues all laps. The first command waits for the gate (start signal)."""
-        lap: list[Enqueue] = self.commands * loops
+    def arm(self, loops: int, batches: int, gate: cl.UserEvent) -> None:
+        """Enqueues all batches. The first command waits for the gate (start signal)."""
+        batch: list[Enqueue] = self.commands * loops
         if self.launch is not None:
-            lap = [partial(self.launch, loops)]
+            batch = [partial(self.launch, loops)]
         gates: list[cl.Event] | None = [gate]
-        for number, enqueue in enumerate(lap * laps, 1):
+        for number, enqueue in enumerate(batch * batches, 1):
             event = enqueue(wait_for=gates)
             gates = None
             if self.keeps_events or number == 1:
                 self.events.append(event)
-            if number % len(lap) == 0:
+            if number % len(batch) == 0:
                 self.ends.append(event)
         self.queue.flush()
 
@@ -156,14 +156,14 @@ class OpenCLGroup(Gated):
             and all(of.device.shares_host_memory for of in facts)
         )
 
-    def arm(self, loops: int, laps: int = 1) -> None:
-        if laps * self._most_commands(loops) > _QUEUE:
+    def arm(self, loops: int, batches: int = 1) -> None:
+        if batches * self._most_commands(loops) > _QUEUE:
             raise Unsupported(
-                f"{loops * laps} loops do not fit behind OpenCL's gate: give --loops "
+                f"{loops * batches} loops do not fit behind OpenCL's gate: give --loops "
                 f"{self.most_loops} or fewer, and no more than {_QUEUE // self.pace.loops} pieces "
                 "a buffer"
             )
-        super().arm(loops, laps)
+        super().arm(loops, batches)
         try:
             with calling("clCreateUserEvent"):
                 # A user event belongs to one context, and lanes may use several.
@@ -172,7 +172,7 @@ class OpenCLGroup(Gated):
                 self._gates = list(gates.values())
             with calling("clEnqueueNDRangeKernel"):
                 for lane in self.lanes:
-                    lane.arm(loops, laps, gates[lane.unit.domain])
+                    lane.arm(loops, batches, gates[lane.unit.domain])
         except BaseException:
             self._let_go()
             raise

@@ -41,8 +41,8 @@ class PrimesGroup(Gated):
 
     def wait(self) -> Timing:
         """Waits until all events are done. Raises BackendError if a thread found wrong primes."""
-        loops, laps = self.pass_gate()
-        events = loops * laps
+        loops, batches = self.pass_gate()
+        events = loops * batches
         before = steal_seconds(ROOT, self._cpus)
         with native_errors("search for primes"):
             threads = _native.find_primes(self._cpus, self._limit, events * len(self._placed))
@@ -121,10 +121,10 @@ class TouchGroup(Gated):
 
     def wait(self) -> Timing:
         """Raises BackendError for new memory that is not zero, Unsupported for wrong pages."""
-        loops, laps = self.pass_gate()
+        loops, batches = self.pass_gate()
         buffer = self._buffer
         with native_errors("touch fresh memory"):
-            times = _native.first_touch(buffer.address, buffer.size, self._cpus, loops, laps)
+            times = _native.first_touch(buffer.address, buffer.size, self._cpus, loops, batches)
         buffer.touched()
         return Timing.of_one(times)
 

@@ -57,9 +57,9 @@ class OverlapGroup(Gated):
         self.pace = Pace(copies.pace.seconds, loops=1)
 
     def wait(self) -> Timing:
-        loops, laps = self.pass_gate()
+        loops, batches = self.pass_gate()
         copies, computing, together = (
-            run(group, loops * laps) for group in (self._copies, self._computing, self._together)
+            run(group, loops * batches) for group in (self._copies, self._computing, self._together)
         )
         begin = min(own[0] for own in copies.progress)
         seconds = computing.span, *(own[-1] - begin for own in copies.progress)

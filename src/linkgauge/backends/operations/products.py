@@ -39,9 +39,9 @@ class ProductGroup:
         self.open, self.wait, self.close = group.open, group.wait, group.close
         self.mismatch = product.mismatch
 
-    def arm(self, loops: int, laps: int = 1) -> None:
+    def arm(self, loops: int, batches: int = 1) -> None:
         self.product.spoil()
-        self._group.arm(loops, laps)
+        self._group.arm(loops, batches)
 
 
 def products(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:

@@ -48,13 +48,13 @@ class SimGroup(Gated):
         self.pace = pace
         self._makes = makes
         self._ends: Sequence[Sequence[float]] = ()
-        """When each copy ends each lap, as if all laps were one loop."""
+        """When each copy ends each batch, as if all batches were one loop."""
 
-    def arm(self, loops: int, laps: int = 1) -> None:
-        super().arm(loops, laps)
-        if not self._ends or len(self._ends[0]) != laps:  # most samples have the same laps
+    def arm(self, loops: int, batches: int = 1) -> None:
+        super().arm(loops, batches)
+        if not self._ends or len(self._ends[0]) != batches:  # most samples have the same batches
             self._ends = [
-                [*(movement.at(lap / laps) for lap in range(1, laps)), movement.end]
+                [*(movement.at(batch / batches) for batch in range(1, batches)), movement.end]
                 for movement, _ in self._paces
             ]
 
@@ -64,10 +64,10 @@ class SimGroup(Gated):
             _move_bytes(copy, self._makes)
 
     def wait(self) -> Timing:
-        loops, laps = self.pass_gate()
+        loops, batches = self.pass_gate()
         course = self._course
         progress = tuple(
-            self._progress(number, movement, loops * laps * course.noise(number, sigma))
+            self._progress(number, movement, loops * batches * course.noise(number, sigma))
             for number, (movement, sigma) in enumerate(self._paces)
         )
         # Counted from the common start: kernels of one device wait for each other.
@@ -133,14 +133,16 @@ class SimCollective(CollectiveGroup):
         self.pace = Pace(steps=work.aggregated)
 
     def wait(self) -> Timing:
-        loops, laps = self.pass_gate()
+        loops, batches = self.pass_gate()
         course = self._course
         taken = [
-            self._seconds[rank] * loops * laps * course.noise(rank, self._sigmas[rank]) + last
+            self._seconds[rank] * loops * batches * course.noise(rank, self._sigmas[rank]) + last
             for rank, (_, last) in enumerate(self._delays(course.sample))
         ]
         course.pass_by(max(taken))
-        progress = tuple((0.0, *(own * lap / laps for lap in range(1, laps)), own) for own in taken)
+        progress = tuple(
+            (0.0, *(own * batch / batches for batch in range(1, batches)), own) for own in taken
+        )
         return Timing(tuple(taken), max(taken), (None,) * len(taken), progress)
 
     def _delays(self, sample: int) -> list[tuple[float, float]]:

@@ -109,9 +109,9 @@ class TorchCollective(CollectiveGroup):
         return lambda: (self._result.copy_(self._given) if sends else None, call())
 
     def wait(self) -> Timing:
-        loops, laps = self.pass_gate()
+        loops, batches = self.pass_gate()
         begin = time.monotonic()
-        self.carry_out(loops * laps)
+        self.carry_out(loops * batches)
         return Timing.of_one((begin, time.monotonic()))
 
     def carry_out(self, loops: int) -> None:

@@ -119,9 +119,9 @@ QUEUE = 800
 on a full queue wait for the device."""
 SAMPLE_SECONDS = 0.010
 """Seconds of a sample, as in the backend `cuda`."""
-LAPS = 16
+BATCHES = 16
 """The largest number of samples behind one gate."""
-_OVERHEAD = LAPS + 12
+_OVERHEAD = BATCHES + 12
 """The number of other operations behind the gate: events, waits and the warm-up."""
 _BETWEEN = 4
 """The number of operations for one copy between devices, including torch's own events."""
@@ -144,16 +144,16 @@ class WorkLane:
         self.unit, self.stream = streams[0]
         self.warm, self.start = self.unit.event(), self.unit.event()
         self._spare: list[Any] = []
-        self.laps: list[Any] = []
+        self.batches: list[Any] = []
 
     def enqueue(self, loops: int) -> None:
         with current(self.streams):
             self.work.enqueue(loops)
 
-    def begin(self, laps: int) -> None:
-        while len(self._spare) < laps:
+    def begin(self, batches: int) -> None:
+        while len(self._spare) < batches:
             self._spare.append(self.unit.event())
-        self.laps = self._spare[:laps]
+        self.batches = self._spare[:batches]
 
     def wait_for(self, event: Any) -> None:
         self.stream.wait_event(event)
@@ -169,7 +169,7 @@ class GatedGroup(Gated):
         self._hold, self._margin = _FIRST_GATE, _MARGIN
         self._held = False
         self.most_loops = most_loops(works)
-        self.pace = Pace(SAMPLE_SECONDS, laps=LAPS)
+        self.pace = Pace(SAMPLE_SECONDS, batches=BATCHES)
 
     @property
     def _first(self) -> WorkLane:
@@ -182,32 +182,32 @@ class GatedGroup(Gated):
 
     def wait(self) -> Timing:
         """Times by events. Raises BackendError for a failed device, or too slow enqueuing."""
-        loops, laps = self.pass_gate()
+        loops, batches = self.pass_gate()
         self._finish()
         for _ in range(_MOST_TRIES):
             if self._held:
                 return self._timing()
-            self._held = self._enqueue(loops, laps)
+            self._held = self._enqueue(loops, batches)
             self._finish()
         raise BackendError("gate", f"not closed for the {self._hold:.3g} s that enqueueing takes")
 
-    def _enqueue(self, loops: int, laps: int) -> bool:
+    def _enqueue(self, loops: int, batches: int) -> bool:
         """Whether the gate was closed long enough. The next lasts as long as enqueuing took."""
         with calling("enqueue"):
             began, held = time.monotonic(), None
             self._close_gate()
             self._warm_up()
-            self._record_starts(laps)
-            for lap in range(laps):
+            self._record_starts(batches)
+            for batch in range(batches):
                 left = loops
                 while left:
                     left -= (now := min(left, self.most_loops))
                     for lane in self._lanes:
                         lane.enqueue(now)
-                    if held is None and (left or lap + 1 == laps):
+                    if held is None and (left or batch + 1 == batches):
                         held, took = not self._gate.query(), time.monotonic() - began
                 for lane in self._lanes:
-                    lane.laps[lap].record(lane.stream)
+                    lane.batches[batch].record(lane.stream)
             self._record_end()
         self._margin = max(_MARGIN, _SHRINKING * self._margin) if held else 2 * self._margin
         needed = took * self._margin + _SURPLUS
@@ -228,7 +228,7 @@ class GatedGroup(Gated):
             lane.enqueue(1)
             lane.warm.record(lane.stream)
 
-    def _record_starts(self, laps: int) -> None:
+    def _record_starts(self, batches: int) -> None:
         first, *others = self._lanes
         for lane in others:
             first.wait_for(lane.warm)
@@ -237,12 +237,12 @@ class GatedGroup(Gated):
             lane.wait_for(first.start)
             lane.start.record(lane.stream)
         for lane in self._lanes:
-            lane.begin(laps)
+            lane.begin(batches)
 
     def _record_end(self) -> None:
         first, *others = self._lanes
         for lane in others:
-            first.wait_for(lane.laps[-1])
+            first.wait_for(lane.batches[-1])
         self._total.record(first.stream)
 
     def _finish(self) -> None:
@@ -267,7 +267,7 @@ class GatedGroup(Gated):
         """Seconds since the first start, by the own device: clocks of devices differ."""
         same = lane.unit is self._first.unit
         at = self._first.start.elapsed_time(lane.start) * _MILLI if same else 0.0
-        return at, *(at + lane.start.elapsed_time(end) * _MILLI for end in lane.laps)
+        return at, *(at + lane.start.elapsed_time(end) * _MILLI for end in lane.batches)
 
     def close(self) -> None:
         super().close()

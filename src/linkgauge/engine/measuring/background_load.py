@@ -34,9 +34,9 @@ from linkgauge.model.load import Load
 
 PAIRS = 7
 """The number of CPUs, evenly spread, that are paired with the first one."""
-_LOOPS, _LAPS = 200, 3
-"""The round trips of a lap, and the number of laps. The shortest lap counts, because a thread may
-be interrupted."""
+_LOOPS, _BATCHES = 200, 3
+"""The round trips of a batch, and the number of batches. The shortest batch counts, because a
+thread may be interrupted."""
 
 
 HOLDS = 2.0
@@ -81,9 +81,9 @@ def pairs_of(cpus: Sequence[int]) -> tuple[tuple[int, int], ...]:
 
 
 def _one_way(first: int, second: int) -> float:
-    times, _, _ = _native.ping_pong(first, second, _LOOPS, _LAPS)
-    laps = [end - begin for begin, end in pairwise(times)]
-    return float(min(laps)) / (2 * _LOOPS)
+    times, _, _ = _native.ping_pong(first, second, _LOOPS, _BATCHES)
+    batches = [end - begin for begin, end in pairwise(times)]
+    return float(min(batches)) / (2 * _LOOPS)
 
 
 SPAN = 0.5

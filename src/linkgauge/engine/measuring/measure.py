@@ -74,9 +74,9 @@ class CombinedGroup:
     def most_loops(self) -> int:
         return min(group.most_loops for group in self._groups)
 
-    def arm(self, loops: int, laps: int = 1) -> None:
+    def arm(self, loops: int, batches: int = 1) -> None:
         for group in self._groups:
-            group.arm(loops, laps)
+            group.arm(loops, batches)
 
     def open(self) -> None:
         # A group that cannot hold all loops enqueues the rest when opened, which takes time.
@@ -288,7 +288,7 @@ class _Together:
         alone = planned.report is Report.RATE and len(planned.transfers) == 1
         if not others and (planned.report.is_first or alone):
             return group.pace
-        return msgspec.structs.replace(group.pace, laps=1)
+        return msgspec.structs.replace(group.pace, batches=1)
 
     def _check(self, timings: Sequence[Timing]) -> None:
         times = [one for timing in timings for one in (timing.span, *timing.seconds)]

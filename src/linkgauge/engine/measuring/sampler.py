@@ -12,7 +12,7 @@ from statistics import median
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.backends.protocol import MOST_LAPS, Group, Pace, Timing
+from linkgauge.backends.protocol import MOST_BATCHES, Group, Pace, Timing
 from linkgauge.model.documents.result import Definition
 from linkgauge.model.settings import REPETITION_SECONDS, Settings
 from linkgauge.model.transfer import Cell, Report
@@ -23,24 +23,24 @@ from linkgauge.model.transfer import Cell, Report
 # runs alone, and on how many loops a fixed delay is spread over; the bytes that move within the
 # window in which all run, over that window, depend on neither.
 
-LAPS_TOGETHER = 3
-"""Laps of the slowest copy that must fit into the time in which all run."""
+BATCHES_TOGETHER = 3
+"""Batches of the slowest copy that must fit into the time in which all run."""
 STANDSTILL = 2.0
-"""A lap longer than the copy's other laps by this factor means that the copy stands still."""
+"""A batch longer than the copy's other batches by this factor means that the copy stands still."""
 LEAST_OVERLAP = 0.1
 """Copies run one after another if they overlap for less than this fraction of the shortest copy."""
 
-LapTimes = Sequence[Sequence[float]]
-"""For each copy, its start and the end of each of its laps, in seconds of one clock."""
+BatchTimes = Sequence[Sequence[float]]
+"""For each copy, its start and the end of each of its batches, in seconds of one clock."""
 
 
-def sustained(progress: LapTimes, amounts: Sequence[float]) -> tuple[float, ...] | None:
+def sustained(progress: BatchTimes, amounts: Sequence[float]) -> tuple[float, ...] | None:
     """Returns the rate of each copy while all copies run, or None if they never run at the same
-    time. `amounts` has what each copy moves in all laps. Rates are amounts per second.
+    time. `amounts` has what each copy moves in all batches. Rates are amounts per second.
 
     The window lasts from the latest start to the earliest end. For each copy, all that it moves
-    within the window counts: whole laps, and of laps that cross an edge the share of their time
-    that lies within. A copy that stands still during the window does not count as running."""
+    within the window counts: whole batches, and of batches that cross an edge the share of their
+    time that lies within. A copy that stands still during the window does not count as running."""
     if not progress:
         return None
     begin, end = max(own[0] for own in progress), min(own[-1] for own in progress)
@@ -50,15 +50,15 @@ def sustained(progress: LapTimes, amounts: Sequence[float]) -> tuple[float, ...]
     if any(_stands_still(own, begin, end) for own in progress):
         return None
     return tuple(
-        amount / (len(own) - 1) * (_laps_within(own, begin, end) / (end - begin))
+        amount / (len(own) - 1) * (_batches_within(own, begin, end) / (end - begin))
         for own, amount in zip(progress, amounts, strict=True)
     )
 
 
-def _laps_within(times: Sequence[float], begin: float, end: float) -> float:
-    """Returns the number of laps within the window. Laps that cross an edge count in part."""
+def _batches_within(times: Sequence[float], begin: float, end: float) -> float:
+    """Returns the number of batches within the window. Batches that cross an edge count in part."""
     return sum(
-        1.0  # also of a lap that is too short for the clock
+        1.0  # also of a batch that is too short for the clock
         if begin <= started and ended <= end
         else max(0.0, min(ended, end) - max(started, begin)) / (ended - started)
         for started, ended in pairwise(times)
@@ -66,49 +66,51 @@ def _laps_within(times: Sequence[float], begin: float, end: float) -> float:
 
 
 def _stands_still(times: Sequence[float], begin: float, end: float) -> bool:
-    """Whether a copy ends no lap that it began within the window, and is in one that takes much
-    longer than its laps outside of the window."""
-    laps = list(pairwise(times))
-    if any(begin <= lap[0] and lap[1] <= end for lap in laps):
+    """Whether a copy ends no batch that it began within the window, and is in one that takes much
+    longer than its batches outside of the window."""
+    batches = list(pairwise(times))
+    if any(begin <= batch[0] and batch[1] <= end for batch in batches):
         return False
-    crossing = [lap[1] - lap[0] for lap in laps if lap[0] < end and lap[1] > begin]
-    others = [lap[1] - lap[0] for lap in laps if lap[0] >= end or lap[1] <= begin]
+    crossing = [batch[1] - batch[0] for batch in batches if batch[0] < end and batch[1] > begin]
+    others = [batch[1] - batch[0] for batch in batches if batch[0] >= end or batch[1] <= begin]
     return bool(others) and max(crossing) > STANDSTILL * median(others)
 
 
 def marks_of(loops: int) -> int:
-    """Returns the number of laps that this many loops are divided into."""
-    return next(laps for laps in range(min(loops, MOST_LAPS), 0, -1) if loops % laps == 0)
+    """Returns the number of batches that this many loops are divided into."""
+    return next(
+        batches for batches in range(min(loops, MOST_BATCHES), 0, -1) if loops % batches == 0
+    )
 
 
 def marked_loops(loops: int, spread: float) -> int:
-    """Returns the smallest suitable number of loops, at least `loops`. It can be divided into laps,
-    and the slowest copy does several laps while the fastest runs. `spread` is the slowest copy's
-    time divided by the fastest copy's."""
-    wanted = max(loops, math.ceil(LAPS_TOGETHER * spread))
-    return wanted if wanted <= MOST_LAPS else math.ceil(wanted / MOST_LAPS) * MOST_LAPS
+    """Returns the smallest suitable number of loops, at least `loops`. It can be divided into
+    batches, and the slowest copy does several batches while the fastest runs. `spread` is the
+    slowest copy's time divided by the fastest copy's."""
+    wanted = max(loops, math.ceil(BATCHES_TOGETHER * spread))
+    return wanted if wanted <= MOST_BATCHES else math.ceil(wanted / MOST_BATCHES) * MOST_BATCHES
 
 
 class TrackedGroup:
-    """A group of copies whose progress is recorded. Each sample is divided into laps, and the times
-    of their ends are the progress."""
+    """A group of copies whose progress is recorded. Each sample is divided into batches, and the
+    times of their ends are the progress."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
         self.wait = group.wait
         self.open = group.open
         self.close = group.close
-        self.pace = replace(group.pace, laps=1, sustained=True)
+        self.pace = replace(group.pace, batches=1, sustained=True)
 
     @property
     def most_loops(self) -> int:
-        """The largest number of loops that can be divided into laps."""
+        """The largest number of loops that can be divided into batches."""
         most = self._group.most_loops
-        return most if most <= MOST_LAPS else most // MOST_LAPS * MOST_LAPS
+        return most if most <= MOST_BATCHES else most // MOST_BATCHES * MOST_BATCHES
 
-    def arm(self, loops: int, laps: int = 1) -> None:
-        marks = marks_of(loops * laps)
-        self._group.arm(loops * laps // marks, marks)
+    def arm(self, loops: int, batches: int = 1) -> None:
+        marks = marks_of(loops * batches)
+        self._group.arm(loops * batches // marks, marks)
 
 
 def rates(moved: Sequence[int], timing: Timing, definition: Definition | None) -> tuple[float, ...]:
@@ -163,13 +165,13 @@ now: deadlines rest on it."""
 
 class Sample(msgspec.Struct, frozen=True):
     """The shape of the samples of a repetition. `loops` is the number of loops of a sample, and
-    `seconds` about how long it takes. Up to `laps` samples follow one start signal. A repetition
+    `seconds` about how long it takes. Up to `batches` samples follow one start signal. A repetition
     has up to `most` samples. `rehearsed` means that the first sample of a repetition does not
     count. `steady` is the same as in `Pace`."""
 
     loops: int
     seconds: float = 0.0
-    laps: int = 1
+    batches: int = 1
     most: int = Pace().most
     rehearsed: bool = False
     steady: bool = False
@@ -195,18 +197,18 @@ def run_once(group: Group, loops: int) -> Timing:
     return group.wait()
 
 
-def run_laps(group: Group, loops: int, laps: int) -> list[Timing]:
-    """Returns `laps` samples after one start signal. Only the first copy is timed lap by lap. The
-    times of other copies are divided evenly."""
-    if laps == 1:
+def run_batches(group: Group, loops: int, batches: int) -> list[Timing]:
+    """Returns `batches` samples after one start signal. Only the first copy is timed batch by
+    batch. The times of other copies are divided evenly."""
+    if batches == 1:
         return [run_once(group, loops)]
-    group.arm(loops, laps)
+    group.arm(loops, batches)
     group.open()
     whole = group.wait()
-    others = tuple(seconds / laps for seconds in whole.seconds[1:])
+    others = tuple(seconds / batches for seconds in whole.seconds[1:])
     each = [end - begin for begin, end in pairwise(whole.progress[0])]
     timings = [Timing((seconds, *others), seconds, whole.checksums) for seconds in each]
-    timings[-1] = replace(timings[-1], counters=whole.counters)  # those of all laps
+    timings[-1] = replace(timings[-1], counters=whole.counters)  # those of all batches
     return timings
 
 
@@ -249,8 +251,8 @@ def warm_up(
     if pace.sustained:
         needed = marked_loops(needed, max(timing.seconds) / max(busy(timing), 1e-12))
     needed = max(min(needed, group.most_loops), pace.loops)
-    laps = max(1, min(pace.laps, group.most_loops // needed))
-    return Sample(needed, needed * each, laps, pace.most, steady=pace.steady)
+    batches = max(1, min(pace.batches, group.most_loops // needed))
+    return Sample(needed, needed * each, batches, pace.most, steady=pace.steady)
 
 
 def samples_a_repetition(sample: Sample, settings: Settings) -> int:
@@ -294,11 +296,11 @@ def take_samples(
     while len(timings) < wanted:
         if settings.samples is None and timings and elapsed >= left:
             break
-        laps = min(sample.laps, wanted - len(timings))
+        batches = min(sample.batches, wanted - len(timings))
         if settings.samples is None:
-            laps = max(1, min(laps, int((left - elapsed) / max(sample.seconds, 1e-9))))
-        timings.extend(run_laps(group, sample.loops, laps))
-        gates.append(laps)
+            batches = max(1, min(batches, int((left - elapsed) / max(sample.seconds, 1e-9))))
+        timings.extend(run_batches(group, sample.loops, batches))
+        gates.append(batches)
         elapsed = clock() - begin
         used = cpu_clock() - began_cpu if cpu_clock else 0.0
         sampled()

@@ -126,9 +126,9 @@ class SpanningGroup(Gated):
             backend.tokens.forget(groups.values())  # what they founded may be broken
             raise
 
-    def arm(self, loops: int, laps: int = 1) -> None:
-        super().arm(loops, laps)
-        self._backend.attempt(lambda: self._part.arm(loops, laps))
+    def arm(self, loops: int, batches: int = 1) -> None:
+        super().arm(loops, batches)
+        self._backend.attempt(lambda: self._part.arm(loops, batches))
 
     @property
     def _part(self) -> Group:

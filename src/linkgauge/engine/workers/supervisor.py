@@ -376,7 +376,7 @@ class _Watch:
         if at.phase != "measure":
             return at.since + self._patience.of_step(at.warm_up)
         # Before the first sample, a loop is assumed to take no longer than the warm-up. One gate
-        # may hold laps for as long as there is time to sample.
+        # may hold batches for as long as there is time to sample.
         sample = at.longest or at.warm_up * (self._settings.loops or 1)
         longest = max(sample, at.warm_up)
         return at.since + self._patience.of_step(longest) + self._settings.max_time

@@ -89,10 +89,10 @@ class Outside(Gated):
     def is_client(self) -> bool:
         return self._call.host is not None
 
-    def arm(self, loops: int, laps: int = 1) -> None:
+    def arm(self, loops: int, batches: int = 1) -> None:
         """Returns when the server listens. Does nothing for a client."""
-        super().arm(loops, laps)
-        self._call = self._call._replace(loops=loops * laps)
+        super().arm(loops, batches)
+        self._call = self._call._replace(loops=loops * batches)
         if self.is_client:
             return
         self._end()

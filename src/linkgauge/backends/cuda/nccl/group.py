@@ -124,11 +124,11 @@ class NcclGroup(CollectiveGroup):
         for own, handle in handles:
             self._made.callback(self._nccl.unregister, own, handle, symmetric=symmetric)
 
-    def arm(self, loops: int, laps: int = 1) -> None:
-        super().arm(loops, laps)
+    def arm(self, loops: int, batches: int = 1) -> None:
+        super().arm(loops, batches)
         self._drop_graphs()
         if self._work.graphed:
-            self._capture(loops * laps)
+            self._capture(loops * batches)
 
     def _capture(self, loops: int) -> None:
         """Records `loops` iterations as a CUDA graph on each device."""
@@ -154,7 +154,7 @@ class NcclGroup(CollectiveGroup):
         self._graphs.clear()
 
     def wait(self) -> Timing:
-        loops, laps = self.pass_gate()
+        loops, batches = self.pass_gate()
         if self._work.graphed:
             launches = [
                 driver_call("cuGraphLaunch", int(graph), int(part.device.stream(0)))
@@ -165,9 +165,9 @@ class NcclGroup(CollectiveGroup):
             # Right before, as in nccl-tests: after a pause the first calls take longer.
             self.carry_out(1)
             if self._work.blocking:
-                seconds = self._make([*self._calls, *self._ends], loops * laps)
+                seconds = self._make([*self._calls, *self._ends], loops * batches)
             else:
-                seconds = self._make(self._calls, loops * laps, self._ends)
+                seconds = self._make(self._calls, loops * batches, self._ends)
         for part in self._parts:
             self._nccl.check(part.communicator)
         whole, here = (0.0, seconds), {part.place for part in self._parts}

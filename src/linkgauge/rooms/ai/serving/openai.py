@@ -88,9 +88,9 @@ class ServingGroup(Gated):
         self.pace = Pace(lasting, loops=1, steps=self._count)
 
     def wait(self) -> Timing:
-        loops, laps = self.pass_gate()
+        loops, batches = self.pass_gate()
         begin, sent = time.monotonic(), list[SentRequest]()
-        for _ in range(loops * laps):
+        for _ in range(loops * batches):
             sent += self._loop()
         seconds = time.monotonic() - begin
         self._samples.append((seconds, sent))

@@ -146,11 +146,11 @@ class WorkGroup(Gated):
         self.pace = Pace(loops=1, steps=work.steps)
 
     def wait(self) -> Timing:
-        loops, laps = self.pass_gate()
+        loops, batches = self.pass_gate()
         with self._site.room(self._asked.batch, self._work.needed, held=None):
-            seconds, handing_over = self._timed(loops * laps)
-        self._each.append(seconds / loops / laps)
-        self._launching.append(handing_over / loops / laps)
+            seconds, handing_over = self._timed(loops * batches)
+        self._each.append(seconds / loops / batches)
+        self._launching.append(handing_over / loops / batches)
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def _timed(self, loops: int) -> tuple[float, float]:
