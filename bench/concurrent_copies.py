@@ -140,8 +140,8 @@ def compare(
     ours: list[float] = []
     theirs: list[float] = []
     with closing(TrackedGroup(backend.prepare(copies))) as group:
-        group.pace = replace(group.pace, seconds=seconds)
-        loops = warm_up(group, Settings((size,)), group.pace).loops
+        group.policy = replace(group.policy, seconds=seconds)
+        loops = warm_up(group, Settings((size,)), group.policy).loops
 
         def measure() -> None:
             timing = run_once(group, loops)

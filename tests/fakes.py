@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from linkgauge.backends.protocol import Copy, Pace, Pattern, Timing
+from linkgauge.backends.protocol import Copy, Pattern, SamplingPolicy, Timing
 from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.hardware.machine import Device, Host, Machine, Node
@@ -42,7 +42,7 @@ class FakeBuffer:
 
 class FakeGroup:
     most_loops = 1 << 20
-    pace = Pace()
+    policy = SamplingPolicy()
 
     def __init__(self, backend, copies):
         self.backend, self.copies, self.loops, self.batches = backend, copies, None, 1

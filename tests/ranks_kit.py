@@ -12,7 +12,7 @@ from unittest.mock import Mock
 
 import msgspec
 
-from linkgauge.backends.protocol import Copy, Pace, Timing, Wrong, run
+from linkgauge.backends.protocol import Copy, SamplingPolicy, Timing, Wrong, run
 from linkgauge.engine.ranks.commands import (
     Admitted,
     EndRun,
@@ -149,7 +149,8 @@ def memory_of(rank, memory, size):
 
 class Own:
     """What a rank measures with, and its part of a cell: answers as real ones do. `special` has
-    its pace and most loops, and `begin(at)`: when its gate has opened, and its seconds."""
+    its sampling policy and most loops, and `begin(at)`: when its gate has opened, and its
+    seconds."""
 
     def __init__(self, rank, special):
         self.rank, self.special = rank, special
@@ -161,7 +162,9 @@ class Own:
             for end in (copy.source, copy.destination):
                 if copy.transfer.engine.owner.rank == self.rank and end.here is None:
                     end.here = memory_of(self.rank, end.memory, SIZE)
-        self.pace, self.most_loops = self.special.get("pace", (Pace(), 100 + self.rank))
+        self.policy, self.most_loops = self.special.get(
+            "policy", (SamplingPolicy(), 100 + self.rank)
+        )
         return self
 
     def arm(self, *armed):

@@ -44,7 +44,7 @@ def test_pointers_are_followed(made, operation):
     backend, _ = made
     _, group = prepared(backend, "cuda:0 -> null by sm", MiB, operation)
     assert run(group, 2).span > 0
-    assert group.pace.steps > 1000
+    assert group.policy.steps > 1000
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_a_copy_goes_there_and_back_on_one_stream_and_is_waited_for_each_time(
     ends = [backend.allocate(end, 64, transfer.engine) for end in transfer.memories]
     group = backend.prepare([Copy(transfer, *ends, 64, 1)], "copy-ping-pong")
     assert run(group, 1).seconds[0] > 0
-    assert group.pace.steps == 2
+    assert group.policy.steps == 2
     source, destination = (end.address for end in ends)
     there, back, *_ = seen["cuMemcpyAsync"]
     assert (there[:3], back[:3]) == ((destination, source, 64), (source, destination, 64))

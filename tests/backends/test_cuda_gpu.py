@@ -175,7 +175,7 @@ class TestOneGpu:
             transfer = parse_transfer(f"{memory} -> null by cuda:0.sm")
             buffer = backend.allocate(transfer.source, 2 * MiB, transfer.engine)
             group = backend.prepare([Copy(transfer, buffer, None, buffer.size, 1)], "chase")
-            figures.append(run(group, 1).seconds[0] / group.pace.steps)
+            figures.append(run(group, 1).seconds[0] / group.policy.steps)
             group.close()
             buffer.free()
         assert 20e-9 < figures[1] < figures[0] < 1e-4

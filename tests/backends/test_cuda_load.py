@@ -54,7 +54,7 @@ def loaded_by(backend, *copies, group=None):
 class Timed:
     """A group of two latencies behind each gate."""
 
-    pace, most_loops = object(), 77
+    policy, most_loops = object(), 77
 
     def __init__(self, problem=None):
         self.calls, self.problem = [], problem
@@ -77,7 +77,7 @@ class Timed:
 def test_each_byte_is_copied_and_the_rate_is_that_of_the_load(backend):
     copy = copy_of(backend, "cuda:0 -> cuda:0 by sm")
     group = loaded_by(backend, copy)
-    assert (group.pace, group.most_loops) == (Timed.pace, 77)
+    assert (group.policy, group.most_loops) == (Timed.policy, 77)
     timing = run(group, 1, 2)
     assert timing.progress[0] == (0.0, 1e-6, 3e-6)
     first, seconds = timing.seconds
@@ -97,13 +97,14 @@ def test_a_share_of_the_rate_is_not_exceeded(backend):
             copy_of(backend, f"cuda:0 -> cuda:0 by sm{share}") for share in ("", " at 25%")
         )
     )
-    assert whole._pace.value == 0
-    assert part._pace.value > 0
+    assert whole._policy.value == 0
+    assert part._policy.value > 0
     part.start()
     assert part.stop() > 0
     _, tiles, began, ended = (ctypes.c_uint64 * 4).from_address(part._done)
-    # Of one block, since the emulator runs them one after another: a tile at once, then one a pace.
-    assert 0 < tiles <= (ended - began) / part._pace.value + 1
+    # Of one block, since the emulator runs them one after another: a tile at once, then one a
+    # sampling policy.
+    assert 0 < tiles <= (ended - began) / part._policy.value + 1
     for one in (whole, part):
         one.close()
 

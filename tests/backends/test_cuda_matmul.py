@@ -58,13 +58,13 @@ def poke(address, operation, value):
 
 def test_ten_products_warm_up_and_a_hundred_are_timed_behind_one_gate(device, blas):
     group = product(device, "matmul-fp32", order=8)
-    assert (group.pace.seconds, group.pace.loops, group.pace.batches) == (
+    assert (group.policy.seconds, group.policy.loops, group.policy.batches) == (
         0,
         2,
         17,
     )  # in each of three repetitions
-    assert group.pace.loops * group.pace.batches <= group.most_loops
-    assert group.pace.steps == operations_of(8)
+    assert group.policy.loops * group.policy.batches <= group.most_loops
+    assert group.policy.steps == operations_of(8)
     before = blas.asked().count("gemm 8 8 8 types 0 0 0 compute 68 algorithm -1")
     timing = run(group, loops=2, batches=50)
     asked = blas.asked()

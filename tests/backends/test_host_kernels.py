@@ -27,10 +27,10 @@ COPY, READ, WRITE = _native.Op.COPY, _native.Op.READ, _native.Op.WRITE
 
 
 class FakeCourse:
-    """Takes no time: `paces` are seconds per byte, `disturbed` turns take ten times as long."""
+    """Takes no time: `policies` are seconds per byte, `disturbed` turns take ten times as long."""
 
-    def __init__(self, paces, disturbed=0.0):
-        self.paces = paces
+    def __init__(self, policies, disturbed=0.0):
+        self.policies = policies
         self.disturbed = disturbed
         self.turns = []
         self.closed = False
@@ -39,7 +39,7 @@ class FakeCourse:
         self.turns.append((op, tuple(kernels), turns, seconds))
         late = round(turns * self.disturbed)
         return {
-            kernel: [self.paces.get(kernel, 9.0) * (10 if turn < late else 1 + turn / 1e6)
+            kernel: [self.policies.get(kernel, 9.0) * (10 if turn < late else 1 + turn / 1e6)
                      for turn in range(turns)]
             for kernel in kernels
         }  # fmt: skip
@@ -48,13 +48,13 @@ class FakeCourse:
         self.closed = True
 
 
-def paces():
+def policies():
     return {n: 5.0 - i / 100 for op in OPS for i, n in enumerate(_native.kernels(op))}
 
 
 def measured(file, courses, of=None, disturbed=0.0):
     def course_of(where):
-        courses.append(FakeCourse(of or paces(), disturbed))
+        courses.append(FakeCourse(of or policies(), disturbed))
         return courses[-1]
 
     return Kernels(None, file, course_of)
@@ -92,7 +92,7 @@ def test_a_search_finds_the_best_two_whatever_disturbs_half_of_the_turns(tmp_pat
     file, courses = tmp_path / "host.json", []
     measured(file, courses, disturbed=disturbed).prepare()
     for op in OPS:
-        best = tuple(reversed(_native.kernels(op)))[:2]  # as paces() has it
+        best = tuple(reversed(_native.kernels(op)))[:2]  # as policies() has it
         assert load(file)[Regime(crowd=False, beyond=False).case(op)] == best
     # The slower half leaves; narrower twins (avx2 of avx512) join late, and bring no other family.
     fields = [
@@ -104,14 +104,14 @@ def test_a_search_finds_the_best_two_whatever_disturbs_half_of_the_turns(tmp_pat
     assert fields[-1] < fields[0]
 
 
-@pytest.mark.parametrize(("pace", "anew"), [(0.9, True), (0.99, False), (1.1, False)])
-def test_an_order_is_reversed_only_by_more_than_noise(tmp_path, pace, anew):
+@pytest.mark.parametrize(("policy", "anew"), [(0.9, True), (0.99, False), (1.1, False)])
+def test_an_order_is_reversed_only_by_more_than_noise(tmp_path, policy, anew):
     file = tmp_path / "host.json"
     measured(file, []).prepare()
     best, second = load(file)[Regime(crowd=False, beyond=False).case(READ)]
     others = dict.fromkeys(_native.kernels(READ), 2.0)
     courses = []
-    again = measured(file, courses, others | {best: 1.0, second: pace})
+    again = measured(file, courses, others | {best: 1.0, second: policy})
     chosen = again.choose(READ, [CPU], 4096).kernel
     assert chosen == (second if anew else best)
 
@@ -126,7 +126,7 @@ def test_a_best_one_that_no_longer_is_has_all_searched_again(tmp_path, faster):
     default = _native.default_kernel(COPY, streaming=False)
     overtaking = second if faster == "second" else default
     other = next(n for n in _native.kernels(COPY) if n not in (best, second, default))
-    again = measured(file, [], paces() | {best: 4.9, overtaking: 3.0, other: 1.0})
+    again = measured(file, [], policies() | {best: 4.9, overtaking: 3.0, other: 1.0})
     assert again.choose(COPY, [CPU], 4096).kernel == other
     assert load(file)[where.case(COPY)] == (other, overtaking)
 

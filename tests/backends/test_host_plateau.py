@@ -6,7 +6,7 @@ import pytest
 
 from linkgauge import _native
 from linkgauge.backends import host_plateau
-from linkgauge.backends.host_plateau import Pace, beyond_caches, pace_of, remembered
+from linkgauge.backends.host_plateau import Speed, beyond_caches, remembered, speed_of
 from linkgauge.machine.host import read_host
 
 MI = 1 << 20
@@ -15,20 +15,20 @@ NODE = read_host().nodes[0]
 
 @pytest.fixture
 def paced(monkeypatch):
-    """Takes the pace of each size from a table, and a second of a clock of its own for each."""
+    """Takes the speed of each size from a table, and a second of a clock of its own for each."""
     measured = []
 
-    def use(paces, seconds=0.0):
+    def use(speeds, seconds=0.0):
         clock = itertools.count(0.0, seconds / 2 or 1e-9)
 
         def measure(_node, size):
             measured.append(size // MI)
-            found = paces[size // MI]
+            found = speeds[size // MI]
             if isinstance(found, OSError):
                 raise found
-            return Pace(*found)
+            return Speed(*found)
 
-        monkeypatch.setattr(host_plateau, "pace_of", measure)
+        monkeypatch.setattr(host_plateau, "speed_of", measure)
         monkeypatch.setattr(host_plateau.time, "monotonic", lambda: next(clock))
         return measured
 
@@ -90,9 +90,9 @@ def test_the_size_is_remembered_and_only_grows(paced, tmp_path):
     assert remembered(NODE, 64 * MI, 4096 * MI, file) == 256 * MI
 
 
-def test_a_pace_is_measured_on_this_machine():
+def test_a_speed_is_measured_on_this_machine():
     least = _native.LINK * 16
-    pace = pace_of(NODE, 4 * MI)
+    speed = speed_of(NODE, 4 * MI)
     assert least < 4 * MI
-    assert 0 < pace.byte < 1e-6
-    assert 0 < pace.access < 1e-4
+    assert 0 < speed.byte < 1e-6
+    assert 0 < speed.access < 1e-4

@@ -3,7 +3,7 @@
 import pytest
 
 from linkgauge.backends.operations import overlap
-from linkgauge.backends.protocol import Gated, Pace, Timing
+from linkgauge.backends.protocol import Gated, SamplingPolicy, Timing
 
 
 class Kernel:
@@ -24,7 +24,7 @@ class Kernel:
 class Pretended(Gated):
     """Spans that `seconds` makes of loops; the second of `ways` copies starts a little later."""
 
-    pace, most_loops = Pace(0.02), 64
+    policy, most_loops = SamplingPolicy(0.02), 64
 
     def __init__(self, seconds, ways=1, done=None):
         self.seconds, self.ways = seconds, ways

@@ -51,7 +51,7 @@ def test_in_a_closed_loop_so_many_requests_are_under_way_and_no_more():
         server.meeting = threading.Barrier(4, timeout=60)  # no answer before so many ask
         _, done = sampled(group, 1)
     assert server.most == 4
-    assert group.pace.steps == 16
+    assert group.policy.steps == 16
     assert len(stage(done, "request").seconds) == 16
 
 

@@ -190,7 +190,7 @@ def test_riscv_2gpu_has_the_latencies_that_its_page_prints():
     backend = machine("riscv-2gpu")
     (copy,) = parse_transfers("sim:0 -> sim:1 by ce")
     group = backend.returning(Copy(copy, None, None, 64, 1))
-    one_way = run(group, 1).seconds[0] / group.pace.steps
+    one_way = run(group, 1).seconds[0] / group.policy.steps
     assert 4e-6 <= one_way <= 6e-6
 
 

@@ -222,7 +222,7 @@ def test_traffic_is_split_over_all_shortest_paths():
 
 def latency(machine, text):
     chase = machine.prepare(copies(machine, text, 2 << 20), "chase")
-    return run(chase, 3).seconds[0] / 3 / chase.pace.steps
+    return run(chase, 3).seconds[0] / 3 / chase.policy.steps
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ class TestFlags:
         def call(backend):
             both = [backend.allocate(m, flags.BYTES, transfer.engine) for m in transfer.memories]
             group = self.prepared(backend, transfer, *both)
-            assert (group.pace.steps, group.most_loops) == (2, flags.MOST)
+            assert (group.policy.steps, group.most_loops) == (2, flags.MOST)
             samples = []
             for _ in range(2):
                 group.arm(1, 3)

@@ -87,7 +87,7 @@ def ucx_missing():
 def test_a_flag_goes_there_and_back_and_each_time_is_kept(pair):
     copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp")
     ended = run(pair, [copy], "flag-ping-pong", loops=5)
-    assert pair.made[0].pace.steps == 2
+    assert pair.made[0].policy.steps == 2
     times = ended[0].progress[0]
     assert len(times) == 2
     assert times[0] == 0
@@ -153,7 +153,7 @@ def test_other_operations_and_empty_streams_are_refused(pair):
 def test_iperf3_goes_from_rank_to_rank_and_touches_no_buffer(pair):
     copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp*2")
     ended = run(pair, [copy], "iperf3")
-    assert pair.made[0].pace.most < 8, "a run of it takes tenths of a second"
+    assert pair.made[0].policy.most < 8, "a run of it takes tenths of a second"
     assert ended[0].seconds[0] > 0
     assert ended[1].seconds == ()
     assert pair.mismatch(copy) == 0

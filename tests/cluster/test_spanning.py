@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.backends.protocol import CollectingGroup, Pace, Pattern, Wrong, follows
+from linkgauge.backends.protocol import CollectingGroup, Pattern, SamplingPolicy, Wrong, follows
 from linkgauge.engine.ranks.clocks import LEAD_SECONDS, MOST_LEAD_SECONDS, PUNCTUAL
 from linkgauge.engine.ranks.commands import Meet, Said
 from linkgauge.engine.ranks.meeting import Meetings
@@ -160,16 +160,20 @@ class TestMemory:
 
 
 class TestGroups:
-    def test_take_the_pace_that_suits_all_who_time(self, ranks):
-        paces = Pace(0.1, 2, most=32, steps=2), Pace(9.0), Pace(0.2, 1, most=8, steps=2)
-        for number, pace in enumerate(paces):
-            ranks.special[number]["pace"] = pace, 10 * (number + 1)
+    def test_take_the_policy_that_suits_all_who_time(self, ranks):
+        policies = (
+            SamplingPolicy(0.1, 2, most=32, steps=2),
+            SamplingPolicy(9.0),
+            SamplingPolicy(0.2, 1, most=8, steps=2),
+        )
+        for number, policy in enumerate(policies):
+            ranks.special[number]["policy"] = policy, 10 * (number + 1)
 
         def call(backend):
             group = backend.prepare(copies(backend, PUSH, THIRD))
-            return group.pace, group.most_loops
+            return group.policy, group.most_loops
 
-        assert ranks.result(call) == (Pace(0.2, 2, most=8, steps=2), 10)
+        assert ranks.result(call) == (SamplingPolicy(0.2, 2, most=8, steps=2), 10)
 
     @pytest.mark.parametrize("error", [NoPeerAccess("no"), AllocationError("cuX", "no")])
     def test_that_one_cannot_prepare_are_closed_by_all(self, ranks, error):

@@ -153,7 +153,7 @@ def test_another_operation_is_carried_out_or_unsupported(subject, lent, operatio
             with grouped(subject, copy, operation=operation) as group:
                 assert transfer.source.is_cpu == does.between_cpus
                 timing = run(group, 3)
-                assert group.pace.steps >= 1
+                assert group.policy.steps >= 1
                 assert 0 < timing.seconds[0] <= timing.span * 1.000001
                 assert operation != "bulk-copy" or wrong(subject, copy) == [None], transfer
                 done = True
@@ -171,11 +171,11 @@ def test_pointers_are_followed_again_and_again(subject):
         if subject.backend.refusal(transfer) is not None:
             continue
         with prepared(subject, lend(subject, transfer, 1 << 20), operation="chase") as group:
-            assert group.pace.steps > 1000
+            assert group.policy.steps > 1000
             out_of_order(group.wait, group.open)
             for loops, batches in ((1, 1), (3, 1), (2, 5)):
                 timing = run(group, loops, batches)
-                latency = timing.seconds[0] / (loops * batches * group.pace.steps)
+                latency = timing.seconds[0] / (loops * batches * group.policy.steps)
                 assert 1e-10 < latency < 1e-4, transfer
                 for times in timing.progress:
                     assert len(times) in (2, batches + 1)
@@ -188,7 +188,7 @@ def test_a_line_bounces_between_any_two_cpus_batch_by_batch(subject):
         assert subject.backend.refusal(transfer) is None
         copy = Copy(transfer, None, None, 64, 1)
         with prepared(subject, copy, operation="ping-pong") as group:
-            assert group.pace.steps == 2
+            assert group.policy.steps == 2
             out_of_order(group.wait, group.open)
             for loops, batches in ((10, 1), (100, 32)):
                 group.arm(loops, batches)

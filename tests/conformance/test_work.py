@@ -68,7 +68,7 @@ def test_products_are_right_or_unsupported_and_take_no_memory(subject, operation
         return
     out_of_order(group.wait, group.open)
     assert run(group, 2).seconds[0] > 0
-    assert group.pace.steps == operations_of(300)
+    assert group.policy.steps == operations_of(300)
     assert not follows(group, CheckedGroup) or group.mismatch() is None
     assert any(backend.remarks(transfer)) or backend.name == "sim"
     group.close()
@@ -107,7 +107,7 @@ def test_work_is_handed_over_again_and_again_or_it_is_unsupported(subject, opera
     except Unsupported as reason:
         assert "\n" not in str(reason)
         return
-    assert group.pace.steps == 1
+    assert group.policy.steps == 1
     for batches in (1, 5):
         (times,) = run(group, 1, batches).progress
         assert len(times) == batches + 1

@@ -1,7 +1,7 @@
 """What a worker knows of its buffers' contents from one repetition to the next."""
 
 from fakes import FakeBackend
-from linkgauge.backends.protocol import Pace
+from linkgauge.backends.protocol import SamplingPolicy
 from linkgauge.engine.measuring.pool import SETS
 from linkgauge.engine.workers.messages import Repetition
 from linkgauge.model.documents.result import PlannedCell
@@ -21,11 +21,11 @@ class Noted(FakeBackend):
     def __init__(self, *, steady=True):
         super().__init__()
         self.filled = []
-        self.pace = Pace(steady=steady)
+        self.policy = SamplingPolicy(steady=steady)
 
     def prepare(self, copies, operation="copy"):
         group = super().prepare(copies, operation)
-        group.pace = self.pace
+        group.policy = self.policy
         return group
 
     def fill(self, buffer, *content, **inverted):

@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 
 from fakes import FakeBackend, content
-from linkgauge.backends.protocol import Pace, Pattern
+from linkgauge.backends.protocol import Pattern, SamplingPolicy
 from linkgauge.engine.workers.messages import Repetition
 from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
@@ -172,16 +172,17 @@ def test_a_clock_that_stands_still_is_an_error_not_a_crash():
 
 
 class Gates(FakeBackend):
-    """Notes what stands behind each gate: loops of a sample, and samples. `pace` is its groups'."""
+    """Notes what stands behind each gate: loops of a sample, and samples. `policy` is its
+    groups'."""
 
-    def __init__(self, seconds, pace=Pace(), most_loops=480):  # noqa: B008
+    def __init__(self, seconds, policy=SamplingPolicy(), most_loops=480):  # noqa: B008
         super().__init__()
         self.seconds_a_byte = lambda n: seconds / SIZE
-        self.gates, self.pace, self.most_loops = [], pace, most_loops
+        self.gates, self.policy, self.most_loops = [], policy, most_loops
 
     def prepare(self, copies, operation="copy"):
         group = super().prepare(copies, operation)
-        group.pace, group.most_loops, arm = self.pace, self.most_loops, group.arm
+        group.policy, group.most_loops, arm = self.policy, self.most_loops, group.arm
 
         def noted(loops, batches=1):
             self.gates.append((loops, batches))
@@ -209,8 +210,8 @@ def test_a_sample_lasts_at_least_20_ms_and_two_copies_and_a_repetition_some_of_t
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(1e-6, [16, 16, 16]), (0.03, [16, 16])])
-def test_short_samples_are_rehearsed_where_their_pace_says_so(seconds, expected):
-    backend = Gates(seconds, Pace(rehearsed=True))
+def test_short_samples_are_rehearsed_where_their_policy_says_so(seconds, expected):
+    backend = Gates(seconds, SamplingPolicy(rehearsed=True))
     repetition = repetition_of(backend, Settings((SIZE,), loops=16, samples=2))
     assert len(repetition.samples) == 2
     assert [loops for loops, _ in backend.gates if loops > 1] == expected
@@ -225,7 +226,7 @@ def test_short_samples_are_rehearsed_where_their_pace_says_so(seconds, expected)
     ],
 )
 def test_steady_samples_are_few_and_only_a_first_repetition_warms_up(seconds, first, second):
-    backend = Gates(seconds, Pace(steady=True))
+    backend = Gates(seconds, SamplingPolicy(steady=True))
     with closing(worker_with(Settings((SIZE,), max_time=0.8), fake=backend)) as worker:
         for number, expected in enumerate((first, second)):
             backend.gates.clear()
@@ -236,14 +237,14 @@ def test_steady_samples_are_few_and_only_a_first_repetition_warms_up(seconds, fi
 class TestBatches:
     """Samples behind one gate."""
 
-    BATCHING = Pace(0.008, 1, 32)
+    BATCHING = SamplingPolicy(0.008, 1, 32)
 
     def test_are_all_of_a_repetition(self):
         backend = Gates(0.01, self.BATCHING)
         repetition = repetition_of(backend, Settings((SIZE,), max_time=1.0))
         assert (repetition.loops, backend.gates[-1], len(repetition.samples)) == (1, (1, 5), 5)
 
-    def test_are_no_more_than_the_pace_and_the_queues_allow(self):
+    def test_are_no_more_than_the_policy_and_the_queues_allow(self):
         many = Settings((SIZE,), samples=40)
         for most, expected in ((480, [32, 8]), (9, [9, 9, 9, 9, 4])):
             backend = Gates(0.01, self.BATCHING, most)
@@ -313,7 +314,7 @@ class TimedBackend(FakeBackend):
     def prepare(self, copies, operation="copy"):
         assert operation == self._operation
         group = super().prepare(copies)
-        group.pace = Pace(loops=1, steps=self._steps)
+        group.policy = SamplingPolicy(loops=1, steps=self._steps)
         self.seconds_a_byte = lambda n: self._steps * self._each / copies[0].size
         return group
 

@@ -4,7 +4,7 @@ import pytest
 
 from engine.test_measure import SETTINGS, SIZE, measure, planned
 from fakes import FakeBackend
-from linkgauge.backends.protocol import Gated, Pace, Timing
+from linkgauge.backends.protocol import Gated, SamplingPolicy, Timing
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
@@ -21,7 +21,7 @@ from repetition_kit import whole, worker_with
 )
 def test_what_a_group_computed_itself_is_its_own_to_check(found, verify, outcome):
     class Group(Gated):
-        pace = Pace(steps=10)
+        policy = SamplingPolicy(steps=10)
 
         def wait(self):
             loops, batches = self.pass_gate()

@@ -45,8 +45,8 @@ from .protocol import (
     Copy,
     Gated,
     Group,
-    Pace,
     Pattern,
+    SamplingPolicy,
     Timing,
 )
 from .rules import of_exchange, of_threads, refused
@@ -95,8 +95,12 @@ class HostGroup:
 
     most_loops = 1 << 30
 
-    def __init__(self, jobs: Sequence[_native.Job], pace: Pace = Pace()) -> None:  # noqa: B008
-        self.pace = pace
+    def __init__(
+        self,
+        jobs: Sequence[_native.Job],
+        policy: SamplingPolicy = SamplingPolicy(),  # noqa: B008
+    ) -> None:
+        self.policy = policy
         with native_errors("make threads"):
             self._team = _native.Team(jobs)
         self._loops = 0
@@ -137,7 +141,7 @@ class HostGroup:
 class PingPongGroup(Gated):
     """A sample of round trips lasts about 1000 times as long as reading the clock."""
 
-    pace = Pace(seconds=2e-5, loops=1, batches=32, steps=2)
+    policy = SamplingPolicy(seconds=2e-5, loops=1, batches=32, steps=2)
 
     def __init__(self, transfer: Transfer) -> None:
         self._cpus = transfer.source.index or 0, transfer.destination.index or 0
@@ -261,7 +265,7 @@ class HostBackend(Offering):
             for other, rate in zip(others, most, strict=True)
             for load in (other[0].transfer.load,)
         )
-        return HostGroup([chase, *held], host_chase.PACE)
+        return HostGroup([chase, *held], host_chase.POLICY)
 
     def _choose(
         self, placed: Sequence[tuple[Copy, Sequence[int]]], work: ArrayWork | None = None

@@ -15,7 +15,7 @@ from linkgauge.model.hardware.machine import Node
 from linkgauge.model.transfer import FULL_LOAD
 
 from .native import native_errors
-from .protocol import Copy, Pace
+from .protocol import Copy, SamplingPolicy
 
 if TYPE_CHECKING:
     from .host import HostBuffer
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HOPS = 1 << 14
 """The number of accesses in one loop. They take at least 16 µs, a thousand times as long as reading
 the clock."""
-PACE = Pace(loops=1, steps=HOPS)
+POLICY = SamplingPolicy(loops=1, steps=HOPS)
 RATE_RUNS, RATE_SECONDS = 4, 0.02
 """The number of runs that determine a full rate, and the seconds of a run."""
 

@@ -17,7 +17,7 @@ from linkgauge.model.operations.operation import (
     wrong_sum,
 )
 
-from .protocol import Gated, Pace, Timing
+from .protocol import Gated, SamplingPolicy, Timing
 
 _OWN: OperationName = "matmul-fp32"
 """The product that every BLAS library can compute: single precision."""
@@ -29,7 +29,7 @@ class HostProducts(Gated):
     threads would take alone, so that rates add up."""
 
     on_host = True
-    pace = Pace()
+    policy = SamplingPolicy()
 
     def __init__(
         self, operation: OperationName, threads: Sequence[int], size: int, seed: int

@@ -29,13 +29,13 @@ _SEED = 7
 _KEY = "buffer"
 
 
-class Pace(NamedTuple):
+class Speed(NamedTuple):
     """The seconds for a byte of all CPUs' reads, and for an access of one CPU's pointer chase."""
 
     byte: float
     access: float
 
-    def is_like(self, other: Pace) -> bool:
+    def is_like(self, other: Speed) -> bool:
         pairs = zip(self, other, strict=True)
         return all(abs(one / another - 1) < SAME for one, another in pairs)
 
@@ -61,18 +61,18 @@ def beyond_caches(node: Node, least: int, most: int, seconds: float = SECONDS) -
     while True:
         began = time.monotonic()
         try:
-            pace = pace_of(node, size)
+            speed = speed_of(node, size)
         except OSError:  # no memory for it
             return least if before is None else size // 2
-        if before is not None and pace.is_like(before):
+        if before is not None and speed.is_like(before):
             return size // 2
         now = time.monotonic()
         if 2 * size > most or now + NEXT_TAKES * (now - began) > ends:
             return size
-        size, before = 2 * size, pace
+        size, before = 2 * size, speed
 
 
-def pace_of(node: Node, size: int) -> Pace:
+def speed_of(node: Node, size: int) -> Speed:
     """Measures a fresh buffer of `size` bytes. Raises OSError if there is no memory for it."""
     cpus = list(node.cpus)
     memory = _native.Memory(size, _native.Kind.PINNED, None, cpus)
@@ -82,7 +82,7 @@ def pace_of(node: Node, size: int) -> Pace:
         byte = _fastest(read) / size
         _native.link_cycle(address, size, _SEED, cpus[0])
         access = _fastest(_native.Job(op, address, 0, size, 0, cpus[:1], chase=HOPS)) / HOPS
-    return Pace(byte, access)
+    return Speed(byte, access)
 
 
 def _fastest(job: _native.Job) -> float:

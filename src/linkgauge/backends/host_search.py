@@ -14,7 +14,7 @@ from typing import Protocol
 
 from linkgauge import _native
 
-Paces = Mapping[str, Sequence[float]]
+Speeds = Mapping[str, Sequence[float]]
 """The seconds per byte of each turn, by kernel."""
 
 TURNS = 5
@@ -34,7 +34,7 @@ class Arena(Protocol):
 
     def take_turns(
         self, op: _native.Op, kernels: Sequence[str], turns: int, seconds: float
-    ) -> Paces:
+    ) -> Speeds:
         """Runs each kernel `turns` times. `seconds` is the approximate time for all turns."""
 
     def close(self) -> None: ...
@@ -67,18 +67,18 @@ def search(
 
 def is_reversed(course: Arena, op: _native.Op, best: str, second: str, seconds: float) -> bool:
     """Whether the second best kernel is now clearly faster than the best."""
-    paces = course.take_turns(op, (best, second), FINAL_TURNS, seconds)
-    ratios = [one / other for one, other in zip(paces[best], paces[second], strict=True)]
+    speeds = course.take_turns(op, (best, second), FINAL_TURNS, seconds)
+    ratios = [one / other for one, other in zip(speeds[best], speeds[second], strict=True)]
     wins = sum(ratio > 1 for ratio in ratios)
     return wins >= REVERSED_WINS and median(ratios) > REVERSED_BY
 
 
-def _ranked(paces: Paces) -> list[str]:
-    return sorted(paces, key=lambda kernel: lower_quartile(paces[kernel]))
+def _ranked(speeds: Speeds) -> list[str]:
+    return sorted(speeds, key=lambda kernel: lower_quartile(speeds[kernel]))
 
 
-def lower_quartile(paces: Sequence[float]) -> float:
-    return sorted(paces)[len(paces) // 4]
+def lower_quartile(speeds: Sequence[float]) -> float:
+    return sorted(speeds)[len(speeds) // 4]
 
 
 _UNITS = ("avx512", "avx2")
@@ -127,21 +127,21 @@ class NativeArena:
         self._cpus = list(cpus)
         self._least = LEAST_WINDOW * len(cpus) if beyond else self._size
         self._memory = _native.Memory(self._size, _native.Kind.PINNED, node, self._cpus)
-        self._paces: dict[_native.Op, float] = {}
+        self._speeds: dict[_native.Op, float] = {}
         self._window = 0
         self._shuffle = random.Random(_SEED).shuffle  # noqa: S311 (no secret: an order)
 
     def take_turns(
         self, op: _native.Op, kernels: Sequence[str], turns: int, seconds: float
-    ) -> Paces:
+    ) -> Speeds:
         job = self._job(op)
-        if op not in self._paces:
-            self._paces[op] = self._rough_pace(op, job)
+        if op not in self._speeds:
+            self._speeds[op] = self._rough_speed(op, job)
         # Each turn covers one window untimed, then others timed.
-        share = seconds / (turns * len(kernels)) / self._paces[op]
+        share = seconds / (turns * len(kernels)) / self._speeds[op]
         window = int(min(max(share / 2, self._least), job.size)) // _PAGE * _PAGE
         loops = max(1, int(share / window) - 1)
-        paces: dict[str, list[float]] = {kernel: [] for kernel in kernels}
+        speeds: dict[str, list[float]] = {kernel: [] for kernel in kernels}
         begun = time.monotonic()
         order = list(kernels)
         for _ in range(turns):
@@ -149,13 +149,13 @@ class NativeArena:
             taken = _native.race(job, order, window, self._window, loops)
             self._window = (self._window + 2 * len(order)) % max(1, job.size // window)
             for kernel, took in zip(order, taken, strict=True):
-                paces[kernel].append(took / (window * loops))
+                speeds[kernel].append(took / (window * loops))
         # Wall-clock time, including what other processes used: `seconds` is wall-clock time too.
         moved = window * (loops + 1) * turns * len(kernels)
-        self._paces[op] = (time.monotonic() - begun) / moved
-        return paces
+        self._speeds[op] = (time.monotonic() - begun) / moved
+        return speeds
 
-    def _rough_pace(self, op: _native.Op, job: _native.Job) -> float:
+    def _rough_speed(self, op: _native.Op, job: _native.Job) -> float:
         window = min(ROUGH_WINDOW * len(self._cpus), job.size) // _PAGE * _PAGE
         (took,) = _native.race(job, [_native.default_kernel(op, True)], window, self._window)
         return took / window

@@ -10,7 +10,7 @@ from itertools import pairwise
 from linkgauge import _native
 from linkgauge.model.errors import Unsupported
 
-from .protocol import MOST_BATCHES, Buffer, Gated, Pace, Timing
+from .protocol import MOST_BATCHES, Buffer, Gated, SamplingPolicy, Timing
 
 Call = tuple[int, Sequence[int]]
 """The address of a C function, and its arguments. The function returns 0 on success."""
@@ -28,9 +28,9 @@ def address_of(library: ctypes.CDLL, function: str) -> int:
     return ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0
 
 
-def single_iterations(steps: int) -> Pace:
-    """The pace of samples that are single iterations, each of `steps` latencies."""
-    return Pace(seconds=0.0, loops=1, batches=MOST_BATCHES, most=_MOST, steps=steps)
+def single_iterations(steps: int) -> SamplingPolicy:
+    """The sampling policy of samples that are single iterations, each of `steps` latencies."""
+    return SamplingPolicy(seconds=0.0, loops=1, batches=MOST_BATCHES, most=_MOST, steps=steps)
 
 
 class IteratedGroup(Gated):
@@ -54,7 +54,7 @@ class IteratedGroup(Gated):
         self._error_of = error_of
         self._begin = begin
         self._made = made or ExitStack()
-        self.pace = single_iterations(steps)
+        self.policy = single_iterations(steps)
 
     def wait(self) -> Timing:
         """Raises `error_of` a failed call, and Unsupported if the clock is too coarse."""

@@ -149,7 +149,7 @@ MOST_BATCHES = 64
 """The largest number of batches behind one gate."""
 
 
-class Pace(msgspec.Struct, frozen=True):
+class SamplingPolicy(msgspec.Struct, frozen=True):
     """How to sample a group. A sample has at least `seconds` and at least `loops` loops.
 
     `batches` is the largest number of samples behind one gate.
@@ -172,10 +172,10 @@ class Pace(msgspec.Struct, frozen=True):
 
 class Group(Protocol):
     """Copies that run at the same time, or another operation. Nothing else runs between `open` and
-    `wait`. `most_loops` can wait behind the gate. `pace` says how to sample. Calls in a wrong order
-    raise an error. `close` may be called at any time."""
+    `wait`. `most_loops` can wait behind the gate. `policy` says how to sample. Calls in a wrong
+    order raise an error. `close` may be called at any time."""
 
-    pace: Pace
+    policy: SamplingPolicy
 
     @property
     def most_loops(self) -> int: ...

@@ -27,8 +27,8 @@ from .protocol import (
     Gated,
     Group,
     HasTelemetry,
-    Pace,
     Pattern,
+    SamplingPolicy,
     Timing,
     Wrong,
     follows,
@@ -162,7 +162,7 @@ def await_time(at: float | None) -> float:
 class IdlePart(Gated):
     """A group without work, for a rank whose memory only other ranks use."""
 
-    pace = Pace()
+    policy = SamplingPolicy()
 
     def wait(self) -> Timing:
         self.pass_gate()
@@ -174,7 +174,7 @@ class OwnCopies:
 
     def __init__(self, group: Group, places: Sequence[int]) -> None:
         self._group, self._places = group, places
-        self.pace, self.most_loops = group.pace, group.most_loops
+        self.policy, self.most_loops = group.policy, group.most_loops
         self.arm, self.open, self.close = group.arm, group.open, group.close
 
     def wait(self) -> Timing:

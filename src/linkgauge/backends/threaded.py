@@ -14,7 +14,7 @@ from linkgauge import _native
 from linkgauge.model.errors import BackendError
 
 from .iterations import Queue
-from .protocol import Copy, Gated, Pace, Timing
+from .protocol import Copy, Gated, SamplingPolicy, Timing
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -60,7 +60,7 @@ class ThreadedGroup(Gated):
         from concurrent.futures import ThreadPoolExecutor
 
         self.works = tuple(works)
-        self.pace = Pace()
+        self.policy = SamplingPolicy()
         self._barrier = threading.Barrier(len(works) + 1)
         self._threads = ThreadPoolExecutor(max(1, len(works)))
         self._running: list[Future[list[float]]] = []

@@ -100,7 +100,7 @@ class Spending:
         return int(max(0.0, min(REPETITIONS * cells, fitting)))
 
     @property
-    def _pace(self) -> float:
+    def _policy(self) -> float:
         """Returns how many times as long as usual the last repetitions took; 0 before the first
         one."""
         usual = sum(self._usual[group] for group in self._own)
@@ -124,7 +124,7 @@ class Spending:
                 cost = self._cost(left[0])
                 if cost is None and found:
                     return found
-                guess = self._usual[left[0]] * self._pace if cost is None else cost
+                guess = self._usual[left[0]] * self._policy if cost is None else cost
                 if REPETITIONS * guess > seconds:
                     return found
                 found |= dict.fromkeys(left.popleft())

@@ -8,7 +8,7 @@ from ctypes import c_float
 from typing import Any
 
 from linkgauge.backends.operations.overlap import FACTOR, SUMMAND, launched
-from linkgauge.backends.protocol import Group, Pace
+from linkgauge.backends.protocol import Group, SamplingPolicy
 from linkgauge.model.errors import Unsupported
 
 from .device import CudaDevice, KernelLaunch, new_word, read_word, run
@@ -73,5 +73,5 @@ def chase(
     each = max(1, _ACCESSES // device.multiprocessors)
     launches = chase_launches(device, ring.address, count, _STRIDE, each, bulk=bulk)
     group = CudaGroup(driver, [in_pieces(device, [launch.enqueue for launch in launches])])
-    group.pace = Pace(loops=1, steps=each * len(launches))
+    group.policy = SamplingPolicy(loops=1, steps=each * len(launches))
     return group

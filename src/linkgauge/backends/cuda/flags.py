@@ -59,7 +59,7 @@ class FlagGroup(Gated):
     flag to 0 before each sample. A loop sends a flag to the other side and back."""
 
     most_loops = MOST
-    pace = single_iterations(2)
+    policy = single_iterations(2)
     clear: Callable[[], None] | None = None
 
     def __init__(

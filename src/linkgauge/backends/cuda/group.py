@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, Literal
 
-from linkgauge.backends.protocol import MOST_BATCHES, Pace, Timing
+from linkgauge.backends.protocol import MOST_BATCHES, SamplingPolicy, Timing
 from linkgauge.model.errors import BackendError
 
 from .device import CudaDevice
@@ -151,7 +151,7 @@ class CudaGroup:
         self.most_loops = self._first.device.most_behind.get(self._kind) or most_loops(works)
         least = max(work.least_loops for work in works)
         batches = BATCHES if least < IN_PLACE_LOOPS else 1
-        self.pace = Pace(SAMPLE_SECONDS, least, batches, steady=steady)
+        self.policy = SamplingPolicy(SAMPLE_SECONDS, least, batches, steady=steady)
 
     def arm(self, loops: int, batches: int = 1) -> None:
         """Loops beyond `most_loops` are enqueued after the gate has opened."""

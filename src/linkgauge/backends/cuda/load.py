@@ -99,7 +99,7 @@ class LoadedGroup:
 
     def __init__(self, group: Group, loads: list[KernelLoad], sizes: list[int]) -> None:
         self._group, self._loads, self._sizes = group, loads, sizes
-        self.pace = group.pace
+        self.policy = group.policy
         self.most_loops, self.open = group.most_loops, group.open
         self._count = 0
 

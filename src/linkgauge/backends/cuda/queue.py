@@ -13,7 +13,7 @@ from linkgauge import _native
 from linkgauge.backends import iterations
 from linkgauge.backends.cuda import flags
 from linkgauge.backends.iterations import Named, Queue
-from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Timing
+from linkgauge.backends.protocol import Buffer, Copy, Gated, SamplingPolicy, Timing
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 
 from .device import CudaDevice, KernelLaunch, pinned_words
@@ -129,7 +129,7 @@ class EnqueuingGroup(Gated):
     the device if `may_block`. `made` owns its resources."""
 
     most_loops = QUEUE - _GATE
-    pace = Pace(loops=1)
+    policy = SamplingPolicy(loops=1)
 
     def __init__(
         self, device: CudaDevice, named: Named, made: ExitStack, *, may_block: bool = False

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from linkgauge.backends.protocol import Addressed, Buffer, Copy, Gated, Pace, Timing
+from linkgauge.backends.protocol import Addressed, Buffer, Copy, Gated, SamplingPolicy, Timing
 from linkgauge.backends.rank import held
 from linkgauge.model.errors import Unsupported
 
@@ -18,7 +18,7 @@ from .world import mpi_errors
 if TYPE_CHECKING:
     from .rank import WindowPart
 
-PACE = Pace(seconds=0.02, loops=2)
+POLICY = SamplingPolicy(seconds=0.02, loops=2)
 
 
 class MpiGroup(Gated):
@@ -26,7 +26,7 @@ class MpiGroup(Gated):
     communicator for each rank that broadcasts. If `comms` is empty, the copies are no
     broadcasts."""
 
-    pace = PACE
+    policy = POLICY
 
     def __init__(
         self, mpi: Any, rank: int, copies: Sequence[Copy], comms: Mapping[int, Any]

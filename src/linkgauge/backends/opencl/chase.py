@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pyopencl as cl
 
-from linkgauge.backends.protocol import Copy, Pace
+from linkgauge.backends.protocol import Copy, SamplingPolicy
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.units import approximate_size, format_size
 
@@ -74,7 +74,7 @@ def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
 class ChaseGroup(OpenCLGroup):
     """A batch is one launch, which continues where the last one ended."""
 
-    pace = Pace(loops=1, steps=HOPS)
+    policy = SamplingPolicy(loops=1, steps=HOPS)
 
     def __init__(self, unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
         self._unit, self._ring, self._memory = unit, ring, source.memory

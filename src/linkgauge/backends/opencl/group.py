@@ -13,7 +13,7 @@ import numpy as np
 import pyopencl as cl
 
 from linkgauge.backends.operations.overlap import FACTOR, SUMMAND, launched
-from linkgauge.backends.protocol import Copy, Gated, Pace, Pattern, Timing
+from linkgauge.backends.protocol import Copy, Gated, Pattern, SamplingPolicy, Timing
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.settings import Pieces
 
@@ -140,7 +140,7 @@ class OpenCLGroup(Gated):
     The seconds of a transfer are those from the start of its first command to the end of its last.
     They are measured by the device's profiling events."""
 
-    pace = Pace()
+    policy = SamplingPolicy()
     _gates: Sequence[cl.UserEvent] = ()
     _began = 0.0
 
@@ -160,8 +160,8 @@ class OpenCLGroup(Gated):
         if batches * self._most_commands(loops) > _QUEUE:
             raise Unsupported(
                 f"{loops * batches} loops do not fit behind OpenCL's gate: give --loops "
-                f"{self.most_loops} or fewer, and no more than {_QUEUE // self.pace.loops} pieces "
-                "a buffer"
+                f"{self.most_loops} or fewer, and no more than {_QUEUE // self.policy.loops} "
+                "pieces a buffer"
             )
         super().arm(loops, batches)
         try:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from linkgauge import _native
 from linkgauge.backends.native import counters_of, native_errors
 from linkgauge.backends.offering import Offering
-from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Timing
+from linkgauge.backends.protocol import Buffer, Copy, Gated, SamplingPolicy, Timing
 from linkgauge.backends.rules import check_alone
 from linkgauge.machine.cpu_time import steal_seconds
 from linkgauge.machine.tree import ROOT
@@ -32,7 +32,7 @@ class PrimesGroup(Gated):
     search up to `limit`. All threads take events from the same counter, so they all end at about
     the same time."""
 
-    pace = Pace(seconds=0.25, loops=1)
+    policy = SamplingPolicy(seconds=0.25, loops=1)
 
     def __init__(self, placed: Sequence[Sequence[int]], limit: int) -> None:
         self._placed = placed
@@ -109,7 +109,7 @@ class Touchable(Protocol):
 class TouchGroup(Gated):
     """Before each sample, the pages go back to Linux, so the buffer's content is lost."""
 
-    pace = Pace(loops=1)
+    policy = SamplingPolicy(loops=1)
 
     def __init__(self, transfer: Transfer, buffer: Buffer | None, cpus: Sequence[int]) -> None:
         if not transfer.source.is_null or not _is_touchable(buffer, transfer):

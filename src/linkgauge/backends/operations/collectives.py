@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from linkgauge import _native
-from linkgauge.backends.protocol import Gated, Pace, Wrong
+from linkgauge.backends.protocol import Gated, SamplingPolicy, Wrong
 from linkgauge.model.operations.collective import (
     Collective,
     Counts,
@@ -72,7 +72,7 @@ class CollectiveGroup(Gated):
     def __init__(self, work: Collective) -> None:
         self._work = work
         self._seed = 0
-        self.pace = Pace(seconds=0.02, loops=2, steps=work.aggregated, rehearsed=True)
+        self.policy = SamplingPolicy(seconds=0.02, loops=2, steps=work.aggregated, rehearsed=True)
 
     def fill(self) -> None:
         """Writes what this process's ranks send, and wrong data into receive buffers."""

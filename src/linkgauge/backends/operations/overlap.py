@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Protocol
 
 from linkgauge.backends.offering import Offering
-from linkgauge.backends.protocol import Copy, Gated, Group, Pace, Timing, run
+from linkgauge.backends.protocol import Copy, Gated, Group, SamplingPolicy, Timing, run
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.operations.operation import Operation
 
@@ -54,7 +54,7 @@ class OverlapGroup(Gated):
         self._copies, self._computing, self._together = copies, computing, together
         self._made, self._kernel = made, kernel
         self.most_loops = together.most_loops
-        self.pace = Pace(copies.pace.seconds, loops=1)
+        self.policy = SamplingPolicy(copies.policy.seconds, loops=1)
 
     def wait(self) -> Timing:
         loops, batches = self.pass_gate()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from linkgauge.backends.offering import Offering
-from linkgauge.backends.protocol import Copy, Group, Pace
+from linkgauge.backends.protocol import Copy, Group, SamplingPolicy
 from linkgauge.model.operations.operation import Operation, operations_of, order_of
 from linkgauge.model.transfer import PRODUCT_SAMPLES
 
@@ -33,8 +33,8 @@ class ProductBuffers(Protocol):
 class ProductGroup:
     """A group of matrix products. The last product is checked."""
 
-    def __init__(self, group: Group, product: ProductBuffers, pace: Pace) -> None:
-        self._group, self.product, self.pace = group, product, pace
+    def __init__(self, group: Group, product: ProductBuffers, policy: SamplingPolicy) -> None:
+        self._group, self.product, self.policy = group, product, policy
         self.most_loops = group.most_loops
         self.open, self.wait, self.close = group.open, group.wait, group.close
         self.mismatch = product.mismatch
@@ -48,10 +48,10 @@ def products(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
     group, product = on.multiplying(copies, does)
     steps = operations_of(order_of(copies[0].size))
     if product is None or product.on_host:
-        pace = Pace(loops=1, steps=steps)
+        policy = SamplingPolicy(loops=1, steps=steps)
     else:
-        pace = Pace(0.0, PRODUCTS_A_SAMPLE, PRODUCT_SAMPLES, steps=steps)
+        policy = SamplingPolicy(0.0, PRODUCTS_A_SAMPLE, PRODUCT_SAMPLES, steps=steps)
     if product is None:
-        group.pace = pace
+        group.policy = policy
         return group
-    return ProductGroup(group, product, pace)
+    return ProductGroup(group, product, policy)

@@ -27,7 +27,7 @@ def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
     check_alone(copies)
     group = on.moving([check_copy_engine(copies[0])], does)
     if not isinstance(group, ThreadedGroup):  # whose copies the host times, many at once
-        group.pace = single_iterations(1)
+        group.policy = single_iterations(1)
     return group
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from linkgauge.backends.iterations import single_iterations
 from linkgauge.backends.offering import Filling, own
-from linkgauge.backends.protocol import RESULTS, Buffer, Copy, Pace
+from linkgauge.backends.protocol import RESULTS, Buffer, Copy, SamplingPolicy
 from linkgauge.backends.rules import check_alone, of_exchange, refused
 from linkgauge.model.by_name import by_name
 from linkgauge.model.errors import Phase, Unsupported
@@ -211,7 +211,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def returning(self, copy: Copy) -> SimGroup:
         """Returns a group of round trips. The copy back takes as long as the copy there."""
         group = self.moving([copy], named("copy-ping-pong"))
-        group.pace = single_iterations(1)
+        group.policy = single_iterations(1)
         return group
 
     def computing(
@@ -242,7 +242,9 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         (copy,) = copies
         transfer = copy.transfer
         latency = self._resources.latency(transfer.source, transfer.engine.owner)
-        return self._steps(copy, latency, Pace(loops=1, steps=max(1, copy.size // STRIDE)), does)
+        return self._steps(
+            copy, latency, SamplingPolicy(loops=1, steps=max(1, copy.size // STRIDE)), does
+        )
 
     def bouncing(self, copy: Copy) -> SimGroup:
         (source, destination), owner = copy.transfer.memories, copy.transfer.engine.owner
@@ -258,7 +260,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         latency = self._resources.latency(transfer.destination, transfer.source)
         own_node = self._hardware.nodes[transfer.destination.index or 0]
         seconds = latency - own_node.group.latency / 2
-        return self._steps(copy, seconds, Pace(loops=1, steps=2), named("ping-pong"))
+        return self._steps(copy, seconds, SamplingPolicy(loops=1, steps=2), named("ping-pong"))
 
     def enqueuing(self, copy: Copy) -> SimGroup:
         """Returns a group that enqueues copies. The host's calls take the same time on all
@@ -266,14 +268,16 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         if copy.transfer.engine.kind == "cpu":
             raise Unsupported("host threads enqueue nothing")
         call = self._description.host.call
-        return self._steps(copy, call, Pace(loops=1), named("enqueue"))
+        return self._steps(copy, call, SamplingPolicy(loops=1), named("enqueue"))
 
-    def _steps(self, copy: Copy, seconds: float, pace: Pace, does: Operation) -> SimGroup:
+    def _steps(
+        self, copy: Copy, seconds: float, policy: SamplingPolicy, does: Operation
+    ) -> SimGroup:
         _, sigmas = self._demands([copy], does)
         if does.by_host_alone:
             sigmas = [self._description.noise_of([copy], does)]
-        moving = [steady(seconds * pace.steps)]
-        return SimGroup([copy], moving, sigmas, self._course, self._stall, pace)
+        moving = [steady(seconds * policy.steps)]
+        return SimGroup([copy], moving, sigmas, self._course, self._stall, policy)
 
     def _demands(
         self, copies: Sequence[Copy], does: Operation

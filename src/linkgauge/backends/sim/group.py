@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from linkgauge.backends.number_bytes import combine, decode, encode
 from linkgauge.backends.operations.collectives import CollectiveGroup, RankShare
-from linkgauge.backends.protocol import Copy, Gated, Pace, Pattern, Timing, Wrong
+from linkgauge.backends.protocol import Copy, Gated, Pattern, SamplingPolicy, Timing, Wrong
 from linkgauge.model.errors import BackendError
 from linkgauge.model.hardware.motion import Movement
 from linkgauge.model.operations.collective import Collective
@@ -38,14 +38,14 @@ class SimGroup(Gated):
         sigmas: Sequence[Noise],
         course: RunPosition,
         stall: StallSeconds | None = None,
-        pace: Pace = Pace(),  # noqa: B008
+        policy: SamplingPolicy = SamplingPolicy(),  # noqa: B008
         makes: Pattern | None = None,
     ) -> None:
         self._copies = copies
-        self._paces = list(zip(movements, sigmas, strict=True))
+        self._policies = list(zip(movements, sigmas, strict=True))
         self._course = course
         self._stall = stall
-        self.pace = pace
+        self.policy = policy
         self._makes = makes
         self._ends: Sequence[Sequence[float]] = ()
         """When each copy ends each batch, as if all batches were one loop."""
@@ -55,7 +55,7 @@ class SimGroup(Gated):
         if not self._ends or len(self._ends[0]) != batches:  # most samples have the same batches
             self._ends = [
                 [*(movement.at(batch / batches) for batch in range(1, batches)), movement.end]
-                for movement, _ in self._paces
+                for movement, _ in self._policies
             ]
 
     def open(self) -> None:
@@ -68,7 +68,7 @@ class SimGroup(Gated):
         course = self._course
         progress = tuple(
             self._progress(number, movement, loops * batches * course.noise(number, sigma))
-            for number, (movement, sigma) in enumerate(self._paces)
+            for number, (movement, sigma) in enumerate(self._policies)
         )
         # Counted from the common start: kernels of one device wait for each other.
         seconds = tuple(times[-1] for times in progress)
@@ -130,7 +130,7 @@ class SimCollective(CollectiveGroup):
         self._course = course
         self._stall = stall
         self._flip = flip
-        self.pace = Pace(steps=work.aggregated)
+        self.policy = SamplingPolicy(steps=work.aggregated)
 
     def wait(self) -> Timing:
         loops, batches = self.pass_gate()

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from linkgauge.backends.protocol import Copy, Gated, Pace, Timing, first_word
+from linkgauge.backends.protocol import Copy, Gated, SamplingPolicy, Timing, first_word
 from linkgauge.backends.threaded import Worked
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.operations.operation import Operation
@@ -169,7 +169,7 @@ class GatedGroup(Gated):
         self._hold, self._margin = _FIRST_GATE, _MARGIN
         self._held = False
         self.most_loops = most_loops(works)
-        self.pace = Pace(SAMPLE_SECONDS, batches=BATCHES)
+        self.policy = SamplingPolicy(SAMPLE_SECONDS, batches=BATCHES)
 
     @property
     def _first(self) -> WorkLane:

@@ -21,7 +21,7 @@ from linkgauge.backends.protocol import (
     Clocked,
     CollectingGroup,
     Group,
-    Pace,
+    SamplingPolicy,
     SimulatedClock,
     Timing,
     Working,
@@ -55,7 +55,7 @@ class CombinedGroup:
     even if closing one fails. Each copy is timed by its own backend. The total time is measured on
     the host, because the clocks of backends need not agree."""
 
-    pace = Pace()
+    policy = SamplingPolicy()
 
     def __init__(
         self,
@@ -198,10 +198,10 @@ class _Together:
             seed += len(cell.copies)
         with closing(self._prepare()) as group:
             for cell in self._cells:
-                cell.steps = group.pace.steps
+                cell.steps = group.policy.steps
             self._enter("warm up")
             known = self._known.sample if self._known else None
-            sample = warm_up(group, self._settings, self._pace(group), self._busy, known)
+            sample = warm_up(group, self._settings, self._policy(group), self._busy, known)
             # After the warm-up, whose copies must not pass for the samples' work.
             self._enter("fill")
             for cell in self._cells:
@@ -277,18 +277,18 @@ class _Together:
                     opened.enter_context(closing(backend.prepare([copies[place] for place in own])))
                     for backend, own in places.items()
                 ]
-                lasting = Pace().seconds if alone else 0.0
+                lasting = SamplingPolicy().seconds if alone else 0.0
                 group = CombinedGroup(groups, tuple(places.values()), opened.pop_all(), lasting)
         return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
 
-    def _pace(self, group: Group) -> Pace:
-        """Returns the group's pace. Several samples may follow one start signal only if the figure
-        is that of a single copy."""
+    def _policy(self, group: Group) -> SamplingPolicy:
+        """Returns the group's sampling policy. Several samples may follow one start signal only if
+        the figure is that of a single copy."""
         (planned, *others) = (cell.planned for cell in self._cells)
         alone = planned.report is Report.RATE and len(planned.transfers) == 1
         if not others and (planned.report.is_first or alone):
-            return group.pace
-        return msgspec.structs.replace(group.pace, batches=1)
+            return group.policy
+        return msgspec.structs.replace(group.policy, batches=1)
 
     def _check(self, timings: Sequence[Timing]) -> None:
         times = [one for timing in timings for one in (timing.span, *timing.seconds)]

@@ -12,7 +12,7 @@ from statistics import median
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.backends.protocol import MOST_BATCHES, Group, Pace, Timing
+from linkgauge.backends.protocol import MOST_BATCHES, Group, SamplingPolicy, Timing
 from linkgauge.model.documents.result import Definition
 from linkgauge.model.settings import REPETITION_SECONDS, Settings
 from linkgauge.model.transfer import Cell, Report
@@ -100,7 +100,7 @@ class TrackedGroup:
         self.wait = group.wait
         self.open = group.open
         self.close = group.close
-        self.pace = replace(group.pace, batches=1, sustained=True)
+        self.policy = replace(group.policy, batches=1, sustained=True)
 
     @property
     def most_loops(self) -> int:
@@ -167,12 +167,12 @@ class Sample(msgspec.Struct, frozen=True):
     """The shape of the samples of a repetition. `loops` is the number of loops of a sample, and
     `seconds` about how long it takes. Up to `batches` samples follow one start signal. A repetition
     has up to `most` samples. `rehearsed` means that the first sample of a repetition does not
-    count. `steady` is the same as in `Pace`."""
+    count. `steady` is the same as in `SamplingPolicy`."""
 
     loops: int
     seconds: float = 0.0
     batches: int = 1
-    most: int = Pace().most
+    most: int = SamplingPolicy().most
     rehearsed: bool = False
     steady: bool = False
 
@@ -220,39 +220,39 @@ too short a sample."""
 def warm_up(
     group: Group,
     settings: Settings,
-    pace: Pace,
+    policy: SamplingPolicy,
     busy: SampleSeconds = lambda timing: min(timing.seconds),
     known: Sample | None = None,
 ) -> Sample:
     """Warms up, and returns the shape of the samples. `known` is the shape from an earlier
     repetition, which is returned unchanged. The number of loops is that of the settings or, without
-    one, as many as the pace needs."""
+    one, as many as the sampling policy needs."""
     if known is not None:
         if not known.steady or known.seconds > WARM_SECONDS:
             run_once(group, 1)
         return known
     # Half as long a run of steady copies predicts as well.
-    enough = pace.seconds / 2 if pace.steady else pace.seconds
+    enough = policy.seconds / 2 if policy.steady else policy.seconds
     for _ in range(WARM_UPS):
         timing = run_once(group, 1)
-        if busy(timing) >= enough and not pace.rehearsed:
+        if busy(timing) >= enough and not policy.rehearsed:
             break
     if settings.loops is not None:
         seconds = busy(timing) * settings.loops
-        rehearsed = pace.rehearsed and seconds < pace.seconds
-        return Sample(settings.loops, seconds, 1, pace.most, rehearsed, pace.steady)
+        rehearsed = policy.rehearsed and seconds < policy.seconds
+        return Sample(settings.loops, seconds, 1, policy.most, rehearsed, policy.steady)
     loops = 1
     # A single short copy predicts many poorly: measure a longer run before extrapolating.
     while busy(timing) < enough / 4 and loops < group.most_loops:
         loops = min(loops * 8, group.most_loops)
         timing = run_once(group, loops)
     each = max(busy(timing) / loops, 1e-12)
-    needed = math.ceil(pace.seconds / each)
-    if pace.sustained:
+    needed = math.ceil(policy.seconds / each)
+    if policy.sustained:
         needed = marked_loops(needed, max(timing.seconds) / max(busy(timing), 1e-12))
-    needed = max(min(needed, group.most_loops), pace.loops)
-    batches = max(1, min(pace.batches, group.most_loops // needed))
-    return Sample(needed, needed * each, batches, pace.most, steady=pace.steady)
+    needed = max(min(needed, group.most_loops), policy.loops)
+    batches = max(1, min(policy.batches, group.most_loops // needed))
+    return Sample(needed, needed * each, batches, policy.most, steady=policy.steady)
 
 
 def samples_a_repetition(sample: Sample, settings: Settings) -> int:

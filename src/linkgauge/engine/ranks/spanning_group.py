@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, cast
 from msgspec.structs import replace
 
 from linkgauge.backends import ACROSS_RANKS
-from linkgauge.backends.protocol import CollectingGroup, Copy, Gated, Group, Pace, Timing, Wrong
+from linkgauge.backends.protocol import (
+    CollectingGroup,
+    Copy,
+    Gated,
+    Group,
+    SamplingPolicy,
+    Timing,
+    Wrong,
+)
 from linkgauge.backends.rank import open_at, spanned
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.operations.collective import Collective
@@ -20,7 +28,7 @@ from linkgauge.model.transfer import NIC_ENGINES, EngineKind
 
 from . import passages
 from .passages import FOUNDED, PASSING, EngineReach, leaves, passed, reached
-from .starts import RankTiming, Starts, common_pace
+from .starts import RankTiming, Starts, common_policy
 
 _BY_BOTH: tuple[EngineKind, ...] = ("msg", *NIC_ENGINES)
 """The engines that need both ranks for their work."""
@@ -62,7 +70,9 @@ class SpanningGroup(Gated):
             self.close()
             raise
         self.most_loops = min(most for _, most in prepared.values())
-        self.pace = common_pace([pace for pace, _ in prepared.values() if pace is not None])
+        self.policy = common_policy(
+            [policy for policy, _ in prepared.values() if policy is not None]
+        )
 
     def _lend(self) -> None:
         """Exchanges the handles of all buffers between the ranks. Allocates buffers that need all
@@ -99,9 +109,9 @@ class SpanningGroup(Gated):
 
     def _prepare(
         self, operation: OperationName, groups: Mapping[int, passages.Group]
-    ) -> Mapping[int, tuple[Pace | None, int]]:
-        """Prepares this rank's part. Returns the pace and the largest number of loops of every
-        rank. The pace is None for a rank that times nothing."""
+    ) -> Mapping[int, tuple[SamplingPolicy | None, int]]:
+        """Prepares this rank's part. Returns the sampling policy and the largest number of loops of
+        every rank. The sampling policy is None for a rank that times nothing."""
         backend = self._backend
         tokens: tuple[bytes, ...] = ()
         if groups:
@@ -112,14 +122,14 @@ class SpanningGroup(Gated):
             count = len(groups) if isinstance(operation, Collective) else len(self._copies)
             tokens = tuple(known[str(groups[n])] if n in groups else b"" for n in range(count))
 
-        def prepare() -> tuple[Pace | None, int]:
+        def prepare() -> tuple[SamplingPolicy | None, int]:
             self._own.found(tokens)
             self._group = self._own.prepare(self._copies, operation)
-            pace = self._group.pace if backend.rank in self._places else None
-            return pace, self._group.most_loops
+            policy = self._group.policy if backend.rank in self._places else None
+            return policy, self._group.most_loops
 
         try:
-            return backend.together(prepare, tuple[Pace | None, int], self._moved)
+            return backend.together(prepare, tuple[SamplingPolicy | None, int], self._moved)
         except Unsupported:
             raise
         except LinkgaugeError:

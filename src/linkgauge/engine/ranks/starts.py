@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from linkgauge.backends.protocol import Pace, Timing
+from linkgauge.backends.protocol import SamplingPolicy, Timing
 
 LATE_SECONDS = 1e-3
 """The delay from which a start is late."""
@@ -77,14 +77,14 @@ class Starts:
         return (f"ranks started more than {passed:.0%} of a sample's time apart",)
 
 
-def common_pace(paces: Sequence[Pace]) -> Pace:
-    """Returns a pace that suits all groups."""
-    if len(paces) == 1:
-        return paces[0]
-    return Pace(
-        seconds=max(pace.seconds for pace in paces),
-        loops=max(pace.loops for pace in paces),
-        most=min(pace.most for pace in paces),
-        steps=paces[0].steps,
-        rehearsed=paces[0].rehearsed,
+def common_policy(policies: Sequence[SamplingPolicy]) -> SamplingPolicy:
+    """Returns a sampling policy that suits all groups."""
+    if len(policies) == 1:
+        return policies[0]
+    return SamplingPolicy(
+        seconds=max(policy.seconds for policy in policies),
+        loops=max(policy.loops for policy in policies),
+        most=min(policy.most for policy in policies),
+        steps=policies[0].steps,
+        rehearsed=policies[0].rehearsed,
     )

@@ -106,16 +106,16 @@ class _Flows:
     def step(self) -> None:
         """Advances to the next start or end of a flow."""
         flows = [self._works[number].flow for number in self._left]
-        pace = dict(zip(self._left, share(flows, self._capacity), strict=True))
-        first_end = min((left / pace[n] for n, left in self._left.items()), default=math.inf)
+        rate = dict(zip(self._left, share(flows, self._capacity), strict=True))
+        first_end = min((left / rate[n] for n, left in self._left.items()), default=math.inf)
         first_start = self._starting[0][0] - self._now if self._starting else math.inf
         passed = min(first_end, first_start)
         self._now += passed
         for number, left in list(self._left.items()):
             if self._works[number].endless:
-                self._moved[number] = self._moved.get(number, 0.0) + pace[number] * passed
+                self._moved[number] = self._moved.get(number, 0.0) + rate[number] * passed
                 continue
-            rest = left - pace[number] * passed if pace[number] != math.inf else 0.0
+            rest = left - rate[number] * passed if rate[number] != math.inf else 0.0
             self._left[number] = rest
             size = self._works[number].size
             if rest <= _DONE * size:

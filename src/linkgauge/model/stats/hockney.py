@@ -54,8 +54,8 @@ def fit(
     if len(sizes) < LEAST or max(sizes) < RANGE * min(sizes):
         return None
     points = sorted(points, key=lambda point: point.bytes)
-    start, pace, start_error, pace_error = _least_squares(points)
-    off = [start / p.seconds + pace * p.bytes / p.seconds - 1 for p in points]
+    start, each_byte, start_error, each_byte_error = _least_squares(points)
+    off = [start / p.seconds + each_byte * p.bytes / p.seconds - 1 for p in points]
     error, worst = max((abs(one), point.size) for one, point in zip(off, points, strict=True))
     path = benchmark, backend, row, column, tuple(sorted(sizes)), error, worst
     if error > OFF:
@@ -64,7 +64,7 @@ def fit(
     deviation = sqrt(fsum(one * one for one in off) / degrees)
     unsure = max(critical(0.05, degrees) * deviation, NOISE) / KNOWN
     latency = start if start > unsure * start_error else None
-    bandwidth = 1 / pace if pace > unsure * pace_error else None
+    bandwidth = 1 / each_byte if each_byte > unsure * each_byte_error else None
     half = None
     if latency is not None and bandwidth is not None:
         half = latency * bandwidth * points[-1].size / points[-1].bytes
@@ -83,15 +83,15 @@ def _least_squares(points: Sequence[Timed]) -> tuple[float, float, float, float]
     su, sv = fsum(u), fsum(v)
     determinant = uu * vv - uv * uv
     start = (su * vv - sv * uv) / determinant
-    pace = (sv * uu - su * uv) / determinant
+    each_byte = (sv * uu - su * uv) / determinant
     if start < 0:
-        start, pace = 0.0, sv / vv
-    elif pace < 0:
-        start, pace = su / uu, 0.0
+        start, each_byte = 0.0, sv / vv
+    elif each_byte < 0:
+        start, each_byte = su / uu, 0.0
     each = most.seconds / most.bytes
     return (
         start * most.seconds,
-        pace * each,
+        each_byte * each,
         sqrt(vv / determinant) * most.seconds,
         sqrt(uu / determinant) * each,
     )

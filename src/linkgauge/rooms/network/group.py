@@ -8,20 +8,20 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
-from linkgauge.backends.protocol import Gated, Pace, Timing
+from linkgauge.backends.protocol import Gated, SamplingPolicy, Timing
 from linkgauge.backends.rank import await_time
 
 from .streams import TcpConnection, carry_out
 from .ucx_copies import Copies, UcxPart
 
-PACE = Pace(seconds=0.02, loops=2)
+POLICY = SamplingPolicy(seconds=0.02, loops=2)
 
 
 class NetGroup(Gated):
     """Copies begin at the same time, and fail after `silent` seconds without progress. `enter`
     prepares the calling thread for UCX; the connections end when `made` is closed."""
 
-    pace = PACE
+    policy = POLICY
 
     def __init__(
         self,

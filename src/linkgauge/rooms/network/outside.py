@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from linkgauge.backends.protocol import Gated, Pace, Timing
+from linkgauge.backends.protocol import Gated, SamplingPolicy, Timing
 from linkgauge.machine.processes.command import end, start
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.ranks import nic_ends
@@ -21,9 +21,9 @@ from linkgauge.model.transfer import Transfer
 LEAST_RATE = 100e6
 """The least rate in bytes/s of a tool's run. The run's time limit is the time at this rate, plus
 the seconds that any run may take."""
-PACE = Pace(seconds=0.5, loops=2, most=4)
-"""The pace of measurements with tools. A run takes a few tenths of a second longer than the
-measurement."""
+POLICY = SamplingPolicy(seconds=0.5, loops=2, most=4)
+"""The sampling policy of measurements with tools. A run takes a few tenths of a second longer than
+the measurement."""
 _POLL = 0.01
 _MOST_SAID = 300
 _LISTENS = "0A"
@@ -54,7 +54,7 @@ class Tool(NamedTuple):
     command: Callable[[ToolCall], Sequence[str]]
     seconds: Callable[[ToolCall, bytes], float]
     needs: str | None = None
-    pace: Pace = PACE
+    policy: SamplingPolicy = POLICY
 
 
 def find(tool: Tool) -> str:
@@ -79,7 +79,7 @@ class Outside(Gated):
 
     def __init__(self, tool: Tool, transfer: Transfer, call: ToolCall, silent: float) -> None:
         self._tool, self._path = tool, find(tool)
-        self.pace = tool.pace
+        self.policy = tool.policy
         self._transfer, self._silent = transfer, silent
         self._folder = tempfile.TemporaryDirectory(prefix="linkgauge-")
         self._call = call._replace(file=Path(self._folder.name) / "said.json")

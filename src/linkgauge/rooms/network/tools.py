@@ -10,7 +10,7 @@ from math import inf
 import msgspec
 import yaml
 
-from linkgauge.backends.protocol import Pace
+from linkgauge.backends.protocol import SamplingPolicy
 from linkgauge.machine.given import MOST_YAML, read_given
 from linkgauge.model.errors import BackendError, InputError
 from linkgauge.model.operations.operation import OutsideOperation
@@ -19,7 +19,7 @@ from .outside import Tool, ToolCall
 
 IPERF_SECONDS = 1
 """The seconds of a run of iperf3. A run of a few bytes would end before the server counts any."""
-_BY_TIME = Pace(seconds=0.0, loops=1, most=4)
+_BY_TIME = SamplingPolicy(seconds=0.0, loops=1, most=4)
 _MIB = 1 << 20
 
 
@@ -54,7 +54,7 @@ class PerftestReport(msgspec.Struct, frozen=True):
 def tool_of(operation: OutsideOperation) -> Tool:
     program, _, memory = operation.partition(" ")
     if program == "iperf3":
-        return Tool(program, "iperf3", iperf_command, iperf_seconds, pace=_BY_TIME)
+        return Tool(program, "iperf3", iperf_command, iperf_seconds, policy=_BY_TIME)
 
     command = partial(perftest_command, program, memory)
     return Tool(program, "perftest", command, partial(perftest_seconds, program), memory or None)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from linkgauge.backends.protocol import Gated, Pace, Timing
+from linkgauge.backends.protocol import Gated, SamplingPolicy, Timing
 from linkgauge.model.errors import BackendError, InputError
 from linkgauge.model.operations.workload import Demands, Rates, Server, Stage, WorkDone, Workload
 from linkgauge.model.stats.summary import summarize
@@ -85,7 +85,7 @@ class ServingGroup(Gated):
         self._pool = ThreadPoolExecutor(threads)
         self._samples: list[tuple[float, list[SentRequest]]] = []
         lasting = CLOSED_SECONDS if self._rate is None else 0.0
-        self.pace = Pace(lasting, loops=1, steps=self._count)
+        self.policy = SamplingPolicy(lasting, loops=1, steps=self._count)
 
     def wait(self) -> Timing:
         loops, batches = self.pass_gate()

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.backends.protocol import Gated, Pace, Timing
+from linkgauge.backends.protocol import Gated, SamplingPolicy, Timing
 from linkgauge.model.operations.workload import (
     Demands,
     OperationShare,
@@ -143,7 +143,7 @@ class WorkGroup(Gated):
         self._site, self._asked, self._work, self._rates = site, asked, work, rates
         self._each: list[float] = []
         self._launching: list[float] = []
-        self.pace = Pace(loops=1, steps=work.steps)
+        self.policy = SamplingPolicy(loops=1, steps=work.steps)
 
     def wait(self) -> Timing:
         loops, batches = self.pass_gate()
