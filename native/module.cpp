@@ -44,12 +44,12 @@ namespace {
 
 // Ctrl-C ends a wait: a sample may last for long, or for ever.
 std::vector<Span> wait(Team& team) {
-  constexpr std::chrono::milliseconds kPatience{50};
+  constexpr std::chrono::milliseconds kDeadline{50};
   bool done = false;
   while (!done) {
     {
       const nb::gil_scoped_release unlocked;
-      done = team.done_within(kPatience);
+      done = team.done_within(kDeadline);
     }
     if (!done && PyErr_CheckSignals() != 0) throw nb::python_error();
   }

@@ -203,12 +203,12 @@ void Team::open() {
   gate_.notify_all();
 }
 
-bool Team::done_within(std::chrono::milliseconds patience) {
+bool Team::done_within(std::chrono::milliseconds deadline) {
   std::unique_lock lock(mutex_);
   require(State::Running, "wait: the team was not opened");
   end_endless();
   const auto settled = [&] { return arrived_ == workers_.size() || state_ == State::Closed; };
-  return reported_.wait_for(lock, patience, settled);
+  return reported_.wait_for(lock, deadline, settled);
 }
 
 std::vector<Span> Team::wait() {

@@ -71,7 +71,7 @@ class Team {
   void arm(std::uint64_t loops, std::uint64_t batches = 1);
   void open();
   // Whether all threads are done, after at most this long: callers handle signals in between.
-  bool done_within(std::chrono::milliseconds patience);
+  bool done_within(std::chrono::milliseconds deadline);
   std::vector<Span> wait();
   // What all threads met with between the gate and the end of the latest round waited for.
   Counts counts() const;

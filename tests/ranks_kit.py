@@ -23,7 +23,7 @@ from linkgauge.engine.ranks.commands import (
     decode_command,
 )
 from linkgauge.engine.ranks.meeting import Meeting
-from linkgauge.engine.ranks.member_links import Links, Patience
+from linkgauge.engine.ranks.member_links import Deadlines, Links
 from linkgauge.engine.ranks.spanning import SpanningBackend
 from linkgauge.machine.processes.channel import Channel, Done, Reason, Refused, encode
 from linkgauge.machine.processes.launch import Launch
@@ -133,7 +133,7 @@ def linked(*fakes, hosts=(), limit=LONG):
             held.callback(_shut, fake.ours)
         names = hosts or ["box"] * len(fakes)
         ranks = [rank(number, host) for number, host in enumerate(names)]
-        yield Links(channels, ranks, Patience(limit=limit))
+        yield Links(channels, ranks, Deadlines(limit=limit))
 
 
 def _shut(end):

@@ -61,6 +61,6 @@ def worker_threads():
         drawing_threads(),
         patch.object(WorkerProcess, "_start", _start),
         patch.object(bounded._Leader, "_start", _start),
-        patch.object(bounded._Leader, "_end", lambda leader, patience=0: leader._channel.close(9)),
+        patch.object(bounded._Leader, "_end", lambda leader, deadlines=0: leader._channel.close(9)),
     ):
         yield

@@ -22,7 +22,7 @@ WORKS = (
 )  # fmt: skip
 KILLS = 4 if FULL else 1
 """How often each kind of work is killed."""
-PATIENCE = 60
+DEADLINE_SECONDS = 60
 
 
 def kill(work, out, after):
@@ -35,7 +35,7 @@ def kill(work, out, after):
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         env={**os.environ, "MARK": mark, "LINKGAUGE_HISTORY": "none"},
     )  # fmt: skip
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + DEADLINE_SECONDS
     while not list(Path(out).rglob("journal.jsonl")):
         assert run.poll() is None, "it ended before it was killed"
         assert time.monotonic() < end

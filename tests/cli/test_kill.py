@@ -26,7 +26,7 @@ RUN = (
     *(() if FULL else ("--prefix", "device_to_device_memcpy_read")),
     *(w for fault in FAULTS for w in ("--fault", fault)),
 )
-PATIENCE = 60
+DEADLINE_SECONDS = 60
 OF_OTHERS = ("mpich_", "PostgreSQL.")
 """Names in /dev/shm of what other tests use meanwhile."""
 
@@ -74,7 +74,7 @@ def kill(arguments, out, chance, whole_seconds, whole_lines):
     assert run.wait() in (3, -signal.SIGKILL)
     with hold({key: "sim:0"}):
         pass
-    for _ in range(PATIENCE * 100):
+    for _ in range(DEADLINE_SECONDS * 100):
         if not alive(mark):
             return
         time.sleep(0.01)

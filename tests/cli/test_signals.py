@@ -27,7 +27,7 @@ from linkgauge.report.sections.verdict import numbers
 from linkgauge.report.words.run_notes import missed_precision
 from linkgauge.rooms.vary.rounds import prepare
 
-PATIENCE = 60.0
+DEADLINE_SECONDS = 60.0
 """Seconds: a loaded machine is slow, not wrong."""
 LONG = 600
 """Seconds that nothing here waits for."""
@@ -58,7 +58,7 @@ main()
 
 def comes(true):
     """Waits until something is true. Fails if it does not become so."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + DEADLINE_SECONDS
     while not true():
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -88,7 +88,7 @@ class TestACommandOfTheUser:
         with running(*words, mark=mark, stderr=subprocess.PIPE) as process:
             comes(ready.exists)
             process.send_signal(number)
-            assert process.wait(PATIENCE) == code
+            assert process.wait(DEADLINE_SECONDS) == code
         comes(lambda: not alive(mark))
 
     def test_ends_although_it_ignores_the_polite_signal(self, monkeypatch):
@@ -169,7 +169,7 @@ def test_ctrl_c_while_measuring_is_answered_and_once_more_ends_without_a_verdict
         comes(begun.exists)
         time.sleep(2 * AGAIN_SECONDS)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
         assert process.returncode == 130
     journal = journal_of(tmp_path)
     assert f"run --resume {journal.parent}" in err
@@ -186,7 +186,7 @@ def test_ctrl_c_while_measuring_keeps_and_judges_what_was_measured(tmp_path, jud
         heard(process)
         comes(begun.exists)
         go.touch()
-        out, _ = process.communicate(timeout=PATIENCE)
+        out, _ = process.communicate(timeout=DEADLINE_SECONDS)
         assert process.returncode == 130
     assert f"run --resume {journal_of(tmp_path).parent}" in out
     assert "raise --max-time" not in out
@@ -199,7 +199,7 @@ def test_ctrl_c_while_a_whole_run_is_judged_is_answered_and_costs_nothing(tmp_pa
         process.send_signal(signal.SIGTERM)
         heard(process)
         go.touch()
-        process.communicate(timeout=PATIENCE)
+        process.communicate(timeout=DEADLINE_SECONDS)
         assert process.returncode == 0
     assert read_run(journal_of(tmp_path).parent / "run.json").finished is not None
 
@@ -215,7 +215,7 @@ def test_ctrl_c_while_a_run_of_vary_is_judged_is_answered(tmp_path, judging, aga
             process.send_signal(signal.SIGINT)
         else:
             go.touch()
-        process.communicate(timeout=PATIENCE)
+        process.communicate(timeout=DEADLINE_SECONDS)
         assert process.returncode == 130
     assert journal_of(tmp_path) is not None
     assert len([*tmp_path.rglob("vary.json")]) == (0 if again else 1)

@@ -11,7 +11,7 @@ from fakes import device
 from linkgauge.engine.ranks import commands as messages
 from linkgauge.engine.ranks import member_loop as module
 from linkgauge.engine.ranks.commands import Pong, decode_reply
-from linkgauge.engine.ranks.member_links import Patience
+from linkgauge.engine.ranks.member_links import Deadlines
 from linkgauge.engine.ranks.member_loop import Agent
 from linkgauge.engine.workers import process
 from linkgauge.machine.processes.channel import Broke, Channel, Done, Reason, Refused, encode
@@ -69,12 +69,12 @@ class FakeMember:
 class First:
     """Rank 0's end, and the agent at the other one."""
 
-    def __init__(self, patience=None):
+    def __init__(self, deadlines=None):
         ours, theirs = socket.socketpair()
         self.channel, self.other = Channel(ours), Channel(theirs)
         self.left = []
         self.gone = threading.Event()
-        self.agent = Agent(self.other, launch(1, 2), self._leave, patience)
+        self.agent = Agent(self.other, launch(1, 2), self._leave, deadlines)
         self.error = None
         self.thread = threading.Thread(target=self._serve)
         self.thread.start()
@@ -113,8 +113,8 @@ def member(monkeypatch):
 
 
 @contextmanager
-def serving(patience=None):
-    first = First(patience)
+def serving(deadlines=None):
+    first = First(deadlines)
     try:
         yield first
     finally:
@@ -226,12 +226,12 @@ class TestEnd:
 class TestSilenceOfRank0:
     @pytest.fixture(autouse=True)
     def _short(self, monkeypatch):
-        monkeypatch.setattr("linkgauge.engine.workers.patience.SIGN_SECONDS", SOON)
+        monkeypatch.setattr("linkgauge.engine.workers.deadlines.SIGN_SECONDS", SOON)
 
     def test_that_goes_on_when_it_is_asked_for_a_sign_ends_the_member_whatever_it_is_at(
         self, member
     ):
-        with serving(Patience(limit=LONG)) as first:
+        with serving(Deadlines(limit=LONG)) as first:
             opened = messages.Open("fake", Settings((1,), timeout=SOON))
             assert isinstance(first.ask(opened), Done)
             member.stuck.clear()
@@ -243,8 +243,8 @@ class TestSilenceOfRank0:
             member.stuck.set()
 
     def test_that_a_sign_ends_does_not(self, monkeypatch):
-        monkeypatch.setattr("linkgauge.engine.workers.patience.SIGN_SECONDS", LONG)
-        with serving(Patience(limit=SOON)) as first:
+        monkeypatch.setattr("linkgauge.engine.workers.deadlines.SIGN_SECONDS", LONG)
+        with serving(Deadlines(limit=SOON)) as first:
             for _ in range(3):
                 assert first.hear() == messages.Ping()
                 first.channel.send(encode(Pong()))

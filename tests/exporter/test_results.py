@@ -20,7 +20,7 @@ from linkgauge.model.documents.result import Expected
 from linkgauge.model.printable import printable
 from linkgauge.model.units import UNITS
 from linkgauge.report.files import write_run
-from linkgauge.rooms.exporter.machine import PATIENCE
+from linkgauge.rooms.exporter.machine import DEADLINE_SECONDS
 from linkgauge.rooms.exporter.results import FromFolder, FromHistory, Results, Which
 
 BANDWIDTH = "linkgauge_cell_bandwidth_bytes_per_second"
@@ -156,8 +156,8 @@ def test_a_failure_leaves_the_last_results_and_is_said_once():
 def test_a_page_that_may_wait_has_even_what_is_slow_to_read():
     """As on a loaded machine, where the devices alone take longer than a scrape waits."""
     source = Fixed(Results((RUN,)))
-    source.read = lambda: time.sleep(2 * PATIENCE) or source.results
-    with nvml(nvmlDeviceGetPowerUsage=lambda _: time.sleep(1.2 * PATIENCE)):
+    source.read = lambda: time.sleep(2 * DEADLINE_SECONDS) or source.results
+    with nvml(nvmlDeviceGetPowerUsage=lambda _: time.sleep(1.2 * DEADLINE_SECONDS)):
         assert samples(page(source=source).text(PATIENT), "linkgauge_last_run_cells")
 
 

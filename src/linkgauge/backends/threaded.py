@@ -19,7 +19,7 @@ from .protocol import Copy, Gated, SamplingPolicy, Timing
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-PATIENCE = 30.0
+DEADLINE_SECONDS = 30.0
 """Seconds for which threads wait for each other at the start."""
 
 
@@ -79,7 +79,7 @@ class ThreadedGroup(Gated):
         super().open()
         # A thread that failed earlier broke the barrier: wait() raises its error.
         with suppress(threading.BrokenBarrierError):
-            self._barrier.wait(PATIENCE)
+            self._barrier.wait(DEADLINE_SECONDS)
 
     def wait(self) -> Timing:
         """Times by the host's clock, from the first call to the last byte. Raises a thread's
@@ -89,7 +89,7 @@ class ThreadedGroup(Gated):
         failures = [error for one in running if (error := one.exception()) is not None]
         if failures:
             broken = threading.BrokenBarrierError
-            late = BackendError("gate", f"not opened within {PATIENCE:g} s")
+            late = BackendError("gate", f"not opened within {DEADLINE_SECONDS:g} s")
             raise next((one for one in failures if not isinstance(one, broken)), late)
         spans = [one.result() for one in running]
         begin = min(times[0] for times in spans)
@@ -113,7 +113,7 @@ class ThreadedGroup(Gated):
         """The time of the start, and of the end of each batch."""
         try:
             work.enter()
-            self._barrier.wait(PATIENCE)
+            self._barrier.wait(DEADLINE_SECONDS)
             times = [time.monotonic()]
             for _ in range(batches):
                 work.run(loops)

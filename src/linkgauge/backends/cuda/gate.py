@@ -10,7 +10,7 @@ from .device import CudaDevice, KernelLaunch
 
 GATE_SECONDS = 10.0
 """Seconds after which a gate opens by itself. Only the sample is then lost, not the device."""
-PATIENCE = 0.005
+DEADLINE_SECONDS = 0.005
 """Seconds after which a gate opens by itself if calls may wait for the device. The sample then
 still counts. The delay is that of p2pBandwidthLatencyTest (10^7 clocks)."""
 

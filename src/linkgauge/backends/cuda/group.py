@@ -18,7 +18,7 @@ from linkgauge.model.errors import BackendError
 
 from .device import CudaDevice
 from .driver import Driver
-from .gate import PATIENCE, StartGate
+from .gate import DEADLINE_SECONDS, StartGate
 from .settings import IN_PLACE_LOOPS
 from .work import Recorder, StreamWork
 
@@ -135,8 +135,8 @@ class CudaGroup:
             ]
             self._first = self._tracks[0]
             self._total = self._event(self._first.device)
-            patience = PATIENCE if self._may_block else GATE_SECONDS
-            self._gate = StartGate([track.device for track in self._tracks], patience)
+            deadline = DEADLINE_SECONDS if self._may_block else GATE_SECONDS
+            self._gate = StartGate([track.device for track in self._tracks], deadline)
         except BaseException:
             self._made.close()
             raise

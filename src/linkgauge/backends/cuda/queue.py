@@ -18,7 +18,7 @@ from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 
 from .device import CudaDevice, KernelLaunch, pinned_words
 from .driver import LIBRARY
-from .gate import GATE_SECONDS, PATIENCE, StartGate
+from .gate import DEADLINE_SECONDS, GATE_SECONDS, StartGate
 from .group import QUEUE
 from .launches import copy_launch
 from .memory import address_in, span_of
@@ -140,7 +140,7 @@ class EnqueuingGroup(Gated):
         self._call = self._queue.address_of(self._name), words
         self._stream = device.stream(0)
         self._may_block = may_block or device.calls_wait
-        self._gate = StartGate([device], PATIENCE if self._may_block else GATE_SECONDS)
+        self._gate = StartGate([device], DEADLINE_SECONDS if self._may_block else GATE_SECONDS)
         self._seconds = 0.0
         self._closed = False
 

@@ -31,7 +31,7 @@ from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Transfer
 
-PATIENCE = timedelta(seconds=60)
+DEADLINE_SECONDS = timedelta(seconds=60)
 """The time for which ranks wait for each other in a call."""
 
 
@@ -128,7 +128,7 @@ class TorchRank(OfProcess):
                 self._stores[token] = store
             prefixed = distributed.PrefixStore(str(self._times[token]), store)
             distributed.init_process_group(
-                kind, store=prefixed, rank=rank, world_size=ranks, timeout=PATIENCE
+                kind, store=prefixed, rank=rank, world_size=ranks, timeout=DEADLINE_SECONDS
             )
         self._joined = token
 

@@ -21,9 +21,9 @@ from linkgauge.model.transfer import Transfer
 
 PERIOD = 0.05
 """Seconds from one reading to the next: 20 a second."""
-PATIENCE = 0.003
+WAIT_SECONDS = 0.003
 """Seconds that the end of a cell waits for a reading in progress."""
-FIRST_PATIENCE = 0.05
+FIRST_WAIT_SECONDS = 0.05
 """The seconds that the end of a cell waits if there is no reading yet. Even a cell that is shorter
 than a reading should have one."""
 
@@ -58,7 +58,7 @@ def sensing(devices: TelemetrySources, threaded: bool) -> Iterator[Sensing]:
         yield found
     finally:
         over.set()
-        thread.join(PATIENCE if found.taken else FIRST_PATIENCE)
+        thread.join(WAIT_SECONDS if found.taken else FIRST_WAIT_SECONDS)
 
 
 class Sensing:

@@ -22,7 +22,7 @@ import msgspec
 
 from linkgauge import __version__
 from linkgauge.backends.mpi.world import leave, mpi_errors, world
-from linkgauge.engine.workers.patience import Patience
+from linkgauge.engine.workers.deadlines import Deadlines
 from linkgauge.machine.processes.channel import Channel, encode
 from linkgauge.machine.processes.launch import Launch, host_name, ranks_per_cpu
 from linkgauge.machine.processes.wire import (
@@ -61,7 +61,7 @@ less."""
 
 def join_seconds(launch: Launch, limit: float | None) -> float:
     """Returns the seconds within which all ranks must appear. They are at least `limit`."""
-    return max(limit or 0.0, JOIN_SECONDS * Patience.shared(ranks_per_cpu(launch)).slow)
+    return max(limit or 0.0, JOIN_SECONDS * Deadlines.shared(ranks_per_cpu(launch)).slow)
 
 
 def card_of(launch: Launch, token: bytes = b"") -> Card:
@@ -107,8 +107,8 @@ def serve_as_rank(
     with end:
         channel = Channel(end)
         channel.send(encode(card_of(launch, token)))
-        patience = Patience.shared(ranks_per_cpu(launch), seconds)
-        Agent(channel, launch, left, patience).serve()
+        deadlines = Deadlines.shared(ranks_per_cpu(launch), seconds)
+        Agent(channel, launch, left, deadlines).serve()
 
 
 def _exchanged(launch: Launch, address: tuple[str, int, bytes] | None) -> tuple[str, int, bytes]:
@@ -154,7 +154,7 @@ class Gathering:
             for stranger in self._strangers.values():
                 stranger.close(0.0)
         ranks = [_rank(card) for card in self._cards.values()]
-        self.links = Links(self._channels, ranks, Patience.shared(ranks_per_cpu(launch), limit))
+        self.links = Links(self._channels, ranks, Deadlines.shared(ranks_per_cpu(launch), limit))
         self.links.show_life()
 
     def _serve(self, end: socket.socket, address: tuple[str, int, bytes] | None) -> None:
@@ -285,12 +285,12 @@ class Gathering:
         crowd = Oversubscription(host, ranks[host], len(cpus[host]))
         return crowd if crowd.ranks > crowd.cpus else None
 
-    def close(self, patience: float = LEAVE_SECONDS) -> None:
-        """Ends all members. Waits at most `patience` seconds for the member of this process, or
+    def close(self, grace: float = LEAVE_SECONDS) -> None:
+        """Ends all members. Waits at most `grace` seconds for the member of this process, or
         only for a moment if the run was broken off."""
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + grace
         self.links.close()
-        self._thread.join(MOMENT_SECONDS if self.links.is_over else patience)
+        self._thread.join(MOMENT_SECONDS if self.links.is_over else grace)
         if not self.links.is_over:
             self.links.await_ends(deadline - time.monotonic())
 

@@ -24,8 +24,8 @@ from typing import TypeVar
 
 import msgspec
 
+from linkgauge.engine.workers.deadlines import Deadlines
 from linkgauge.engine.workers.messages import DOING, Heartbeat
-from linkgauge.engine.workers.patience import Patience
 from linkgauge.machine.processes.channel import (
     Broke,
     Channel,
@@ -57,7 +57,7 @@ class Links:
         self,
         channels: Mapping[int, Channel],
         ranks: Iterable[Rank],
-        patience: Patience = Patience(),  # noqa: B008
+        deadlines: Deadlines = Deadlines(),  # noqa: B008
     ) -> None:
         self.channels = dict(channels)
         self.ranks = {rank.number: rank for rank in ranks}
@@ -67,7 +67,7 @@ class Links:
         self.lost: RankLost | None = None
         self.gone: dict[int, RankLost] = {}
         self._broken_off = False
-        self.patience = patience
+        self.deadlines = deadlines
         self._speaking = threading.RLock()
         """The lock that is held while rank 0 asks or sends. Signs of life must not be sent while a
         clock runs, and messages must not mix."""
@@ -122,7 +122,7 @@ class Links:
                 # The member of this process last: it would keep the others from being asked.
                 for rank in sorted(commands, reverse=True):
                     self._send(rank, commands[rank])
-                replies = self._gather(commands.keys(), self.patience.of_answer(moved))
+                replies = self._gather(commands.keys(), self.deadlines.of_answer(moved))
             except BaseException:
                 self._broken_off = True  # who waits next would take a late answer for its own
                 raise
@@ -180,7 +180,7 @@ class Links:
             for rank in self._readable(deadline - time.monotonic()):
                 reply = self._receive(rank, deadline)
                 if reply is None:
-                    began, limit = time.monotonic(), self.patience.of_settling
+                    began, limit = time.monotonic(), self.deadlines.of_settling
                     deadline, asked = began + limit, False
                 elif isinstance(reply, (Ping, Pong, Heartbeat)):
                     self._hear(rank, reply, waited)
@@ -193,12 +193,12 @@ class Links:
                 waited.clear()
                 for rank in self.there(ranks):
                     self._send(rank, Ping())
-                deadline, asked = time.monotonic() + self.patience.of_sign, True
+                deadline, asked = time.monotonic() + self.deadlines.of_sign, True
                 continue
             deadline, asked = began + limit + max(waited.values(), default=0.0), False
             if waiting - waited.keys() or time.monotonic() >= deadline:
                 self._lose_late(waiting, waited, seconds)
-                began, limit = time.monotonic(), self.patience.of_settling
+                began, limit = time.monotonic(), self.deadlines.of_settling
                 deadline = began + limit
         return replies
 

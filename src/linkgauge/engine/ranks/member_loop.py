@@ -18,8 +18,8 @@ from linkgauge.backends import open_rank
 from linkgauge.backends.rank import RankBackend
 from linkgauge.engine.locks import hold
 from linkgauge.engine.measuring.pool import BufferPool
+from linkgauge.engine.workers.deadlines import Deadlines
 from linkgauge.engine.workers.messages import Signs
-from linkgauge.engine.workers.patience import Patience
 from linkgauge.engine.workers.process import CpuWaits
 from linkgauge.engine.workers.worker import POOL_SHARE, LocalWorker
 from linkgauge.machine.host import read_host
@@ -50,7 +50,7 @@ class Agent:
         channel: Channel,
         launch: Launch,
         left: Callable[[LostRank | None], None],
-        patience: Patience | None = None,
+        deadlines: Deadlines | None = None,
     ) -> None:
         self._first: Rank | None = None
         """Rank 0, once it has admitted this member."""
@@ -59,7 +59,7 @@ class Agent:
         self._channel = channel
         self._launch = launch
         self._left = left
-        self._patience = patience
+        self._deadlines = deadlines
         self._silence = 0.0
         """The seconds for which rank 0 may now be silent."""
         self._sending = threading.Lock()
@@ -116,8 +116,8 @@ class Agent:
                 self._take(command)
 
     def _take(self, command: Command) -> None:
-        if self._patience and isinstance(command, messages.Open):
-            self._patience = self._patience._replace(limit=command.settings.timeout)
+        if self._deadlines and isinstance(command, messages.Open):
+            self._deadlines = self._deadlines._replace(limit=command.settings.timeout)
         if not isinstance(command, (messages.Met, messages.PartyLeft)):  # which continue a work
             self._waits = CpuWaits(os.getpid())
         self._commands.put(command)
@@ -129,12 +129,12 @@ class Agent:
 
     def _heard(self) -> bytes:
         """Returns the next message of rank 0. Raises TimeoutError if rank 0 is silent."""
-        if self._patience is None:
+        if self._deadlines is None:
             return self._channel.receive()
-        self._silence = self._patience.of_answer()
+        self._silence = self._deadlines.of_answer()
         if not self._channel.poll(self._silence):
             self._ask_for_sign()
-            if not self._channel.poll(self._patience.of_sign):
+            if not self._channel.poll(self._deadlines.of_sign):
                 raise TimeoutError
         return self._channel.receive(time.monotonic() + self._silence)
 

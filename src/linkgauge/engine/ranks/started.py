@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 
-from linkgauge.engine.workers.patience import Patience
+from linkgauge.engine.workers.deadlines import Deadlines
 from linkgauge.machine.processes.launch import (
     Launch,
     host_name,
@@ -43,7 +43,7 @@ class Processes:
         self._absent: frozenset[int] = frozenset()
         """The missing ranks without a process at the last check."""
         self._next = time.monotonic()
-        self._started = self._next + STARTED_SECONDS * Patience.shared(ranks_per_cpu(launch)).slow
+        self._started = self._next + STARTED_SECONDS * Deadlines.shared(ranks_per_cpu(launch)).slow
 
     def ended(self, missing: Collection[int]) -> LostRank | None:
         """Returns a missing rank that has ended, or None. Two checks in a row must find no process

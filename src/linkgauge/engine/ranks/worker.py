@@ -51,7 +51,7 @@ class ClusterWorker:
         self._settings = settings
         self._gathering = gathering
         self.links = gathering.links
-        self.links.patience = self.links.patience._replace(limit=settings.timeout)
+        self.links.deadlines = self.links.deadlines._replace(limit=settings.timeout)
         self._here = LocalWorker(settings)
         self._meetings = Meetings(gathering.links)
         self._machine: Machine | None = None

@@ -127,7 +127,7 @@ class BriefWorker(WorkerProcess):
     def kill(self) -> None:
         self.abandon()
 
-    def close(self, patience: float = 0.0) -> None:
+    def close(self, grace: float = 0.0) -> None:
         self.abandon()
 
 

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from linkgauge.machine.processes.channel import Channel
 from linkgauge.machine.processes.process import (
+    GRACE,
     LOOK,
-    PATIENCE,
     ProcessLost,
     environment_with,
     program,
@@ -211,8 +211,8 @@ class ProfiledProcess(WorkerProcess):
         data."""
         self._channel.end()
 
-    def _end(self, patience: float = PATIENCE) -> int:
-        self._channel.close(patience)
+    def _end(self, grace: float = GRACE) -> int:
+        self._channel.close(grace)
         try:
             return self.process.wait(WRITING_SECONDS)
         except subprocess.TimeoutExpired:

@@ -27,6 +27,7 @@ from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import Profiler, Settings, Tried
 
+from .deadlines import WORK_SETUP_SECONDS, Deadlines
 from .messages import (
     FIRST,
     NOT_REACHED,
@@ -45,7 +46,6 @@ from .messages import (
     failure_reason,
     unmeasured,
 )
-from .patience import WORK_SETUP_SECONDS, Patience
 from .process import BriefWorker, Output, WorkerProcess
 from .survey import (
     NOT_NEEDED,
@@ -345,13 +345,13 @@ class _Watch:
         self._cells, self._size = cells, size
         self._asked = time.monotonic()
         slow = 1 if settings.profiler is None else TIMES_PROFILED
-        self._patience = Patience(slow, settings.timeout)
+        self._deadlines = Deadlines(slow, settings.timeout)
 
     @cached_property
     def _set_up(self) -> float:
         moved = sum(t.bytes_moved(self._size) for cell in self._cells for t in cell.transfers)
         works = any(cell.workload is not None for cell in self._cells)
-        return self._patience.of_start(moved, WORK_SETUP_SECONDS if works else 0.0)
+        return self._deadlines.of_start(moved, WORK_SETUP_SECONDS if works else 0.0)
 
     def left(self, at: Heartbeat) -> float:
         """Returns the seconds until the deadline of a cell whose worker is in this state."""
@@ -369,17 +369,17 @@ class _Watch:
     def _deadline(self, at: Heartbeat) -> float:
         if at.phase == "plan":  # starting a worker is not charged to the cell
             return self._asked + self._set_up
-        if self._patience.limit is not None:
-            return at.begun + self._patience.limit
+        if self._deadlines.limit is not None:
+            return at.begun + self._deadlines.limit
         if at.phase in ("allocate", "warm up"):
             return at.begun + self._set_up
         if at.phase != "measure":
-            return at.since + self._patience.of_step(at.warm_up)
+            return at.since + self._deadlines.of_step(at.warm_up)
         # Before the first sample, a loop is assumed to take no longer than the warm-up. One gate
         # may hold batches for as long as there is time to sample.
         sample = at.longest or at.warm_up * (self._settings.loops or 1)
         longest = max(sample, at.warm_up)
-        return at.since + self._patience.of_step(longest) + self._settings.max_time
+        return at.since + self._deadlines.of_step(longest) + self._settings.max_time
 
     def verdict(self, cell: PlannedCell, lost: ProcessLost, at: Heartbeat) -> CellResult:
         """Returns the result of a cell whose worker was lost. `at` is the last known state of the

@@ -189,13 +189,13 @@ class Channel:
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_WR)
 
-    def close(self, patience: float) -> None:
-        """Tells the other end the same, and waits at most `patience` seconds until it closes. May
+    def close(self, grace: float) -> None:
+        """Tells the other end the same, and waits at most `grace` seconds until it closes. May
         be called again."""
         self.end()
         with suppress(OSError):
-            deadline = time.monotonic() + patience
-            self.socket.settimeout(patience)
+            deadline = time.monotonic() + grace
+            self.socket.settimeout(grace)
             while self.socket.recv(_CHUNK):  # who is at work may go on to say so
                 self.socket.settimeout(max(0.0, deadline - time.monotonic()))
         self.socket.close()

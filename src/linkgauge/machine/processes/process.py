@@ -19,7 +19,7 @@ from linkgauge.model.settings import Surroundings
 from .channel import Answer, Broke, Channel, Done, Refused, decoder, encode, error_of
 from .signals import ENDING
 
-PATIENCE = 2.0
+GRACE = 2.0
 """Seconds that an idle process has to exit by itself."""
 LOOK = 0.1
 """Seconds to wait before the deadline is checked. Most answers come sooner."""
@@ -169,15 +169,15 @@ class Process:
             self.process.kill()
         self._channel.end()
 
-    def close(self, patience: float = PATIENCE) -> None:
-        """Ends the process. An idle process has `patience` seconds to exit. May be called again."""
+    def close(self, grace: float = GRACE) -> None:
+        """Ends the process. An idle process has `grace` seconds to exit. May be called again."""
         self.end()
-        self._end(patience)
+        self._end(grace)
 
-    def _end(self, patience: float = PATIENCE) -> int:
-        self._channel.close(patience)
+    def _end(self, grace: float = GRACE) -> int:
+        self._channel.close(grace)
         try:
-            return self.process.wait(patience)
+            return self.process.wait(grace)
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.wait()

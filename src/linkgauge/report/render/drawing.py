@@ -18,7 +18,7 @@ from linkgauge.report.blocks import ChartFigure
 from linkgauge.report.chart_specs import Spec
 
 PACKAGE = "vl_convert"
-PATIENCE = 60.0
+DEADLINE_SECONDS = 60.0
 """Seconds for all pictures of a report together."""
 _LETTER, _GAP = 6.4, 44
 
@@ -51,7 +51,7 @@ class Drawer:
     def draw(self, figures: Sequence[ChartFigure]) -> list[str | None]:
         if figures and self._process is None and self.missing is None:
             self._start()
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + DEADLINE_SECONDS
         found: list[str | None] = []
         specs = map(_written, figures if self._process is not None else ())
         spec = next(specs, None)

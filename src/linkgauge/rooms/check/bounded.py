@@ -158,7 +158,7 @@ class _Leader(Process):
 
     words = CheckStep | Kept
 
-    def _end(self, patience: float = _LEAST) -> int:
+    def _end(self, grace: float = _LEAST) -> int:
         if self.process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)

@@ -18,7 +18,7 @@ from linkgauge.model.hardware.inventory import InventoryReading, LinkTraffic, Li
 from linkgauge.model.settings import EngineSettings, Simulation
 
 T = TypeVar("T")
-PATIENCE = 0.5
+DEADLINE_SECONDS = 0.5
 """The seconds that a scrape waits for readings in progress. A reading that has taken longer is no
 longer waited for."""
 HANGS = 5.0
@@ -78,11 +78,11 @@ class PeriodicReader(Generic[T]):
                 threading.Thread(target=self._run, name=self.name, daemon=True).start()
                 self._runs = True
 
-    def wait(self, until: float, patience: float) -> None:
+    def wait(self, until: float, deadline: float) -> None:
         """Waits until that moment of the monotonic clock, unless the reading took more than
-        `patience` already."""
+        `deadline` already."""
         began, now = self._began, time.monotonic()
-        if self._under_way and began is not None and now <= began + patience:
+        if self._under_way and began is not None and now <= began + deadline:
             self._over.wait(max(0.0, until - now))
 
     def taken(self) -> TimedReading[T]:

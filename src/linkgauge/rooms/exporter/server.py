@@ -23,7 +23,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.inventory import InventoryReading
 
 from .families import END, Families, add_ages, of_machine, of_results
-from .machine import PATIENCE, MachineSource, PeriodicReader, Say, TimedReading
+from .machine import DEADLINE_SECONDS, MachineSource, PeriodicReader, Say, TimedReading
 from .results import Results, ResultSource
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -94,10 +94,10 @@ class MetricsPage:
             self._of_results = _Part(results, partial(of_results, results))
         return self._of_results
 
-    def text(self, patience: float = PATIENCE, form: PageForm = PLAIN) -> bytes:
-        """Waits at most `patience` seconds in all for new readings. Others keep their last
+    def text(self, deadline: float = DEADLINE_SECONDS, form: PageForm = PLAIN) -> bytes:
+        """Waits at most `deadline` seconds in all for new readings. Others keep their last
         values."""
-        readers = self._readers(patience)
+        readers = self._readers(deadline)
         readings: dict[str, TimedReading[Any]] = {"results": self._results.taken()}
         readings |= {reader.name: reader.taken() for reader in readers}
         written: _Part = readings["results"].value or _NOTHING
@@ -116,17 +116,17 @@ class MetricsPage:
                 self._of_machine = _Part(versions, make)
             return self._of_machine
 
-    def _readers(self, patience: float) -> list[PeriodicReader[InventoryReading]]:
-        until = time.monotonic() + patience
+    def _readers(self, deadline: float) -> list[PeriodicReader[InventoryReading]]:
+        until = time.monotonic() + deadline
         asked: list[PeriodicReader[InventoryReading]] = []
         self._results.ask()
         while len(found := self._machine.readers()) > len(asked):  # the first may open others
             for reader in found:
                 reader.ask()
             for reader in found:
-                reader.wait(until, patience)
+                reader.wait(until, deadline)
             asked = found
-        self._results.wait(until, patience)
+        self._results.wait(until, deadline)
         return asked
 
 

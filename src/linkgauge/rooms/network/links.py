@@ -77,7 +77,7 @@ class Door:
     def __init__(self, nics: Sequence[Interface], silent: float = SILENT_SECONDS) -> None:
         self._nics = nics
         self._silent = silent
-        self._patience = min(silent, CONNECT_SECONDS)
+        self._silence = min(silent, CONNECT_SECONDS)
         self._token = secrets.token_bytes(TOKEN_BYTES)
         both = socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if both else socket.AF_INET
@@ -122,7 +122,7 @@ class Door:
         way = self._way(copy, there)
         connection = socket.socket(_family(way.far))
         try:
-            connection.settimeout(self._patience)
+            connection.settimeout(self._silence)
             if way.far not in self._own:  # else the kernel goes by its loopback, whatever we say
                 with suppress(PermissionError):  # then its routes decide
                     connection.setsockopt(
@@ -165,12 +165,12 @@ class Door:
         raise BackendError("connect", f"{words}: they have no addresses of one kind (IPv4, IPv6)")
 
     def _accept(self, expected: Mapping[Key, Copy], made: dict[Key, socket.socket]) -> None:
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + self._silence
         missing = dict(expected)
         while missing:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._listening], [], [], left)[0]:
-                raise BackendError("accept", f"{_lacking(missing)} within {self._patience:g} s")
+                raise BackendError("accept", f"{_lacking(missing)} within {self._silence:g} s")
             connection = self._listening.accept()[0]
             connection.settimeout(max(left, 0.1))
             key = self._key_of(connection)

@@ -24,7 +24,7 @@ MOST_RANKS_PER_CPU = 8.0
 per CPU."""
 
 
-class Patience(NamedTuple):
+class Deadlines(NamedTuple):
     """Deadlines in seconds. `slow` is how many times as long as usual everything may take. `limit`
     replaces the usual time for an answer."""
 
@@ -32,7 +32,7 @@ class Patience(NamedTuple):
     limit: float | None = None
 
     @classmethod
-    def shared(cls, ranks_per_cpu: float, limit: float | None = None) -> Patience:
+    def shared(cls, ranks_per_cpu: float, limit: float | None = None) -> Deadlines:
         """Returns the deadlines for `ranks_per_cpu` ranks on each CPU."""
         return cls(min(max(ranks_per_cpu, 1.0), MOST_RANKS_PER_CPU), limit)
 
