@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate_kit import Trial, medians_of, normal
-from linkgauge.judge.compare.earlier import apart_from, held_against
+from linkgauge.judge.compare.earlier import changes_since, held_against
 
 
 def runs(loss, before=8):
@@ -18,7 +18,7 @@ def runs(loss, before=8):
 @pytest.mark.parametrize("loss", [0.0, 0.5])
 def test_medians_show_what_whole_runs_show(loss):
     past, run = runs(loss)
-    by_medians, by_runs = apart_from(medians_of(past), run), held_against(past, run)
+    by_medians, by_runs = changes_since(medians_of(past), run), held_against(past, run)
     assert by_medians.runs == by_runs.runs == 8
     assert by_medians.cells == by_runs.cells == len(run.cells)
     lost, same = by_medians.earlier.lost, by_runs.earlier.lost
@@ -31,17 +31,17 @@ def test_a_loss_that_began_in_the_run_before_is_found_although_it_was_measured()
     past, run = runs(0.5)
     (cell, *others) = past[0].cells
     fallen = replace(past[0], cells=(replace(cell, figure=cell.figure / 2), *others))
-    found = apart_from(medians_of([fallen, *past[1:]]), run).earlier
+    found = changes_since(medians_of([fallen, *past[1:]]), run).earlier
     assert (found.runs, found.since, [one.cell for one in found.lost]) == (7, 1, [0])
 
 
 def test_few_runs_judge_no_part():
     past, run = runs(0.5, before=4)
-    assert apart_from(medians_of(past), run).earlier is None
+    assert changes_since(medians_of(past), run).earlier is None
 
 
 def test_without_a_figure_in_common_nothing_is_compared():
     past, run = runs(0.0)
-    assert apart_from(medians_of(past), replace(run, cells=())) is None
+    assert changes_since(medians_of(past), replace(run, cells=())) is None
     failed = tuple(replace(cell, figure=None, status="fail") for cell in run.cells)
-    assert apart_from(medians_of(past), replace(run, cells=failed)) is None
+    assert changes_since(medians_of(past), replace(run, cells=failed)) is None

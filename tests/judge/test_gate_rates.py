@@ -183,7 +183,7 @@ def test_a_run_is_held_against_earlier_ones(name, noise, holds):
     def is_slow(seed):
         trial = Trial(seed, noises, 12, loss=LOSSES[name])
         before, now = trial.runs(10, current=False), trial.runs(2, current=True)
-        known = earlier.apart_from(medians_of([now[0], *before[::-1]]), now[1]).earlier
+        known = earlier.changes_since(medians_of([now[0], *before[::-1]]), now[1]).earlier
         return any(known.since or lost.share < 0.75 for lost in known.lost)
 
     count(is_slow, holds, name, noise)

@@ -115,7 +115,7 @@ class RankBackend(Backend, Protocol):
         """What other ranks open a buffer of this rank by; empty if they need none."""
         return b""
 
-    def apart(self, copies: Sequence[Copy]) -> tuple[str | None, ...]:
+    def separate(self, copies: Sequence[Copy]) -> tuple[str | None, ...]:
         """Returns for each copy why this rank's engine cannot reach both memories, or None."""
         return (None,) * len(copies)
 

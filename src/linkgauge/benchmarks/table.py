@@ -48,7 +48,7 @@ class DeviceSet(msgspec.Struct, frozen=True):
     ranks: tuple[Rank, ...] = ()
     """The processes of the run, if there are several."""
     workloads: WorkloadChoice = WorkloadChoice()
-    apart: frozenset[tuple[int, int]] = frozenset()
+    separate: frozenset[tuple[int, int]] = frozenset()
     """Pairs of nodes: CPUs of the first node do not reach memory of the second."""
     buffer: int | None = None
     """The bytes of each buffer in a first look at a host, found by measuring; null if unknown."""
@@ -95,7 +95,7 @@ class DeviceSet(msgspec.Struct, frozen=True):
     def reachable(self) -> tuple[tuple[Node, Node], ...]:
         """The pairs of nodes in which the first node's CPUs can reach the second node's memory."""
         pairs = product(self.nodes, repeat=2)
-        return tuple((a, b) for a, b in pairs if (a.index, b.index) not in self.apart)
+        return tuple((a, b) for a, b in pairs if (a.index, b.index) not in self.separate)
 
 
 Profile = Literal["quick", "standard", "full", "vm", "first-look"]

@@ -112,15 +112,15 @@ def lay_out(
     fabrics: Sequence[DeviceSet],
     host: Sequence[Node],
     profile: str | None = None,
-    apart: frozenset[tuple[int, int]] = frozenset(),
+    separate: frozenset[tuple[int, int]] = frozenset(),
     buffer: int | None = None,
 ) -> tuple[Benchmark, ...]:
     """Makes benchmarks from rows of the catalog. Device rows are laid out for every device set, and
     host rows once for the nodes in `host`. With the profile `full`, host rows cover all pairs of
-    nodes except those in `apart`. `buffer` is the size in bytes that a first look found.
+    nodes except those in `separate`. `buffer` is the size in bytes that a first look found.
 
     Raises InputError if no row can be laid out."""
-    whole = DeviceSet("host", tuple(host), profile=profile, apart=apart, buffer=buffer)
+    whole = DeviceSet("host", tuple(host), profile=profile, separate=separate, buffer=buffer)
     of_host = (whole,) if host else ()
     benchmarks = tuple(row.lay_out(fabric) for row in rows for fabric in row.over(fabrics, of_host))
     if not benchmarks:
@@ -194,9 +194,9 @@ def _in_rounds(table: PlannedTable, rooms: Mapping[Memory, Capacity]) -> Planned
     for number, cell in numbered:
         if cell.reason is None:
             at_once[number].append(cell)
-    apart = {number for number, some in at_once.items() if _why_not(some, table.size, rooms)}
+    separate = {number for number, some in at_once.items() if _why_not(some, table.size, rooms)}
     cells = (
-        msgspec.structs.replace(cell, round=None if number in apart else number)
+        msgspec.structs.replace(cell, round=None if number in separate else number)
         for number, cell in numbered
     )
     return msgspec.structs.replace(table, cells=tuple(cells))

@@ -135,8 +135,8 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
             own = (row for row in rows if row.only_by == backend)
             laid_out += tuple(row.lay_out(one) for row in own for one in theirs)
         if others or not laid_out:
-            apart = machine.inventory.host.apart if machine.inventory else frozenset()
-            at_all = lay_out(others, general or over, nodes, profile, apart, request.buffer)
+            separate = machine.inventory.host.separate if machine.inventory else frozenset()
+            at_all = lay_out(others, general or over, nodes, profile, separate, request.buffer)
             laid_out = (*at_all, *laid_out)
         return tuple(self._in_mode(benchmark) for benchmark in laid_out)
 

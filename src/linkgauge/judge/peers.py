@@ -107,8 +107,8 @@ def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
         variance, degrees = varying[one.about, noise(one.inside[0])]
         off = math.log(one.usual) - median(map(at_most, one.inside))
         errors = off / math.sqrt(variance * (1 + 1 / one.beside.n))
-        is_apart = off > 0 and chance(errors, degrees) < CHANCE / len(standings)
-        if is_apart and off > -math.log1p(-PERHAPS):
+        is_separate = off > 0 and chance(errors, degrees) < CHANCE / len(standings)
+        if is_separate and off > -math.log1p(-PERHAPS):
             found.append(one)
     shown = grouped((one.about, case.result.benchmark) for one in found for case in one.inside)
     known: dict[Case, Behind] = {}

@@ -23,15 +23,16 @@ class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     stolen: CPU time in seconds, on all CPUs together, that a hypervisor took.
     process: The name of the busiest other process; null if no other process is visible.
     pid: The id of the busiest other process; null if there is none.
-    apart: How far a virtual machine's CPUs are from each other: the seconds that a cache line takes
-        between the first CPU and each of several others, as means over the repetitions."""
+    cpu_distances: How far a virtual machine's CPUs are from each other: the seconds that a cache
+        line takes between the first CPU and each of several others, as means over the
+        repetitions."""
 
     seconds: float
     others: float = 0.0
     stolen: float = 0.0
     process: ProcessName | None = None
     pid: int | None = None
-    apart: tuple[float, ...] = ()
+    cpu_distances: tuple[float, ...] = ()
 
     @property
     def cpus(self) -> float:
@@ -56,10 +57,10 @@ def joined(loads: Iterable[Load | None]) -> Load | None:
         if load.process is not None:
             busy[load.process, load.pid] += load.others
     process, pid = max(busy, key=lambda one: busy[one], default=(None, None))
-    return Load(seconds, others, stolen, process, pid, _mean_apart(known))
+    return Load(seconds, others, stolen, process, pid, _mean_distances(known))
 
 
-def _mean_apart(loads: Sequence[Load | None]) -> tuple[float, ...]:
-    """Returns the mean of `apart` over the loads that have a value."""
-    known = [load.apart for load in loads if load is not None and load.apart]
+def _mean_distances(loads: Sequence[Load | None]) -> tuple[float, ...]:
+    """Returns the mean of `cpu_distances` over the loads that have a value."""
+    known = [load.cpu_distances for load in loads if load is not None and load.cpu_distances]
     return tuple(map(fmean, zip(*known, strict=True))) if known else ()

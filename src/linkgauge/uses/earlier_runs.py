@@ -15,9 +15,9 @@ from linkgauge.history import is_off
 from linkgauge.history.keeping import medians_before
 from linkgauge.judge.compare.earlier import (
     FEWEST,
-    apart_from,
     as_figures,
     between_runs,
+    changes_since,
     earlier,
     is_in_same_state,
 )
@@ -54,7 +54,7 @@ def since(run: Run) -> tuple[Run, str | None]:
         if vary := between_runs(past, figures):
             run = with_ranges_of(replace(run, between_runs=vary))
             figures = figures_of(run)
-        found = apart_from(past, figures)
+        found = changes_since(past, figures)
     except Exception as error:  # noqa: BLE001  # the run is worth more than its comparison
         return run, f"not compared with earlier runs: {error}"
     if found is None:

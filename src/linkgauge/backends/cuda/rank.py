@@ -101,10 +101,10 @@ class CudaRank(GpuOfRank):
         self._ways[copy.transfer] = BY_FABRIC if by_fabric else BY_IPC
         return made
 
-    def apart(self, copies: Sequence[Copy]) -> tuple[str | None, ...]:
-        return tuple(map(self._why_apart, copies))
+    def separate(self, copies: Sequence[Copy]) -> tuple[str | None, ...]:
+        return tuple(map(self._why_separate, copies))
 
-    def _why_apart(self, copy: Copy) -> str | None:
+    def _why_separate(self, copy: Copy) -> str | None:
         try:
             self.opened(copy.source)
             self.opened(copy.destination)

@@ -90,8 +90,8 @@ class OpenCL(Holding["OpenCLBuffer"]):
             return
         one, other = (own.device for own in pair)
         ends = f"{one.memory} and {other.memory}"
-        apart = pair[0].platform != pair[1].platform
-        yield apart, f"{ends} belong to different OpenCL platforms, which share no buffers"
+        separate = pair[0].platform != pair[1].platform
+        yield separate, f"{ends} belong to different OpenCL platforms, which share no buffers"
         does = f"from the second loop on a copy between {ends} may be a local one"
         if len(transfer.memories) < 2:
             does = f"{other.memory} may work on {one.memory}'s in its own memory"

@@ -179,8 +179,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return refusals.refusal(*where) or refusals.no_access(*where)
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        apart = refusals.apart(transfer, self._topology)
-        return () if apart is None else (STAGED.text,)
+        separate = refusals.separate(transfer, self._topology)
+        return () if separate is None else (STAGED.text,)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
         return memory

@@ -36,7 +36,7 @@ def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> 
     """Returns the reason why an engine cannot reach another device's memory, or None if it can.
     Also returns None if the driver copies through the host. The transfer must not be refused for
     another reason."""
-    other = apart(transfer, topology)
+    other = separate(transfer, topology)
     if other is None:
         return None
     owner = transfer.engine.owner
@@ -47,13 +47,13 @@ def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> 
     return NoPeerAccess(f"no peer access from {owner} to {other}")
 
 
-def apart(transfer: Transfer, topology: SimTopology) -> Memory | None:
+def separate(transfer: Transfer, topology: SimTopology) -> Memory | None:
     """Returns the device whose memory the transfer's engine cannot reach, or None if there is
     none."""
     owner = transfer.engine.owner
     others = (m.place for m in transfer.memories if m.is_device and m.place != owner)
-    apart = (other for other in others if not topology.reaches(str(owner), str(other)))
-    return next(apart, None) if owner.is_device else None
+    separate = (other for other in others if not topology.reaches(str(owner), str(other)))
+    return next(separate, None) if owner.is_device else None
 
 
 def _rules(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> Iterator[Rule]:

@@ -188,8 +188,8 @@ def _host_rules(memory: Memory, owner: TorchFacts, nodes: int) -> Iterator[rules
 
 def _pair_rules(transfer: Transfer, peers: Sequence[str]) -> Iterator[tuple[object, rules.Reason]]:
     source, destination = transfer.source, transfer.destination
-    apart = source.space != destination.space
-    yield apart, f"torch copies from {source} to {destination} by way of the host"
+    separate = source.space != destination.space
+    yield separate, f"torch copies from {source} to {destination} by way of the host"
     alone = f"torch copies between devices on a stream of the source ({source}): a write alone"
     yield transfer.engine.owner != source, alone
     unreached = f"no peer access from {source} to {destination}: torch uses the host"

@@ -107,6 +107,7 @@ _EARLIER = (
     (b'"not_judged": "unsure"', b'"not_judged": null'),
     (b'"sheet":', b'"table":'),
     (b'"visits"', b'"repetitions"'),
+    (b'"apart":', b'"cpu_distances":'),
     (b'"not-revisited"', b'"not-repeated"'),
 )
 """The words and keys of earlier versions in their files, and today's. A text cannot hold them,

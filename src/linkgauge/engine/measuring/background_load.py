@@ -136,8 +136,8 @@ class BackgroundLoad:
             return None
         busy = now.all.busy - first.all.busy - (now.own - first.own)
         stolen = max(0.0, now.all.stolen - first.all.stolen)
-        apart = self._nearness.measure() if by_cpus else ()
-        load = Load(seconds, max(0.0, busy), stolen, apart=apart)
+        distances = self._nearness.measure() if by_cpus else ()
+        load = Load(seconds, max(0.0, busy), stolen, cpu_distances=distances)
         if load.others / seconds < NAMED:
             return load
         name, pid = self._find(now.moment) or (None, None)

@@ -46,11 +46,11 @@ class Tokens:
 
 
 class EngineReach(msgspec.Struct, frozen=True):
-    """What one rank knows of copies between machines. Keys are the indices of copies. `apart` says
-    why the rank's engine does not reach both memories. `refused` says why NCCL cannot carry out a
-    copy."""
+    """What one rank knows of copies between machines. Keys are the indices of copies. `separate`
+    says why the rank's engine does not reach both memories. `refused` says why NCCL cannot carry
+    out a copy."""
 
-    apart: Mapping[int, str]
+    separate: Mapping[int, str]
     refused: Mapping[int, str]
 
 
@@ -68,7 +68,7 @@ def reached(
         for place, copy in enumerate(copies)
         if copy.transfer.engine.owner.rank == rank and leaves(copy.transfer, hosts)
     }
-    reasons = zip(own, backend.apart(tuple(own.values())), strict=True)
+    reasons = zip(own, backend.separate(tuple(own.values())), strict=True)
     refused: dict[int, str] = {}
     for place, copy in enumerate(copies):
         for memory in (copy.transfer.source, copy.transfer.destination):
@@ -86,15 +86,15 @@ def passed(
     ranks of its source and destination. Raises Unsupported if a copy cannot be carried out at
     all."""
     known = list(found)
-    apart = {
+    separate = {
         pair: why
         for one in known
-        for place, why in one.apart.items()
+        for place, why in one.separate.items()
         for pair in _pairs(copies[place].transfer)
     }
     groups = {}
     for place, copy in enumerate(copies):
-        reason = next(filter(None, map(apart.get, _pairs(copy.transfer))), None)
+        reason = next(filter(None, map(separate.get, _pairs(copy.transfer))), None)
         if reason is None:
             continue
         transfer = copy.transfer

@@ -10,7 +10,7 @@ from linkgauge.backends.protocol import SamplingPolicy, Timing
 
 LATE_SECONDS = 1e-3
 """The delay from which a start is late."""
-APART = (1.0, 0.1, 0.01)
+SKEWS = (1.0, 0.1, 0.01)
 """The shares of a sample's time that the difference between starts may exceed. The remark on a
 figure names the largest share that is exceeded."""
 
@@ -32,7 +32,7 @@ class Starts:
         self._places, self._awaits_all = places, awaits_all
         self.was_late = False
         """Whether the last start was late, so that the next one must be announced earlier."""
-        self._apart: tuple[int, float] = (0, 0.0)
+        self._skew: tuple[int, float] = (0, 0.0)
         """The largest number of loops so far. Also the largest difference between starts in samples
         of that many loops, as a share of the shortest copy's time."""
 
@@ -64,14 +64,14 @@ class Starts:
             if one.timing.seconds or self._awaits_all
         ]
         shortest = min(s for one in ended.values() for s in one.timing.seconds)
-        apart = (max(starts) - min(starts)) / shortest
-        most, before = self._apart
+        skew = (max(starts) - min(starts)) / shortest
+        most, before = self._skew
         if loops >= most:  # those of the warm-up do not count
-            self._apart = loops, max(apart, before) if loops == most else apart
+            self._skew = loops, max(skew, before) if loops == most else skew
 
     def remarks(self) -> tuple[str, ...]:
         """Returns a remark if the ranks started too long after each other."""
-        passed = next((share for share in APART if self._apart[1] > share), None)
+        passed = next((share for share in SKEWS if self._skew[1] > share), None)
         if passed is None:
             return ()
         return (f"ranks started more than {passed:.0%} of a sample's time apart",)

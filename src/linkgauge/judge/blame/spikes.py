@@ -130,15 +130,15 @@ def _spiky(times: Sequence[float], usual: float) -> tuple[float, int]:
     sums = [0.0, *accumulate(logs)]
     squares = [0.0, *accumulate(one * one for one in logs)]
 
-    def apart(number: int) -> float:
+    def distance(number: int) -> float:
         mean = sums[number] / number
         spread = max(0.0, squares[number] / number - mean * mean)
         noise = max(math.sqrt(spread * number / (number - 1)), usual)
         return mean + max(SPIKE, SIGMAS * noise)
 
-    least = apart(len(logs))
+    least = distance(len(logs))
     for number in range(most, 0, -1) if logs[-1] - logs[0] > SPIKE else ():
-        bound = apart(len(logs) - number)
+        bound = distance(len(logs) - number)
         if logs[-number] > bound:
             least = bound
             break

@@ -40,27 +40,27 @@ class Disturbance(msgspec.Struct, frozen=True):
     process: The process that was the busiest; null if none is known.
     pid: Its process id; null if none is known.
     device: The device that other processes used on one side only; null if none.
-    apart: The distance in seconds between the first virtual CPU and another one, in the baseline
-        and in the current runs; null if the distance does not differ."""
+    cpu_distances: The distance in seconds between the first virtual CPU and another one, in the
+        baseline and in the current runs; null if the distance does not differ."""
 
     baseline: float
     current: float
     process: str | None = None
     pid: int | None = None
     device: str | None = None
-    apart: tuple[float, float] | None = None
+    cpu_distances: tuple[float, float] | None = None
 
 
 class _Seen(msgspec.Struct, frozen=True):
     """A cell in one run, with the conditions of the run. `machine_cpus` is the machine's number of
     CPUs. `shared` are the cell's devices that other processes used, and `pid` is one of these
-    processes. `apart` has the distances between the machine's CPUs."""
+    processes. `cpu_distances` has the distances between the machine's CPUs."""
 
     cell: CellFigure
     machine_cpus: int
     shared: tuple[str, ...]
     pid: int | None
-    apart: tuple[float, ...]
+    cpu_distances: tuple[float, ...]
 
     @property
     def cpus(self) -> float | None:
@@ -84,11 +84,11 @@ def undisturbed(baseline: Runs, current: Runs) -> tuple[Runs, Runs, dict[object,
     found: dict[object, Disturbance] = {}
     for key, own in before.items():
         usual, others = _usual(own), after.get(key, ())
-        apart = [one for one in others if not _is_like(one, usual)]
-        if apart and len(apart) == len(others):
-            found[key] = _disturbance(usual, apart)
-            apart = []
-        left_out |= {id(one.cell) for one in (*own, *apart) if not _is_like(one, usual)}
+        separate = [one for one in others if not _is_like(one, usual)]
+        if separate and len(separate) == len(others):
+            found[key] = _disturbance(usual, separate)
+            separate = []
+        left_out |= {id(one.cell) for one in (*own, *separate) if not _is_like(one, usual)}
 
     def kept(runs: Runs) -> list[RunFigures]:
         return [
@@ -104,8 +104,10 @@ def _seen(runs: Runs) -> Iterator[_Seen]:
         for cell in run.cells:
             shared = tuple(device for device in cell.devices if device in run.busy)
             pids = [pid for device in shared for pid in run.busy[device]]
-            apart = cell.load.apart if cell.load is not None and cell.host == "cpus" else ()
-            yield _Seen(cell, run.machine.host.cpus, shared, next(iter(pids), None), apart)
+            distances = (
+                cell.load.cpu_distances if cell.load is not None and cell.host == "cpus" else ()
+            )
+            yield _Seen(cell, run.machine.host.cpus, shared, next(iter(pids), None), distances)
 
 
 def _usual(cells: Sequence[_Seen]) -> _Seen:
@@ -114,8 +116,8 @@ def _usual(cells: Sequence[_Seen]) -> _Seen:
     known = [one for one in cells if one.cpus is not None] or list(cells)
     middle = median_low([one.cpus or 0.0 for one in known])
     seen = next(one for one in known if (one.cpus or 0.0) == middle)
-    distances = [one.apart for one in cells if one.apart]
-    return replace(seen, apart=tuple(map(median_low, zip(*distances, strict=False))))
+    distances = [one.cpu_distances for one in cells if one.cpu_distances]
+    return replace(seen, cpu_distances=tuple(map(median_low, zip(*distances, strict=False))))
 
 
 def _is_like(one: _Seen, usual: _Seen) -> bool:
@@ -135,7 +137,7 @@ def _is_loaded_like(one: _Seen, usual: _Seen) -> bool:
 def _moved(one: _Seen, usual: _Seen) -> tuple[float, float] | None:
     """Returns the usual and the present distance of the two CPUs whose distance changed most.
     Returns None if no distance changed clearly."""
-    pairs = list(zip(usual.apart, one.apart, strict=False))
+    pairs = list(zip(usual.cpu_distances, one.cpu_distances, strict=False))
     before, after = max(pairs, key=lambda pair: max(pair) / min(pair), default=(1.0, 1.0))
     return (before, after) if max(before, after) > MOVED * min(before, after) else None
 
@@ -143,7 +145,9 @@ def _moved(one: _Seen, usual: _Seen) -> tuple[float, float] | None:
 def _disturbance(usual: _Seen, others: Sequence[_Seen]) -> Disturbance:
     other = max(others, key=lambda one: abs((one.cpus or 0.0) - (usual.cpus or 0.0)))
     if all(_is_loaded_like(one, usual) for one in others):
-        return Disturbance(usual.cpus or 0.0, other.cpus or 0.0, apart=_moved(others[0], usual))
+        return Disturbance(
+            usual.cpus or 0.0, other.cpus or 0.0, cpu_distances=_moved(others[0], usual)
+        )
     before, after = usual.cpus or 0.0, other.cpus or 0.0
     device = next(iter({*usual.shared} ^ {*other.shared}), None)
     if device is not None:

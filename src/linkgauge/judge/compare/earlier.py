@@ -21,7 +21,7 @@ from linkgauge.model.stats.changes import Aim, detectable, proven
 from linkgauge.model.units import Better
 
 from .likeness import CellFigure, RunFigures, Runs, cell_figure, is_alike
-from .machine_state import KERNEL_OPTIONS, Fact, facts_apart, state_from
+from .machine_state import KERNEL_OPTIONS, Fact, changed_facts, state_from
 from .side_tests import CellLogs, Key, Tests, key_of, known_bytes, side_tests, within_of
 from .trends import LEAST_CHANGE
 from .what_changed import Changed, ComparedCell, grouped
@@ -121,11 +121,11 @@ class _CellPast(NamedTuple):
 _Table = dict[Key, _CellPast]
 
 
-def apart_from(past: EarlierMedians, run: RunFigures) -> Since | None:
+def changes_since(past: EarlierMedians, run: RunFigures) -> Since | None:
     """Compares a run with earlier runs of the same machine and settings. Earlier runs count on the
     run's side if they show the same loss: those that were low before, or else, if no fact of the
     machine changed, the latest of the others. Returns None if it is unknown how much runs vary."""
-    facts = facts_apart(past.state, state_from(run.machine, run.facts))
+    facts = changed_facts(past.state, state_from(run.machine, run.facts))
     found: Since | None = None
     for low in dict.fromkeys((past.low, 0)):
         left_out, table = past.low - low, _Table()

@@ -31,7 +31,7 @@ from linkgauge.model.stats.student import critical
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.units import format_size
 
-from .machine_state import ABSENT, Fact, apart, counted, facts_of, joined, options_apart
+from .machine_state import ABSENT, Fact, counted, differing, differing_options, facts_of, joined
 
 # What a comparison of runs reads of each run: a figure for each cell, and what it was measured on.
 #
@@ -200,7 +200,7 @@ def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
     if len({machine.host.hostname for machine in machines[0]}) < 2:
         hosts = (joined((one.host.hostname for one in side), "; ") for side in machines)
         facts.append(Fact("machine", tuple(hosts)))
-    return apart((*facts, *settings_facts([[run.settings for run in side] for side in sides])))
+    return differing((*facts, *settings_facts([[run.settings for run in side] for side in sides])))
 
 
 def differences(sides: Sequence[Runs]) -> tuple[Fact, ...]:
@@ -211,17 +211,17 @@ def differences(sides: Sequence[Runs]) -> tuple[Fact, ...]:
         if name not in _READINGS
     ]
     lines = ((run.machine.known.host.command_line for run in side) for side in sides)
-    facts.append(options_apart([joined(side, "; ") for side in lines]))
+    facts.append(differing_options([joined(side, "; ") for side in lines]))
     known = {fact.name for fact in facts}
     others = settings_facts([[run.settings for run in side] for side in sides])
-    return apart((*facts, *(fact for fact in others if fact.name not in known)))
+    return differing((*facts, *(fact for fact in others if fact.name not in known)))
 
 
 def settings_facts(sides: Sequence[Sequence[Settings]]) -> tuple[Fact, ...]:
     """Returns the settings that differ, as facts by their names."""
     every = [{name: value for one in side for name, value in _flat(one)} for side in sides]
     names = dict.fromkeys(name for own in every for name in own)
-    return apart(Fact(name, tuple(own.get(name) for own in every)) for name in names)
+    return differing(Fact(name, tuple(own.get(name) for own in every)) for name in names)
 
 
 def is_alike(run: RunFigures, other: RunFigures) -> bool:

@@ -33,12 +33,12 @@ def differing_facts(runs: Sequence[Run]) -> tuple[Fact, ...]:
     """Returns the facts in which these runs differ: facts of the machine, and how the runs were
     measured."""
     sizes = (", ".join(map(format_size, run.settings.sizes)) for run in runs)
-    options = options_apart([_details(run).command_line for run in runs])
+    options = differing_options([_details(run).command_line for run in runs])
     facts = (Fact(name, tuple(map(read, runs))) for name, read in _FACTS.items())
-    return apart((*facts, Fact("sizes", tuple(sizes)), options))
+    return differing((*facts, Fact("sizes", tuple(sizes)), options))
 
 
-def apart(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+def differing(facts: Iterable[Fact]) -> tuple[Fact, ...]:
     return tuple(fact for fact in facts if len(set(fact.values)) > 1)
 
 
@@ -46,7 +46,7 @@ def facts_of(run: Run) -> dict[str, str | None]:
     return {name: read(run) for name, read in _FACTS.items()}
 
 
-def options_apart(lines: Sequence[str | None]) -> Fact:
+def differing_options(lines: Sequence[str | None]) -> Fact:
     """Returns a fact with the kernel options that not all of these command lines have."""
     known = [set(line.split()) for line in lines if line is not None]
     common = set[str].intersection(*known) if known else set()
@@ -213,17 +213,17 @@ def state_from(machine: Machine, facts: Mapping[str, str | None]) -> dict[str, s
     return {name: value for name, value in state.items() if value}
 
 
-def facts_apart(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fact, ...]:
+def changed_facts(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fact, ...]:
     """Returns the facts in which two states of a machine differ. A value is None if its state lacks
     the fact. Of a long kernel command line, only the options that changed are returned."""
     facts = list[Fact]()
     for name in {**before, **after}:
         values = before.get(name), after.get(name)
         if name == KERNEL_OPTIONS and None not in values:
-            facts.append(options_apart(values))
+            facts.append(differing_options(values))
         else:
             facts.append(Fact(name, values))
-    return apart(facts)
+    return differing(facts)
 
 
 def _fabric(one: Accelerator) -> str | None:

@@ -19,7 +19,7 @@ from linkgauge.model.documents.history import History, PastRun, Series, SeriesId
 from linkgauge.model.stats.change_points import LEAST, ChangePoint, change_points, holding
 from linkgauge.model.stats.changes import ChangedTo, changed_to
 
-from .machine_state import Fact, facts_apart
+from .machine_state import Fact, changed_facts
 
 LEAST_CHANGE = 0.01
 """Smaller changes are left out unless they are asked for."""
@@ -139,7 +139,7 @@ def _change(
 
 
 def _differing(history: History, before: PastRun, after: PastRun) -> tuple[Fact, ...]:
-    facts = facts_apart(history.states[before.state], history.states[after.state])
+    facts = changed_facts(history.states[before.state], history.states[after.state])
     if before.label != after.label:
         facts += (Fact(LABEL, (before.label, after.label)),)
     return facts

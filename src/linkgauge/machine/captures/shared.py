@@ -137,7 +137,9 @@ class SharedTexts:
             known = colon and self._is_kept("known", fields)
             return f"{fields}: {REMOVED}" if known else REMOVED
         if kind.words == "calls":
-            calls = (call for call in _CALL.findall(text) if self._is_kept("known", _apart(call)))
+            calls = (
+                call for call in _CALL.findall(text) if self._is_kept("known", _separate(call))
+            )
             return ", ".join(dict.fromkeys(calls)) or REMOVED
         if kind.words == "facts":
             begin = text.partition(" (")[0]
@@ -205,7 +207,7 @@ def _all_in(words: frozenset[str], text: str) -> bool:
     return True
 
 
-def _apart(call: str) -> str:
+def _separate(call: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", call)
 
 

@@ -108,7 +108,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[Gap, ...] = ()
 
     @property
-    def apart(self) -> frozenset[tuple[int, int]]:
+    def separate(self) -> frozenset[tuple[int, int]]:
         """The pairs of nodes in which the CPUs of the first node cannot reach the memory of the
         second node."""
         return frozenset(

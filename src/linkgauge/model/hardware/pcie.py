@@ -126,19 +126,19 @@ class PciTree:
         closest bridge above both. Without such a bridge they lead up to the node that joins the
         root buses. The result is 0 from a function to itself, 4 below one switch, and 8 between
         switches. It is None if the position of a function is unknown."""
-        apart = self._apart(one, other)
-        return None if apart is None else sum(map(len, apart))
+        branches = self._branches(one, other)
+        return None if branches is None else sum(map(len, branches))
 
     def topo_class(self, one: str, other: str) -> TopologyClass | None:
         """Returns the class of a path between two functions. Returns None from a function to
         itself, if a position is unknown, or, between host bridges, if a NUMA node is unknown."""
-        apart = self._apart(one, other)
-        if apart is None or not any(apart):
+        branches = self._branches(one, other)
+        if branches is None or not any(branches):
             return None
-        up, down = apart
+        up, down = branches
         if not (up and self.functions[up[-1]].parent is None):
             # Two steps lead from a device through a switch's downstream to its upstream port.
-            return "PIX" if max(map(len, apart)) <= 2 else "PXB"
+            return "PIX" if max(map(len, branches)) <= 2 else "PXB"
         # A root bus, identified by domain and bus number, belongs to a host bridge.
         if up[-1].rpartition(":")[0] == down[-1].rpartition(":")[0]:
             return "PHB"
@@ -147,7 +147,7 @@ class PciTree:
             return None
         return "NODE" if nodes[0] == nodes[1] else "SYS"
 
-    def _apart(self, one: str, other: str) -> tuple[list[str], list[str]] | None:
+    def _branches(self, one: str, other: str) -> tuple[list[str], list[str]] | None:
         """Returns the line of each function up to the root, starting with the function, without the
         part that both lines share. Returns None if a line is unknown."""
         up, down = self._line(one), self._line(other)

@@ -84,11 +84,11 @@ def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
     similar ones."""
     wiring = machine.wiring
     is_cluster = any(device.node for device in machine.all_devices)
-    apart = {device.memory for device in machine.all_devices if device.node or device.is_cpu}
+    separate = {device.memory for device in machine.all_devices if device.node or device.is_cpu}
     wires = [
         wire
         for wire in wiring.wires
-        if _is_drawn(wire, apart, machine) and not (is_cluster and wire.kind == "socket")
+        if _is_drawn(wire, separate, machine) and not (is_cluster and wire.kind == "socket")
     ]
     inside = {
         port: wire.name
@@ -126,12 +126,12 @@ def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
     return Topology(places, tuple(joints), joined, inside)
 
 
-def _is_drawn(wire: Wire, apart: Collection[str], machine: Machine) -> bool:
+def _is_drawn(wire: Wire, separate: Collection[str], machine: Machine) -> bool:
     """Whether a wire is drawn. Three kinds are left out: wires between nodes that cannot reach each
     other, from a processor to itself, and to the host that represents the hosts of a cluster."""
     if wire.kind == "socket":
         return machine.wiring.distance(wire.a, wire.b) != UNREACHABLE
-    return wire.kind == "fabric" or wire.a not in apart
+    return wire.kind == "fabric" or wire.a not in separate
 
 
 def _merged(

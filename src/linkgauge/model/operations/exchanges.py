@@ -157,7 +157,7 @@ def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order
     """Returns as many rings as are found that use separate links, at most `most`. `links[a][b]` is
     the number of links from rank a to rank b. The result is empty if no ring joins all ranks."""
     limit = min(map(sum, (*links, *zip(*links, strict=True))))
-    tried = (_apart(links, many) for many in range(min(limit, most or limit), 0, -1))
+    tried = (_separate(links, many) for many in range(min(limit, most or limit), 0, -1))
     return tuple(next((found for found in tried if found), ()))
 
 
@@ -180,7 +180,7 @@ def rings_by_rail(hosts: Sequence[Hashable]) -> tuple[Order, ...]:
     )
 
 
-def _apart(links: Sequence[Order], rings: int) -> list[Order]:
+def _separate(links: Sequence[Order], rings: int) -> list[Order]:
     """Returns `rings` rings without a common link, or an empty list if they are not found. On links
     between all ranks, the largest possible number, ranks - 1, exists except for 4 and 6 ranks (T.
     Tillson, A Hamiltonian decomposition of K*2m, Journal of Combinatorial Theory B 29 (1980))."""

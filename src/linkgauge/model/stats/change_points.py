@@ -116,18 +116,18 @@ def _between_modes(logs: Sequence[float], ats: Sequence[int]) -> set[int]:
         for (begin, end), level in zip(bounds, levels, strict=True)
         for log in logs[begin:end]
     )
-    apart = 0.0
+    distance = 0.0
     for one, other in pairwise(levels):
         if abs(other - one) <= _CLEAR * noise:
             continue
         places = [(log - one) / (other - one) for log in logs]
         clear = [place > 0.5 for place in places if min(abs(place), abs(place - 1)) < _NEAR_A_LEVEL]
         if sum(before != after for before, after in pairwise(clear)) > _MOST_TO_AND_FRO:
-            apart = max(apart, (1 + _NEAR_A_LEVEL) * abs(other - one))
+            distance = max(distance, (1 + _NEAR_A_LEVEL) * abs(other - one))
     return {
         at
         for at, (one, other) in zip(ats, pairwise(levels), strict=True)
-        if abs(other - one) <= apart
+        if abs(other - one) <= distance
     }
 
 

@@ -177,8 +177,8 @@ def may_lead(share: float, repetitions: int) -> bool:
 def deviation_of(values: Sequence[float]) -> float:
     """Returns the standard deviation of two or more values, by their mean absolute deviation."""
     mean, count = fmean(values), len(values)
-    apart = fmean(abs(one - mean) for one in values)
-    return _MEAN_ABSOLUTE * apart * math.sqrt(count / (count - 1))
+    deviation = fmean(abs(one - mean) for one in values)
+    return _MEAN_ABSOLUTE * deviation * math.sqrt(count / (count - 1))
 
 
 def median_factor(count: int) -> float:

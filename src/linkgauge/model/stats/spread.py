@@ -209,20 +209,20 @@ class _Peers:
         error = own.error if own is not None else 1.0
         parts = []
         if near:
-            apart = self._within / near + error * max(1 / near, self._alike[0])
-            parts.append((apart, math.log((in_kind[1] - less[1]) / near)))
+            doubt = self._within / near + error * max(1 / near, self._alike[0])
+            parts.append((doubt, math.log((in_kind[1] - less[1]) / near)))
         if far and len(self._kinds) > 1:
             others = [log for name, log in self._logs.items() if name != kind]
-            apart = self._between * (1 + 1 / len(others)) + self._within / far
-            apart += error * max(1 / far, self._alike[1])
-            parts.append((apart, fmean(others)))
+            doubt = self._between * (1 + 1 / len(others)) + self._within / far
+            doubt += error * max(1 / far, self._alike[1])
+            parts.append((doubt, fmean(others)))
         if not parts:
             return None
-        weight = sum(1 / apart for apart, _ in parts)
-        variance = math.exp(sum(log / apart for apart, log in parts) / weight)
-        apart = self._within + max(1 / weight, error * self._alike[1])
+        weight = sum(1 / doubt for doubt, _ in parts)
+        variance = math.exp(sum(log / doubt for doubt, log in parts) / weight)
+        doubt = self._within + max(1 / weight, error * self._alike[1])
         # The logarithm of a scaled inverse χ² with d degrees of freedom has the variance Ψ′(d/2).
-        return Spread(variance, max(1, bisect_right(_LENT, -apart, key=_minus_variance)))
+        return Spread(variance, max(1, bisect_right(_LENT, -doubt, key=_minus_variance)))
 
 
 def _minus_variance(degrees: int) -> float:

@@ -136,8 +136,10 @@ class _Drawing:
         row: list[str] = []
         for first in dict.fromkeys(group.values()):
             block = [top for top in group if group[top] == first]
-            apart = self._parts[first].kind != "node" and met and self._wide_of(block) > self._wide
-            for some in [[top] for top in block] if apart else [block]:
+            separate = (
+                self._parts[first].kind != "node" and met and self._wide_of(block) > self._wide
+            )
+            for some in [[top] for top in block] if separate else [block]:
                 if row and self._wide_of([*row, *some]) > self._wide:
                     yield row
                     row = []

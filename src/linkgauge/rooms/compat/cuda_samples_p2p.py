@@ -82,7 +82,7 @@ def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tu
 def _bandwidths(gauge: Meter, closed: Meter, engine: EngineKind, reads: bool) -> frozenset[Pair]:
     """Returns the pairs of devices that have peer access."""
 
-    def apart_from(cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
+    def staged_of(cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
         """Returns the rate in GB/s of each cell's copies without peer access."""
         if closed is not gauge:
             copies = {at: [_copy(*pair) for pair in pairs] for at, pairs in cells.items()}
@@ -94,15 +94,15 @@ def _bandwidths(gauge: Meter, closed: Meter, engine: EngineKind, reads: bool) ->
 
     devices = gauge.context.devices
     own = [(one, one) for one in devices]
-    apart = list(permutations(devices, 2))
+    separate = list(permutations(devices, 2))
     # Measured first: it shows which pairs reach each other.
-    writes = _rates(gauge, {pair: [_copy(*pair, engine)] for pair in apart}, optional=True)
+    writes = _rates(gauge, {pair: [_copy(*pair, engine)] for pair in separate}, optional=True)
     reached = frozenset(writes)
-    among = [pair for pair in apart if pair in reached]
+    among = [pair for pair in separate if pair in reached]
     show(_introduction(devices, reached))
     # Within a device every byte is read and written.
     local = _rates(gauge, {pair: [_copy(*pair)] for pair in own}, 2)
-    staged = local | apart_from({pair: [pair] for pair in apart})
+    staged = local | staged_of({pair: [pair] for pair in separate})
     _show("Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)", devices, staged)
     enabled = "Unidirectional P2P=Enabled Bandwidth (P2P {}) Matrix (GB/s)"
     _show(enabled.format("Writes"), devices, staged | writes)
@@ -110,7 +110,7 @@ def _bandwidths(gauge: Meter, closed: Meter, engine: EngineKind, reads: bool) ->
         pulled = _rates(gauge, {pair: [_copy(*pair, engine, True)] for pair in among})
         _show(enabled.format("Reads"), devices, staged | pulled)
     local = _rates(gauge, {pair: [_copy(*pair)] * 2 for pair in own}, 2)
-    staged = local | apart_from({(a, b): [(a, b), (b, a)] for a, b in apart})
+    staged = local | staged_of({(a, b): [(a, b), (b, a)] for a, b in separate})
     _show("Bidirectional P2P=Disabled Bandwidth Matrix (GB/s)", devices, staged)
     both = _rates(gauge, {(a, b): [_copy(a, b, engine), _copy(b, a, engine)] for a, b in among})
     _show("Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)", devices, staged | both)

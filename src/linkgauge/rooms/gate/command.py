@@ -323,9 +323,11 @@ def baseline(asked: BaselineOptions) -> int:
                   for path in asked.runs for run in side_of(path)}.values())  # fmt: skip
     sides = [[run] for run in found]
     names = [run.name for run in found]
-    apart = [fact for fact in unlike(sides) if fact.name != "machine"]
-    if apart:
-        raise InputError(f"unlike runs make no baseline: {apart[0].name}: {said(apart[0], names)}")
+    differing = [fact for fact in unlike(sides) if fact.name != "machine"]
+    if differing:
+        raise InputError(
+            f"unlike runs make no baseline: {differing[0].name}: {said(apart[0], names)}"
+        )
     made = baseline_of(found, now())
     formats()[TERMINAL].write(BASELINE, made)
     write_asked(asked.output, json_document(made).encode())

@@ -88,8 +88,8 @@ def _digits(figure: float | None, one: GateCell) -> str:
 
 
 def _disturbed(one: Disturbance) -> str:
-    if one.apart is not None:
-        before, after = (f"{seconds * 1e9:.0f} ns" for seconds in one.apart)
+    if one.cpu_distances is not None:
+        before, after = (f"{seconds * 1e9:.0f} ns" for seconds in one.cpu_distances)
         return f"its host ran virtual CPUs {after} apart, {before} in the baseline"
     number = "" if one.pid is None else f" (pid {one.pid})"
     if one.device is not None:

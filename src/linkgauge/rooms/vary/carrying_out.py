@@ -249,7 +249,7 @@ def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
         if kept.finished:
             sides[kept.setting].append(_with_all(run, threads))
     begins = [sum(map(len, sides[:number])) for number in range(settings)]
-    table = _apart(table_of(Sides([""] * settings, sides)), threads)
+    table = _separate(table_of(Sides([""] * settings, sides)), threads)
     tables = list(dict.fromkeys(of.table for of, *_ in table))
     return [
         [
@@ -283,7 +283,7 @@ def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
     return bool(engines) and threads == there and cell.column == str(sum(threads))
 
 
-def _apart(
+def _separate(
     table: dict[Key, SideFigures], threads: Mapping[Key, set[str]]
 ) -> dict[Key, SideFigures]:
     """Returns the table without duplicates."""

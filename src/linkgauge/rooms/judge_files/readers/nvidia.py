@@ -117,8 +117,8 @@ def _beside(gpus: Mapping[int, ToldGpu], near: Mapping[int, str]) -> int | None:
 def _sockets(cpus: Mapping[int, str]) -> dict[int, int]:
     """Old tables give only CPUs: accelerators with other CPUs are at another node."""
     found = sorted(set(cpus.values()), key=lambda text: int(re.split("[-,]", text)[0]))
-    apart = sum(count_of_list(text) or 0 for text in found) == count_of_list(",".join(found))
-    return {own: found.index(text) for own, text in cpus.items()} if apart and found[1:] else {}
+    separate = sum(count_of_list(text) or 0 for text in found) == count_of_list(",".join(found))
+    return {own: found.index(text) for own, text in cpus.items()} if separate and found[1:] else {}
 
 
 def _peers(seen: TextScan) -> None:
