@@ -119,7 +119,7 @@ def _all_but_pieces(backend: CudaBackend) -> Iterator[str]:
     yield from _chase(backend)
     _flags(backend)
     _load(backend)
-    yield from _beside_kernel(backend)
+    yield from _concurrent_kernel(backend)
 
 
 def _contents(backend: CudaBackend) -> Iterator[str]:
@@ -304,7 +304,8 @@ def _chase(backend: CudaBackend) -> Iterator[str]:
 
 
 def _flags(backend: CudaBackend) -> None:
-    """Under the tool, two kernels may not run beside each other: flags need not come back."""
+    """Under the tool, two kernels may not run at the same time as each other: flags need not come
+    back."""
     flags.LIMIT = 0.01
     operations: tuple[OperationName, ...] = ("flag-ping-pong", "launch", "doorbell")
     for operation, place in zip(operations, ("cuda:0", "null", "null"), strict=True):
@@ -326,7 +327,7 @@ def _load(backend: CudaBackend) -> None:
     _free(*ends)
 
 
-def _beside_kernel(backend: CudaBackend) -> Iterator[str]:
+def _concurrent_kernel(backend: CudaBackend) -> Iterator[str]:
     """A kernel that computes, and a copy beside it."""
     transfer = parse_transfer("host:0 -> cuda:0 by ce")
     ends = _ends(backend, transfer, LARGE)

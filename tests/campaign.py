@@ -79,7 +79,7 @@ CAUSES = frozenset[str]().union(*RIGHT.values())
 DEGRADED = {"vm-degraded"}
 """Machines whose link is slow as shipped: that is to be said of them, too."""
 ATTEMPTS = 12
-LEAST_BESIDE = 6
+LEAST_CONCURRENT = 6
 """Unsteady cells with steady peers from which chance is no likely reason."""
 SHOWN = 0.15
 """Part that a cell's figure must lose, or that its samples must differ by, for a fault to show …"""
@@ -345,7 +345,7 @@ def has_peers(evidence: Evidence, touched: Set[int], found: Set[int] | None = No
     cases = {case.number: case for case in timed_cases_of(evidence) if case.cell.samples}
     since = min(found, default=0)
     kinds = {case.kind for n, case in cases.items() if n >= since and n not in touched}
-    return sum(n in cases and cases[n].kind in kinds for n in found) >= LEAST_BESIDE
+    return sum(n in cases and cases[n].kind in kinds for n in found) >= LEAST_CONCURRENT
 
 
 def inventories(evidence: Evidence) -> object:

@@ -126,7 +126,7 @@ void moves_by_ucx() {
   check(played.calls == std::string(kLoops, 'g') + "fs", played.calls);
 }
 
-void listens_beside() {
+void listens_concurrently() {
   played = {};
   check(run({part(true, true), part(true, false)}).call.empty());
   check(played.calls.front() == 'r' && played.held == 0, played.calls);
@@ -170,7 +170,7 @@ void refuses_nothing_to_do() {
 
 const Test kTests[] = {
     {"ucx moves by a window, flushes, and says so", moves_by_ucx},
-    {"ucx listens beside", listens_beside},
+    {"ucx listens beside", listens_concurrently},
     {"ucx names the call that fails", fails},
     {"ucx falls silent", falls_silent},
     {"ucx refuses nothing to do", refuses_nothing_to_do},

@@ -79,7 +79,7 @@ def test_what_fails_on_the_way_leaves_no_memory_behind(made, failing):
     ("text", "why"),
     [
         ("null -> null by cuda:0.sm & host:0/pageable -> cuda:0 by ce", "gate"),
-        ("null -> null by cuda:0.sm", "no copy runs beside it"),
+        ("null -> null by cuda:0.sm", "no copy runs at the same time as it"),
         ("null -> null by cuda:0.sm & cuda:0 -> null by sm", "only a copy of its own"),
         ("host:0 -> cuda:0 by sm & host:0 -> cuda:0 by ce", "takes no memory"),
     ],

@@ -1,4 +1,4 @@
-"""Copies beside a kernel on a real GPU: its copy engines work while its multiprocessors do."""
+"""Copies during a kernel on a real GPU: its copy engines work while its multiprocessors do."""
 
 import pytest
 

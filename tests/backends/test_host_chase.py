@@ -88,10 +88,10 @@ def test_a_cell_reports_the_latency_and_the_rate_beside_it():
         Report.LATENCY,
     )
     assert (cell.status, cell.reason) == ("pass", None)
-    latency, beside = cell.parts
+    latency, concurrent = cell.parts
     assert latency.samples == cell.samples
     assert all(1e-10 < sample < 1e-3 for sample in cell.samples)
-    assert all(rate > 0 for rate in beside.samples)
+    assert all(rate > 0 for rate in concurrent.samples)
     assert cell.bytes == SIZE
 
 

@@ -18,7 +18,7 @@ GPU, FAR = "cuda:0@0", "cuda:1@1"
 @pytest.fixture
 def pair(monkeypatch):
     monkeypatch.setitem(ucx._MEMORY_TYPES, "cuda", ucx._MEMORY_TYPES["host"])
-    monkeypatch.setattr(ucx_copies, "BESIDE_GPUS", "self")
+    monkeypatch.setattr(ucx_copies, "GPU_TRANSPORT", "self")
     made = [emulated(2, kernel="plain") for _ in range(2)]
     pair = Pair(gpus=[net.GpuOfRank(launch(rank, 2), made[rank][0]) for rank in (0, 1)])
     pair.bindings = [bindings for _, bindings in made]

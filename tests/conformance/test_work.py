@@ -133,7 +133,7 @@ def test_copies_run_without_and_with_a_kernel_or_it_is_unsupported(subject):
     try:
         group = backend.prepare(copies, "overlap")
     except Unsupported as reason:
-        assert "does not compute beside copies" in str(reason)
+        assert "does not compute during copies" in str(reason)
         assert not backend.carries(named("overlap"))
         release(*copies)
         return

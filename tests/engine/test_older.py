@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from linkgauge.engine.kept.runs import read_run
-from linkgauge.model.notes import Beside, Imprecise, Remark
+from linkgauge.model.notes import Concurrent, Imprecise, Remark
 from linkgauge.report.files import write_run
 from report.samples import RUN
 
@@ -43,7 +43,7 @@ def test_the_words_tell_the_kind(tmp_path, kind, status, reason, verified):
 @pytest.mark.parametrize(
     ("warning", "note"),
     [
-        ("measured at the same time as 3 other pairs", Beside(3)),
+        ("measured at the same time as 3 other pairs", Concurrent(3)),
         ("precision of ±1.00% missed: ±4.26% after 24 samples" + QUIET,
          Imprecise(0.01, 0.0426, 24)),
         ("precision of ±0.50% missed: no interval after 2 samples" + QUIET,

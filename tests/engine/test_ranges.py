@@ -10,7 +10,7 @@ from linkgauge.engine.workers.messages import Repetition
 from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.errors import BackendError
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.notes import Beside, Profiled
+from linkgauge.model.notes import Concurrent, Profiled
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 from repetition_kit import worker_with
@@ -70,7 +70,7 @@ def test_sampling_is_a_range_and_nothing_else_is(seen):
 def test_cells_at_the_same_time_are_ranges_within_one_another(seen):
     first, _ = measure(UNDER_NSYS, COPY, OTHER)
     assert seen == [("push", NAME), ("push", ITS_NAME), ("pop", ITS_NAME), ("pop", NAME)]
-    assert first.notes == (Beside(1), Profiled("nsys"))
+    assert first.notes == (Concurrent(1), Profiled("nsys"))
 
 
 def test_a_range_ends_where_sampling_fails(seen):

@@ -10,7 +10,7 @@ from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.model.documents.result import exit_code
 from linkgauge.model.errors import AllocationError
-from linkgauge.model.notes import Beside
+from linkgauge.model.notes import Concurrent
 from linkgauge.model.settings import Settings
 from sim_kit import Silent
 
@@ -44,7 +44,7 @@ def test_pairs_of_a_round_are_measured_at_once_and_say_so():
     assert exit_code(run) == 0
     assert len(result.cells) == 12
     for cell in result.cells:
-        assert cell.notes == (Beside(1),)
+        assert cell.notes == (Concurrent(1),)
         assert cell.verified is True
         assert len(cell.parts) == 2
         assert cell.summary.n == 6

@@ -184,8 +184,8 @@ class HostBackend(Offering):
 
     def ready(self, does: Operation, transfers: int) -> None:
         """Searches for the fastest kernels, unless the operation chooses none."""
-        beside_chase = does.follows_pointers and transfers > 1
-        if does.is_copy or does.mode == "peak" or beside_chase:
+        concurrent_chase = does.follows_pointers and transfers > 1
+        if does.is_copy or does.mode == "peak" or concurrent_chase:
             self._kernels.prepare()
 
     def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:

@@ -85,7 +85,7 @@ class Offering:
             opened.pop_all()
         return group
 
-    def beside(self, group: Group, loads: Sequence[Copy]) -> Group:
+    def concurrent(self, group: Group, loads: Sequence[Copy]) -> Group:
         """Adds copies that load the same links while the group runs, or raises Unsupported."""
         if loads:
             raise Unsupported("latencies are measured one at a time")

@@ -174,7 +174,7 @@ def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
 
 def check_work(copies: Sequence[Copy], does: Operation) -> None:
     """Raises Unsupported if memory lacks or is there for nothing; loads may be otherwise."""
-    for copy in copies[:1] if does.loads_beside else copies:
+    for copy in copies[:1] if does.concurrent_loads else copies:
         if bool(copy.transfer.memories) != does.in_memory:
             problem = f"{does.name} takes no memory" if copy.transfer.memories else "moves nothing"
             where = "null -> null is for cpu_primes_*, gpu_matmul, latency_launch and the like"

@@ -144,7 +144,7 @@ def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
     for node in _under_load(fabric):
         owner = host(node.index)
         for (name, ends), load in product(_loads(node), LOADS):
-            beside = [
+            concurrent = [
                 Transfer(source, destination, Engine(owner, "cpu", threads), load=load)
                 for source, destination, threads in ends
                 if load
@@ -152,7 +152,7 @@ def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
             if not load and sum(threads for *_, threads in ends) >= len(node.cpus):
                 continue  # its other cells are skipped, with the reason
             place = f"{node.index} {name}", f"{load}%"
-            transfers = (chase(node, owner), *beside)
+            transfers = (chase(node, owner), *concurrent)
             yield Cell(*place, transfers, Report.LATENCY, operation="chase")
 
 

@@ -86,8 +86,8 @@ def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
             kinds, ways, LOADS
         ):
             times, engine = LOAD_BYTES // FLAG_BYTES, Engine(owner, "sm")
-            beside = Transfer(source, destination, engine, times, load=load)
-            transfers = (timed, beside) if load else (timed,)
+            concurrent = Transfer(source, destination, engine, times, load=load)
+            transfers = (timed, concurrent) if load else (timed,)
             place = f"{kind} {name}, load {name.replace('-', arrow, 1)}", f"{load}%"
             yield Cell(*place, transfers, Report.LATENCY, operation=operation)
 

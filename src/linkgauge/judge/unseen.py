@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from functools import cache, lru_cache
 
 from linkgauge.judge.blame.cases import listed
-from linkgauge.judge.blame.leftover import Beside, compared
+from linkgauge.judge.blame.leftover import Comparison, compared
 from linkgauge.judge.blame.limits import CHANCE, LEAST_LOSS, PART, SHOWN, SLOW, SPARED
 from linkgauge.judge.blame.lonely import alone, shows
 from linkgauge.judge.blame.table import Row, rows_of
@@ -32,7 +32,7 @@ def unseen_of(evidence: Evidence) -> tuple[Unseen, ...]:
         return ()
     by_part = grouped((part, row) for row in rows for part in row.parts if not part.both_ways)
     classes = grouped((row.peers, row) for row in sorted(rows, key=lambda row: -row.figure))
-    beside = {one.part: one for one in compared(rows, by_part)}
+    comparison = {one.part: one for one in compared(rows, by_part)}
     lone, fill = alone(rows), _fills(evidence)
 
     @cache
@@ -44,7 +44,7 @@ def unseen_of(evidence: Evidence) -> tuple[Unseen, ...]:
 
     losses = {
         part: _unseen({row: (fill(row, part), needed(row, part)) for row in own},
-                      beside.get(part), len(by_part))
+                      comparison.get(part), len(by_part))
         for part, own in by_part.items() if part.kind not in ("group", "machine")
     }  # fmt: skip
     if losses and all(loss == ANY for loss in losses.values()):
@@ -71,13 +71,15 @@ def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
     return fill
 
 
-def _unseen(rows: Mapping[Row, tuple[float, float]], beside: Beside | None, parts: int) -> float:
+def _unseen(
+    rows: Mapping[Row, tuple[float, float]], comparison: Comparison | None, parts: int
+) -> float:
     """Returns the largest of the tried losses of a part that does not show. `rows` use the part,
     each with the share of the part's rate that it takes, and the loss from which it is slow."""
     for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
         lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, _) in rows.items()}
         known = [(row, needed) for row, (_, needed) in rows.items()]
-        if _is_slow(known, lost) or (beside is not None and _differs(beside, lost, parts)):
+        if _is_slow(known, lost) or (comparison is not None and _differs(comparison, lost, parts)):
             return before
     return ANY
 
@@ -114,10 +116,10 @@ def _is_slow(known: Sequence[tuple[Row, float]], lost: Mapping[Row, float]) -> b
     return gain > PART
 
 
-def _differs(beside: Beside, lost: Mapping[Row, float], parts: int) -> bool:
+def _differs(comparison: Comparison, lost: Mapping[Row, float], parts: int) -> bool:
     """Whether all cells of the part together would differ from their peers by more than chance."""
-    found = beside.would_lose(lost)
-    return found is not None and found.gain > beside.least and found.p < CHANCE / parts
+    found = comparison.would_lose(lost)
+    return found is not None and found.gain > comparison.least and found.p < CHANCE / parts
 
 
 def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:

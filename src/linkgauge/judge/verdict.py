@@ -52,7 +52,7 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
     """A cell that is far from its peers gets their median; one without another expectation is
     judged by it."""
     alike = classes(evidence)
-    found = {case.number: cell for own in alike for case, cell in _beside_peers(own)}
+    found = {case.number: cell for own in alike for case, cell in _against_peers(own)}
     for one in behind(evidence):
         found[one.case.number] = _behind(one, found.get(one.case.number, one.case.cell))
     if not found:
@@ -76,7 +76,7 @@ def _behind(one: Behind, cell: CellResult) -> CellResult:
     return replace(cell, expected=expected, peers=one.usual, verdict=word, not_judged=None)
 
 
-def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
+def _against_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
     figures = sorted(case.figure for case in alike)
     if len(alike) == 1:
         return

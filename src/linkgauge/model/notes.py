@@ -14,7 +14,7 @@ class _Note(msgspec.Struct, frozen=True, gc=False, tag_field="code"):
     code: The kind of note."""
 
 
-class Beside(_Note, frozen=True, gc=False, tag="beside"):
+class Concurrent(_Note, frozen=True, gc=False, tag="concurrent"):
     """Other pairs were measured at the same time as the cell.
 
     others: The number of other pairs."""
@@ -91,4 +91,4 @@ class Remark(_Note, frozen=True, gc=False, tag="remark"):
 
 STAGED = Remark("without peer access: the driver copies by way of the host")
 
-Note = Beside | Imprecise | NotRepeated | Unjudged | NearCache | Profiled | Remark
+Note = Concurrent | Imprecise | NotRepeated | Unjudged | NearCache | Profiled | Remark

@@ -106,7 +106,7 @@ _LOOPS = ("copies alone (µs)", "the kernel alone (µs)", "both at once (µs)")
 _TOKENS = ("request", "first token", "between tokens")
 
 
-def matrices_beside(result: Result) -> Iterator[Matrix]:
+def concurrent_matrices(result: Result) -> Iterator[Matrix]:
     """Yields the additional matrices of a result that have any figure."""
     yield from _own(result)
     yield from _each(result)

@@ -31,7 +31,7 @@ from linkgauge.model.transfer import Engine, Transfer
 from . import memory as cuda_memory
 from .arrays import ArrayKernels, array_work
 from .compiler import Compiler
-from .compute import ComputeWork, beside, chase
+from .compute import ComputeWork, chase, concurrent
 from .device import CudaDevice, PeerAccess
 from .driver import Driver
 from .flags import device_flags, host_flags
@@ -194,7 +194,7 @@ class CudaBackend(Filling[CudaBuffer]):
             self._arrays.prepare(copies, does)
         return self._gated(copies, DEFAULT if does.is_single else None, does)
 
-    def beside(self, group: Group, loads: Sequence[Copy]) -> Group:
+    def concurrent(self, group: Group, loads: Sequence[Copy]) -> Group:
         return loaded(self.device_of, group, loads)
 
     def queue(self, owner: Memory, made: ExitStack) -> CudaQueue:
@@ -270,7 +270,7 @@ class CudaBackend(Filling[CudaBuffer]):
         copying = self._gated(others, None, COPY)
         made.callback(copying.close)
         device = self.device_of(first.transfer.engine.owner)
-        return beside(self._driver, device, copying, made)
+        return concurrent(self._driver, device, copying, made)
 
     def enqueuing(self, copy: Copy) -> EnqueuingGroup:
         transfer = copy.transfer

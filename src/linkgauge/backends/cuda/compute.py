@@ -49,7 +49,7 @@ class ComputeWork:
         return f"cuda:{device.index} computed wrongly" if read_word(device, self._wrong) else None
 
 
-def beside(
+def concurrent(
     driver: Driver, device: CudaDevice, copying: Group, made: ExitStack
 ) -> tuple[ComputeWork, Group, Group, Group]:
     """A kernel that computes, and three groups: it alone, the copies alone, and both. `made` closes

@@ -130,7 +130,7 @@ def beginning(
 
 def device_flags(device: CudaDevice, partner: CudaDevice, mine: int, theirs: int) -> FlagGroup:
     """`mine` and `theirs` are the addresses of the flags of two devices of this process."""
-    # On one device, the sides run beside each other.
+    # On one device, the sides run at the same time as each other.
     stream = 1 if partner is device else 0
     return beginning(device, mine, theirs, FlagKernel(partner, theirs, mine, stream=stream))
 

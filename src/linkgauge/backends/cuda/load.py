@@ -41,7 +41,7 @@ class KernelLoad:
             raise Unsupported(f"{transfer}: a load's size is a multiple of {TILE} bytes")
         self._device = device
         self._stream = device.stream(_STREAM + number)
-        # What is measured beside it finds multiprocessors of its own.
+        # What is measured at the same time as it finds multiprocessors of its own.
         self._blocks = max(1, device.multiprocessors * 3 // 4)
         self._pace = ctypes.c_uint64(0)
         with ExitStack() as made:
@@ -121,14 +121,14 @@ class LoadedGroup:
             rates = [load.stop() for load in begun]
         if not all(rates):
             raise BackendError("load", "the load ended before what it loads")
-        beside = tuple(
+        concurrent = tuple(
             size * self._count / rate for size, rate in zip(self._sizes, rates, strict=True)
         )
         return Timing(
-            (*timing.seconds, *beside),
+            (*timing.seconds, *concurrent),
             timing.span,
             (*timing.checksums, *(None for _ in rates)),
-            (*timing.progress, *((0.0, seconds) for seconds in beside)),
+            (*timing.progress, *((0.0, seconds) for seconds in concurrent)),
         )
 
     def close(self) -> None:

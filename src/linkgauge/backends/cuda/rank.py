@@ -121,7 +121,7 @@ class CudaRank(GpuOfRank):
         if named(operation).by_flags:
             return self._bounce(copies[0])
         if any(self.tokens):
-            return self._beside_passages(copies)
+            return self._concurrent_passages(copies)
         return super().prepare(copies, operation)
 
     def token(self) -> bytes:
@@ -139,7 +139,7 @@ class CudaRank(GpuOfRank):
         ]
         return OwnCopies(self.backend.collectives.group(known, work, self.tokens), mine)
 
-    def _beside_passages(self, copies: Sequence[Copy]) -> Group:
+    def _concurrent_passages(self, copies: Sequence[Copy]) -> Group:
         """NCCL carries out those copies that have a token."""
         mine: list[Copy] = []
         passages: dict[int, Passage] = {}

@@ -92,13 +92,13 @@ def _check(copies: Sequence[Copy]) -> None:
     """Raises Unsupported unless a kernel comes first, and then copies by the same device."""
     (first, *others), owner = copies, copies[0].transfer.engine.owner
     if not owner.is_device or first.transfer.engine.kind != "sm":
-        raise Unsupported(f"{first.transfer}: what computes beside copies is a kernel (sm)")
+        raise Unsupported(f"{first.transfer}: what computes during copies is a kernel (sm)")
     if not others:
-        raise Unsupported(f"{first.transfer}: no copy runs beside it")
+        raise Unsupported(f"{first.transfer}: no copy runs at the same time as it")
     for copy in others:
         if len(copy.transfer.memories) < 2 or copy.transfer.engine.owner != owner:
             raise Unsupported(
-                f"{copy.transfer}: only a copy of its own can run beside a kernel of {owner}"
+                f"{copy.transfer}: only a copy of its own can runs during a kernel of {owner}"
             )
 
 

@@ -34,7 +34,7 @@ def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 def copy_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
     """A copy engine copies there and back; the host waits for each. Others load the link."""
     first, *loads = copies
-    return on.beside(on.returning(check_copy_engine(first)), loads)
+    return on.concurrent(on.returning(check_copy_engine(first)), loads)
 
 
 def flag_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
@@ -42,7 +42,7 @@ def flag_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Gro
     value, and writes it back. All other copies load the link."""
     first, *loads = copies
     check_flags(first)
-    return on.beside(on.bouncing(first), loads)
+    return on.concurrent(on.bouncing(first), loads)
 
 
 def ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
@@ -64,7 +64,7 @@ def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
         queue = on.queue(first.transfer.engine.owner, made)
         named = list(getattr(queue, str(does.name).replace("-", "_"))())
         group = iterated(queue, named, 1, made.pop_all())
-    return on.beside(group, loads)
+    return on.concurrent(group, loads)
 
 
 def chase(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:

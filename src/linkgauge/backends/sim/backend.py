@@ -294,7 +294,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     ) -> list[Noise]:
         """Returns the noise of each copy: that of its kind of path, its links and faults."""
         own = self._description.noise_of(copies, does)
-        return [own.beside(d.jitter, self._trouble.sigma(at)) for at, d in enumerate(demands)]
+        return [own.concurrent(d.jitter, self._trouble.sigma(at)) for at, d in enumerate(demands)]
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> SimCollective:
         refusals.check_known(self._description.known, copies, named(work))
@@ -332,7 +332,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         if does.product is not None:
             return self._resources.work(transfer.engine.owner, does.product)
         demand = self._resources.demand(transfer, threads)
-        return self._resources.beside_moving(demand, transfer, does)
+        return self._resources.concurrent_moving(demand, transfer, does)
 
     def likeness(self, cell: Cell, size: int) -> Likeness | None:
         """Returns the likeness of a cell. Returns None for a cell that a fault may affect, and for

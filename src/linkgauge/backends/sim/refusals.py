@@ -123,8 +123,8 @@ def known_by(transfers: Sequence[Transfer], does: Operation) -> str:
     both = any(one.both_ways for one in transfers) or any(
         a != b and (b, a) in ways for a, b in ways
     )
-    beside = len({frozenset(way) for way in ways}) > 1
-    turned = f"{', both ways' if both else ''}{', several at once' if beside else ''}"
+    concurrent = len({frozenset(way) for way in ways}) > 1
+    turned = f"{', both ways' if both else ''}{', several at once' if concurrent else ''}"
     return f"{what} of {memories} by {engines}{turned}"
 
 

@@ -182,7 +182,7 @@ class Resources:
         the owner of its engine, and the links on its route with their ends."""
         return self.demand(transfer, 0).touched
 
-    def beside_moving(self, demand: Demand, transfer: Transfer, does: Operation) -> Demand:
+    def concurrent_moving(self, demand: Demand, transfer: Transfer, does: Operation) -> Demand:
         """Returns the demand of a transfer with what its operation adds. The host waits for the end
         of each copy there and back. Operations on arrays use the memory of the engine's owner once
         for each array, and a thread has its rate in all arrays together."""

@@ -27,7 +27,7 @@ class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     far: Fraction = Fraction(0)
     by: Fraction = Fraction(0)
 
-    def beside(self, *others: float) -> Noise:
+    def concurrent(self, *others: float) -> Noise:
         """Returns this noise, with other causes that vary samples."""
         samples = Fraction(math.hypot(self.samples, *others))
         return msgspec.structs.replace(self, samples=samples)

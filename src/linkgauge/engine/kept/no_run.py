@@ -57,11 +57,11 @@ def why_no_run(path: Path, data: bytes, error: Exception) -> InputError:
     try:
         schema = msgspec.json.decode(data, type=_Head).schema
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return InputError(f"{path} is damaged or incomplete: {error}{kept_beside(path)}")
+        return InputError(f"{path} is damaged or incomplete: {error}{lies_near(path)}")
     return InputError(f"{path} {_of_schema(schema, error)}")
 
 
-def kept_beside(path: Path) -> str:
+def lies_near(path: Path) -> str:
     """Returns `; PATH also has what was measured` for a journal in the same folder, or "" without a
     journal."""
     journal = path.with_name(JOURNAL_FILE)

@@ -25,7 +25,7 @@ from linkgauge.model.notation import decode_hook
 from .fitting import check_figures
 from .folder import label_name
 from .journal import JOURNAL_FILE, RUN_FILE, records_of
-from .no_run import kept_beside, why_no_run
+from .no_run import lies_near, why_no_run
 from .outline import outline_of
 from .packed import MOST_SAMPLES, SAMPLES_BIN, PackedSeries
 from .ranges import with_todays_ranges
@@ -288,7 +288,7 @@ def _with_samples(
     try:
         content = read_given(own, MOST_SAMPLES) if beside is None else beside[SAMPLES_BIN]
     except (FileNotFoundError, KeyError) as error:
-        remedy = f"copy it too, or take what `linkgauge pack` makes{kept_beside(path)}"
+        remedy = f"copy it too, or take what `linkgauge pack` makes{lies_near(path)}"
         raise InputError(f"{name}, which has the samples, is missing: {remedy}") from error
     series = PackedSeries(name, content, file, of.id)
     reader = ResultReader(series, MOST_VALUES)

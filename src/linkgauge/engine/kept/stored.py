@@ -26,7 +26,7 @@ from linkgauge.model.documents.stored import StoredCell, StoredPart, StoredResul
 from linkgauge.model.errors import InputError, OutcomeKind
 from linkgauge.model.grouped import Shared
 from linkgauge.model.notation import decode_hook, encode_hook
-from linkgauge.model.notes import Beside, Imprecise, Note, Remark
+from linkgauge.model.notes import Concurrent, Imprecise, Note, Remark
 from linkgauge.model.transfer import Report, Transfer
 
 from .packed import PackedRun, PackedSeries
@@ -108,6 +108,7 @@ _EARLIER = (
     (b'"sheet":', b'"table":'),
     (b'"visits"', b'"repetitions"'),
     (b'"apart":', b'"cpu_distances":'),
+    (b'"code":"beside"', b'"code":"concurrent"'),
     (b'"not-revisited"', b'"not-repeated"'),
 )
 """The words and keys of earlier versions in their files, and today's. A text cannot hold them,
@@ -148,7 +149,7 @@ def current(cell: CellResult) -> CellResult:
 
 def _note(warning: str) -> Note:
     if found := _BESIDE.fullmatch(warning):
-        return Beside(int(found[1]))
+        return Concurrent(int(found[1]))
     if found := _IMPRECISE.fullmatch(warning):
         reached = float(found[2]) / 100 if found[2] else None
         return Imprecise(float(found[1]) / 100, reached, int(found[3]))

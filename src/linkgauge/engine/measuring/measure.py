@@ -32,7 +32,7 @@ from linkgauge.engine.workers.messages import FIRST, Repetition, failed, receive
 from linkgauge.engine.workers.ranges import marked, profiled_by
 from linkgauge.model.documents.result import CellResult, Definition, RankTimes
 from linkgauge.model.errors import BackendError, LinkgaugeError, Phase, Unsupported
-from linkgauge.model.notes import Beside, Note, Profiled
+from linkgauge.model.notes import Concurrent, Note, Profiled
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
@@ -247,7 +247,7 @@ class _Together:
     def _notes(self) -> Iterator[Note]:
         """Yields the notes that belong to every cell of this repetition."""
         if others := len(self._cells) - 1:
-            yield Beside(others)
+            yield Concurrent(others)
         if self._profiler is not None:
             yield Profiled(self._profiler)
 

@@ -17,7 +17,7 @@ import msgspec
 import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, GPUS, OF_ROOMS, ON_REQUEST, SIMULATED
-from linkgauge.engine.workers.messages import FIRST, Measure, Repetition, beside_unable, failed
+from linkgauge.engine.workers.messages import FIRST, Measure, Repetition, concurrent_unable, failed
 from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.machine.processes.channel import Refused
 from linkgauge.machine.source import commit
@@ -187,7 +187,7 @@ class ClusterWorker:
         RankLost."""
         if self.links.lost is not None:
             raise self.links.lost
-        return beside_unable(
+        return concurrent_unable(
             cells, self._check, lambda able: self._measure(Measure(able, size, repetition))
         )
 

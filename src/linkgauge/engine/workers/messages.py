@@ -138,7 +138,7 @@ def skipped_by_plan(planned: PlannedCell) -> CellResult | None:
     return unmeasured(planned, "skip", planned.reason, "size")
 
 
-def beside_unable(
+def concurrent_unable(
     cells: Sequence[PlannedCell],
     check: Callable[[PlannedCell], CellResult | None],
     measure: Callable[[tuple[PlannedCell, ...]], Iterable[CellResult]],

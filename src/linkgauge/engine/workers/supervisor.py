@@ -41,7 +41,7 @@ from .messages import (
     Survey,
     Tune,
     Workers,
-    beside_unable,
+    concurrent_unable,
     failed,
     failure_reason,
     unmeasured,
@@ -184,7 +184,7 @@ class Supervisor:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition = FIRST
     ) -> tuple[CellResult, ...]:
-        return beside_unable(
+        return concurrent_unable(
             cells, self._skipped, lambda able: self._measure(Measure(able, size, repetition))
         )
 

@@ -35,7 +35,7 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import EngineSettings, Profiler, Settings, Tried
 from linkgauge.model.transfer import Transfer
 
-from .messages import FIRST, Repetition, beside_unable
+from .messages import FIRST, Repetition, concurrent_unable
 from .ranges import profiled_by
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class LocalWorker:
                 self._known[key] = found
             return self._loaded(measured)
 
-        return beside_unable(cells, make, measure)
+        return concurrent_unable(cells, make, measure)
 
     def _loaded(self, cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
         """Returns the cells of a repetition that has ended, with the load by other processes

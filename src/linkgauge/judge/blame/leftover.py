@@ -19,7 +19,7 @@ from .limits import CHANCE, ENOUGH, LEAST_LOSS
 from .table import Row, kinds_of, scatter_of
 
 
-class Beside(msgspec.Struct, frozen=True, eq=False):
+class Comparison(msgspec.Struct, frozen=True, eq=False):
     """The cells of a part by class, as logarithms of losses, beside the `others` of each class. A
     loss of `least` or more counts: the fewer peers a part has, the less they show what is usual."""
 
@@ -51,7 +51,7 @@ class Beside(msgspec.Struct, frozen=True, eq=False):
         )
 
 
-def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Beside]:
+def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Comparison]:
     """Yields each part that has enough cells with peers, which use another part of its kind."""
     classes = grouped((row.peers, row) for row in rows)
     known, logs = frozenset(parts), {row: -math.log(row.figure) for row in rows}
@@ -69,7 +69,7 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Beside]:
                       for of, own in within.items()}  # fmt: skip
             most = max(kinds[of][part.kind] - 1 for of in within)
             least = LEAST_LOSS / (2 if most >= ENOUGH else 1)
-            yield Beside(part, within, others, -math.log1p(-least))
+            yield Comparison(part, within, others, -math.log1p(-least))
 
 
 def small_losses(
@@ -91,12 +91,12 @@ def small_losses(
             yield surest.part, loss, surest.rows
 
 
-def _losses(rows: Sequence[Row], parts: Collection[Part]) -> dict[Beside, Excess]:
+def _losses(rows: Sequence[Row], parts: Collection[Part]) -> dict[Comparison, Excess]:
     every = ((one, one.lost()) for one in compared(rows, parts))
     return {one: lost for one, lost in every if lost is not None}
 
 
-def _unrest(loss: Beside, rows: Sequence[Row]) -> float:
+def _unrest(loss: Comparison, rows: Sequence[Row]) -> float:
     """Returns the root of the difference of variances between the part's cells and their peers.
     Scatter alone lowers the total of several transfers."""
     beside = [row for row in rows if row.peers in loss.within and loss.part not in row.parts]

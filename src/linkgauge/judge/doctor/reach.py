@@ -42,7 +42,7 @@ _GAIN = 1.1
 are reported: with up to four, eight H100s reach the same with and without (NVIDIA/nccl issue
 1455)."""
 _CLEARLY = 0.8
-_BESIDE = 0.6
+_CONCURRENT = 0.6
 """The share of its rate alone below which a read is clearly slower beside a write: 0.40 to 0.48 is
 seen with A100 and RTX 4090 on AMD's hosts (docs/expect.md), 0.9 and more elsewhere."""
 
@@ -191,7 +191,7 @@ def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
     slower = [
         (alone[key], case)
         for key, case in beside
-        if key in alone and case.figure < _BESIDE * alone[key]
+        if key in alone and case.figure < _CONCURRENT * alone[key]
     ]
     if not slower:
         return

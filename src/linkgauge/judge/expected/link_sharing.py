@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.hardware.map import Crossing
 from linkgauge.model.hardware.wiring import Wire, Wiring
-from linkgauge.model.notes import Beside
+from linkgauge.model.notes import Concurrent
 from linkgauge.model.transfer import Transfer
 
 _FULL = 1.01
 """Rates are not exact."""
 
 
-def is_beside(cell: CellResult) -> bool:
-    return bool(cell.notes) and any(isinstance(note, Beside) for note in cell.notes)
+def is_concurrent(cell: CellResult) -> bool:
+    return bool(cell.notes) and any(isinstance(note, Concurrent) for note in cell.notes)
 
 
 class LinkSharing:
@@ -31,7 +31,7 @@ class LinkSharing:
         self._wiring = wiring
         self._load: defaultdict[tuple[int | None, str, bool], float] = defaultdict(float)
         for cell in result.cells:
-            if is_beside(cell):
+            if is_concurrent(cell):
                 for transfer in cell.transfers:
                     for wire, crossing, load in self.crossed(transfer):
                         self._load[cell.round, wire.name, crossing.forward] += load
@@ -39,7 +39,7 @@ class LinkSharing:
     def of(self, cell: CellResult) -> tuple[float, ...] | None:
         """The fullest first; empty for a cell that was measured alone. None if a link is overloaded
         or its load is unknown."""
-        if not is_beside(cell):
+        if not is_concurrent(cell):
             return ()
         if cell.round is None:
             return None

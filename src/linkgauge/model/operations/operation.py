@@ -196,8 +196,8 @@ class Operation(msgspec.Struct, frozen=True):
     by_flags: Whether each side signals by a store to the other side's memory.
     between_cpus: Whether bytes move between the caches of CPUs.
     in_memory: Whether its first transfer has memories. The transfer is `null -> null` otherwise.
-    loads_beside: Whether the transfers after the first are plain copies that run at the same time
-        as the first.
+    concurrent_loads: Whether the transfers after the first are plain copies that run at the same
+        time as the first.
     follows_pointers: Whether the scale of the transfer is the size of the memory that the chase
         repetitions.
     has_size: Whether the size of a cell has a meaning.
@@ -221,7 +221,7 @@ class Operation(msgspec.Struct, frozen=True):
     by_flags: bool = False
     between_cpus: bool = False
     in_memory: bool = True
-    loads_beside: bool = False
+    concurrent_loads: bool = False
     follows_pointers: bool = False
     has_size: bool = True
     of_sizes: bool = False
@@ -327,13 +327,13 @@ _ALL: tuple[Operation, ...] = (
             is_single=True,
             is_by_bytes=False,
             in_memory=False,
-            loads_beside=True,
+            concurrent_loads=True,
             has_size=False,
             as_graph="graph-launch" if name == "launch" else None,
         )
         for name in HAND_OVERS
     ),
-    Operation("overlap", "does not compute beside copies", in_memory=False, loads_beside=True),
+    Operation("overlap", "does not compute during copies", in_memory=False, concurrent_loads=True),
     Operation("touch", "hands out no fresh memory", is_compared=False, is_by_bytes=False),
     *(
         Operation(

@@ -29,9 +29,9 @@ from linkgauge.report.forms import (
 from linkgauge.report.matrix import (
     Matrix,
     brief,
+    concurrent_matrices,
     in_order,
     matrices,
-    matrices_beside,
     of_cells,
     shown,
 )
@@ -188,7 +188,7 @@ def _of_result(result: Result, run: Run) -> Iterator[Block]:
             caption = turned(caption) if is_turned else caption
             heat = heat._replace(title=heading(result), caption=f"{caption}{more}")
         yield heat
-    for matrix in matrices_beside(result):
+    for matrix in concurrent_matrices(result):
         yield _heat_of(matrix.name, matrix, _dim(matrix.figures), result)
     yield from percentiles(result)
     lines = (*level_lines(result), *below_lines([result], detailed=True))

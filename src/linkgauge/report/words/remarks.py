@@ -11,7 +11,7 @@ from linkgauge.model.memory import POLICY_KINDS, Memory
 from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import TONES, Line, Span, line, plain
 from linkgauge.report.forms import cells_of
-from linkgauge.report.matrix import Matrix, brief, matrices, matrices_beside, shown
+from linkgauge.report.matrix import Matrix, brief, concurrent_matrices, matrices, shown
 from linkgauge.report.sections import of_rooms
 
 from .expectations import beside_lines, in_result, reasons_lines
@@ -108,7 +108,7 @@ def _range_lines(result: Result) -> Iterator[Line]:
         if matrix.figures and matrix.part != "total":
             ends = _ends(matrix, lambda figure: brief(figure, result.unit))
             yield plain(f"{matrix.part} ({unit}): {ends}", "dim")
-    for matrix in matrices_beside(result):
+    for matrix in concurrent_matrices(result):
         yield plain(f"{matrix.name}: {_ends(matrix, '{:.2f}'.format)}", "dim")
 
 

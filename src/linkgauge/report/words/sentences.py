@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from linkgauge.model.notes import (
-    Beside,
+    Concurrent,
     Imprecise,
     NearCache,
     Note,
@@ -29,7 +29,7 @@ def first_of(names: Sequence[str], separator: str = " ") -> str:
 
 def sentence(note: Note) -> str:
     match note:
-        case Beside(others):
+        case Concurrent(others):
             return f"measured at the same time as {others} other pairs"
         case Imprecise(asked, reached, samples, budget):
             found = "no interval" if reached is None else f"±{reached:.2%}"

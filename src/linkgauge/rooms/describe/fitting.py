@@ -71,10 +71,10 @@ class _Links:
         rate = figure.value / (len(transfers) if sums else 1)
         source, target, access, _ = legs[0]
         with_host = source.is_host or target.is_host
-        is_beside = len(figure.places) > 2
+        is_concurrent = len(figure.places) > 2
         if with_host:
-            (self._beside if is_beside else self._alone)[engine, access, both].append(rate)
-        elif is_beside:
+            (self._beside if is_concurrent else self._alone)[engine, access, both].append(rate)
+        elif is_concurrent:
             return
         route = self._parts.topology.route(str(source), str(target))
         for crossing in route.crossings if route is not None else ():
@@ -82,7 +82,7 @@ class _Links:
                 continue  # what devices exchange over PCIe is no figure of a single link
             if both:
                 ways = tuple(sorted({access for _, _, access, _ in legs}))
-                key = crossing.number, engine, ways, is_beside
+                key = crossing.number, engine, ways, is_concurrent
                 self._both[key].append(rate * crossing.share)
             else:  # beside others, it reaches at most its own
                 self._one[crossing.number, engine, access].append(rate * crossing.share)

@@ -326,7 +326,7 @@ def baseline(asked: BaselineOptions) -> int:
     differing = [fact for fact in unlike(sides) if fact.name != "machine"]
     if differing:
         raise InputError(
-            f"unlike runs make no baseline: {differing[0].name}: {said(apart[0], names)}"
+            f"unlike runs make no baseline: {differing[0].name}: {said(differing[0], names)}"
         )
     made = baseline_of(found, now())
     formats()[TERMINAL].write(BASELINE, made)

@@ -17,7 +17,7 @@ BY_UCX = ("ucx", "rdma")
 WINDOW = 128
 """The copies of one buffer that are under way at the same time. With this many, the sender rarely
 waits for a copy to end."""
-BESIDE_GPUS = "cuda_copy"
+GPU_TRANSPORT = "cuda_copy"
 """The transport for GPU memory, used together with a transport of the network. cuda_ipc would
 bypass the network."""
 
@@ -28,7 +28,7 @@ class UcxWorkers:
 
     def __init__(self, nics: Sequence[Interface], *, with_gpu: bool = False) -> None:
         self._nics = nics
-        self._more = (BESIDE_GPUS,) if with_gpu else ()
+        self._more = (GPU_TRANSPORT,) if with_gpu else ()
         self._opened: dict[int | None, Worker] = {}
 
     def of_engine(self, engine: Engine, rank: int) -> Worker:
