@@ -70,14 +70,14 @@ std::vector<Span> sample(Team& team, std::uint64_t loops, std::uint64_t batches)
 }
 
 void moves() {
-  const std::vector<int> crowd{cpus().front(), cpus().back(), cpus().front()};
+  const std::vector<int> oversubscription{cpus().front(), cpus().back(), cpus().front()};
   for (const std::size_t size : kTeamSizes) {
     Arena source(size, 1), destination(size, 2), constant(size, 0);
     fill(source.begin(), size, kTeamSeed, Pattern::Words, false, cpus());
     const Job jobs[] = {
-        {Op::Copy, at(source), at(destination), size, kTeamSeed, crowd},
-        {Op::Read, at(source), 0, size, kTeamSeed, crowd},
-        {Op::Write, 0, at(constant), size, kTeamSeed, crowd},
+        {Op::Copy, at(source), at(destination), size, kTeamSeed, oversubscription},
+        {Op::Read, at(source), 0, size, kTeamSeed, oversubscription},
+        {Op::Write, 0, at(constant), size, kTeamSeed, oversubscription},
     };
     Team team(jobs);
     for (int round = 0; round < 2; ++round) {

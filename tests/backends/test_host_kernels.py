@@ -93,7 +93,7 @@ def test_a_search_finds_the_best_two_whatever_disturbs_half_of_the_turns(tmp_pat
     measured(file, courses, disturbed=disturbed).prepare()
     for op in OPS:
         best = tuple(reversed(_native.kernels(op)))[:2]  # as policies() has it
-        assert load(file)[Regime(crowd=False, beyond=False).case(op)] == best
+        assert load(file)[Regime(all_threads=False, beyond=False).case(op)] == best
     # The slower half leaves; narrower twins (avx2 of avx512) join late, and bring no other family.
     fields = [
         len({kernel.replace("-avx512", "-avx2") for kernel in kernels})
@@ -108,7 +108,7 @@ def test_a_search_finds_the_best_two_whatever_disturbs_half_of_the_turns(tmp_pat
 def test_an_order_is_reversed_only_by_more_than_noise(tmp_path, policy, anew):
     file = tmp_path / "host.json"
     measured(file, []).prepare()
-    best, second = load(file)[Regime(crowd=False, beyond=False).case(READ)]
+    best, second = load(file)[Regime(all_threads=False, beyond=False).case(READ)]
     others = dict.fromkeys(_native.kernels(READ), 2.0)
     courses = []
     again = measured(file, courses, others | {best: 1.0, second: policy})
@@ -121,7 +121,7 @@ def test_a_best_one_that_no_longer_is_has_all_searched_again(tmp_path, faster):
     file = tmp_path / "host.json"
     first = measured(file, [])
     first.prepare()
-    where = Regime(crowd=False, beyond=False)
+    where = Regime(all_threads=False, beyond=False)
     best, second = load(file)[where.case(COPY)]
     default = _native.default_kernel(COPY, streaming=False)
     overtaking = second if faster == "second" else default

@@ -31,7 +31,7 @@ def faults(*texts):
 def test_everything_is_measured_and_compared_round_after_round(tmp_path):
     run, text, folder = soak(tmp_path)
     how = run.soak
-    assert (how.stopped, how.reason, how.struck) == ("time", None, ())
+    assert (how.stopped, how.reason, how.failed) == ("time", None, ())
     assert 20 <= how.lasted < 21
     repetitions = [
         record
@@ -59,13 +59,13 @@ def test_everything_is_measured_and_compared_round_after_round(tmp_path):
 def test_a_wrong_byte_in_round_3_is_named_with_its_moment(tmp_path):
     number = 2 * CELLS + 2  # (1, 0) in the third round
     run, text, _ = soak(tmp_path, *faults(f"flip * offset=77 cells={number}"), code=1)
-    (struck,) = run.soak.struck
+    (struck,) = run.soak.failed
     assert (struck.moment.round, struck.cell.row, struck.cell.column) == (3, "1", "0")
     assert struck.status == "fail"
     assert "is wrong at byte 77" in struck.reason
     assert run.started < struck.moment.time
-    (bad,) = (one for one in run.soak.cells if one.struck)
-    assert (bad.struck, bad.repetitions) == (1, bad.checked)
+    (bad,) = (one for one in run.soak.cells if one.failed)
+    assert (bad.failed, bad.repetitions) == (1, bad.checked)
     # It stays in the run, whatever repetitions are kept.
     assert [cell.status for cell in run.results[0].cells].count("fail") == 1
     assert f"FAIL {READ} (1, 0) at 0:00:0" in text
@@ -145,8 +145,8 @@ def test_it_goes_on_for_the_remaining_time_after_kill_9_and_ctrl_c(number, code,
     assert whole.soak.stopped == "time"
     assert 30 <= whole.soak.lasted < 31
     assert whole.soak.repetitions > before.soak.repetitions
-    assert whole.soak.struck == before.soak.struck
-    assert [one.moment.round for one in whole.soak.struck] == [3]
+    assert whole.soak.failed == before.soak.failed
+    assert [one.moment.round for one in whole.soak.failed] == [3]
     assert len(whole.resumed) == 1
     records = read_records((folder / JOURNAL_FILE).read_bytes())
     seen = [(r.round, r.table, r.cell.place) for r in records if isinstance(r, MeasuredRepetition)]

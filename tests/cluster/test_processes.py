@@ -67,10 +67,10 @@ def test_ranks_that_share_cpus_give_way_while_they_wait(tmp_path, ranks, cpus):
     )  # fmt: skip
     assert set(ended.exits.values()) == {0}, ended.stderr
     assert ended.stdout.count("gives way: {True}") == (ranks if ranks > cpus else 0)
-    host, crowd = ended.run.machine.ranks[0].host, ended.run.machine.crowd
+    host, oversubscription = ended.run.machine.ranks[0].host, ended.run.machine.oversubscription
     why = "no reference for copies between processes of one machine"
     if ranks > cpus:
-        assert (crowd.ranks, crowd.cpus) == (ranks, cpus)
+        assert (oversubscription.ranks, oversubscription.cpus) == (ranks, cpus)
         why = f"{ranks} ranks share {cpus} CPU of {host}"
     assert f"not judged: {why}" in ended.stdout
 

@@ -86,7 +86,7 @@ def test_what_did_not_pass_stays_however_long_it_goes_on(run_of):
 
     run = run_of(map(at, range(3000)))
     assert run.results[0].cells[0].status == "fail"
-    (struck,) = run.soak.struck
+    (struck,) = run.soak.failed
     assert (struck.moment.round, struck.moment.at, struck.reason) == (38, 0.74, "wrong")
     assert struck.moment.time == "2026-11-24T12:00:00.740Z"
 
@@ -94,8 +94,8 @@ def test_what_did_not_pass_stays_however_long_it_goes_on(run_of):
 def test_a_flood_of_failures_is_counted(run_of):
     records = (repetition(n, n * 0.01, status="error", reason="lost") for n in range(500))
     soak = run_of(records).soak
-    assert len(soak.struck) + soak.more == 500
-    assert len(soak.struck) <= 100
+    assert len(soak.failed) + soak.more == 500
+    assert len(soak.failed) <= 100
 
 
 def test_moments_after_a_break_are_those_of_the_clock(run_of):
@@ -104,7 +104,7 @@ def test_moments_after_a_break_are_those_of_the_clock(run_of):
         Resumed("2026-11-24T15:00:00.000Z", ()),
         repetition(1, 12.0, status="error", reason="lost"),
     ]
-    (struck,) = run_of(records).soak.struck
+    (struck,) = run_of(records).soak.failed
     assert (struck.moment.at, struck.moment.time) == (12.0, "2026-11-24T15:00:02.000Z")
 
 

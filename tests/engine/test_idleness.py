@@ -12,7 +12,7 @@ from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.hardware.inventory import Accelerator, Inventory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.transfer import Report
-from linkgauge.rooms.watch.rota import HOST, busy_devices, busy_host, is_free
+from linkgauge.rooms.watch.probe_schedule import HOST, busy_devices, busy_host, is_free
 
 
 def cell(transfers):

@@ -157,7 +157,7 @@ def test_where_ranks_share_cpus_each_cell_has_three_repetitions_however_long_the
     status, repetitions
 ):
     cells = [planned(str(n)) for n in range(30)]
-    made = Repetitions((table(*cells),), SETTINGS, is_crowded=True)
+    made = Repetitions((table(*cells),), SETTINGS, is_oversubscribed=True)
     taken = 0
     while any(left := made.left()):
         for cell in left[0]:

@@ -47,7 +47,7 @@ def test_a_healthy_run_ends_without_a_warning(recorded):
     if four:
         notes = {one.check: one.found for one in outcome.found if one.severity == "note"}
         assert "256.0 MiB" in notes["bar1"]
-        assert notes["capped-clock"].startswith("clocks are held down: power cap (at ")
+        assert notes["capped-clock"].startswith("clocks are throttled: power cap (at ")
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_a_small_window_matters_only_where_devices_reach_each_other_through_it()
 def test_a_slow_card_is_in_the_line_of_check_and_in_the_first_sentence(tmp_path):
     slow = ("--machine", "dgx-h200-8", "--fault", "slow sim:3 rate=85%")
     done = called("check", *slow)
-    assert "; warn clocks sim:3: clocks are held down: hardware slowdown" in done.stdout
+    assert "; warn clocks sim:3: clocks are throttled: hardware slowdown" in done.stdout
     done = called("run", "--prefix", "device_to_device_memcpy_read", "--prefix", "host_to_device_",
                   *slow, "--profile", "quick", "--no-report", "--out", tmp_path)  # fmt: skip
     (path,) = tmp_path.rglob("run.json")

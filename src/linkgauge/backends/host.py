@@ -240,8 +240,8 @@ class HostBackend(Offering):
         for copy in copies:
             transfer, owner = copy.transfer, copy.transfer.engine.owner
             has, count = len(self._nodes[owner.index or 0].cpus), threads[owner]
-            crowd = [f"{owner}: {count} threads share {has} CPUs"] if count > has else ()
-            self._said[transfer] = (*_near_cache(copy), self._way(transfer), *crowd)
+            oversubscription = [f"{owner}: {count} threads share {has} CPUs"] if count > has else ()
+            self._said[transfer] = (*_near_cache(copy), self._way(transfer), *oversubscription)
         return HostGroup([self._job(*pair) for pair in placed])
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> HostGroup:

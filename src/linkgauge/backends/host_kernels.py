@@ -58,13 +58,13 @@ def name_of(op: _native.Op) -> str:
 
 
 class Regime(msgspec.Struct, frozen=True):
-    """`crowd`: all threads of a node run. `beyond`: the data are larger than the caches."""
+    """`all_threads`: all threads of a node run. `beyond`: the data are larger than the caches."""
 
-    crowd: bool
+    all_threads: bool
     beyond: bool
 
     def case(self, op: _native.Op) -> str:
-        threads = "all threads" if self.crowd else "1 thread"
+        threads = "all threads" if self.all_threads else "1 thread"
         return f"{name_of(op)}, {threads}, {'beyond' if self.beyond else 'within'} the caches"
 
 
@@ -199,7 +199,7 @@ def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:
     file = remembered_file(len(node.cpus))
 
     def course_of(where: Regime) -> NativeArena:
-        cpus = node.cpus if where.crowd else node.cpus[:1]
+        cpus = node.cpus if where.all_threads else node.cpus[:1]
         index = node.index if len(nodes) > 1 else None
         return NativeArena(index, cpus, node.memory_available, beyond=where.beyond)
 

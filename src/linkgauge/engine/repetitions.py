@@ -85,7 +85,7 @@ class Repetitions:
         settings: Settings,
         budget: Budget | None = None,
         *,
-        is_crowded: bool = False,
+        is_oversubscribed: bool = False,
     ) -> None:
         self._plan, self._settings, self._budget = plan, settings, budget
         self.at = 0.0
@@ -103,7 +103,7 @@ class Repetitions:
             for cell in table.cells:
                 kind = class_of(table, cell), cell.reason is None
                 if kind not in self._classes:
-                    always = REPETITIONS if is_crowded or cell.does.product else 1
+                    always = REPETITIONS if is_oversubscribed or cell.does.product else 1
                     self._classes[kind] = _Alike(settings.of(cell), always)
                 alike = self._classes[kind]
                 together = [] if cell.round is None else rounds.setdefault(cell.round, [])

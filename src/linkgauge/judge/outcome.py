@@ -165,8 +165,8 @@ def why_unjudged(run: Run) -> str | None:
         return "ranks took turns on one device"
     if not any(is_node(device.memory) for device in machine.all_devices):
         return None
-    if (crowd := machine.crowd) is not None:
-        return str(crowd)
+    if (oversubscription := machine.oversubscription) is not None:
+        return str(oversubscription)
     if len({rank.host for rank in machine.ranks}) == 1:
         return "no reference for copies between processes of one machine"
     return None

@@ -96,7 +96,7 @@ def behind(evidence: Evidence) -> tuple[Behind, ...]:
 def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
     alike = [
         own for own in _classes(cases, cpus) for first in own[:1]
-        if first.result.better == "higher" and (first.alike is None or not first.is_crowded)
+        if first.result.better == "higher" and (first.alike is None or not first.is_oversubscribed)
     ]  # fmt: skip
     standings = [one for members in alike for one in _standings(members)]
     noise, at_most = cache(_noise), cache(_at_most)

@@ -70,8 +70,10 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
 
     def repetitions(self) -> Repetitions:
         """Returns the repetitions of the run before its first."""
-        is_crowded = self.machine.crowd is not None
-        return Repetitions(self.plan, self.settings, self.budget, is_crowded=is_crowded)
+        is_oversubscribed = self.machine.oversubscription is not None
+        return Repetitions(
+            self.plan, self.settings, self.budget, is_oversubscribed=is_oversubscribed
+        )
 
 
 class MeasuredRepetition(

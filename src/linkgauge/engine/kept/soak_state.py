@@ -207,7 +207,7 @@ class SoakState:
             slice=self._slice,
             cells=tuple(cell.course() for cell in every),
             worst=tuple(nsmallest(WORST, slow, key=lambda one: one.share)),
-            struck=tuple(self.failed),
+            failed=tuple(self.failed),
             more=self._more,
             devices=tuple(device.course(name) for name, device in self._devices.items()),
         )
@@ -309,7 +309,7 @@ class _RepeatedCell:
             repetitions=self.measured,
             samples=sketch.count,
             checked=self.checked,
-            struck=self._failed,
+            failed=self._failed,
             median=sketch.quantile(0.5),
             slow_p95=slow(0.95),
             slow_p99=slow(0.99),

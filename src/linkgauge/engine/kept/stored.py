@@ -109,6 +109,8 @@ _EARLIER = (
     (b'"visits"', b'"repetitions"'),
     (b'"apart":', b'"cpu_distances":'),
     (b'"code":"beside"', b'"code":"concurrent"'),
+    (b'"crowd":', b'"oversubscription":'),
+    (b'"struck":', b'"failed":'),
     (b'"not-revisited"', b'"not-repeated"'),
 )
 """The words and keys of earlier versions in their files, and today's. A text cannot hold them,

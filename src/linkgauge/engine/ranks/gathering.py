@@ -275,15 +275,15 @@ class Gathering:
             )
 
     @property
-    def crowd(self) -> Oversubscription | None:
+    def oversubscription(self) -> Oversubscription | None:
         """The machine with the most ranks per CPU, if it has more ranks than CPUs; else None."""
         cpus: dict[str, set[int]] = {}
         for card in self._cards.values():
             cpus.setdefault(card.host, set()).update(card.cpus)
         ranks = Counter(card.host for card in self._cards.values())
         host = max(ranks, key=lambda host: ranks[host] / max(1, len(cpus[host])))
-        crowd = Oversubscription(host, ranks[host], len(cpus[host]))
-        return crowd if crowd.ranks > crowd.cpus else None
+        oversubscription = Oversubscription(host, ranks[host], len(cpus[host]))
+        return oversubscription if oversubscription.ranks > oversubscription.cpus else None
 
     def close(self, grace: float = LEAVE_SECONDS) -> None:
         """Ends all members. Waits at most `grace` seconds for the member of this process, or

@@ -105,7 +105,7 @@ class ClusterWorker:
             simulated=simulation.machine if simulation else None,
             inventory=self.look(()),
             ranks=tuple(self.links.ranks[number] for number in self.links.all),
-            crowd=None if simulation else self._gathering.crowd,
+            oversubscription=None if simulation else self._gathering.oversubscription,
         )
 
     def _open(self, accelerators: Sequence[str]) -> tuple[str, dict[int, Present]]:

@@ -39,7 +39,7 @@ class Case(msgspec.Struct, frozen=True, eq=False):
     kind: Hashable = None
 
     @property
-    def is_crowded(self) -> bool:
+    def is_oversubscribed(self) -> bool:
         """Whether the figure is that of one of several transfers: others may speed it up."""
         return len(self.cell.transfers) > 2 and self.cell.report.is_first
 

@@ -104,7 +104,7 @@ def is_limit(reason: str) -> bool:
     return reason.lower() in _LIMITS
 
 
-def held_down(device: Accelerator, loaded: Iterable[Held]) -> list[str]:
+def why_throttled(device: Accelerator, loaded: Iterable[Held]) -> list[str]:
     """Returns the reasons that hold a device's clocks down under load, or else in its latest
     state."""
     reasons = [reason for reason, *_ in loaded] or device.throttled
@@ -112,11 +112,11 @@ def held_down(device: Accelerator, loaded: Iterable[Held]) -> list[str]:
 
 
 def slowed(evidence: Evidence) -> frozenset[Part]:
-    """Returns the devices whose clocks are held down. Limits under products of matrices do not
+    """Returns the devices whose clocks are throttled. Limits under products of matrices do not
     count, because all devices reach them."""
     latest = (evidence.after or evidence.machine.known).accelerators
     loaded = {
         memory: [one for one in held if not (one[1].cell.does.product and is_limit(one[0]))]
         for memory, held in held_under_load(evidence).items()
     }
-    return frozenset(one.part for one in latest if held_down(one, loaded.get(one.memory, ())))
+    return frozenset(one.part for one in latest if why_throttled(one, loaded.get(one.memory, ())))

@@ -74,15 +74,20 @@ def rows_of(evidence: Evidence) -> list[Row]:
     scatter = _usual_scatter(cases)
     rows: list[Row] = []
     for alike in grouped((case.alike, case) for case in cases).values():
-        shared = _shares(alike) if alike[0].is_crowded else [(case, case.figure) for case in alike]
+        shared = (
+            _shares(alike)
+            if alike[0].is_oversubscribed
+            else [(case, case.figure) for case in alike]
+        )
         rows += _rows(shared, scatter)
     return sorted(rows, key=lambda row: row.number)
 
 
 def _shares(alike: Sequence[Case]) -> list[tuple[Case, float]]:
-    """Returns crowded cells with the mean of those that share parts with them. What slows one of
-    several transfers leaves more to the others, but no more to all together. Each cell then stands
-    for all: with the parts that all use, and those of cells that are slower than the mean."""
+    """Returns oversubscribed cells with the mean of those that share parts with them. What slows
+    one of several transfers leaves more to the others, but no more to all together. Each cell then
+    stands for all: with the parts that all use, and those of cells that are slower than the
+    mean."""
     uses = Counter(part for case in alike for part in case.touched)
     several = frozenset(part for part, number in uses.items() if 1 < number < len(alike))
     found = []

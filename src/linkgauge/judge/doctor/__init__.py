@@ -118,7 +118,7 @@ def diagnose(
     turned = _turned(evidence, touched)
     asking = [f for f in found if (f.check, f.severity) == ("target-speed", "fail")]
     causes = [
-        _held_down(finding, asking) or _causes(finding, known, meeting, touched, turned, copied)
+        _throttled(finding, asking) or _causes(finding, known, meeting, touched, turned, copied)
         for finding in found
     ]
     first = {cause: place for place, cause in enumerate(known) if any(
@@ -226,7 +226,7 @@ def _meanwhile(
     ]  # fmt: skip
 
 
-def _held_down(finding: Finding, asking: Sequence[Finding]) -> tuple[Finding, ...]:
+def _throttled(finding: Finding, asking: Sequence[Finding]) -> tuple[Finding, ...]:
     is_slow = finding.check == "link-speed" and finding.is_grave
     return tuple(each for each in asking if is_slow and each.about == finding.about)
 

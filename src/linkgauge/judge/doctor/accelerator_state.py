@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from linkgauge.judge.blame.cases import named
-from linkgauge.judge.blame.counters import held_down, held_under_load, is_limit
+from linkgauge.judge.blame.counters import held_under_load, is_limit, why_throttled
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.neighbours import at_work
 from linkgauge.judge.pcie_chains import hops, latest_accelerators, shown
@@ -35,12 +35,12 @@ def check_clocks(evidence: Evidence) -> Iterator[Finding]:
     throttled = held_under_load(evidence)
     for device in latest_accelerators(evidence).values():
         loaded = throttled.get(device.memory, [])
-        shown = held_down(device, loaded)
+        shown = why_throttled(device, loaded)
         for is_capped, reasons in grouped((is_limit(one), one) for one in shown).items():
             own = [(case, reading) for reason, case, reading in loaded if reason in reasons]
             degrees = [r.temperature_max for _, r in own if r.temperature_max is not None]
             hottest = max(degrees, default=device.temperature)
-            found = f"clocks are held down: {', '.join(reasons)}"
+            found = f"clocks are throttled: {', '.join(reasons)}"
             found += f" (at {hottest:.0f} °C)" if hottest is not None else ""
             remedy = (*tools(evidence, "state"), "# Check the device's power supply and cooling.")
             cells = named(dict.fromkeys(case for case, _ in own))

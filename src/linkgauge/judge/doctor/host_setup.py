@@ -142,7 +142,7 @@ def check_smt(evidence: Evidence) -> Iterator[Finding]:
         why = "threads of one core share what moves bytes: copies by host threads are slower"
         remedy = ("lscpu --extended=CPU,CORE,NODE", "# Give it CPUs of as many cores first.")
         yield Finding("smt", "note", MACHINE, found, why, remedy)
-    for few, all_threads in _crowded(evidence, threads):
+    for few, all_threads in _oversubscribed(evidence, threads):
         most = all_threads.cell.transfers[0].engine
         found = f"{most.count} threads move {figure(all_threads.figure)}, and "
         found += f"{few.cell.transfers[0].engine.count} {figure(few.figure)}"
@@ -152,7 +152,7 @@ def check_smt(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("smt", "warn", Part.of(most.owner), found, why, remedy, cells)
 
 
-def _crowded(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
+def _oversubscribed(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
     """The first has at most one thread a core; the second has all threads of the node and is
     clearly slower."""
     counts = {f"host:{node.index}": len(node.cpus) for node in evidence.machine.host.nodes}

@@ -134,7 +134,7 @@ class Expectations:
         if key not in self._known:
             paths = [shape.path for shape in shapes]
             doubts = list(dict.fromkeys(doubt for path in paths for doubt in path.doubts))
-            doubts += self._crowded(transfers, paths) + doubts_of_reads(transfers, paths)
+            doubts += self._oversubscribed(transfers, paths) + doubts_of_reads(transfers, paths)
             doubts += self._behind_writes(paths) if cell.report.is_first else []
             sharing = _Sharing(transfers, paths, cell.report, definition, size)
             self._known[key] = sharing.estimate(doubts)
@@ -210,7 +210,9 @@ class Expectations:
         kind = self._kinds((uses, path.doubts, path.loose, meets, how, *own.each(names)))
         return _PathShape(path, kind, tuple(self._names.each(own.known)))
 
-    def _crowded(self, transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
+    def _oversubscribed(
+        self, transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]
+    ) -> list[str]:
         by_pcie: set[Memory] = set()
         nodes: dict[int, set[Memory]] = {}
         for transfer, path in zip(transfers, paths, strict=True):

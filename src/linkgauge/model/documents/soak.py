@@ -84,7 +84,7 @@ class CellCourse(msgspec.Struct, frozen=True):
     repetitions: Repetitions that measured the cell.
     samples: Samples of all repetitions.
     checked: Repetitions after which every byte was compared.
-    struck: How many repetitions did not pass.
+    failed: How many repetitions did not pass.
     median: Median of all samples; null without samples.
     slow_p95: 95 % of the samples are at least as good as this; null for too few samples.
     slow_p99: 99 % of the samples are at least as good as this; null for too few samples.
@@ -99,7 +99,7 @@ class CellCourse(msgspec.Struct, frozen=True):
     repetitions: int
     samples: int
     checked: int
-    struck: int
+    failed: int
     median: float | None
     slow_p95: float | None
     slow_p99: float | None
@@ -109,7 +109,7 @@ class CellCourse(msgspec.Struct, frozen=True):
 
 
 class Throttling(msgspec.Struct, frozen=True):
-    """A cause that held a device's clocks down during a soak.
+    """A cause that throttled a device's clocks during a soak.
 
     reason: The cause, as a sentence.
     repetitions: The number of repetitions in which the cause was active.
@@ -128,7 +128,7 @@ class DeviceCourse(msgspec.Struct, frozen=True):
     temperature: Its highest temperature in °C in each part.
     power: Its highest power in watts in each part.
     clock: Its lowest clock in Hz in each part.
-    throttled: What held the device's clocks down.
+    throttled: What throttled the device's clocks.
     replays: Replays of its PCIe link within repetitions; null if unknown."""
 
     memory: MemoryName
@@ -159,8 +159,8 @@ class Soak(msgspec.Struct, frozen=True, kw_only=True):
     slice: Length of one part of the time in seconds.
     cells: The results of each cell over the time.
     worst: The slowest samples.
-    struck: The first repetitions that did not pass.
-    more: The number of repetitions that did not pass beyond those in `struck`.
+    failed: The first repetitions that did not pass.
+    more: The number of repetitions that did not pass beyond those in `failed`.
     devices: The readings of each device over the time."""
 
     asked: Soaking
@@ -174,6 +174,6 @@ class Soak(msgspec.Struct, frozen=True, kw_only=True):
     slice: float
     cells: tuple[CellCourse, ...]
     worst: tuple[SlowMoment, ...] = ()
-    struck: tuple[FailedRepetition, ...] = ()
+    failed: tuple[FailedRepetition, ...] = ()
     more: int = 0
     devices: tuple[DeviceCourse, ...] = ()

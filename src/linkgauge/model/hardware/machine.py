@@ -140,8 +140,8 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
     simulated: The name of the simulated machine's description; null if the machine is real.
     inventory: The other facts about the machine; null in files of earlier versions.
     ranks: The processes that measure, if there are several.
-    crowd: The machine with the most ranks per CPU, if that machine has more ranks than CPUs; else
-        null.
+    oversubscription: The machine with the most ranks per CPU, if that machine has more ranks than
+        CPUs; else null.
     unanswered: The unavailable backends that gave no answer in time, so that it is not known
         whether they have devices."""
 
@@ -154,7 +154,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
     simulated: MachineName | None = None
     inventory: Inventory | None = None
     ranks: tuple[Rank, ...] = ()
-    crowd: Oversubscription | None = None
+    oversubscription: Oversubscription | None = None
     unanswered: tuple[OwnName, ...] = ()
 
     @cached_property
@@ -259,7 +259,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
             name: tuple(_unranked(one) for one in found if parse_memory(one.memory).rank in here)
             for name, found in self.devices.items()
         }
-        return replace(self, devices=devices, ranks=(), crowd=None)
+        return replace(self, devices=devices, ranks=(), oversubscription=None)
 
 
 def _unranked(device: Device) -> Device:

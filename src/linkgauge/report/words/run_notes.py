@@ -88,8 +88,8 @@ def _of_cells(run: Run) -> Iterator[Noted]:
 
 
 def _shared(run: Run) -> Iterator[Noted]:
-    if (crowd := run.machine.crowd) is not None:
-        yield Noted(f"{crowd}: they wait for each other")
+    if (oversubscription := run.machine.oversubscription) is not None:
+        yield Noted(f"{oversubscription}: they wait for each other")
 
 
 def _subject(note: Note) -> Note:

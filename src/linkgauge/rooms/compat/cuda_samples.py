@@ -161,8 +161,8 @@ def _measure(options: SampleOptions, where: Where) -> int:
         verify=options.verify,
         engines=PARITY,
     )
-    with metered(where, settings) as gauge:
-        devices = _chosen(gauge.context.devices, options.device)
+    with metered(where, settings) as meter:
+        devices = _chosen(meter.context.devices, options.device)
         print("Running on...\n")
         for device in devices:
             print(f" Device {device.index}: {device.model}")
@@ -170,14 +170,14 @@ def _measure(options: SampleOptions, where: Where) -> int:
         for kind in options.kinds:
             rates = []
             for size in options.sizes:
-                rates.append(_rate(gauge, devices, kind, options.memory, size))
+                rates.append(_rate(meter, devices, kind, options.memory, size))
                 if options.mode == "shmoo":
                     print(".", end="", flush=True)
             if options.mode == "shmoo":
                 print()
             lines = _csv if options.csv else _readable
             show(lines(options, kind, len(devices), rates))
-        return gauge.exit_code
+        return meter.exit_code
 
 
 def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
@@ -194,11 +194,11 @@ def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
 
 
 def _rate(
-    gauge: Meter, devices: Sequence[Device], kind: str, memory: str, size: int
+    meter: Meter, devices: Sequence[Device], kind: str, memory: str, size: int
 ) -> float | None:
     """Returns the sum of the rates of all devices in GB/s. None if any device has no rate."""
     ends = [(None if kind == "htod" else d, None if kind == "dtoh" else d) for d in devices]
-    cells = gauge.measure([[CopyPath(*pair, kind=memory).transfer()] for pair in ends], size=size)
+    cells = meter.measure([[CopyPath(*pair, kind=memory).transfer()] for pair in ends], size=size)
     rates = [cell.summary.median for cell in cells if cell.summary is not None]
     if len(rates) < len(devices):
         return None

@@ -71,71 +71,71 @@ def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tu
     """The second meter has no peer access between devices: another one if CUDA's driver carries out
     such copies, else the same one."""
     with ExitStack() as held:
-        closed = gauge = held.enter_context(metered(where, settings, tells=tells))
-        if gauge.context.backend == "cuda" and len(gauge.context.devices) > 1:
+        closed = meter = held.enter_context(metered(where, settings, tells=tells))
+        if meter.context.backend == "cuda" and len(meter.context.devices) > 1:
             engines = msgspec.structs.replace(PARITY, peer_access=False)
             without = msgspec.structs.replace(settings, engines=engines)
             closed = held.enter_context(metered(where, without, tells=False))
-        yield gauge, closed
+        yield meter, closed
 
 
-def _bandwidths(gauge: Meter, closed: Meter, engine: EngineKind, reads: bool) -> frozenset[Pair]:
+def _bandwidths(meter: Meter, closed: Meter, engine: EngineKind, reads: bool) -> frozenset[Pair]:
     """Returns the pairs of devices that have peer access."""
 
     def staged_of(cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
         """Returns the rate in GB/s of each cell's copies without peer access."""
-        if closed is not gauge:
+        if closed is not meter:
             copies = {at: [_copy(*pair) for pair in pairs] for at, pairs in cells.items()}
             return _rates(closed, copies)
         legs = {
             at: [leg for pair in pairs for leg in _staged(*pair)] for at, pairs in cells.items()
         }
-        return _rates(gauge, legs, 1 / 2)  # staged bytes move twice, and count once
+        return _rates(meter, legs, 1 / 2)  # staged bytes move twice, and count once
 
-    devices = gauge.context.devices
+    devices = meter.context.devices
     own = [(one, one) for one in devices]
     separate = list(permutations(devices, 2))
     # Measured first: it shows which pairs reach each other.
-    writes = _rates(gauge, {pair: [_copy(*pair, engine)] for pair in separate}, optional=True)
+    writes = _rates(meter, {pair: [_copy(*pair, engine)] for pair in separate}, optional=True)
     reached = frozenset(writes)
     among = [pair for pair in separate if pair in reached]
     show(_introduction(devices, reached))
     # Within a device every byte is read and written.
-    local = _rates(gauge, {pair: [_copy(*pair)] for pair in own}, 2)
+    local = _rates(meter, {pair: [_copy(*pair)] for pair in own}, 2)
     staged = local | staged_of({pair: [pair] for pair in separate})
     _show("Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)", devices, staged)
     enabled = "Unidirectional P2P=Enabled Bandwidth (P2P {}) Matrix (GB/s)"
     _show(enabled.format("Writes"), devices, staged | writes)
     if reads:
-        pulled = _rates(gauge, {pair: [_copy(*pair, engine, True)] for pair in among})
+        pulled = _rates(meter, {pair: [_copy(*pair, engine, True)] for pair in among})
         _show(enabled.format("Reads"), devices, staged | pulled)
-    local = _rates(gauge, {pair: [_copy(*pair)] * 2 for pair in own}, 2)
+    local = _rates(meter, {pair: [_copy(*pair)] * 2 for pair in own}, 2)
     staged = local | staged_of({(a, b): [(a, b), (b, a)] for a, b in separate})
     _show("Bidirectional P2P=Disabled Bandwidth Matrix (GB/s)", devices, staged)
-    both = _rates(gauge, {(a, b): [_copy(a, b, engine), _copy(b, a, engine)] for a, b in among})
+    both = _rates(meter, {(a, b): [_copy(a, b, engine), _copy(b, a, engine)] for a, b in among})
     _show("Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)", devices, staged | both)
     return reached
 
 
 def _latencies(
-    gauge: Meter, closed: Meter, engine: EngineKind, reads: bool, reached: frozenset[Pair]
+    meter: Meter, closed: Meter, engine: EngineKind, reads: bool, reached: frozenset[Pair]
 ) -> None:
     """Measures and prints the latency matrices: the times of devices, and the times in which the
     host enqueues."""
-    devices = gauge.context.devices
+    devices = meter.context.devices
     measures = (_times, _enqueuing_times)
     among = [pair for pair in permutations(devices, 2) if pair in reached]
-    if closed is not gauge:
+    if closed is not meter:
         copies = {pair: _copy(*pair) for pair in permutations(devices, 2)}
         own = {(one, one): _copy(one, one) for one in devices}
-        staged = [measure(gauge, own) | measure(closed, copies) for measure in measures]
+        staged = [measure(meter, own) | measure(closed, copies) for measure in measures]
     else:
-        staged = [_staged_times(partial(measure, gauge), devices) for measure in measures]
+        staged = [_staged_times(partial(measure, meter), devices) for measure in measures]
     _show("P2P=Disabled Latency Matrix (us)", devices, *staged)
     for name, pulls in (("Writes", False), ("Reads", True))[: 2 if reads else 1]:
         copies = {pair: _copy(*pair, engine, pulls) for pair in among}
         times = [
-            own | measure(gauge, copies) for own, measure in zip(staged, measures, strict=True)
+            own | measure(meter, copies) for own, measure in zip(staged, measures, strict=True)
         ]
         _show(f"P2P=Enabled Latency (P2P {name}) Matrix (us)", devices, *times)
 
@@ -173,7 +173,7 @@ def _staged(source: Device, destination: Device) -> list[Transfer]:
 
 
 def _rates(
-    gauge: Meter,
+    meter: Meter,
     cells: Mapping[Pair, Sequence[Transfer]],
     factor: float = 1,
     *,
@@ -181,7 +181,7 @@ def _rates(
 ) -> dict[Pair, float]:
     """Returns the rate in GB/s of all copies of each cell together, multiplied by `factor`. The
     rate is nan after an error. Pairs that cannot be measured are left out."""
-    results = gauge.measure(list(cells.values()), optional=optional)
+    results = meter.measure(list(cells.values()), optional=optional)
     return {
         pair: cell.summary.median / 1e9 * factor if cell.summary is not None else math.nan
         for pair, cell in zip(cells, results, strict=True)
@@ -189,20 +189,20 @@ def _rates(
     }
 
 
-def _times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
+def _times(meter: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
     """Returns the microseconds of each copy. The value is nan after an error."""
-    rates = _rates(gauge, {pair: [copy] for pair, copy in copies.items()})
+    rates = _rates(meter, {pair: [copy] for pair, copy in copies.items()})
     return {pair: _LATENCY_SIZE / rate / 1e3 for pair, rate in rates.items()}
 
 
-def _enqueuing_times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
+def _enqueuing_times(meter: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
     """Returns the microseconds in which the host enqueues each copy; empty if the backend does not
     report them."""
     cells = [[copy] for copy in copies.values()]
-    results = gauge.measure(cells, "enqueue", optional=True)
+    results = meter.measure(cells, "enqueue", optional=True)
     for cell in results:
         if cell.status == "skip":
-            gauge.report(f"no CPU latency: {cell.reason}")
+            meter.report(f"no CPU latency: {cell.reason}")
     return {
         pair: cell.summary.median * 1e6
         for pair, cell in zip(copies, results, strict=True)

@@ -42,13 +42,13 @@ def _measured(
         if not 0 < count <= most:
             raise UsageError(f"{count} threads: give 1 to {most}, the CPUs of this process")
         placed = [*_placed(nodes, count)]
-        gauge, cells = Meter(context), list[CellResult]()
+        meter, cells = Meter(context), list[CellResult]()
         for operation, work in works.items():
             transfers = [work(node, own) for node, own in placed]
             several = Report.TOTAL if len(transfers) > 1 else Report.FIRST
             figure = (STREAM, several) if operation in ARRAYS else (RATE, Report.RATE)
-            cells += gauge.measure([transfers], operation, figure=figure)
-        return cells, count, gauge.exit_code
+            cells += meter.measure([transfers], operation, figure=figure)
+        return cells, count, meter.exit_code
 
 
 def _placed(nodes: Sequence[Node], count: int) -> Iterator[tuple[Node, int]]:

@@ -118,14 +118,14 @@ def run_bandwidth_test(arguments: Sequence[str], where: Where) -> int:
     size, iterations, out = _given(Parser(BANDWIDTH_OPTIONS), arguments, 256 << 20, 10)
     settings = Settings(sizes=(size,), samples=iterations, loops=1)
     # The table first: it may not be writable.
-    with opened_table(out) as table, metered(where, settings) as gauge:
-        paths = tuple(_paths(gauge.context.devices))
-        cells = gauge.measure([[path.transfer()] for path in paths])
+    with opened_table(out) as table, metered(where, settings) as meter:
+        paths = tuple(_paths(meter.context.devices))
+        cells = meter.measure([[path.transfer()] for path in paths])
         rows = _bandwidth_rows(paths, cells, size)
         written = write_table(table, BANDWIDTH_COLUMNS, rows)
         if out is not None:
             show(_bandwidth_summary(cells, size, iterations), written)
-    return gauge.exit_code
+    return meter.exit_code
 
 
 def _paths(devices: Sequence[Device]) -> Iterator[CopyPath]:
@@ -172,14 +172,14 @@ def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
     size, iterations, out = _given(parser, arguments, 64, 10_000)
     settings = Settings(sizes=(size,), samples=iterations)
     # The table first: it may not be writable.
-    with opened_table(out) as table, metered(where, settings) as gauge:
-        path = between(gauge.context.devices)
-        (cell,) = gauge.measure([[path.transfer()]], "copy-ping-pong")
+    with opened_table(out) as table, metered(where, settings) as meter:
+        path = between(meter.context.devices)
+        (cell,) = meter.measure([[path.transfer()]], "copy-ping-pong")
         mark = SIMULATED if where.simulation else ""
         written = write_table(table, LATENCY_COLUMNS, _latency_rows(cell, size, mark))
         said = sys.stderr if out is None else sys.stdout
         print(*_latency_summary(path, cell, size, mark), *written, sep="\n", file=said)
-    return gauge.exit_code
+    return meter.exit_code
 
 
 def between(devices: Sequence[Device]) -> CopyPath:

@@ -47,7 +47,7 @@ def blocks(soak: Soak) -> Iterator[Block]:
     lines = [*_drift_lines(found), *(known for d in soak.devices if (known := _device_line(d)))]
     if lines:
         yield Prose(lines)
-    if soak.struck:
+    if soak.failed:
         yield _failed(soak)
     if soak.worst:
         yield _slowest(soak.worst)
@@ -66,7 +66,7 @@ def _tiles(soak: Soak) -> Iterator[Tile]:
         yield Tile(f"{soak.checked:,}", f"repetitions compared ({approximate_size(soak.compared)})")
     else:
         yield Tile("no", "byte compared", "warn")
-    failed = len(soak.struck) + soak.more
+    failed = len(soak.failed) + soak.more
     yield Tile(f"{failed:,}", "failed", "bad" if failed else "good")
     hottest = [device.hottest for device in soak.devices if device.hottest is not None]
     if hottest:
@@ -144,7 +144,7 @@ def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
             Entry(bars),
             Entry(f"{cell.repetitions:,}", cell.repetitions),
             Entry(f"{cell.checked:,}", cell.checked),
-            Entry(f"{cell.struck:,}" if cell.struck else "", cell.struck, "bad"),
+            Entry(f"{cell.failed:,}" if cell.failed else "", cell.failed, "bad"),
         ))  # fmt: skip
     left = len(cells) - MOST_ROWS
     caption = "Cells" if left <= 0 else f"Cells (run.json has {left} more)"
@@ -205,7 +205,7 @@ def _failed(soak: Soak) -> Table:
     rows = [
         (Entry(label(str(one.cell))), *_moment(one.moment), Entry(one.status.upper(), tone="bad"),
          Entry(label(one.reason or "", 200)))
-        for one in soak.struck
+        for one in soak.failed
     ]  # fmt: skip
     heads = (Column("cell"), *_WHEN, Column("how"), Column("reason"))
     more = f" (and {soak.more:,} more)" if soak.more else ""

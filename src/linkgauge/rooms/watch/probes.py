@@ -41,7 +41,15 @@ from .events import (
     ProbeFailed,
     WatchEnded,
 )
-from .rota import CPUS_AT_WORK, HOST, Rota, busy_devices, busy_host, is_by_host, is_free
+from .probe_schedule import (
+    CPUS_AT_WORK,
+    HOST,
+    ProbeSchedule,
+    busy_devices,
+    busy_host,
+    is_by_host,
+    is_free,
+)
 
 EARLIER = 300
 """The number of latest runs in the history from which usual figures are learnt."""
@@ -82,7 +90,7 @@ class Watch:
 
     def __init__(self, asked: Asked, plan: Plan, tell: Tell, clock: Clock) -> None:
         self._asked, self._plan, self._tell, self._clock = asked, plan, tell, clock
-        self._rota = Rota(plan, asked.budget, asked.every)
+        self._schedule = ProbeSchedule(plan, asked.budget, asked.every)
         self._degradation = Degradation(asked.least)
         self._has_learnt = self._is_judged = False
         self._findings: dict[str, Finding] = {}
@@ -136,21 +144,23 @@ class Watch:
         request, host = self._next()
         with opened(request) as session:
             self._leave_alone(busy_devices(session.machine, self._plan) | host)
-            self._rota.begin()
-            found = self._rota.choose(lambda cell: is_free(cell, self._alone))
+            self._schedule.begin()
+            found = self._schedule.choose(lambda cell: is_free(cell, self._alone))
             chosen = sorted(found, key=lambda cell: cell.number)  # as they are in the plan
             if not chosen:
                 return 0
             timer = _Timer(self._clock)
             try:
                 run = session.measure(
-                    self._rota.plan_of(chosen), timer, lambda run: self._doubts(run, chosen, timer)
+                    self._schedule.plan_of(chosen),
+                    timer,
+                    lambda run: self._doubts(run, chosen, timer),
                 )
             finally:
                 self._busy += timer.busy
-                self._rota.spend(timer.busy)
+                self._schedule.spend(timer.busy)
                 for number, seconds in timer.took.items():
-                    self._rota.took(chosen[number].number, seconds)
+                    self._schedule.took(chosen[number].number, seconds)
                 self._cells += len(timer.took)
             with Interrupts() as interrupts, interrupts.held():
                 self._learn(run)
@@ -201,7 +211,7 @@ class Watch:
         for one in seen:
             number = self._numbers[cell_id(one.result, one.found)]
             at = CellAt(tables[id(one.result)], one.found.place)
-            if (one.cell in slow or at in doubted) and self._rota.has_room(number, spent):
+            if (one.cell in slow or at in doubted) and self._schedule.has_room(number, spent):
                 spent += timer.cost(chosen, number)
                 suspects.append(at)
         return tuple(suspects)
@@ -215,7 +225,7 @@ class Watch:
                 self._tell(event)
             if self._degradation.is_open(seen.cell):
                 again.append(measured[-1])
-        self._rota.measured(measured, again)
+        self._schedule.measured(measured, again)
         if folder is not None:
             write_run(folder, run)
         outcome = outcome_of(run)

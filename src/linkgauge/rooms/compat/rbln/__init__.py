@@ -70,37 +70,37 @@ def _own(path: CopyPath, cell: CellResult, place: int = 0) -> PathFigure:
     return PathFigure(path.tag, ends, of.samples, of.bytes)
 
 
-def _each(gauge: Meter, paths: Sequence[CopyPath]) -> list[PathFigure]:
-    cells = gauge.measure([[path.transfer()] for path in paths])
+def _each(meter: Meter, paths: Sequence[CopyPath]) -> list[PathFigure]:
+    cells = meter.measure([[path.transfer()] for path in paths])
     return [_own(path, cell) for path, cell in zip(paths, cells, strict=True)]
 
 
-def _matrix(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
+def _matrix(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
     """Measures each path between the host and all NPUs separately, and returns the matrix."""
     ends: tuple[Device | None, ...] = (None, *asked.ordered) if asked.host else asked.ordered
     paths = [CopyPath(*pair, asked.reads) for pair in permutations(ends, 2)]
-    figures = _each(gauge, paths)
+    figures = _each(meter, paths)
     means = (figure.mean for figure in figures)  # row by row, without the diagonal
     rows = [[0.0 if row == column else next(means) for column in ends] for row in ends]
     lines = text.matrix([text.label(end) for end in ends], rows)
     return [f"Device {asked.direction} bandwidth (GB/s)", *lines], figures
 
 
-def _latencies(gauge: Meter, pairs: Sequence[tuple[Device, Device]]) -> list[PathFigure]:
-    cells = gauge.measure([[chase(*pair)] for pair in pairs], "chase", size=CHASE_SIZE)
+def _latencies(meter: Meter, pairs: Sequence[tuple[Device, Device]]) -> list[PathFigure]:
+    cells = meter.measure([[chase(*pair)] for pair in pairs], "chase", size=CHASE_SIZE)
     return [
         PathFigure("D2D", f"{text.label(one)} -> {text.label(other)}", cell.samples)
         for (one, other), cell in zip(pairs, cells, strict=True)
     ]
 
 
-def _all_latencies(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    figures = _latencies(gauge, list(permutations(asked.ordered, 2)))
+def _all_latencies(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
+    figures = _latencies(meter, list(permutations(asked.ordered, 2)))
     return [text.LATENCY, *map(text.latency_line, figures)], figures
 
 
-def _latency(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    figures = _latencies(gauge, [(asked.source, other) for other in asked.others])
+def _latency(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
+    figures = _latencies(meter, [(asked.source, other) for other in asked.others])
     return [*text.title(text.LATENCY), *map(text.latency_line, figures)], figures
 
 
@@ -115,8 +115,8 @@ def _steps(asked: CaseRequest) -> Iterator[list[CopyPath]]:
         yield [CopyPath(other, None) for other in last]
 
 
-def _bandwidth(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    figures = _each(gauge, [path for step in _steps(asked) for path in step])
+def _bandwidth(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
+    figures = _each(meter, [path for step in _steps(asked) for path in step])
     return _titled("", asked, figures)
 
 
@@ -127,7 +127,7 @@ def _titled(
     return [*title, *map(text.bandwidth_line, figures)], figures
 
 
-def _both_ways(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
+def _both_ways(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
     """Measures both directions of each pair at the same time. The pairs are measured one after the
     other."""
     pairs: list[tuple[Device | None, Device]] = [(asked.source, other) for other in asked.others]
@@ -139,10 +139,10 @@ def _both_ways(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure
     ]
     labels = [f"{text.label(one)} <-> {text.label(other)}" for one, other in pairs]
     tags = ["D2D" if one else "H2D/D2H" for one, _ in pairs]
-    return _titled("bidirectional ", asked, _together(gauge, groups, tags, labels))
+    return _titled("bidirectional ", asked, _together(meter, groups, tags, labels))
 
 
-def _parallel(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
+def _parallel(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
     two_by_two = zip(asked.npus[::2], asked.npus[1::2], strict=False)
     between = tuple(CopyPath(one, other, asked.reads) for one, other in two_by_two)
     groups = [between] if between else []
@@ -151,18 +151,18 @@ def _parallel(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]
         groups.append(tuple(CopyPath(npu, None) for npu in asked.npus))
     tags = [group[0].tag for group in groups]
     labels = ["TOTAL"] * len(groups)
-    return _titled("parallel ", asked, _together(gauge, groups, tags, labels))
+    return _titled("parallel ", asked, _together(meter, groups, tags, labels))
 
 
 def _together(
-    gauge: Meter,
+    meter: Meter,
     groups: Sequence[tuple[CopyPath, ...]],
     tags: Sequence[str],
     labels: Sequence[str],
 ) -> list[PathFigure]:
     """The paths of a group run at the same time. Returns the figure of each path, then that of the
     group."""
-    cells = gauge.measure([[path.transfer() for path in group] for group in groups])
+    cells = meter.measure([[path.transfer() for path in group] for group in groups])
     figures: list[PathFigure] = []
     for group, cell, tag, label in zip(groups, cells, tags, labels, strict=True):
         figures += [_own(path, cell, place) for place, path in enumerate(group)]
@@ -276,12 +276,12 @@ def run(arguments: Sequence[str], where: Where) -> int:
         pattern=options.pattern,
         engines=EngineSettings(numa_node=options.numa_node),
     )
-    with metered(where, settings) as gauge:
-        return _run_in(gauge, options)
+    with metered(where, settings) as meter:
+        return _run_in(meter, options)
 
 
-def _run_in(gauge: Meter, options: RblnOptions) -> int:
-    context = gauge.context
+def _run_in(meter: Meter, options: RblnOptions) -> int:
+    context = meter.context
     if options.test_env_info:
         show(text.environment(context.machine, context.devices, links=True))
         return 0
@@ -296,11 +296,11 @@ def _run_in(gauge: Meter, options: RblnOptions) -> int:
     print(f"[Measure Buffer Size : {options.size:#x}]\n")
     show(text.distances(context.machine, context.devices))
     for measure in case.parts:
-        lines, figures = measure(gauge, asked)
+        lines, figures = measure(meter, asked)
         performance = text.performance(figures, options.performance)
         show([""], lines, performance)
-    print("\n" + text.banner("FAIL" if gauge.exit_code else "PASS", case.name))
-    return gauge.exit_code
+    print("\n" + text.banner("FAIL" if meter.exit_code else "PASS", case.name))
+    return meter.exit_code
 
 
 def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:

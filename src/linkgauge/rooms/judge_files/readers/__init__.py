@@ -88,9 +88,9 @@ def read_text(name: str, text: str) -> list[ReadText]:
 def _read(name: str, lines: Sequence[str], remarks: tuple[str, ...]) -> ReadText:
     found = list(_scans(lines))
     logs = [log for group in found for scan in group for log in scan.logs]
-    struck = {n: match for n, line in enumerate(lines) if (match := FAILED_PATH.match(line))}
-    known = set(struck).union(*(scan.used for group in found for scan in group))
-    paths = tuple(dict.fromkeys(Failure(match[1], match[2]) for match in struck.values()))
+    matched = {n: match for n, line in enumerate(lines) if (match := FAILED_PATH.match(line))}
+    known = set(matched).union(*(scan.used for group in found for scan in group))
+    paths = tuple(dict.fromkeys(Failure(match[1], match[2]) for match in matched.values()))
     said = [_known_lines(tool) for tool in {log.tool for log in logs}]
     written = [number for number, line in enumerate(lines) if line.strip()]
     missed = [

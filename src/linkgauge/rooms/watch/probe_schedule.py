@@ -84,7 +84,7 @@ _NEW = 0.3
 the estimate at once."""
 
 
-class Rota:
+class ProbeSchedule:
     """The cells of a plan, which take turns. A probe may keep devices busy for the share `budget`
     of `every` seconds. Time that a probe saves or exceeds is added to or taken from later
     probes."""
