@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from fakes import device, machine
 from linkgauge.model.settings import PairSample, Settings
-from linkgauge.model.transfer import DrawnPairs, Place
+from linkgauge.model.transfer import Place, SampledPairs
 from repetition_kit import plan_of
 
 PAIRWISE = (
@@ -28,7 +28,7 @@ def places(table):
 def test_a_seed_draws_these_pairs():
     """They are part of what the option promises: a later version draws the same."""
     (table,) = drawn(8, 5)
-    assert table.drawn == DrawnPairs(5, 56, 1)
+    assert table.sampled == SampledPairs(5, 56, 1)
     assert places(table) == [Place(*both) for both in "02 06 14 42 51".split()]
 
 
@@ -38,7 +38,7 @@ def test_it_is_as_large_as_asked_for_in_the_matrix_order(devices, count, seed):
     every = devices * (devices - 1)
     assert len(table.cells) == min(count, every)
     assert [place for place in places(whole) if place in places(table)] == places(table)
-    assert table.drawn == (None if count >= every else DrawnPairs(count, every, seed))
+    assert table.sampled == (None if count >= every else SampledPairs(count, every, seed))
 
 
 @given(st.integers(3, 8), st.integers(1, 60), st.integers(0, 1000))

@@ -40,7 +40,7 @@ class RunOptions(Options):
     only_d2d: bool = option(WHAT, "Measure only the benchmarks between devices.")
     parallel_pairs: bool = option(ENGINES, "Measure disjoint pairs of devices at once.")
     sample_pairs: Count | None = option(
-        WHAT, "Measure N device pairs, drawn at random; a re-run measures the same ones.", "N"
+        WHAT, "Measure N device pairs, sampled at random; a re-run measures the same ones.", "N"
     )
     seed: int | None = option(WHAT, "Draw these pairs with this seed instead of 1.", "S")
     shape: common.Shape

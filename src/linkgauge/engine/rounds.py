@@ -12,7 +12,7 @@ from linkgauge.backends import ACROSS_RANKS
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.cpu_families import family_of
 from linkgauge.model.hardware.machine import Machine, Node
-from linkgauge.model.pairs import DrawnPairs, PairSample
+from linkgauge.model.pairs import PairSample, SampledPairs
 from linkgauge.model.transfer import Benchmark, Place
 
 
@@ -66,17 +66,17 @@ def draw(benchmarks: Sequence[Benchmark], sample: PairSample) -> tuple[Benchmark
     stay. Raises InputError if no benchmark has pairs."""
     if not any(benchmark.pairs for benchmark in benchmarks):
         raise InputError("--sample-pairs has no effect: no benchmark measures pairs of devices")
-    return tuple(_drawn(one, sample) if one.pairs else one for one in benchmarks)
+    return tuple(_sampled(one, sample) if one.pairs else one for one in benchmarks)
 
 
-def _drawn(benchmark: Benchmark, sample: PairSample) -> Benchmark:
+def _sampled(benchmark: Benchmark, sample: PairSample) -> Benchmark:
     places = {cell.place for cell in benchmark.cells if _is_pair(cell.place)}
     if len(places) <= sample.count:
         return benchmark
     chosen = set(sorted(places, key=lambda place: _rank(place, sample.seed))[: sample.count])
     cells = (c for c in benchmark.cells if c.place in chosen or not _is_pair(c.place))
-    drawn = DrawnPairs(sample.count, len(places), sample.seed)
-    return replace(benchmark, cells=tuple(cells), drawn=drawn)
+    sampled = SampledPairs(sample.count, len(places), sample.seed)
+    return replace(benchmark, cells=tuple(cells), sampled=sampled)
 
 
 def only(benchmarks: Sequence[Benchmark], pairs: Collection[Place]) -> tuple[Benchmark, ...]:

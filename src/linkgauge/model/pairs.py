@@ -1,4 +1,4 @@
-"""A random sample of the pairs of devices: the request for one, and the drawn pairs."""
+"""A random sample of the pairs of devices: the request for one, and the sampled pairs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class PairSample(msgspec.Struct, frozen=True):
     seed: Seed = 1
 
 
-class DrawnPairs(msgspec.Struct, frozen=True):
+class SampledPairs(msgspec.Struct, frozen=True):
     """The result of drawing a random sample of pairs.
 
-    pairs: The number of pairs that were drawn.
+    pairs: The number of pairs that were sampled.
     all: The number of all pairs.
     seed: The seed of the random numbers."""
 

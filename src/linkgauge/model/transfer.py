@@ -19,7 +19,7 @@ from linkgauge.model.operations.workload import WORK_SAMPLES, Workload
 from linkgauge.model.shareable import TRANSFER, PlaceName
 
 from .memory import NIC, NULL, Memory
-from .pairs import DrawnPairs
+from .pairs import SampledPairs
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu", "rma", "msg", "ccl", "tcp", "ucx", "rdma"]
@@ -380,7 +380,7 @@ class Benchmark(msgspec.Struct, frozen=True):
     `parts` names the matrices of single transfers (`read1`, `read2`) that are shown besides the
     headline, which is then called `total`. `sweep` means that columns are settings, not memories.
     `size` is the benchmark's own size in bytes, if any. `pairs` means that each cell is of two
-    devices. `drawn` is the sample of pairs; None if all pairs have cells. `in_rounds` means that
+    devices. `sampled` is the sample of pairs; None if all pairs have cells. `in_rounds` means that
     disjoint pairs are measured at the same time. `rounds` gives each cell a number; cells with the
     same number are measured at the same time or not at all."""
 
@@ -394,6 +394,6 @@ class Benchmark(msgspec.Struct, frozen=True):
     pairs: bool = False
     rounds: tuple[int, ...] = ()
     in_rounds: bool = False
-    drawn: DrawnPairs | None = None
+    sampled: SampledPairs | None = None
     size: int | None = None
     reason: str | None = None

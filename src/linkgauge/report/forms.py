@@ -97,7 +97,7 @@ def form_of(result: Result, large: Large) -> Form:
     if result.parts and len(columns) == 1 < len(rows):
         return "matrix"  # a row would show the total alone
     few = FEW_SETTINGS if result.sweep or len(columns) == 1 else FEW
-    if len(result.cells) <= few and result.drawn is None:
+    if len(result.cells) <= few and result.sampled is None:
         return "rows"
     if is_large(result) and (large in _REDUCED or (large == "uniform" and is_uniform(result))):
         return "summary"

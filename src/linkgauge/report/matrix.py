@@ -36,11 +36,11 @@ def matrices(result: Result) -> Iterator[Matrix]:
     """Yields the matrices of named parts, then the matrix of headline figures."""
     rows = tuple(dict.fromkeys(cell.row for cell in result.cells))
     columns = tuple(dict.fromkeys(cell.column for cell in result.cells))
-    if result.drawn is not None:
+    if result.sampled is not None:
         rows, columns = in_order(rows), in_order(columns)
     elif set(rows) == set(columns):
         rows = columns = in_order(rows)
-    undrawn = result.drawn.all - result.drawn.pairs if result.drawn is not None else 0
+    not_sampled = result.sampled.all - result.sampled.pairs if result.sampled is not None else 0
     found: list[tuple[str, dict[Place, float], int]] = []
     for number, name in enumerate(result.parts):
         figures: dict[Place, float] = {
@@ -56,7 +56,7 @@ def matrices(result: Result) -> Iterator[Matrix]:
     found.append(("total" if result.parts else "", headline, len(result.cells)))
     adds_up = not result.sweep and unit_of(result.unit).better == "higher"
     for part, figures, there in found:
-        cells = there + undrawn
+        cells = there + not_sampled
         total = sum(figures.values()) if figures and adds_up else None
         name = f"{result.benchmark}_{part}" if part else result.benchmark
         yield Matrix(name, rows, columns, figures, total, cells, part)

@@ -176,9 +176,13 @@ def heading(result: Result) -> Line:
 
 
 def where(table: Result | PlannedTable) -> str:
-    """The backend, the sizes, the plug-ins, and how many of the pairs were drawn."""
-    sizes, drawn = size_ends(table), table.drawn
-    sample = f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}" if drawn else ""
+    """The backend, the sizes, the plug-ins, and how many of the pairs were sampled."""
+    sizes, sampled = size_ends(table), table.sampled
+    sample = (
+        f"  {sampled.pairs} of {sampled.all} pairs, sampled with seed {sampled.seed}"
+        if sampled
+        else ""
+    )
     origin = f"  {offered}" if (offered := _of_plugins([table])) else ""
     return f"  {table.backend}{f'  {sizes}' if sizes else ''}{origin}{sample}"
 

@@ -47,7 +47,7 @@ def measure_again(
         raise InputError(f"{run.label} {run.id} is of several ranks: its cells are not re-measured")
     if run.settings.profiler is not None:
         raise InputError(f"{run.label} {run.id} was measured under a profiler")
-    settings = _drawn(run.settings, number)
+    settings = _reseeded(run.settings, number)
     request = RunRequest(
         what=Selection(),
         settings=settings,
@@ -63,7 +63,7 @@ def measure_again(
         return session.measure(plan, observer), session.folder
 
 
-def _drawn(settings: Settings, number: int) -> Settings:
+def _reseeded(settings: Settings, number: int) -> Settings:
     """Returns the run's settings for a repetition. On a simulated machine, each repetition has
     other noise."""
     settings = replace(settings, soak=None)

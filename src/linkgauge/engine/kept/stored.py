@@ -111,6 +111,7 @@ _EARLIER = (
     (b'"code":"beside"', b'"code":"concurrent"'),
     (b'"crowd":', b'"oversubscription":'),
     (b'"struck":', b'"failed":'),
+    (b'"drawn":', b'"sampled":'),
     (b'"not-revisited"', b'"not-repeated"'),
 )
 """The words and keys of earlier versions in their files, and today's. A text cannot hold them,

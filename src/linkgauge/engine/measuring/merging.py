@@ -54,7 +54,7 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
 
 def _shown(cell: CellResult) -> Hashable:
     """Identifies what a cell's figures are computed from."""
-    return cell.drawn, id(cell.parts), cell.notes
+    return cell.samples_id, id(cell.parts), cell.notes
 
 
 def spent(*repetitions: CellResult) -> float:

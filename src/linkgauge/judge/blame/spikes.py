@@ -95,7 +95,7 @@ def _once(cell: Steadiness) -> Hashable:
 
 def _steadiness(cases: Iterable[Case]) -> Iterator[Steadiness]:
     measured = [
-        ((id(case.result), case.cell.drawn), case)
+        ((id(case.result), case.cell.samples_id), case)
         for case in cases
         if case.cell.status in ("pass", "fail") and len(case.cell.samples) >= ENOUGH
     ]

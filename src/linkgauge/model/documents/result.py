@@ -21,7 +21,7 @@ from linkgauge.model.load import joined as joined_loads
 from linkgauge.model.notes import Note, Profiled
 from linkgauge.model.operations.overlap import ALL
 from linkgauge.model.operations.workload import WorkDone
-from linkgauge.model.pairs import DrawnPairs
+from linkgauge.model.pairs import SampledPairs
 from linkgauge.model.printable import BriefRepr
 from linkgauge.model.ranks import LostRank
 from linkgauge.model.recorded import PathKind
@@ -218,7 +218,7 @@ class CellResult(Cell, frozen=True, gc=False):
         return replace(self, parts=parts, iterations=iterations) if self.series else self
 
     @property
-    def drawn(self) -> int:
+    def samples_id(self) -> int:
         """Equal for cells of a simulated machine that share their samples."""
         return id(self.samples)
 
@@ -261,7 +261,7 @@ class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
     sweep: Whether the columns are settings, not memories. A sum over columns then means nothing.
     reason: Why there are no cells; null if there are cells.
     simulated: Whether the table was measured on a simulated machine.
-    drawn: The random sample of pairs that has cells; null if all pairs have.
+    sampled: The random sample of pairs that has cells; null if all pairs have.
     plugins: The packages, with versions, that offer the benchmark and the backend; left out if
         linkgauge does."""
 
@@ -275,7 +275,7 @@ class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
     sweep: bool = False
     reason: shareable.Reason | None = None
     simulated: bool = False
-    drawn: DrawnPairs | None = None
+    sampled: SampledPairs | None = None
     plugins: tuple[shareable.FreeText, ...] | msgspec.UnsetType = msgspec.UNSET
 
 

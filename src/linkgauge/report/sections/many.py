@@ -186,8 +186,8 @@ def _known(result: Result) -> Known:
 
 def _summary(result: Result, known: Known) -> tuple[Entry, ...]:
     (_, least), (_, most) = known[0], known[-1]
-    place, drawn = _namer(result), result.drawn
-    sample = f", {drawn.pairs} of {drawn.all} pairs (seed {drawn.seed})" if drawn else ""
+    place, sampled = _namer(result), result.sampled
+    sample = f", {sampled.pairs} of {sampled.all} pairs (seed {sampled.seed})" if sampled else ""
     return (
         Entry(label(f"{result.benchmark}{sample}")),
         Entry(f"{len(known):,}", len(known)),

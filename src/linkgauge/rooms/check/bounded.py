@@ -70,8 +70,8 @@ def brief_plan(session: Session, seconds: float) -> Plan:
     left = SHARE * seconds - (most_seconds(plan, settings) or 0.0)
     count = max(1, int(left / each)) if each else _cells(whole)
     seed = 1 if settings.simulation is not None else int(time.time() // 60) % (1 << 32)
-    drawn = draw(pairs, PairSample(count, seed))
-    more = make_plan(drawn, session.machine, settings.sizes, first=_cells(plan), profile=PROFILE)
+    sampled = draw(pairs, PairSample(count, seed))
+    more = make_plan(sampled, session.machine, settings.sizes, first=_cells(plan), profile=PROFILE)
     return plan + more
 
 

@@ -264,8 +264,8 @@ def _at(health: Health) -> str:
 
 def _measured(run: Run, seconds: float) -> str:
     cells = sum(cell.status == "pass" for _, cell in cells_of(run.results))
-    drawn = [result.drawn for result in run.results if result.drawn is not None]
-    pairs = f", {drawn[0].pairs} of {drawn[0].all} pairs of devices" if drawn else ""
+    sampled = [result.sampled for result in run.results if result.sampled is not None]
+    pairs = f", {sampled[0].pairs} of {sampled[0].all} pairs of devices" if sampled else ""
     return f"{count_of(cells)} measured in {seconds:.1f} s{pairs}"
 
 

@@ -168,14 +168,14 @@ def measure_rounds(
     """Yields each run when it ends. A run that Ctrl-C interrupts is yielded before
     KeyboardInterrupt is raised. Raises LinkgaugeError if the command before a run fails, and all
     errors of a session."""
-    variants, drawn = asked.variants, count(1)
+    variants, seeds = asked.variants, count(1)
     simulated = variants[0].request.settings.simulation is not None
     random = Random(_SEED if simulated else None)  # noqa: S311  # simulations can be repeated
     for number, order in enumerate(orders(len(variants), asked.rounds, random)):
         for place in order:
             observer.prepares(variants[place].setting, number)
             printed = _prepare(asked.prepare, variants[place], number)
-            request = _drawn(variants[place].request, next(drawn))
+            request = _reseeded(variants[place].request, next(seeds))
             with opened(request) as session:
                 run = session.measure(plans[place], observer)
                 folder = session.folder
@@ -208,7 +208,7 @@ def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
     return prepare(command, {**own, **options, **position}, f"{setting}, round {number + 1}")
 
 
-def _drawn(request: RunRequest, draw: int) -> RunRequest:
+def _reseeded(request: RunRequest, draw: int) -> RunRequest:
     """Returns the request for a run. On a simulated machine, the number `draw` determines the
     noise, so that it differs between runs."""
     settings = request.settings
