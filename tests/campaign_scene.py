@@ -156,7 +156,7 @@ class Scene:
                 for named in subjects(f)
                 if any(
                     is_right(self.bed, as_kind, target, self.beside(place), together, named)
-                    for as_kind in (kind, _as_told(kind, self.without(place), together))
+                    for as_kind in (kind, _as_reported(kind, self.without(place), together))
                 )
                 or is_end(self.bed, kind, target, f)
             }
@@ -179,7 +179,7 @@ def subjects(finding: Finding) -> Iterator[Finding]:
         yield msgspec.structs.replace(finding, about=part)
 
 
-def _as_told(kind: str, others: Evidence, together: Evidence) -> str:
+def _as_reported(kind: str, others: Evidence, together: Evidence) -> str:
     return "slow" if kind == "drift" and len(told(kind, others, together)) <= 2 else kind
 
 

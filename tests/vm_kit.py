@@ -183,8 +183,8 @@ def compare(xml, root, role, files=()):
         done = called("vm", *words, "--root", "machine.tgz", "--as", role, "--json", cwd=folder)
     assert done.stdout, done.stderr
     told = json.loads(done.stdout)
-    told_as = [("about", str, msgspec.field(name="subject"))]  # a document has a part's name
-    kind = msgspec.defstruct("Told", told_as, bases=(Finding,), frozen=True)
+    reported_as = [("about", str, msgspec.field(name="subject"))]  # a document has a part's name
+    kind = msgspec.defstruct("Told", reported_as, bases=(Finding,), frozen=True)
     findings = msgspec.convert(told["findings"], list[kind])
     assert_pasteable(findings)
     return Compared(findings, told["xml"])

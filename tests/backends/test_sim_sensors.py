@@ -79,7 +79,7 @@ def test_a_slow_pcie_link_was_trained_lower(rate, trained):
 
 def test_a_link_may_rest_and_a_library_report_what_is_not_so():
     text = MACHINE.replace("speed: 32,", "speed: 32, idle_speed: 2.5,")
-    made = machine(text=text.replace("2 TB/s", "2 TB/s, memory_rate_told: 3 TB/s"))
+    made = machine(text=text.replace("2 TB/s", "2 TB/s, memory_rate_reported: 3 TB/s"))
     assert links(made)[0] == (2.5, 16)
     (sense,) = made.sense(sims(0))
     assert (sense.link_speed, made.inventory()[0].memory_rate) == (32, 3e12)

@@ -217,7 +217,7 @@ def test_redirection_explains_the_slow_copies_that_it_sends_up(tmp_path):
 )
 def test_what_kernels_drive_well_is_not_slow_by_copy_engines(tmp_path, engine, rate, said):
     """H20-3e: 1.1 TB/s by cudaMemcpy of a memory of 4.8 TB/s (NVIDIA/nvbandwidth#48)."""
-    card = f"ce: {{{engine}}}, memory_rate: {rate}, memory_rate_told: 4.8 TB/s"
+    card = f"ce: {{{engine}}}, memory_rate: {rate}, memory_rate_reported: 4.8 TB/s"
     described = SWITCHED.replace("model: Card", f"model: Card, {card}")
     (tmp_path / "m.yml").write_text(described)
     copies = ("device_local_copy", "device_memory_copy")

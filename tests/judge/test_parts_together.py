@@ -17,9 +17,9 @@ host:
   nodes:
   - {count: 1, cpus: 32, memory: 256G, rate: 280 GB/s}
 link_kinds:
-  p: {kind: internal, rate: 63 GB/s, rate_told: false, state_told: false, latency: 500 ns,
+  p: {kind: internal, rate: 63 GB/s, rate_reported: false, state_reported: false, latency: 500 ns,
       efficiency: {read: 0.86, write: 0.88}}
-  f: {kind: fabric, rate: 100 GB/s, rate_told: false, state_told: false, latency: 500 ns,
+  f: {kind: fabric, rate: 100 GB/s, rate_reported: false, state_reported: false, latency: 500 ns,
       efficiency: {read: 0.8, write: 0.82}}
 devices: [{count: 3, model: Example Accelerator, memory: 64G, memory_rate: 2 TB/s}]
 links:

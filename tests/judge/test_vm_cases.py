@@ -10,7 +10,7 @@ import pytest
 from command_kit import called
 from linkgauge.machine.tree import Captured
 from vm_kit import GIB, domain, tree
-from vm_kit import told as told_of
+from vm_kit import told as reported_of
 
 CASES = Path(__file__).parents[1] / "data" / "vm"
 BARE = {("warn", "unpinned"), ("note", "cpu-model"), ("note", "huge-pages-none")}
@@ -56,19 +56,19 @@ def test_each_case_gives_its_right_answer_and_nothing_else(name):
 def test_a_guest_writes_to_its_host_the_cheapest_wish_first(tmp_path):
     """What can be done while it runs, then a new definition, then the host's devices."""
     guest = tree(sockets=4, cores=1, memory=15 * GIB, thp="never")
-    message = told_in(tmp_path, domain(SOCKETS, memory=32), guest)
+    message = reported_in(tmp_path, domain(SOCKETS, memory=32), guest)
     kinds = [line for line in message if line.endswith(":")][1:]
     assert kinds[0] == "While the guest runs:"
     assert kinds[1].startswith("With a new definition")
     assert "- memory: the guest has 15 GiB, the domain gives 32 GiB" in message
     other = domain(SOCKETS, memory=32).replace(b"11111111", b"99999999")
-    assert told_in(tmp_path, other, guest) == []
+    assert reported_in(tmp_path, other, guest) == []
 
 
-def told_in(folder, xml, guest):
+def reported_in(folder, xml, guest):
     uuid = {"sys/class/dmi/id/product_uuid": b"11111111-2222-4333-8444-555555555555\n"}
     named = Captured(guest.files | uuid, guest.links)
-    return told_of(folder, xml, named, "guest")["message"]
+    return reported_of(folder, xml, named, "guest")["message"]
 
 
 SOCKETS = "<cpu><topology sockets='1' cores='2' threads='2'/></cpu>"

@@ -11,8 +11,8 @@ from command_kit import called
 from linkgauge.backends.sim.description import description_of
 from linkgauge.model.errors import InputError
 from linkgauge.rooms.judge_files.descriptions import describe
+from linkgauge.rooms.judge_files.facts import Facts, ReportedNode
 from linkgauge.rooms.judge_files.readers import read_text
-from linkgauge.rooms.judge_files.told import Facts, ToldNode
 
 TOPO = """\
         GPU0    GPU1    GPU2    GPU3    CPU Affinity    NUMA Affinity
@@ -163,7 +163,7 @@ def test_a_description_may_mark_its_own_facts():
 
 
 def test_a_node_without_cpus_has_none():
-    nodes = {0: ToldNode(8, 1 << 33), 1: ToldNode(0, 1 << 34)}
+    nodes = {0: ReportedNode(8, 1 << 33), 1: ReportedNode(0, 1 << 34)}
     facts = Facts(gpus=read_text("q", QUERY)[0].facts[0].gpus, nodes=nodes)
     found = describe("x", [facts]).description.host.nodes
     assert [(one.cpus, one.assumed) for one in found] == [

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from linkgauge.rooms.judge_files.readers import read_text
-from told_kit import named
+from reported_kit import named
 
 LOGS = Path(__file__).parents[1] / "data/judge/logs"
 READINGS = yaml.safe_load((LOGS / "readings.yml").read_text())

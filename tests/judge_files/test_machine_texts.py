@@ -10,8 +10,8 @@ import pytest
 
 from command_kit import called
 from linkgauge.rooms.judge_files.descriptions import describe
+from linkgauge.rooms.judge_files.facts import Facts, merged
 from linkgauge.rooms.judge_files.readers import read_text
-from linkgauge.rooms.judge_files.told import Facts, merged
 
 TEXTS = Path(__file__).parents[1] / "data/judge/machines"
 LOGS = TEXTS.parent / "logs"

@@ -11,7 +11,7 @@ from linkgauge.backends.sim.description import shipped
 from linkgauge.model.operations.collective import COLLECTIVE_NAMES
 from linkgauge.rooms.judge_files.judging import run_of_texts
 from linkgauge.rooms.judge_files.readers import read_text
-from told_kit import compared, recorded
+from reported_kit import compared, recorded
 
 MACHINES = [name for name in shipped() if name != "vm-degraded" and "fat-tree-1000" not in name]
 """Not those of 1,000 hosts and more: a matrix of one tool has millions of figures there."""

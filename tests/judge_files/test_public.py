@@ -8,7 +8,7 @@ import yaml
 
 from command_kit import called
 from linkgauge.rooms.judge_files.readers import read_text
-from told_kit import named
+from reported_kit import named
 
 PUBLIC = Path(__file__).parents[1] / "data/judge/public"
 CASES = yaml.safe_load((PUBLIC / "cases.yml").read_text())

@@ -10,10 +10,10 @@ import pytest
 from command_kit import called
 from linkgauge.rooms.judge_files import lines, scan
 from linkgauge.rooms.judge_files.descriptions import read_bytes
+from linkgauge.rooms.judge_files.facts import merged
 from linkgauge.rooms.judge_files.judging import run_of_texts
 from linkgauge.rooms.judge_files.lines import plain
 from linkgauge.rooms.judge_files.readers import read_text
-from linkgauge.rooms.judge_files.told import merged
 
 TABLE = (
     "Running host_to_device_memcpy_ce.\nmemcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n"

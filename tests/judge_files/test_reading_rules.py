@@ -7,10 +7,10 @@ import pytest
 
 from command_kit import called
 from linkgauge.rooms.judge_files.descriptions import describe, read_bytes
+from linkgauge.rooms.judge_files.facts import Facts, ReportedGpu, merged
 from linkgauge.rooms.judge_files.judging import run_of_texts
 from linkgauge.rooms.judge_files.products import product_of, split_product
 from linkgauge.rooms.judge_files.readers import read_text
-from linkgauge.rooms.judge_files.told import Facts, ToldGpu, merged
 
 LOGS = Path(__file__).parents[1] / "data/judge/logs"
 HEAD = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
@@ -154,7 +154,7 @@ def test_a_generation_beyond_the_products_is_of_another_link():
         "Running host_to_device_memcpy_ce.\nmemcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n"
         "          0\n 0     55.30\n\nSUM host_to_device_memcpy_ce 55.30\n"
     ).figures
-    gpu = ToldGpu("NVIDIA B300 SXM6 AC", speed=64.0, width=16, max_speed=64.0, max_width=16)
+    gpu = ReportedGpu("NVIDIA B300 SXM6 AC", speed=64.0, width=16, max_speed=64.0, max_width=16)
     kinds = describe("smi", [Facts(gpus={0: gpu})], told).tree["link_kinds"]
     pcie = next(kind for name, kind in kinds.items() if name.startswith("pcie"))
     assert (pcie["speed"], pcie.get("max_speed")) == (32, None)

@@ -12,7 +12,7 @@ from command_kit import called
 from linkgauge.model.operations.collective import COLLECTIVE_NAMES
 from linkgauge.rooms.judge_files.judging import run_of_texts
 from linkgauge.rooms.judge_files.readers import read_text
-from told_kit import compared, recorded
+from reported_kit import compared, recorded
 
 TOOLS = {
     "nvbandwidth": ("dgx-h200-8", "nvbandwidth", "-t", "0", "1", "2", "4", "7", "22", "34"),

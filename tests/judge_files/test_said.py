@@ -3,8 +3,8 @@
 import pytest
 
 from command_kit import called
+from linkgauge.rooms.judge_files.facts import merged
 from linkgauge.rooms.judge_files.readers import read_text
-from linkgauge.rooms.judge_files.told import merged
 
 HEAD = "#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
 RANK = "#  Rank {0} Group  0 Pid 1 on node{1} device {2} [0x1{2}] {3}\n"

@@ -76,12 +76,12 @@ def judge_files(
     below `out`, or nowhere if that is None (the default). Raises InputError if there are no
     figures, or no machine to judge them by."""
     from linkgauge.report.keeping import judge_kept
-    from linkgauge.rooms.judge_files.command import JudgeOptions, told_runs
+    from linkgauge.rooms.judge_files.command import JudgeOptions, reported_runs
 
     names = (paths,) if isinstance(paths, str | PathLike) else tuple(paths)
     with asked("judge", JudgeOptions, names, options) as given:
-        told = told_runs(given)
-        return view_of(judge_kept(told.run, told.kept, told.display))
+        reported = reported_runs(given)
+        return view_of(judge_kept(reported.run, reported.kept, reported.display))
 
 
 @takes(CompareKeywords)

@@ -85,8 +85,8 @@ def summary_junit(one: OneRun) -> str:
         for check, found in groupby(failed, key=attrgetter("check")):
             first, *others = found
             case = case_of(suite, DOCTOR, f"{DOCTOR}.{check}")
-            told = (line for o in (first, *others) for line in (_said(o), o.why, *o.remedy, ""))
-            fail(case, "fail", _said(first), "\n".join(told))
+            lines = (line for o in (first, *others) for line in (_said(o), o.why, *o.remedy, ""))
+            fail(case, "fail", _said(first), "\n".join(lines))
     return document_of(suites)
 
 

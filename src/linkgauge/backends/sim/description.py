@@ -100,8 +100,8 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     kind: LinkType
     rate: Rate | None = None
-    rate_told: bool = True
-    state_told: bool = True
+    rate_reported: bool = True
+    state_reported: bool = True
     assumed: bool = False
     count: Count = 1
     both: Rate | None = None
@@ -202,7 +202,7 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     device_id: int = 0x1110
     revision: int = 0
     memory_rate: Rate | None = None
-    memory_rate_told: Rate | None = None
+    memory_rate_reported: Rate | None = None
     products: dict[Literal["fp32", "tf32", "bf16", "fp16"], WorkRate] = {}
     memory_latency: Seconds = Seconds(300e-9)
     ce: Caps = Caps()
@@ -299,7 +299,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 def parse_description(text: str) -> Description:
     """Reads a description from YAML text. Raises InputError with the place of the error."""
     try:
-        tree = encodable(yaml.safe_load(text))
+        tree = encodable(yaml.safe_load(text.replace("_told:", "_reported:")))  # earlier keys
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""

@@ -69,7 +69,7 @@ class AdapterUnit(msgspec.Struct, frozen=True):
     group: AdapterGroup
 
     @property
-    def told_rate(self) -> float | None:
+    def reported_rate(self) -> float | None:
         """The rate of a port as it is read, or None if it is only assumed."""
         rate = self.group.rate
         return None if rate is None or self.group.assumed else float(rate)

@@ -75,7 +75,7 @@ def rdma(hardware: Hardware) -> Iterator[Adapter]:
                 name=name,
                 pci=unit.pci,
                 state="active",
-                rate=unit.told_rate,
+                rate=unit.reported_rate,
                 link_layer=unit.group.link_layer,
                 leads_to=next(ends, None),
             )
@@ -89,7 +89,7 @@ def interfaces(hardware: Hardware, topology: SimTopology) -> Iterator[Interface]
             up=True,
             kind=unit.group.link_layer,
             driver=_DRIVERS.get(unit.group.vendor_id),
-            speed=unit.told_rate,
+            speed=unit.reported_rate,
             mtu=unit.group.mtu,
             node=topology.node_of(unit),
             pci=unit.pci,
@@ -188,16 +188,16 @@ class SimTelemetry:
             count, active = link.common.count, symptoms.active(link)
             errors = symptoms.errors(link) // count
             remote = link.b if link.a == device.name else link.a
-            told = link.common.state_told
+            reported = link.common.state_reported
             for number in range(count):
                 yield FabricLink(
                     first + number,
                     kind,
-                    active=number < active if told else None,
+                    active=number < active if reported else None,
                     version=version,
                     rate=link.rate / count if _is_reported(link) else None,
                     remote=remote,
-                    errors=errors if told else None,
+                    errors=errors if reported else None,
                 )
             first += count
 
@@ -225,13 +225,13 @@ def _kind(name: str) -> tuple[str, str | None]:
 
 
 def _is_reported(link: SimLink) -> bool:
-    return link.common.rate_told and not link.common.assumed
+    return link.common.rate_reported and not link.common.assumed
 
 
 def _memory_rate(device: DeviceUnit) -> float | None:
     if "memory_rate" in device.group.assumed:
         return None
-    reported = device.group.memory_rate_told or device.group.memory_rate
+    reported = device.group.memory_rate_reported or device.group.memory_rate
     return None if reported is None else float(reported)
 
 

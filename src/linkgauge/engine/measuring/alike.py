@@ -1,8 +1,8 @@
 """Cells of a simulated machine that differ only in the names of the parts they use.
 
-A rack has thousands of pairs that nothing tells apart. Their repetition is simulated `DRAWS` times,
-with different noise, and every pair gets the result of one of these repetitions. Every cell of a
-real machine is measured."""
+A rack has thousands of pairs that nothing distinguishes. Their repetition is simulated `DRAWS`
+times, with different noise, and every pair gets the result of one of these repetitions. Every cell
+of a real machine is measured."""
 
 from __future__ import annotations
 

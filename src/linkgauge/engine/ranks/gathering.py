@@ -115,8 +115,8 @@ def _exchanged(launch: Launch, address: tuple[str, int, bytes] | None) -> tuple[
     """Sends rank 0's address to all ranks by MPI. Returns the address in every rank."""
     mpi = world(launch)
     with mpi_errors("MPI_Bcast"):
-        told: tuple[str, int, bytes] = mpi.COMM_WORLD.bcast(address, root=0)
-    return told
+        heard: tuple[str, int, bytes] = mpi.COMM_WORLD.bcast(address, root=0)
+    return heard
 
 
 class Gathering:

@@ -201,7 +201,7 @@ class ClusterWorker:
         moved = 2 * sum(transfer.bytes_moved(work.size) for transfer in transfers)
         self.links.phase = "allocate"
         try:
-            answers, told = self._meetings.carry_out(part, moved)
+            answers, reported = self._meetings.carry_out(part, moved)
         except RankLost as lost:
             return tuple(failed(cell, self.links.phase, lost) for cell in work.cells)
         found = {}
@@ -209,10 +209,10 @@ class ClusterWorker:
             if isinstance(answer, Refused):
                 raise self.links.refusal(rank, answer.reason)
             found[rank] = answer.of(tuple[CellResult, ...])
-        if not told and all(cell.status in PASSED for of in found.values() for cell in of):
+        if not reported and all(cell.status in PASSED for of in found.values() for cell in of):
             self._unlike.discard(key)
         # Of a rank that left the cell, if any did: the others only know that it has.
-        return next(of for rank, of in found.items() if of and rank not in told)
+        return next(of for rank, of in found.items() if of and rank not in reported)
 
     def _parties(self, cells: Sequence[PlannedCell]) -> tuple[int, ...]:
         """Returns the ranks that take part in measuring cells. These are the ranks of their

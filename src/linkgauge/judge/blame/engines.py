@@ -36,7 +36,7 @@ def bounded_by_engine(
     slow = {row: None for row in found if _one_way(row) in one_way}
     if not slow:
         return rows, None
-    finding = _by_engine(list(slow), evidence, is_told=bool(kernels))
+    finding = _by_engine(list(slow), evidence, is_reported=bool(kernels))
     return [row for row in rows if row not in slow], finding
 
 
@@ -59,14 +59,14 @@ def _engines(row: Row) -> set[str]:
     return {transfer.engine.kind for transfer in row.case.cell.transfers}
 
 
-def _by_engine(slow: Sequence[Row], evidence: Evidence, *, is_told: bool) -> Finding:
+def _by_engine(slow: Sequence[Row], evidence: Evidence, *, is_reported: bool) -> Finding:
     found = f"{reach('by them', slow)}; kernels over the same parts are as fast as they should be"
     why = (
         "a copy engine may drive one of several links, or less of a memory than kernels do: the "
         "links and the memory are well"
     )
     remedy = tools(evidence, "state")
-    if not is_told:
+    if not is_reported:
         found = f"{reach('by them', slow)}, no more than one of several parallel links; "
         found += "no kernel was measured, so nothing tells whether the links are slow"
         why = "a copy engine may drive one of several links; kernels drive all of them"

@@ -23,8 +23,8 @@ def alone(rows: Sequence[Row]) -> frozenset[Part]:
     """Returns the parts that cannot be compared, because no cell has a peer without the part."""
     every = grouped((each.peers, each.parts) for each in rows)
     touched = frozenset[Part]().union(*(of for some in every.values() for of in some))
-    told = (frozenset.union(*some) - frozenset.intersection(*some) for some in every.values())
-    return touched - frozenset[Part]().union(*told)
+    differing = (frozenset.union(*some) - frozenset.intersection(*some) for some in every.values())
+    return touched - frozenset[Part]().union(*differing)
 
 
 def shows(evidence: Evidence, number: int) -> bool:

@@ -40,8 +40,8 @@ def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
     the commands compare figures with the host's."""
     if hidden:
         return (NEAR_NODE, *COMPARE_ON_HOST)
-    told = f"echo N | sudo tee /sys/bus/pci/devices/{function.address}/numa_node"
-    return NEAR_NODE, f"{told}  # until the next boot; update the firmware"
+    command = f"echo N | sudo tee /sys/bus/pci/devices/{function.address}/numa_node"
+    return NEAR_NODE, f"{command}  # until the next boot; update the firmware"
 
 
 def check_allowed(evidence: Evidence) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ REACHED = 0.96
 12.5 (NVIDIA/nccl-tests issues 119 and 290)."""
 _SLOT = 0.86
 """The share of a PCIe link's rate that is payload (docs/expect-formulas.md)."""
-_TOLD = "NCCL_ALGO="
+_ALGORITHM = "NCCL_ALGO="
 _TREES = ("tree", "nvlstree")
 _RINGS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 """The collectives of which each byte that counts crosses the network once, if they use rings."""
@@ -131,8 +131,10 @@ class AcrossHosts(ExchangeRates):
         self._alone = paths.machine.on(paths.machine.ranks[0].host)
         self._own = ExchangeRates(Paths(self._alone, Ceilings()), work, notes)
         self._carried = carried_by(self._alone)
-        told = (one.text for one in notes if isinstance(one, Remark))
-        algorithms = (text.removeprefix(_TOLD) for text in told if text.startswith(_TOLD))
+        remarks = (one.text for one in notes if isinstance(one, Remark))
+        algorithms = (
+            text.removeprefix(_ALGORITHM) for text in remarks if text.startswith(_ALGORITHM)
+        )
         self._algorithm = next(algorithms, "").lower()
         self._limits = cache(self._find_limits)
 

@@ -109,8 +109,8 @@ def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root, paren
     local_size = number(launcher.local_size)
     if number(launcher.nodes) == 1:
         local_size = size
-    told = [environment[name] for name in launcher.job if name in environment]
-    job = ".".join(told) if told else f"p{starter(root, parent) or parent}"
+    known = [environment[name] for name in launcher.job if name in environment]
+    job = ".".join(known) if known else f"p{starter(root, parent) or parent}"
     local_rank = number(launcher.local_rank) or 0
     launch = Launch(rank, size, local_rank, local_size, job, launcher.mpi)
     if launcher.first is None or launcher.token is None or size == 1:

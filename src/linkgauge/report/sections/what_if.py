@@ -40,8 +40,8 @@ def what_if_blocks(before: Run, after: Run) -> Iterator[Block]:
     known = {(one.id, one.unit): one for one in figures_of(before).cells if one.figure}
     now = {(one.id, one.unit): one for one in figures_of(after).cells if one.figure}
     both = [(known[key], one) for key, one in now.items() if key in known]
-    told = _tells_latencies(after)
-    if not told:
+    given = _tells_latencies(after)
+    if not given:
         both = [(first, one) for first, one in both if one.unit != LATENCY.symbol]
     kinds = grouped((_kind(one), _pair(first, one)) for first, one in both)
     rows, same = list[Sequence[str | Entry]](), list[tuple[str, str]]()
@@ -55,7 +55,7 @@ def what_if_blocks(before: Run, after: Run) -> Iterator[Block]:
     caption = line(SIMULATED, Span(f" {named(after.machine)}", "strong"), ": against it unchanged")
     found = table("", heads, rows or [("nothing that both have", "", "", "", "", "")])
     yield found._replace(caption=caption, lines=[*_others(names, known.keys(), now.keys())])
-    if not told:
+    if not given:
         yield Prose([plain("latencies are left out: nothing tells those of this machine's links")])
 
 
@@ -70,8 +70,8 @@ def _others(same: Sequence[str], before: Set[object], after: Set[object]) -> Ite
         yield plain(f"unchanged: {', '.join(dict.fromkeys(same))}")
     counts = ((len(before - after), "gone"), (len(after - before), "new"))
     if any(count for count, _ in counts):
-        told = (f"{count_of(count, 'figure')} {how}" for count, how in counts if count)
-        yield plain(f"only one of both has: {', '.join(told)}", "dim")
+        given = (f"{count_of(count, 'figure')} {how}" for count, how in counts if count)
+        yield plain(f"only one of both has: {', '.join(given)}", "dim")
 
 
 def _kind(one: CellFigure) -> tuple[str, str]:

@@ -77,14 +77,14 @@ def folded_notes(run: Run) -> Iterator[Line]:
 
 
 def _of_cells(run: Run) -> Iterator[Noted]:
-    told: defaultdict[Note, list[Note]] = defaultdict(list)
+    noted: defaultdict[Note, list[Note]] = defaultdict(list)
     cells: Counter[Note] = Counter()
     for _, cell in cells_of(run.results):
         own = [(_subject(note), note) for note in cell.notes if not isinstance(note, Imprecise)]
         for subject, note in own:
-            told[subject].append(note)
+            noted[subject].append(note)
         cells.update({subject for subject, _ in own})
-    yield from (Noted(_sentence_of_all(notes), cells[one]) for one, notes in told.items())
+    yield from (Noted(_sentence_of_all(notes), cells[one]) for one, notes in noted.items())
 
 
 def _shared(run: Run) -> Iterator[Noted]:

@@ -32,30 +32,30 @@ from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, Better, unit_of
 
 from .descriptions import Described
+from .facts import Facts, Failure, ReportedFigure, ReportedGpu, ReportedNic
 from .failures import Meaning, meaning_of
 from .nics import GIGABIT
 from .products import product_of
-from .told import Facts, Failure, ToldFigure, ToldGpu, ToldNic
 
 
 def machine_of(described: Described, backend: str) -> Machine:
     """Returns the described machine with what texts and products tell, and no more of a
     simulation."""
     made = SimBackend(parts_of(described.description))
-    host, seen, told = made.host(), made.look(), described.facts
-    dimms = tuple(one for one in told.dimms if one.width)
-    memories = {index: node.memory for index, node in told.nodes.items()}
+    host, seen, reported = made.host(), made.look(), described.facts
+    dimms = tuple(one for one in reported.dimms if one.width)
+    memories = {index: node.memory for index, node in reported.nodes.items()}
     nodes = tuple(Node(one.index, one.cpus, memories.get(one.index)) for one in host.nodes)
-    named = (told.hostname or "", "", "", told.architecture or "", told.cpu_model)
+    named = (reported.hostname or "", "", "", reported.architecture or "", reported.cpu_model)
     details = HostDetails(
-        distances=seen.host.distances if told.distances else {},
-        node_cpus=seen.host.node_cpus if told.nodes else {},
-        hypervisor=told.hypervisor,
-        sockets=told.sockets,
-        iommu=told.iommu,
-        memory_rate=rate_of(dimms, named_channels(dimms, told.sockets))[0] if dimms else None,
+        distances=seen.host.distances if reported.distances else {},
+        node_cpus=seen.host.node_cpus if reported.nodes else {},
+        hypervisor=reported.hypervisor,
+        sockets=reported.sockets,
+        iommu=reported.iommu,
+        memory_rate=rate_of(dimms, named_channels(dimms, reported.sockets))[0] if dimms else None,
     )
-    functions = tuple(_told_functions(seen.pci, told, from_texts=described.is_of_texts))
+    functions = tuple(_reported_functions(seen.pci, reported, from_texts=described.is_of_texts))
     cards = tuple(_bare_accelerator(one, backend) for one in seen.accelerators)
     assumed = tuple(
         replace(one, parts=tuple(_named(part, backend) for part in one.parts))
@@ -63,7 +63,7 @@ def machine_of(described: Described, backend: str) -> Machine:
     )  # fmt: skip
     facts = {
         "pci": functions, "accelerators": cards, "assumed": assumed, "unknown": (),
-        "adapters": tuple(_told_adapters(seen.adapters, told)),
+        "adapters": tuple(_reported_adapters(seen.adapters, reported)),
     }  # fmt: skip
     inventory = replace(seen, host=details, **facts)
     devices = tuple(
@@ -95,8 +95,8 @@ _REDIRECTS = "request redirect", "completion redirect"
 _PORTS = {"root port": "root port", "upstream port": "PCIe switch"}
 
 
-def _told_functions(
-    found: Sequence[PciFunction], told: Facts, *, from_texts: bool
+def _reported_functions(
+    found: Sequence[PciFunction], reported: Facts, *, from_texts: bool
 ) -> Iterator[PciFunction]:
     """Yields the PCI functions as texts tell them. A bridge without an address there has a made-up
     name, and no known link; no text tells a target speed. A description tells both."""
@@ -104,13 +104,16 @@ def _told_functions(
     kinds = grouped((_PORTS.get(one.port or "", "port"), one.address) for one in bridges)
     names = {at: f"{kind} {n}" for kind, some in kinds.items() for n, at in enumerate(some)}
     above = PciTree(found).above
-    cards: tuple[ToldGpu | ToldNic, ...] = (*told.gpus.values(), *told.nics.values())
+    cards: tuple[ReportedGpu | ReportedNic, ...] = (
+        *reported.gpus.values(),
+        *reported.nics.values(),
+    )
     for card in cards:
         chain = above(card.pci) if card.pci else ()
         names |= {o.address: at for o, at in zip(chain, card.above, strict=False)}
     for one in found:
         address = names.get(one.address, one.address)
-        bridge = told.bridges.get(address)
+        bridge = reported.bridges.get(address)
         link = one.link
         if from_texts:
             link = replace(link, target=None) if re.fullmatch(ADDRESS, address) else PciLink()
@@ -118,18 +121,18 @@ def _told_functions(
             address=address, parent=names.get(one.parent or ""), vendor=one.vendor,
             class_code=one.class_code, numa_node=one.numa_node, port=one.port, link=link,
             acs=_REDIRECTS if bridge is not None and bridge.acs else one.acs,
-            relaxed_ordering=told.relaxed if is_accelerator(one) else None,
+            relaxed_ordering=reported.relaxed if is_accelerator(one) else None,
         )  # fmt: skip
 
 
-def _told_adapters(found: Sequence[Adapter], told: Facts) -> Iterator[Adapter]:
+def _reported_adapters(found: Sequence[Adapter], reported: Facts) -> Iterator[Adapter]:
     """Yields the adapters that a library uses or texts list, with the rate that texts tell."""
-    rates = {nic.pci: nic.rate for nic in told.nics.values()}
-    speed = told.settings.get("adapter Gb/s", "")
+    rates = {nic.pci: nic.rate for nic in reported.nics.values()}
+    speed = reported.settings.get("adapter Gb/s", "")
     usual = int(speed) * GIGABIT if speed.isdecimal() else None
     ports = [replace(one, rate=rates.get(one.pci) or usual) for one in found]
-    only = int(usual is not None and len(told.gpus) < 2)  # a host of one GPU has at least one
-    count = told.used_adapters or told.adapters or len(ports) or only
+    only = int(usual is not None and len(reported.gpus) < 2)  # a host of one GPU has at least one
+    count = reported.used_adapters or reported.adapters or len(ports) or only
     yield from ports[:count]
     for number in range(len(ports), count):
         yield Adapter(name=f"adapter{number}", rate=usual)
@@ -148,13 +151,13 @@ def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
 
 
 def results_of(
-    told: Iterable[ToldFigure], machine: Machine, backend: str
+    reported: Iterable[ReportedFigure], machine: Machine, backend: str
 ) -> tuple[tuple[Result, ...], int, list[Failure]]:
     """Returns the results, how many figures are in their cells, and failures that became no
     cell."""
     results, judged, lost = list[Result](), 0, dict[Failure, None]()
     # A table of a collective has all sizes.
-    tables = grouped(((o.benchmark, None if o.work else o.size, o.ranks), o) for o in told)
+    tables = grouped(((o.benchmark, None if o.work else o.size, o.ranks), o) for o in reported)
     for some in tables.values():
         table, figures = _table(some, machine, backend), grouped((one.place, one) for one in some)
         cells = [_cell(c, figures[c.place], table) for c in table.cells if c.place in figures]
@@ -202,11 +205,11 @@ def _result(table: Benchmark, cells: Sequence[CellResult]) -> Result:
     )  # fmt: skip
 
 
-def _table(told: Sequence[ToldFigure], machine: Machine, backend: str) -> Benchmark:
-    first, devices = told[0], machine.devices.get(backend, ())
+def _table(reported: Sequence[ReportedFigure], machine: Machine, backend: str) -> Benchmark:
+    first, devices = reported[0], machine.devices.get(backend, ())
     row, size = first.of or CATALOG.get(first.benchmark), first.size or 1
     title = row.title if row is not None else first.benchmark
-    cells = tuple(dict.fromkeys(_own_cells(told, devices)))
+    cells = tuple(dict.fromkeys(_own_cells(reported, devices)))
     if first.work is not None:
         return Benchmark(first.benchmark, title, backend, cells, COLLECTIVE, sweep=True)
     if first.host is not None:
@@ -215,16 +218,16 @@ def _table(told: Sequence[ToldFigure], machine: Machine, backend: str) -> Benchm
         return Benchmark(*named, sweep=True, size=size)
     if not isinstance(row, Row):
         return Benchmark(first.benchmark, title, backend)
-    wanted = set(range(first.ranks)) or {int(one.column) for one in told} | (
-        {int(one.row) for one in told} if row.between_devices else set()
+    wanted = set(range(first.ranks)) or {int(one.column) for one in reported} | (
+        {int(one.row) for one in reported} if row.between_devices else set()
     )
     some = tuple(one for one in devices if one.index in wanted and not row.on_host)
     laid_out = row.lay_out(DeviceSet(backend, machine.host.nodes, some))
     return replace(laid_out, size=size)
 
 
-def _own_cells(told: Iterable[ToldFigure], devices: Sequence[Device]) -> Iterator[Cell]:
-    said = {(o.place, o.work, o.host, o.size, o.ranks): o for o in told if o.host or o.work}
+def _own_cells(reported: Iterable[ReportedFigure], devices: Sequence[Device]) -> Iterator[Cell]:
+    said = {(o.place, o.work, o.host, o.size, o.ranks): o for o in reported if o.host or o.work}
     for one in said.values():
         if (what := one.host) is not None:
             transfers = parse_transfers(what.work)
@@ -235,25 +238,25 @@ def _own_cells(told: Iterable[ToldFigure], devices: Sequence[Device]) -> Iterato
                 yield cell_of(work, devices[:own], one.size, one.row, one.column)
 
 
-def _cell(cell: Cell, told: Sequence[ToldFigure], table: Benchmark) -> CellResult:
+def _cell(cell: Cell, reported: Sequence[ReportedFigure], table: Benchmark) -> CellResult:
     """Each of several figures is a sample."""
     size, better = table.size or 1, table.unit.better
-    said = tuple(dict.fromkeys(one.failure for one in told if one.failure))
+    said = tuple(dict.fromkeys(one.failure for one in reported if one.failure))
     failed = _worst_of(said) if said else None
-    measured = [] if failed and failed.status == "error" else [o for o in told if o.is_measured]
+    measured = [] if failed and failed.status == "error" else [o for o in reported if o.is_measured]
     samples = tuple(one.figure for one in measured if one.part is None)
     counted = cell.counted(size)
     parts = tuple(_parts(measured, counted, better))
     if not samples:
         samples = tuple(map(sum, zip(*(part.samples for part in parts), strict=False)))
-    staged = any(one.staged for one in told)
+    staged = any(one.staged for one in reported)
     if staged:
         cell = replace(cell, transfers=tuple(map(_by_host, cell.transfers)))
     return CellResult(
         **asdict(cell),
         status=failed.status if failed else "pass" if samples else "error",
         reason="; ".join(said) or None,
-        bytes=told[0].size or size if cell.report.is_latency else cell.bytes_reported(size),
+        bytes=reported[0].size or size if cell.report.is_latency else cell.bytes_reported(size),
         samples=samples,
         summary=summarize(samples, better),
         parts=parts,
@@ -271,9 +274,9 @@ def _by_host(transfer: Transfer) -> Transfer:
 
 
 def _parts(
-    told: Sequence[ToldFigure], counted: Sequence[int], better: Better
+    reported: Sequence[ReportedFigure], counted: Sequence[int], better: Better
 ) -> Iterator[TransferFigure]:
-    by_part = grouped((one.part, one.figure) for one in told if one.part is not None)
+    by_part = grouped((one.part, one.figure) for one in reported if one.part is not None)
     for number in sorted(by_part, key=lambda part: part or 0):
         samples = tuple(by_part[number])
         if number is not None and number < len(counted):

@@ -162,7 +162,7 @@ def narrowed(
 
 def check_links(evidence: Evidence) -> Iterator[Finding]:
     """Finds copies at the rate of fewer lanes or an older generation. What is expected of a link
-    that nobody told is no reference."""
+    that nobody reported is no reference."""
     if evidence.tool is None:
         return
     cells = [

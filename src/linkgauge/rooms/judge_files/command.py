@@ -57,11 +57,13 @@ def judge_files(asked: JudgeOptions) -> int:
     from linkgauge.model.errors import worst_code
     from linkgauge.report.live import show_kept
 
-    told = told_runs(asked)
-    return worst_code((show_kept(told.run, told.kept, told.display), told.code)) or 0
+    reported = reported_runs(asked)
+    return (
+        worst_code((show_kept(reported.run, reported.kept, reported.display), reported.code)) or 0
+    )
 
 
-class ToldRun(NamedTuple):
+class ReportedRun(NamedTuple):
     """The judged run of the worst host, its file if kept, and the exit code of all hosts."""
 
     run: Run
@@ -70,7 +72,7 @@ class ToldRun(NamedTuple):
     code: int
 
 
-def told_runs(asked: JudgeOptions) -> ToldRun:
+def reported_runs(asked: JudgeOptions) -> ReportedRun:
     """Judges the runs of all hosts, and keeps them if a folder is given. Raises InputError."""
     from msgspec.structs import replace
 
@@ -87,4 +89,4 @@ def told_runs(asked: JudgeOptions) -> ToldRun:
     runs, code = judged_hosts(texts, asked.machine, asked.label, display.judged)
     runs = [replace(run, command=command_of(asked)) for run in runs]
     kept = [keep(run, asked.out) for run in runs] if asked.out else [None]
-    return ToldRun(runs[0], kept[0], display, code)
+    return ReportedRun(runs[0], kept[0], display, code)

@@ -29,12 +29,12 @@ from linkgauge.model.hardware.inventory import Accelerator, PciFunction
 from linkgauge.model.hardware.machine import Device, Machine
 from linkgauge.model.names import and_all
 
+from .facts import Bridge, Facts, ReportedFigure, ReportedGpu, ReportedNode, merged
 from .fleets import Fleet, fleet_of, joined, rack_of
 from .layout import MachineLayout
 from .pair_groups import Pairs, figures_of_pairs, joined_by_figures
 from .products import product_of, split_product
 from .readers import ReadText, read_text
-from .told import Bridge, Facts, ToldFigure, ToldGpu, ToldNode, merged
 
 MOST_BYTES = 64 << 20
 """The largest log in bytes that is read whole; a larger one may be cut."""
@@ -104,7 +104,7 @@ def of_product(model: str, count: int) -> Facts:
     """Raises InputError if the number is not possible."""
     if not 1 <= count <= 64:
         raise InputError(f"{count} × {model}: give 1 to 64 of a product")
-    return Facts(gpus={index: ToldGpu(model) for index in range(count)}, counted=count)
+    return Facts(gpus={index: ReportedGpu(model) for index in range(count)}, counted=count)
 
 
 def read_file(path: Path) -> list[ReadText]:
@@ -137,19 +137,21 @@ _GZIP = b"\x1f\x8b"
 # The description.
 
 
-def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ()) -> Described:
+def describe(
+    name: str, found: Sequence[Facts], reported: Sequence[ReportedFigure] = ()
+) -> Described:
     """Returns the machine of these facts. Figures show NUMA nodes that no text gives. Raises
     InputError for more accelerators than one machine has."""
     facts, clashes = merged(found)
     indices = sorted({*facts.gpus, *(index for pair in facts.joins for index in pair)})
     if len(indices) > 256:
         raise InputError(f"{len(indices)} accelerators: this is no output of one machine")
-    gpus = [facts.gpus.get(index, ToldGpu()) for index in indices]
+    gpus = [facts.gpus.get(index, ReportedGpu()) for index in indices]
     usual = next((gpu.model for gpu in gpus if gpu.model), None)
     gpus = [replace(gpu, model=gpu.model or usual) for gpu in gpus]
     assumed = list[str]()
     joined = facts.joins
-    pairs = figures_of_pairs(told, indices)
+    pairs = figures_of_pairs(reported, indices)
     if not joined:
         joined, said = joined_by_figures(pairs, product_of(usual))
         assumed += [f"{said} (nvidia-smi topo -m would tell)"] if said else []
@@ -166,7 +168,7 @@ def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ())
     place = {index: place for place, index in enumerate(indices)}
     joins = {(place[a], place[b]): how for (a, b), how in joined.items()}
     numbered = replace(facts, joins=joins, gpus=dict(enumerate(gpus)))
-    made = MachineLayout(numbered, told, assumed)
+    made = MachineLayout(numbered, reported, assumed)
     tree = made.description()
     known = tuple(assumed), clashes, facts
     return Described(name, description_of(tree), *known, tree)
@@ -214,7 +216,7 @@ def facts_of(evidence: Evidence) -> Facts:
         gpus={number: _gpu(evidence, one) for number, one in enumerate(cards)},
         joins=dict(_joins(machine, [one.memory for one in cards])),
         bridges={one.address: _bridge(one) for one in machine.known.pci if one.port is not None},
-        nodes={one.index: ToldNode(len(one.cpus), one.memory_total) for one in host.nodes},
+        nodes={one.index: ReportedNode(len(one.cpus), one.memory_total) for one in host.nodes},
         distances=rows if len(rows) == len(host.nodes) > 1 else None,
         cpu_model=host.cpu_model,
         sockets=details.sockets,
@@ -224,7 +226,7 @@ def facts_of(evidence: Evidence) -> Facts:
     )
 
 
-def _gpu(evidence: Evidence, device: Device) -> ToldGpu:
+def _gpu(evidence: Evidence, device: Device) -> ReportedGpu:
     machine = evidence.machine
     known = machine.accelerators.get(device.memory, Accelerator(memory="", model=""))
     function = machine.functions.get(device.pci or "", PciFunction(address=""))
@@ -234,7 +236,7 @@ def _gpu(evidence: Evidence, device: Device) -> ToldGpu:
     active = [link for link in up if not (link.remote or "").startswith("host:")]
     rate = active[0].rate if active else None
     node = device.near if function.numa_node is None else function.numa_node
-    gpu = ToldGpu(
+    gpu = ReportedGpu(
         device.model,
         device.pci,
         node,

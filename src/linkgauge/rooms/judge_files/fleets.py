@@ -15,8 +15,8 @@ from linkgauge.backends.sim.description import description_of, load
 from linkgauge.backends.sim.hardware import build, expand
 from linkgauge.model.errors import InputError
 
+from .facts import Facts, ReportedGpu, ReportedNic
 from .products import split_product
-from .told import Facts, ToldGpu, ToldNic
 
 _HOSTS = re.compile(r"\s*(\d{1,4})\s*[x×*]\s*(\d.{0,80})")
 _NICS = re.compile(
@@ -63,7 +63,7 @@ def fleet_of(text: str) -> Fleet | None:
         return None
     model, count = product
     hosts = _checked(int(several[1]) if several else 1, count, text)
-    gpus = {index: ToldGpu(model) for index in range(count)}
+    gpus = {index: ReportedGpu(model) for index in range(count)}
     number = int(nics[1] or 1) if nics else count
     near = {place: place * number // count for place in gpus}
     name = (nics[2] if nics else None) or None
@@ -79,13 +79,13 @@ def _checked(hosts: int, gpus: int, text: str) -> int:
 
 def _nics(
     count: int, model: str | None, gigabits: int | None, near: Mapping[int, int]
-) -> dict[str, ToldNic]:
+) -> dict[str, ReportedNic]:
     for short, name in _SHORT.items():
         model = re.sub(rf"^{short}-?(?=\d)", name, model) if model else model
     rate = None if gigabits is None else gigabits * _GIGABIT
     speed = next(of for most, of in _SLOTS if (gigabits or 400) <= most)
     return {
-        f"nic{n}": ToldNic(
+        f"nic{n}": ReportedNic(
             model=model, rate=rate, speed=speed, width=16,
             near={place: "PIX" for place, nearest in near.items() if nearest == n},
         )
@@ -96,7 +96,7 @@ def _nics(
 # Several hosts from one.
 
 
-def rack_of(nics: Mapping[str, ToldNic]) -> dict[str, Any]:
+def rack_of(nics: Mapping[str, ReportedNic]) -> dict[str, Any]:
     """Returns a rack of GB200 with an adapter for each GPU, at the GPU's processor."""
     tree: dict[str, Any] = yaml.safe_load(load(_RACK)[1])
     count, nodes = len(nics), tree["host"]["nodes"][0]["count"]

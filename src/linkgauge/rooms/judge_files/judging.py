@@ -26,10 +26,10 @@ from linkgauge.report.files import write_run
 
 from .assemble import across, machine_of, results_of, results_without_figures
 from .descriptions import FORMS, MOST_BYTES, Described, describe, of_product, read_bytes, read_file
+from .facts import Facts, Log, ReportedFigure, ReportedGpu, merged, vendor_of
 from .failures import meaning_of
 from .products import VENDORS, split_product
 from .readers import ReadText
-from .told import Facts, Log, ToldFigure, ToldGpu, merged, vendor_of
 
 _STDIN = "-"
 _MOST_HOSTS = 512
@@ -54,15 +54,15 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     """Raises InputError if the texts have no figures, or if `machine` cannot be read."""
     logs = [log for text in texts for log in text.logs]
     figures = (figure for log in logs for figure in log.figures)
-    told = [figure for figure in figures if figure.is_measured or figure.failure]
+    reported = [figure for figure in figures if figure.is_measured or figure.failure]
     failures = [failure for log in logs for failure in log.failures]
-    if not told and all(meaning_of(one.said).status == "skip" for one in failures):
+    if not reported and all(meaning_of(one.said).status == "skip" for one in failures):
         raise _nothing(texts)
-    described = _described(texts, told, machine)
+    described = _described(texts, reported, machine)
     backend = VENDORS[vendor_of(described.facts)].space
     about = _about(texts, logs, described)
     known = machine_of(described, backend)
-    ranks, own = max((one.ranks for one in told), default=0), len(known.all_devices)
+    ranks, own = max((one.ranks for one in reported), default=0), len(known.all_devices)
     assumed = list(about.assumed)
     if len(about.hosts) < 2 and own < ranks <= _MOST_HOSTS * own and not ranks % own:
         hosts = tuple(f"host{number}" for number in range(ranks // own))
@@ -70,11 +70,11 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
             f"the ranks are those of {len(hosts)} hosts with {own} accelerators each, all alike"
         )
         about = replace(about, hosts=hosts)
-    if any(one.work is not None and not one.ranks for one in told):
+    if any(one.work is not None and not one.ranks for one in reported):
         assumed.append("all accelerators took part (the text lists no ranks)")
     if len(about.hosts) > 1 and ranks > own:
         known = across(known, backend, about.hosts, ranks)
-    results, judged, lost = results_of(told, known, backend)
+    results, judged, lost = results_of(reported, known, backend)
     results += tuple(results_without_figures((*failures, *lost), backend))
     if not results:
         devices = len(known.all_devices)
@@ -111,33 +111,33 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
 
 
 def _described(
-    texts: Sequence[ReadText], told: Sequence[ToldFigure], machine: str | None
+    texts: Sequence[ReadText], reported: Sequence[ReportedFigure], machine: str | None
 ) -> Described:
     facts = [one for text in texts for one in text.facts]
     name = next((text.name for text in texts if any(f.joins for f in text.facts)), texts[0].name)
     if machine is not None:
         if (counted := split_product(machine)) is not None:
-            return describe(machine, [of_product(*counted), *facts], told)
+            return describe(machine, [of_product(*counted), *facts], reported)
         own, text = load(machine)
         known, clashes = merged(facts)
         return Described(own, parse_description(text), (), clashes, known)
-    ranks = max((one.ranks for one in told), default=0)
+    ranks = max((one.ranks for one in reported), default=0)
     is_known = any(one.joins or any(gpu.model for gpu in one.gpus.values()) for one in facts)
-    if is_known or all(one.host is not None for one in told):
+    if is_known or all(one.host is not None for one in reported):
         # A text may list fewer accelerators than another one has figures of.
         listed = {n for one in facts for n in one.gpus}
-        more = range(_places(told) if listed and is_known else 0)
-        return describe(name, [*facts, Facts(gpus={n: ToldGpu() for n in more})], told)
-    count = max(_places(told), ranks if ranks <= _MOST_IN_A_HOST else _USUAL_IN_A_HOST, 2)
-    found = describe(name, [Facts(gpus={n: ToldGpu() for n in range(count)}), *facts], told)
+        more = range(_places(reported) if listed and is_known else 0)
+        return describe(name, [*facts, Facts(gpus={n: ReportedGpu() for n in more})], reported)
+    count = max(_places(reported), ranks if ranks <= _MOST_IN_A_HOST else _USUAL_IN_A_HOST, 2)
+    found = describe(name, [Facts(gpus={n: ReportedGpu() for n in range(count)}), *facts], reported)
     example = VENDORS[vendor_of(found.facts)].example
     named = f'--machine "{example}" names them, or a text' if example else "give a text"
     nameless = f"no text tells which accelerators these are: {named} ({FORMS})"
     return found._replace(assumed=(*found.assumed, nameless))
 
 
-def _places(told: Sequence[ToldFigure]) -> int:
-    own = (one for one in told if one.work is None and one.host is None)
+def _places(reported: Sequence[ReportedFigure]) -> int:
+    own = (one for one in reported if one.work is None and one.host is None)
     places = (int(place) for one in own for place in one.place if place.isdecimal())
     return min(max(places, default=-1) + 1, 64)
 

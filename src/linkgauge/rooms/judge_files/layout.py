@@ -16,9 +16,9 @@ from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.hardware.machine import UNNAMED
 from linkgauge.model.hardware.pcie import link_rate
 
+from .facts import Facts, ReportedFigure, ReportedGpu, ReportedNic, ReportedNode, vendor_of
 from .nics import joined_nics, kind_of_nic, rate_of_nic
 from .products import VENDORS, Product, product_of
-from .told import Facts, ToldFigure, ToldGpu, ToldNic, ToldNode, vendor_of
 
 _Member = TypeVar("_Member")
 ON_TABLE = " (data sheet)"
@@ -35,8 +35,10 @@ _OVER = 1.03
 
 
 class MachineLayout:
-    def __init__(self, facts: Facts, told: Sequence[ToldFigure], assumed: list[str]) -> None:
-        self._told, self._facts, self._assumed = told, facts, assumed
+    def __init__(
+        self, facts: Facts, reported: Sequence[ReportedFigure], assumed: list[str]
+    ) -> None:
+        self._reported, self._facts, self._assumed = reported, facts, assumed
         self._gpus = tuple(facts.gpus.values())
         self._nics = joined_nics(facts)
         self._unnamed = UNNAMED[0 if facts.joins else 1]  # those texts are of GPUs
@@ -87,10 +89,10 @@ class MachineLayout:
 
     def _host(self, nodes: int) -> dict[str, Any]:
         known = self._facts
-        each = [known.nodes.get(index, ToldNode()) for index in range(nodes)]
+        each = [known.nodes.get(index, ReportedNode()) for index in range(nodes)]
         host: dict[str, Any] = {
             "nodes": [self._own_host or _node(one) for one in each],
-            "cpu_model": known.cpu_model or "not told",
+            "cpu_model": known.cpu_model or "not known",
             "hostname": known.hostname or "unknown",
         }
         if known.distances and len(known.distances) == nodes:
@@ -98,7 +100,7 @@ class MachineLayout:
         named = {"hypervisor": known.hypervisor, "architecture": known.architecture}
         return host | {name: value for name, value in named.items() if value}
 
-    def _device(self, gpu: ToldGpu, product: Product | None) -> dict[str, Any]:
+    def _device(self, gpu: ReportedGpu, product: Product | None) -> dict[str, Any]:
         device: dict[str, Any] = {
             "model": gpu.model or self._unnamed,
             "memory": str(gpu.memory or (product.memory if product else 16) * GIB),
@@ -149,7 +151,7 @@ class MachineLayout:
         switches = (f"plx{n}" for n, group in enumerate(self._groups) if card in group)
         return next(switches, None)
 
-    def _adapter(self, name: str, nic: ToldNic) -> dict[str, Any]:
+    def _adapter(self, name: str, nic: ReportedNic) -> dict[str, Any]:
         there = self._switch_of(name) or f"host:{nic.node or 0}"
         speed, width = nic.speed or nic.max_speed, nic.width or nic.max_width
         kind = self._slot(speed, width, nic.max_speed, nic.max_width)
@@ -186,7 +188,7 @@ class MachineLayout:
         about |= {"max_width": widest} if (widest or 0) > width else {}
         return self._kind(f"pcie{speed:g}x{width}".replace(".", "_"), **about)
 
-    def _speed(self, place: int, gpu: ToldGpu) -> float | None:
+    def _speed(self, place: int, gpu: ReportedGpu) -> float | None:
         """A speed below the maximum, which an idle link may have, counts only if no copy with the
         host was faster."""
         product, width = self._products[place], gpu.width or gpu.max_width or 16
@@ -206,7 +208,7 @@ class MachineLayout:
         ways = ("host_to_device_memcpy", "device_to_host_memcpy")
         rates = (
             one.figure
-            for one in self._told
+            for one in self._reported
             if one.benchmark.startswith(ways) and one.column == str(place)
         )
         return max(rates, default=math.inf)
@@ -233,7 +235,7 @@ class MachineLayout:
         order = [card for card, _ in self._cards()]
         return sorted(_merged(groups), key=lambda group: min(map(order.index, group)))
 
-    def _cards(self) -> Iterator[tuple[int | str, ToldGpu | ToldNic]]:
+    def _cards(self) -> Iterator[tuple[int | str, ReportedGpu | ReportedNic]]:
         yield from enumerate(self._gpus)
         yield from self._nics.items()
 
@@ -241,8 +243,8 @@ class MachineLayout:
         """Whether these exchange over the host's memory alone, so that no figure shows a switch."""
         products = [self._products[place] for place in places]
         is_refused = all(product is not None and product.peers == "none" for product in products)
-        told = {"P2P", "peer access"} & self._facts.ways
-        return is_refused and not told and all(one.work is not None for one in self._told)
+        reported = {"P2P", "peer access"} & self._facts.ways
+        return is_refused and not reported and all(one.work is not None for one in self._reported)
 
     def _below_switches(self) -> None:
         for number, group in enumerate(self._groups):
@@ -302,18 +304,18 @@ class MachineLayout:
     def _link(self) -> tuple[str, float, int, tuple[float, float], bool]:
         """The kind of link, the GB/s of one, the most of one accelerator, the shares of the rate
         that copies and kernels reach, and whether the rate is assumed."""
-        told = next((gpu.link_rate for gpu in self._gpus if gpu.link_rate), None)
+        reported = next((gpu.link_rate for gpu in self._gpus if gpu.link_rate), None)
         product = self._product
         if product is None or product.links is None:
             if "XGMI" in self._facts.joins.values():
                 return "XGMI", 32, 7, (0.75, 0.69), True
-            if told is None:
+            if reported is None:
                 return "nvlink", 25, _MOST_LINKS, (0.88, 0.83), True
-            return "nvlink", told / 1e9, _MOST_LINKS, (0.88, 0.83), False
+            return "nvlink", reported / 1e9, _MOST_LINKS, (0.88, 0.83), False
         kind, most, each = product.links
-        if told is None:
+        if reported is None:
             self._by_table(product, f"{kind} links of {each:g} GB/s each way")
-        return kind, (told or each * 1e9) / 1e9, most, product.reach, False
+        return kind, (reported or each * 1e9) / 1e9, most, product.reach, False
 
     def _usual(self) -> Iterator[tuple[tuple[int, int], str]]:
         product = self._product
@@ -336,7 +338,7 @@ class MachineLayout:
     def _installed(self, product: Product) -> int:
         """How many share one's links: collectives may leave out some of the usual server's."""
         there = len(self._gpus)
-        is_partial = self._told and all(one.work is not None for one in self._told)
+        is_partial = self._reported and all(one.work is not None for one in self._reported)
         return max(there, product.count) if is_partial and not self._facts.counted else there
 
 
@@ -353,12 +355,12 @@ def _shares(read: float, write: float) -> dict[str, float]:
     return {"read": read, "write": write}
 
 
-def _node(told: ToldNode) -> dict[str, Any]:
+def _node(reported: ReportedNode) -> dict[str, Any]:
     """Returns a node. The rate and the latency of its memory stand in no text."""
-    missing = ["cpus"] if told.cpus is None else []
-    missing += ["memory"] if told.memory is None else []
+    missing = ["cpus"] if reported.cpus is None else []
+    missing += ["memory"] if reported.memory is None else []
     return {
-        "cpus": 16 if told.cpus is None else told.cpus,
-        "memory": str(told.memory or 256 * GIB),
+        "cpus": 16 if reported.cpus is None else reported.cpus,
+        "memory": str(reported.memory or 256 * GIB),
         "assumed": [*missing, "rate", "latency"],
     }

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from linkgauge.machine.tree import ADDRESS
 
-from .told import Facts, ToldNic
+from .facts import Facts, ReportedNic
 
 GIGABIT = 1e9 / 8
 _RATES = (
@@ -25,7 +25,7 @@ _USUAL = 200
 _NAME = re.compile(r"[a-z][a-z0-9_.]*")
 
 
-def joined_nics(facts: Facts) -> Mapping[str, ToldNic]:
+def joined_nics(facts: Facts) -> Mapping[str, ReportedNic]:
     """Texts may call the same adapters by names and by PCI addresses: as many of both are the same,
     in this order."""
     at = {name: nic for name, nic in facts.nics.items() if re.fullmatch(ADDRESS, name)}
@@ -43,8 +43,8 @@ def joined_nics(facts: Facts) -> Mapping[str, ToldNic]:
     return _plain(named | {name: nic for name, nic in at.items() if name not in known})
 
 
-def _plain(nics: Mapping[str, ToldNic]) -> dict[str, ToldNic]:
-    found: dict[str, ToldNic] = {}
+def _plain(nics: Mapping[str, ReportedNic]) -> dict[str, ReportedNic]:
+    found: dict[str, ReportedNic] = {}
     for number, (name, nic) in enumerate(nics.items()):
         plain = name.lower()
         is_free = _NAME.fullmatch(plain) and plain not in found
@@ -52,16 +52,16 @@ def _plain(nics: Mapping[str, ToldNic]) -> dict[str, ToldNic]:
     return found
 
 
-def rate_of_nic(nic: ToldNic, facts: Facts) -> tuple[float, bool]:
+def rate_of_nic(nic: ReportedNic, facts: Facts) -> tuple[float, bool]:
     """Returns the bytes/s of a port, and whether it is assumed."""
-    told = facts.settings.get("adapter Gb/s", "")
-    if nic.rate or told.isdecimal():
-        return nic.rate or int(told) * GIGABIT, False
+    reported = facts.settings.get("adapter Gb/s", "")
+    if nic.rate or reported.isdecimal():
+        return nic.rate or int(reported) * GIGABIT, False
     rates = (gigabits for name, gigabits in _RATES if re.search(name, nic.model or ""))
     return next(rates, _USUAL) * GIGABIT, True
 
 
-def kind_of_nic(name: str, nic: ToldNic, rate: float, *, is_assumed: bool) -> dict[str, Any]:
+def kind_of_nic(name: str, nic: ReportedNic, rate: float, *, is_assumed: bool) -> dict[str, Any]:
     made: dict[str, Any] = {"name": name, "rate": f"{rate:.0f} B/s"}
     maker = "Mellanox " if "ConnectX" in (nic.model or "") else ""
     made |= {"model": maker + nic.model} if nic.model else {}

@@ -15,8 +15,8 @@ from statistics import median
 from linkgauge.model.hardware.pcie import link_rate
 from linkgauge.model.units import count_of
 
+from .facts import ReportedFigure
 from .products import Product
-from .told import ToldFigure
 
 _COUNTS = (3, 2)
 """The numbers of groups that are tried: a topology of three must not be taken for one of two."""
@@ -28,9 +28,11 @@ _PCIE = 32.0, 16
 Pairs = Mapping[tuple[int, int], float]
 
 
-def figures_of_pairs(told: Iterable[ToldFigure], indices: Sequence[int]) -> dict[str, Pairs]:
+def figures_of_pairs(
+    reported: Iterable[ReportedFigure], indices: Sequence[int]
+) -> dict[str, Pairs]:
     found = dict[str, dict[tuple[int, int], float]]()
-    for one in told:
+    for one in reported:
         is_copy = one.benchmark.startswith("device_to_device_") and "memcpy" in one.benchmark
         if is_copy and one.part is None and one.row != one.column:
             found.setdefault(one.benchmark, {})[int(one.row), int(one.column)] = one.figure

@@ -91,7 +91,7 @@ def _between(seen: _Seen) -> None:
     hypervisor = seen.known.host.hypervisor
     is_unsure = any(not cell.is_as_expected for cell in seen.pairs) or seen.ranks > 1
     is_virtual = is_unsure and (hypervisor or "virtual machine" in ways)
-    seen.say("virtual", is_virtual, which=hypervisor or "which kind is not told")
+    seen.say("virtual", is_virtual, which=hypervisor or "which kind is not known")
     reasons = (c.expected.because for _, c in seen.cells if c.expected and not c.is_as_expected)
     seen.say("through_cpu", any("route crosses the host bridge" in because for because in reasons))
     seen.say("P2P_disabled", "P2P disabled" in ways)
@@ -152,14 +152,14 @@ def _of_network(seen: _Seen, tool: ToolRun) -> None:
         most = rate
     elif "NET/Socket" not in tool.ways:
         seen.say("adapters", fit=_fitting(most, tool.adapters))
-    _told_speed(seen, most)
+    _reported_speed(seen, most)
 
 
-def _told_speed(seen: _Seen, most: float) -> bool:
+def _reported_speed(seen: _Seen, most: float) -> bool:
     """Says what adapters of known speed carry. Returns whether any is known."""
     if seen.carried is not None:
         share = f"{most * 1e9 / seen.carried.rate / REACHED:.0%}"
-        seen.say("adapters_told", because=seen.carried.because, share=share)
+        seen.say("adapters_reported", because=seen.carried.because, share=share)
     return seen.carried is not None
 
 
@@ -181,19 +181,19 @@ def _of_tools(seen: _Seen) -> None:
     tests = ("rdma", "nic_tcp_iperf3", "osu_", "imb_", "ucx_")
     rates = (c.headline or 0.0 for n, c in seen.cells if n.startswith(tests) and "lat" not in n)
     most = max(rates, default=0.0)
-    is_told = most and _told_speed(seen, most / 1e9)
+    is_reported = most and _reported_speed(seen, most / 1e9)
     if seen.has("rdma"):
         seen.say("mtu", mtu.isdecimal() and int(mtu) < 4096, mtu=mtu)
         seen.say("gpu_memory", gpu, gpu=gpu)
         largest = max(result.size for result, _ in seen.curves)
         is_little = most < _LOADED[0] * REACHED * 25e9 and largest <= _SMALL
         seen.say("one_pair", settings.get("qps") == "1" and is_little)
-        seen.say("adapter_speed", not is_told, fit=_fitting(most / 1e9, 1))
+        seen.say("adapter_speed", not is_reported, fit=_fitting(most / 1e9, 1))
     seen.say("buffers", "D" in buffers, buffers=buffers, links=_links(seen)[0])
     carried = _links(seen)[1] if seen.has("osu_bw", "ucx_") else 0.0
     above = {"rate": most / 1e9, "most": carried / 1e9}
     seen.say("above_links", 0 < carried < most, **above)
-    seen.say("tcp_speed", is_tcp and not is_told)
+    seen.say("tcp_speed", is_tcp and not is_reported)
     seen.say("tcp", is_tcp)
     again = settings.get("retransmits", "")
     seen.say("retransmits", is_tcp and again, count=again)

@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any, Self
 from xml.etree.ElementTree import Element
 
+from .facts import Facts, Failure, Log, ReportedFigure, ReportedGpu
 from .failures import MOST_WORDS, meaning_of
 from .lines import Grid, documents_in, grid_at, xml_in
-from .told import Facts, Failure, Log, ToldFigure, ToldGpu
 
 MOST_FIGURES = 160_000
 """The most figures of a tool that are read of a text. nvbandwidth's of 128 devices are fewer."""
@@ -29,18 +29,18 @@ def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
     return re.compile("|".join(re.sub(r"\(\?P<\w+>", "(", one.pattern) for one in patterns))
 
 
-class _Figures(list[ToldFigure]):
+class _Figures(list[ReportedFigure]):
     """The figures of a text. A text of more than `MOST_FIGURES` repeats itself."""
 
     left, cut = 0, ""
 
-    def append(self, one: ToldFigure, /) -> None:
+    def append(self, one: ReportedFigure, /) -> None:
         if len(self) < MOST_FIGURES:
             super().append(one)
         else:
             self.left, self.cut = self.left + 1, self.cut or one.benchmark
 
-    def __iadd__(self, some: Iterable[ToldFigure], /) -> Self:  # type: ignore[misc,override]
+    def __iadd__(self, some: Iterable[ReportedFigure], /) -> Self:  # type: ignore[misc,override]
         for one in some:
             self.append(one)
         return self
@@ -48,12 +48,12 @@ class _Figures(list[ToldFigure]):
 
 class TextScan:
     """A text, the lines that a reader understood, and what it found there. Without `logs` and
-    `told`, the text is not its tool's."""
+    `reported`, the text is not its tool's."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines, self.used = lines, set[int]()
-        self.logs, self.told = list[Log](), list[Facts]()
-        self.figures, self.gpus = _Figures(), dict[int, ToldGpu]()
+        self.logs, self.reported = list[Log](), list[Facts]()
+        self.figures, self.gpus = _Figures(), dict[int, ReportedGpu]()
         self.failures, self.remarks = list[Failure](), list[str]()
 
     def each(self, *patterns: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
@@ -72,7 +72,7 @@ class TextScan:
         for _, match in self.each(*map(re.compile, patterns)):
             said |= {name: text for name, text in match.groupdict().items() if text is not None}
             if "gpu" in match.re.groupindex:
-                self.gpus[int(match["gpu"])] = ToldGpu(match["model"].strip())
+                self.gpus[int(match["gpu"])] = ReportedGpu(match["model"].strip())
             if "failed" in match.re.groupindex:
                 self.fail(match["failed"])
             if "rate" in match.re.groupindex:
@@ -161,8 +161,8 @@ class TextScan:
         return element
 
     def facts(self, **facts: Any) -> None:
-        told = Facts(gpus=self.gpus, **facts)
-        self.told += [told] if told != Facts() else []
+        reported = Facts(gpus=self.gpus, **facts)
+        self.reported += [reported] if reported != Facts() else []
 
     def log(
         self,

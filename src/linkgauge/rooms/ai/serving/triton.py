@@ -33,8 +33,8 @@ class TritonClient:
         self._opened: list[Any] = []
         try:
             self._name = server.model or self._first_model()
-            told = self._client().get_model_metadata(self._name)
-            inputs = told.inputs if self._grpc else told["inputs"]
+            metadata = self._client().get_model_metadata(self._name)
+            inputs = metadata.inputs if self._grpc else metadata["inputs"]
             self._inputs = [self._drawn(*_described(one, asked.seed)) for one in inputs]
         except Exception as error:  # of either library, which have no base in common
             self.close()
@@ -76,11 +76,11 @@ class TritonClient:
             client.close()
 
 
-def _described(told: Any, seed: int) -> tuple[str, list[int], str, int]:
+def _described(metadata: Any, seed: int) -> tuple[str, list[int], str, int]:
     """gRPC describes inputs by messages, HTTP by mappings."""
 
     def get(name: str) -> Any:
-        return told[name] if isinstance(told, dict) else getattr(told, name)
+        return metadata[name] if isinstance(metadata, dict) else getattr(metadata, name)
 
     shape = [max(1, int(size)) for size in get("shape")]
     return str(get("name")), shape, str(get("datatype")), seed

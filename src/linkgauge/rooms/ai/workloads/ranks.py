@@ -43,10 +43,10 @@ PORT = "29511"
 def joined(environment: Mapping[str, str] = os.environ) -> TorchPlace | None:
     """None if this process was started alone."""
     for names in _LAUNCHERS:
-        told = [environment.get(name, "") for name in names]
-        if all(text.isdecimal() for text in told[:2]) and int(told[1]) > 1:
-            local = int(told[2]) if told[2].isdecimal() else int(told[0])
-            return TorchPlace(int(told[0]), int(told[1]), local)
+        heard = [environment.get(name, "") for name in names]
+        if all(text.isdecimal() for text in heard[:2]) and int(heard[1]) > 1:
+            local = int(heard[2]) if heard[2].isdecimal() else int(heard[0])
+            return TorchPlace(int(heard[0]), int(heard[1]), local)
     return None
 
 
@@ -105,9 +105,9 @@ class Ranks:
         self._group.broadcast(self._site.torch.tensor([number]), 0, group=self._control)
 
     def hear(self) -> int:
-        told = self._site.torch.zeros(1, dtype=self._site.torch.long)
-        self._group.broadcast(told, 0, group=self._control)
-        return int(told)
+        heard = self._site.torch.zeros(1, dtype=self._site.torch.long)
+        self._group.broadcast(heard, 0, group=self._control)
+        return int(heard)
 
     def share(self, asked: Workload | None) -> Workload | None:
         """Returns rank 0's workload on each rank. None tells the ranks to end."""
@@ -185,12 +185,12 @@ def _follow(device: str, rank: int, size: int, meeting: str) -> None:
     try:
         while (asked := ranks.share(None)) is not None:
             work = Training(site, asked, ranks)
-            while (told := ranks.hear()) != END:
-                if told == COMMUNICATE:
+            while (heard := ranks.hear()) != END:
+                if heard == COMMUNICATE:
                     work.communicate()
                     continue
                 ranks.barrier()
-                for _ in range(told):
+                for _ in range(heard):
                     work.run()
                 site.synchronize()
             work.close()

@@ -12,11 +12,11 @@ from pkgutil import iter_modules
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.rooms.judge_files.facts import Facts, Failure, Log, merged
 from linkgauge.rooms.judge_files.failures import FAILED_PATH
 from linkgauge.rooms.judge_files.lines import MOST_LINES, cleaned, plain, words_in
 from linkgauge.rooms.judge_files.products import shipped
 from linkgauge.rooms.judge_files.scan import Reader, TextScan
-from linkgauge.rooms.judge_files.told import Facts, Failure, Log, merged
 
 
 @cache
@@ -35,7 +35,7 @@ def _scans(lines: Sequence[str]) -> Iterator[list[TextScan]]:
             if any(word in text for word in words):
                 found.append(TextScan(lines))
                 reader(found[-1])
-        if own := [scan for scan in found if scan.logs or scan.told]:
+        if own := [scan for scan in found if scan.logs or scan.reported]:
             yield own
 
 
@@ -79,9 +79,9 @@ def read_text(name: str, text: str) -> list[ReadText]:
     several = {label: one for label, one in read.items() if one.has_figures}
     if len(several) > 1:
         return [replace(one, host=label) for label, one in several.items()]
-    told = next(iter(several or read))
-    others = sum(one.lines for label, one in read.items() if label != told)
-    one = read[told]
+    reported = next(iter(several or read))
+    others = sum(one.lines for label, one in read.items() if label != reported)
+    one = read[reported]
     return [replace(one, lines=one.lines + others, understood=one.understood + others)]
 
 
@@ -101,7 +101,9 @@ def _read(name: str, lines: Sequence[str], remarks: tuple[str, ...]) -> ReadText
     return ReadText(
         name,
         tuple(replace(o, remarks=o.remarks + remarks) for o in _with_paths(logs, paths)),
-        tuple(merged(told for scan in group for told in scan.told)[0] for group in found),
+        tuple(
+            merged(reported for scan in group for reported in scan.reported)[0] for group in found
+        ),
         len(written),
         len(written) - len(missed),
         lines[missed[0]].strip() if missed else "",
@@ -110,8 +112,8 @@ def _read(name: str, lines: Sequence[str], remarks: tuple[str, ...]) -> ReadText
 
 def _with_paths(logs: Sequence[Log], paths: tuple[Failure, ...]) -> tuple[Log, ...]:
     """Adds failures of paths, unless a log tells its failures itself."""
-    is_told = any(log.failures or any(o.failure for o in log.figures) for log in logs)
-    if not logs or not paths or is_told:
+    is_reported = any(log.failures or any(o.failure for o in log.figures) for log in logs)
+    if not logs or not paths or is_reported:
         return tuple(logs)
     own = tuple(Failure(test, f"{test} says: {said}") for test, said in paths)
     return (replace(logs[0], failures=own), *logs[1:])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from ..facts import MIB, HostFigure, ReportedFigure, copied
 from ..lines import DECIMAL, scale_of
 from ..scan import TextScan
-from ..told import MIB, HostFigure, ToldFigure, copied
 
 
 def _rates(seen: TextScan, tool: str, name: str, column: str, *patterns: str, **usual: str) -> None:
@@ -20,7 +20,7 @@ def _rates(seen: TextScan, tool: str, name: str, column: str, *patterns: str, **
         size = max(int(int(said["size"]) * scale_of(said["prefix"])), 1)
         work = "null -> host:0" if "read" in own else "host:0 -> null"
         place, cell = column.format(**said, number=of[own]), HostFigure(f"{work} by host:0.cpu")
-        seen.figures.append(ToldFigure(own, "all", place, rate, size, host=cell))
+        seen.figures.append(ReportedFigure(own, "all", place, rate, size, host=cell))
         of[own] += 1
     seen.log(tool)
 
@@ -77,7 +77,7 @@ _ZE_OTHERS = (
 
 def _level_zero(seen: TextScan) -> None:
     """Reads the best rate of each table of sizes."""
-    best = dict[tuple[object, ...], ToldFigure]()
+    best = dict[tuple[object, ...], ReportedFigure]()
     for figure in (*_ze_copies(seen), *_ze_peers(seen)):
         key = figure.benchmark, *figure.place
         best[key] = max(best.get(key, figure), figure, key=lambda one: one.figure)
@@ -85,7 +85,7 @@ def _level_zero(seen: TextScan) -> None:
     seen.log("level-zero-tests", vendor="intel")
 
 
-def _ze_copies(seen: TextScan) -> Iterator[ToldFigure]:
+def _ze_copies(seen: TextScan) -> Iterator[ReportedFigure]:
     for said in seen.rows(
         r"\s*(?P<from>Host|Device\[\d{1,3}\])->(?P<to>Host|Device\[\d{1,3}\]) .{0,30}?"
         rf"\[\s*(?P<size>\d{{1,14}})(?: bytes)?\].{{0,20}}?BW = +(?P<rate>{DECIMAL}) GB",
@@ -96,7 +96,7 @@ def _ze_copies(seen: TextScan) -> Iterator[ToldFigure]:
             yield copied(ends[0], ends[1], float(said["rate"]), max(int(said["size"]), 1))
 
 
-def _ze_peers(seen: TextScan) -> Iterator[ToldFigure]:
+def _ze_peers(seen: TextScan) -> Iterator[ReportedFigure]:
     """Reading, the first device pulls from the second."""
     row = rf"\s*(?P<size>\d{{1,14}})\s+(?P<rate>{DECIMAL})\s*$"
     for said in seen.rows(*_ZE_OTHERS, row, ways=""):

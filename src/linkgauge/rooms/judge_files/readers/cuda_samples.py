@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ..facts import ReportedFigure, ReportedGpu, copied
 from ..lines import DECIMAL, Grid, grid_at, scale_of
 from ..scan import TextScan
-from ..told import ToldFigure, ToldGpu, copied
 
 # p2pBandwidthLatencyTest.
 
@@ -35,7 +35,9 @@ def _read_peers(seen: TextScan) -> None:
     for number, match in seen.each(_DEVICE, _ACCESS, _OTHER, _TITLE):
         if match.re is _DEVICE:
             bus, device, domain = (int(match[at], 16) for at in (3, 4, 5))
-            seen.gpus[int(match[1])] = ToldGpu(match[2], f"{domain:04x}:{bus:02x}:{device:02x}.0")
+            seen.gpus[int(match[1])] = ReportedGpu(
+                match[2], f"{domain:04x}:{bus:02x}:{device:02x}.0"
+            )
         elif match.re is _ACCESS:
             refused |= {(int(match[1]), int(match[3]))} if match[2] == "CANNOT" else set()
             ways |= {"peer access"} if match[2] == "CAN" else set()
@@ -59,7 +61,7 @@ def _read_peers(seen: TextScan) -> None:
 
 def _peers(
     title: re.Match[str], grid: Grid, refused: set[tuple[int, int]], kind: str
-) -> Iterator[ToldFigure]:
+) -> Iterator[ReportedFigure]:
     both, enabled = title[1] == "Bidirectional", title[2] == "Enabled"
     reads = title[3] == "Reads"
     for (down, across), figure in grid.items():

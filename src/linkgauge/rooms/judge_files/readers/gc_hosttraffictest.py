@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from linkgauge.model.transfer import Report
 
+from ..facts import MIB, HostFigure, ReportedFigure
 from ..scan import TextScan
-from ..told import MIB, HostFigure, ToldFigure
 
 _TOOL, _SPACE = "gc-hosttraffictest", "ipu"
 _TEST = r"((?:host (?:<-|->) )?buffer(?: (?:<-|->) tile)?)"
@@ -53,7 +53,7 @@ def _read(seen: TextScan) -> None:
         seen.log(_TOOL, vendor="graphcore")
 
 
-def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFigure]:
+def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ReportedFigure]:
     before, _, behind = test.partition("buffer")
     sides = {
         "tile": _DEVICES_WORK.get(behind.removesuffix("tile").strip()),
@@ -69,7 +69,7 @@ def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFi
     what = HostFigure(work, report=report, parts=parts, with_device=True)
     for number, side in enumerate(own):
         part, figure = number if together else None, rates[side] / 8e-9
-        yield ToldFigure(name, row, memory, figure, _BUFFER, part=part, host=what)
+        yield ReportedFigure(name, row, memory, figure, _BUFFER, part=part, host=what)
 
 
 _ALONE = {"tile": "device", "host": "host"}

@@ -12,9 +12,9 @@ from linkgauge.model.operations.operation import PRIMES, ArrayOperation
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
+from ..facts import HostFigure, ReportedFigure, ReportedNode
 from ..lines import DECIMAL, Grid, index_of, scale_of
 from ..scan import TextScan
-from ..told import HostFigure, ToldFigure, ToldNode
 
 _FIELD = re.compile(r"\s*([A-Z][A-Za-z0-9 ()/-]{1,40}):\s+(\S.{0,200})")
 _VIRTUAL = re.compile(r"\s*(?:Hypervisor vendor|Virtualization): +(?!VT-x|AMD-V)(\S{1,40})")
@@ -39,7 +39,7 @@ def _lscpu(seen: TextScan) -> None:
     if sum(name in fields for name in _LSCPU) < 3:
         return
     nodes = {
-        int(match[1]): ToldNode(cpus=count_of_list(text))
+        int(match[1]): ReportedNode(cpus=count_of_list(text))
         for name, text in fields.items()
         if (match := _NODE.fullmatch(name))
     }
@@ -58,15 +58,15 @@ def count_of_list(text: str) -> int | None:
 
 
 def _numactl(seen: TextScan) -> None:
-    nodes, rows = dict[int, ToldNode](), dict[int, tuple[int, ...]]()
+    nodes, rows = dict[int, ReportedNode](), dict[int, tuple[int, ...]]()
     for _, match in seen.each(_NUMACTL, _DISTANCE, _TITLE):
         if match.re is _NUMACTL:
-            own = nodes.get(int(match[1]), ToldNode())
+            own = nodes.get(int(match[1]), ReportedNode())
             size = re.match(r"(\d{1,9}) MB", match[3])
             if match[2] == "cpus":
-                own = ToldNode(count_of_list(match[3]), own.memory)
+                own = ReportedNode(count_of_list(match[3]), own.memory)
             elif match[2] == "size" and size:
-                own = ToldNode(own.cpus, int(size[1]) << 20)
+                own = ReportedNode(own.cpus, int(size[1]) << 20)
             nodes[int(match[1])] = own
         elif match.re is _DISTANCE:
             rows[int(match[1])] = tuple(min(int(one), 255) for one in match[2].split())
@@ -186,7 +186,7 @@ def _stream(seen: TextScan) -> None:
         cell = HostFigure("host:0 -> host:0 by cpu", STREAM.symbol, operation=kind)
         size, rate = int(said["size"]) * int(said["element"]), float(said["rate"]) * 1e6
         name = f"memory_{kind.replace('-', '_')}"
-        seen.figures.append(ToldFigure(name, "all", "all", rate, max(size, 1), host=cell))
+        seen.figures.append(ReportedFigure(name, "all", "all", rate, max(size, 1), host=cell))
     seen.log("STREAM")
 
 
@@ -211,11 +211,13 @@ def _mlc(seen: TextScan) -> None:
             work = " & ".join(f"host:{n} -> null by host:{n}.cpu" for n in range(nodes))
             cell = HostFigure(work, report=Report.SUM if nodes > 1 else Report.FIRST)
             rate = float(match[1]) * 1e6
-            seen.figures.append(ToldFigure("memory_reads", "all", "all", rate, 1 << 30, host=cell))
+            seen.figures.append(
+                ReportedFigure("memory_reads", "all", "all", rate, 1 << 30, host=cell)
+            )
     seen.log("Intel MLC", seen.first(_MLC))
 
 
-def _of_nodes(grid: Grid, is_latency: bool) -> Iterator[ToldFigure]:
+def _of_nodes(grid: Grid, is_latency: bool) -> Iterator[ReportedFigure]:
     for (cpus, memory), figure in grid.items():
         if figure is None or cpus > 63 or memory > 63:
             continue
@@ -224,7 +226,7 @@ def _of_nodes(grid: Grid, is_latency: bool) -> Iterator[ToldFigure]:
         if is_latency:
             cell = HostFigure(f"{work}*1", LATENCY.symbol, Report.LATENCY, "chase")
             name, scale, size = "memory_latency_nodes", 1e-9, 1 << 28
-        yield ToldFigure(name, str(cpus), str(memory), figure * scale, size, host=cell)
+        yield ReportedFigure(name, str(cpus), str(memory), figure * scale, size, host=cell)
 
 
 _THREADS = r"\s*Number of threads: (?P<threads>\d{1,5})"
@@ -241,7 +243,7 @@ def _sysbench(seen: TextScan) -> None:
             work = f"null -> null by host:0.cpu*{max(threads, 1)}"
             cell = HostFigure(work, RATE.symbol, operation=operation)
             place = name, "all", str(threads)
-            seen.figures.append(ToldFigure(*place, float(said["rate"]), 1, host=cell))
+            seen.figures.append(ReportedFigure(*place, float(said["rate"]), 1, host=cell))
     if any("Prime numbers" in line or "cpu-max-prime" in line for line in seen.lines):
         for _, match in seen.each(_FATAL):
             seen.fail(match[1])
@@ -265,7 +267,7 @@ def _sysbench_memory(seen: TextScan) -> None:
         work = ("host:0 -> null" if is_read else "null -> host:0") + " by host:0.cpu"
         place = f"sysbench_memory_{said['way']}", "all", said["threads"]
         rate = float(said["rate"]) * (1 << 20)
-        seen.figures.append(ToldFigure(*place, rate, size, host=HostFigure(work)))
+        seen.figures.append(ReportedFigure(*place, rate, size, host=HostFigure(work)))
         if size <= _CACHED:
             block = said["block"].replace(said["prefix"], f" {said['prefix']}")
             seen.remarks.append(

@@ -9,10 +9,10 @@ from xml.etree.ElementTree import Element
 
 from linkgauge.model.hardware.pcie import SPEEDS, link_rate
 
+from ..facts import Bridge, ReportedGpu, ReportedNic, ReportedNode
 from ..lines import address_of, index_of, number_of
 from ..products import model_of
 from ..scan import TextScan
-from ..told import Bridge, ToldGpu, ToldNic, ToldNode
 from .host import count_of_mask
 
 _GPUS, _RDMA_CLASSES = ("03", "0b", "12"), ("0207", "0200", "0c06")
@@ -32,7 +32,7 @@ class _Place(NamedTuple):
 
 class _Card(NamedTuple):
     """A PCI function: its class as four hexadecimal digits, its name as an RDMA device, and what a
-    ToldCard has."""
+    ReportedCard has."""
 
     kind: str
     ids: str
@@ -45,9 +45,9 @@ def _note(seen: TextScan, cards: list[_Card], **facts: object) -> None:
         one.about for one in sorted(cards, key=lambda card: str(card.about["pci"]))
         if one.kind[:2] in _GPUS and one.ids[:4] not in _VGA_OF_BOARDS
     ]  # fmt: skip
-    seen.gpus |= {index: ToldGpu(**about) for index, about in enumerate(gpus)}
+    seen.gpus |= {index: ReportedGpu(**about) for index, about in enumerate(gpus)}
     nics = {
-        one.rdma: ToldNic(**one.about, ethernet=one.kind == "0200")
+        one.rdma: ReportedNic(**one.about, ethernet=one.kind == "0200")
         for one in cards
         if one.rdma is not None and one.kind in _RDMA_CLASSES
     }
@@ -69,7 +69,7 @@ def _lstopo(seen: TextScan) -> None:
             memory = one.get("local_memory", "")
             cpus = count_of_mask(one.get("cpuset", ""))
             is_size = memory.isdecimal() and len(memory) < 16
-            nodes[index] = ToldNode(cpus, int(memory) if is_size else None)
+            nodes[index] = ReportedNode(cpus, int(memory) if is_size else None)
     infos = {one.get("name"): one.get("value") for one in root.iter("info")}
     _note(
         seen, list(_below(root, _Place(), 0)), nodes=nodes, cpu_model=infos.get("CPUModel"),
@@ -129,7 +129,7 @@ _BYTES = {"MB": 1 << 20, "GB": 1 << 30}
 
 def _console(seen: TextScan) -> None:
     """Bridges have no addresses there: they get their places in the text as names."""
-    nodes, cards = dict[int, ToldNode](), list[_Card]()
+    nodes, cards = dict[int, ReportedNode](), list[_Card]()
     stack: list[tuple[int, _Place]] = []
     for number, match in seen.each(_OBJECT, _CPUS, _MACHINE):
         if match.re is not _OBJECT:
@@ -138,9 +138,11 @@ def _console(seen: TextScan) -> None:
         line = seen.lines[number]
         stack = [one for one in stack if one[0] < depth]
         at = stack[-1][1] if stack else _Place()
-        if match[2] == "NUMANode" and (told := _NUMBER.search(line)):
-            node = int(told[1])
-            nodes[node] = ToldNode(memory=int(told[2]) * _BYTES[told[3]] if told[2] else None)
+        if match[2] == "NUMANode" and (found := _NUMBER.search(line)):
+            node = int(found[1])
+            nodes[node] = ReportedNode(
+                memory=int(found[2]) * _BYTES[found[3]] if found[2] else None
+            )
             # In hwloc 2 a node stands beside what is near it, in hwloc 1 above that.
             if stack:
                 stack[-1] = stack[-1][0], at._replace(node=node)

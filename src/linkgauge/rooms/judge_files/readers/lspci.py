@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from linkgauge.machine.tree import ADDRESS
 
+from ..facts import Bridge, ReportedGpu, ReportedNic
 from ..lines import DECIMAL
 from ..products import model_of, product_of
 from ..scan import TextScan
-from ..told import Bridge, ToldGpu, ToldNic
 
 _HEAD = re.compile(rf"({ADDRESS}|[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]) (.{{3,60}}?): (.{{1,200}})")
 _GPU = re.compile("3D controller|VGA compatible|Processing accelerators|Display controller")
@@ -71,11 +71,11 @@ def _listed(seen: TextScan) -> None:
         seen.used.update(range(number, last))
     accelerators = sorted((one for one in found if one.is_accelerator), key=lambda one: one.address)
     bridges = {one.address: one for one in found if "bridge" in one.kind.lower()}
-    seen.gpus = {n: ToldGpu(**_card(one, bridges)) for n, one in enumerate(accelerators)}
+    seen.gpus = {n: ReportedGpu(**_card(one, bridges)) for n, one in enumerate(accelerators)}
     adapters = [one for one in found if one.is_adapter]
     real = [one for one in adapters if not _VIRTUAL.search(one.name)]  # else a guest's
     nics = {
-        one.address: ToldNic(**_card(one, bridges), ethernet="Ethernet" in one.kind)
+        one.address: ReportedNic(**_card(one, bridges), ethernet="Ethernet" in one.kind)
         for one in real or adapters
     }
     known = {address: one.bridge for address, one in bridges.items() if one.body}
@@ -130,7 +130,7 @@ _PIECE = re.compile(r"([0-9a-f]{2}\.[0-7])(?:-\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\]
 
 
 def _tree(seen: TextScan) -> None:
-    gpus, nics, is_switch = dict[str, ToldGpu](), dict[str, ToldNic](), set[str]()
+    gpus, nics, is_switch = dict[str, ReportedGpu](), dict[str, ReportedNic](), set[str]()
     stack: list[tuple[int, str, str]] = []
     domain, bus = "0000", "00"
     for number, match in seen.each(_ROOT, _BRANCH):
@@ -148,10 +148,10 @@ def _tree(seen: TextScan) -> None:
         above = tuple(address for _, address, _ in reversed(stack))
         if last and _is_gpu_name(text):
             is_switch |= set(above[:-1])
-            gpus[last] = ToldGpu(model=_model(text), pci=last, above=above)
+            gpus[last] = ReportedGpu(model=_model(text), pci=last, above=above)
         elif last and _RDMA.search(text) and not _VIRTUAL.search(text):
             is_switch |= set(above[:-1])
-            nics[last] = ToldNic(model=_model(text), pci=last, above=above)
+            nics[last] = ReportedNic(model=_model(text), pci=last, above=above)
     seen.gpus = {index: gpus[address] for index, address in enumerate(sorted(gpus))}
     seen.facts(bridges={address: Bridge(is_switch=True) for address in is_switch}, nics=nics)
 

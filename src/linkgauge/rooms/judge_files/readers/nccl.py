@@ -28,10 +28,10 @@ from linkgauge.model.operations.collective import (
 )
 from linkgauge.model.units import count_of, format_size
 
+from ..facts import HostFigure, ReportedFigure, ReportedGpu
 from ..failures import meaning_of
 from ..lines import address_of, index_of, number_of
 from ..scan import TextScan
-from ..told import HostFigure, ToldFigure, ToldGpu
 
 _RANK = re.compile(
     r".*?#\s+Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})\s+device\s+(\d{1,3})"
@@ -118,7 +118,7 @@ def _facts(seen: TextScan, ranks: Iterable[re.Match[str]], debug: Sequence[str])
     for match in ranks:
         first = first or match[1]
         if match[1] == first:
-            seen.gpus.setdefault(int(match[2]), ToldGpu(match[4].strip(), _address(match[3])))
+            seen.gpus.setdefault(int(match[2]), ReportedGpu(match[4].strip(), _address(match[3])))
     settings, ways, adapters, warnings = dict[str, str](), set[str](), set[str](), set[str]()
     bound = dict[int, str]()
     for line in debug:
@@ -176,18 +176,20 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
         count = count or _ranks_by_command(name, every, lines[before:head])
         first = len(seen.figures)
         note(seen, name, every, count)
-        is_told = any(call.wrong for call in every)
+        is_reported = any(call.wrong for call in every)
         for line in lines[head:end]:
             said = (foot[1] or foot[2]) if (foot := _FOOT.match(line)) else ""
-            if said and not (is_told and meaning_of(said).kind == "wrong-bytes"):
+            if said and not (is_reported and meaning_of(said).kind == "wrong-bytes"):
                 seen.fail(said, name, first)
 
 
-def _uneven(calls: Sequence[Call]) -> ToldFigure:
+def _uneven(calls: Sequence[Call]) -> ReportedFigure:
     """In alltoallv each pair exchanges another size, which nothing tells: no figure is expected."""
     call = max(calls, key=lambda one: one.algbw)
     what = HostFigure("null -> null by host:0.cpu")
-    return ToldFigure("alltoallv", call.type, "bus", call.busbw * 1e9, max(call.size, 1), host=what)
+    return ReportedFigure(
+        "alltoallv", call.type, "bus", call.busbw * 1e9, max(call.size, 1), host=what
+    )
 
 
 def ranks_by_speeds(name: CollectiveName, calls: Iterable[Call]) -> int:
@@ -314,7 +316,7 @@ def note(seen: TextScan, name: CollectiveName, calls: Iterable[Call], ranks: int
         if call.size and work.is_checked:
             place = name, row_of(work), format_size(call.size)
             seen.figures.append(
-                ToldFigure(*place, call.seconds, call.size, work, ranks, failure=wrong)
+                ReportedFigure(*place, call.seconds, call.size, work, ranks, failure=wrong)
             )
         elif wrong:
             seen.fail(wrong, name)
@@ -346,7 +348,9 @@ def _read_json(seen: TextScan) -> None:
             index = index_of(str(one.get("device")))
             if index is not None and str(one.get("hostname")) == hosts[0]:
                 model = str(one.get("device_info") or "").strip()[:100] or None
-                seen.gpus.setdefault(index, ToldGpu(model, _address(str(one.get("device_hex")))))
+                seen.gpus.setdefault(
+                    index, ReportedGpu(model, _address(str(one.get("device_hex"))))
+                )
         results = document["results"] if isinstance(document["results"], list) else ()
         calls = [call for one in results if isinstance(one, dict) for call in _calls_of(one)]
         args = document.get("args")

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from xml.etree.ElementTree import Element
 
+from ..facts import Bridge, ReportedGpu, ReportedNic, ReportedNode
 from ..lines import DECIMAL, address_of, index_of
 from ..products import model_of
 from ..scan import TextScan
-from ..told import Bridge, ToldGpu, ToldNic, ToldNode
 from .host import count_of_mask
 
 _SPEED = re.compile(rf"({DECIMAL}) GT/s")
@@ -27,7 +27,7 @@ def _topology(seen: TextScan) -> None:
         return
     cpus = [(index_of(cpu.get("numaid", "0")), cpu) for cpu in root.iter("cpu")]
     links, bridges = dict[int, list[tuple[str, int]]](), dict[str, Bridge]()
-    nics, bare = dict[str, ToldNic](), next(root.iter("gpu"), None) is None
+    nics, bare = dict[str, ReportedNic](), next(root.iter("gpu"), None) is None
     for node, cpu in cpus:
         for pci, above in _below(cpu, ()):
             bridges |= {address: Bridge(is_switch=True) for address in above}
@@ -42,7 +42,7 @@ def _topology(seen: TextScan) -> None:
                     links[index] = [*map(_target, (*gpu.findall("nvlink"), *gpu.findall("xgmi")))]
     seen.facts(
         joins=_joins(seen.gpus, links), bridges=bridges, adapters=len(nics) or None, nics=nics,
-        nodes={n: ToldNode(count_of_mask(cpu.get("affinity", "")))
+        nodes={n: ReportedNode(count_of_mask(cpu.get("affinity", "")))
                for n, cpu in cpus if n is not None},
         architecture=next(filter(None, (cpu.get("arch") for _, cpu in cpus)), None),
     )  # fmt: skip
@@ -55,7 +55,7 @@ def _below(one: Element, above: tuple[str, ...]) -> Iterator[tuple[Element, tupl
 
 
 def _joins(
-    gpus: Mapping[int, ToldGpu], links: Mapping[int, Sequence[tuple[str, int]]]
+    gpus: Mapping[int, ReportedGpu], links: Mapping[int, Sequence[tuple[str, int]]]
 ) -> dict[tuple[int, int], str]:
     at = {gpu.pci: index for index, gpu in gpus.items()}
     counts = {index: sum(count for _, count in some) for index, some in links.items()}
@@ -71,16 +71,16 @@ def _joins(
     return joins or {(a, b): _way(gpus[a], gpus[b]) for a, b in pairs}
 
 
-def _way(one: ToldGpu, other: ToldGpu) -> str:
+def _way(one: ReportedGpu, other: ReportedGpu) -> str:
     if set(one.above) & set(other.above):
         return "PIX"
     return "NODE" if one.node == other.node else "SYS"
 
 
-def _gpu(gpu: Element, pci: Element, node: int | None, above: tuple[str, ...]) -> ToldGpu:
+def _gpu(gpu: Element, pci: Element, node: int | None, above: tuple[str, ...]) -> ReportedGpu:
     speed, width = _link(pci)
     rate = _LINK_RATE.get(gpu.get("sm", "")) if gpu.findall("nvlink") else None
-    return ToldGpu(
+    return ReportedGpu(
         model=model_of(pci.get("device") or ""),
         pci=address_of(pci.get("busid", "")),
         node=node, max_speed=speed, width=width, above=above,
@@ -88,14 +88,14 @@ def _gpu(gpu: Element, pci: Element, node: int | None, above: tuple[str, ...]) -
     )  # fmt: skip
 
 
-def _nic(pci: Element, node: int | None, above: tuple[str, ...]) -> dict[str, ToldNic]:
+def _nic(pci: Element, node: int | None, above: tuple[str, ...]) -> dict[str, ReportedNic]:
     """Returns the adapter by the name of its device, whose ports the library lists each."""
     nets = pci.findall("nic/net")
     speed, width = _link(pci)
     address = address_of(pci.get("busid", ""))
     name = next((net.get("name") for net in nets if net.get("name")), None) or address
     rates = [index_of(net.get("speed", "")) or 0 for net in nets]
-    nic = ToldNic(
+    nic = ReportedNic(
         pci=address, node=node, max_speed=speed, width=width, above=above,
         ports=min(max(len(nets), 1), 8), rate=max(rates, default=0) * 1e6 / 8 or None,
         ethernet=(pci.get("class") or "").startswith("0x0200"),

@@ -11,9 +11,9 @@ from typing import Any
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY
 
+from ..facts import HostFigure, ReportedFigure
 from ..lines import DECIMAL, number_of, scale_of
 from ..scan import TextScan
-from ..told import HostFigure, ToldFigure
 
 _BETWEEN = "host:0@0 -> host:0@1 by {}"
 _RDMA, _TCP, _MESSAGES = "nic:0@0.rdma", "nic:0@0.tcp", "host:0@0.msg"
@@ -21,14 +21,14 @@ _RDMA, _TCP, _MESSAGES = "nic:0@0.rdma", "nic:0@0.tcp", "host:0@0.msg"
 
 def _figure(
     name: str, size: int, figure: float, engine: str = _RDMA, column: object = None
-) -> ToldFigure:
+) -> ReportedFigure:
     """Returns a time in s, if the name ends so, or a rate in bytes/s, from host 0 to host 1."""
     of = (LATENCY.symbol, Report.LATENCY) if name.endswith(("lat", "latency")) else ()
     cell = HostFigure(_BETWEEN.format(engine), *of)
-    return ToldFigure(name, "0", str(column or 1), figure, max(size, 1), host=cell)
+    return ReportedFigure(name, "0", str(column or 1), figure, max(size, 1), host=cell)
 
 
-def loopback(verb: str, size: int, gigabytes: float, adapter: str) -> ToldFigure:
+def loopback(verb: str, size: int, gigabytes: float, adapter: str) -> ReportedFigure:
     return _figure(f"rdma_{verb}_bw", size, gigabytes * 1e9, column=adapter)
 
 

@@ -14,10 +14,10 @@ from linkgauge.benchmarks.table import Layout
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
 
+from ..facts import MIB, ReportedFigure, ReportedGpu
 from ..failures import meaning_of
 from ..lines import Grid, address_of, index_of, number_of
 from ..scan import TextScan
-from ..told import MIB, ToldFigure, ToldGpu
 
 SIZE = 512 * MIB
 _VERSION = re.compile(r"\s*(nvbandwidth|sailbandwidth) Version: (\S{1,40})")
@@ -76,7 +76,9 @@ def _failed(seen: TextScan, name: str, failed: re.Match[str]) -> None:
         seen.fail(said, test)
 
 
-def _figures(name: str, size: int, figures: Grid, part: int | None = None) -> Iterator[ToldFigure]:
+def _figures(
+    name: str, size: int, figures: Grid, part: int | None = None
+) -> Iterator[ReportedFigure]:
     row = _ROWS.get(name)
     if row is None:
         return
@@ -85,13 +87,13 @@ def _figures(name: str, size: int, figures: Grid, part: int | None = None) -> It
     for (down, across), figure in figures.items():
         if figure is not None:
             place = "0" if row.layout is not Layout.PAIRS else str(down), str(across)
-            yield ToldFigure(name, *place, figure * scale, size, part=part, of=row)
+            yield ReportedFigure(name, *place, figure * scale, size, part=part, of=row)
 
 
-def gpu_of(text: str) -> ToldGpu:
+def gpu_of(text: str) -> ReportedGpu:
     pci = address_of(text)
     model = text.partition(" (0")[0].strip() if pci else text.strip()
-    return ToldGpu(model=model or None, pci=pci)
+    return ReportedGpu(model=model or None, pci=pci)
 
 
 def _read_json(seen: TextScan) -> None:
@@ -118,7 +120,7 @@ def _read_document(seen: TextScan, tool: str, body: Mapping[str, Any]) -> None:
     seen.log(tool, version if isinstance(version, str) else None, sure=True)
 
 
-def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
+def _of_test(name: str, matrix: object) -> Iterator[ReportedFigure]:
     rows = [row for row in matrix if isinstance(row, list)] if isinstance(matrix, list) else []
     row = _ROWS.get(name)
     if row is None or not rows:

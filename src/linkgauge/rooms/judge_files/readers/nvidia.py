@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from linkgauge.model.hardware.pcie import SPEEDS
 
+from ..facts import MIB, ReportedGpu, ReportedNic, ReportedNode, copied
 from ..lines import DECIMAL, address_of, words_of
 from ..products import model_of
 from ..scan import TextScan
-from ..told import MIB, ToldGpu, ToldNic, ToldNode, copied
 from .host import count_of_list
 
 _CPUS = re.compile(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*")
@@ -78,7 +78,7 @@ def _topology(seen: TextScan) -> None:
 
 
 def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[str]]) -> None:
-    joins, nodes = dict[tuple[int, int], str](), dict[int, ToldNode]()
+    joins, nodes = dict[tuple[int, int], str](), dict[int, ReportedNode]()
     gpus = {at: int(match[1]) for at, one in enumerate(heads) if (match := _GPU.fullmatch(one))}
     near: dict[str, dict[int, str]] = {one: {} for at, one in enumerate(heads) if at not in gpus}
     rests = {own: words[len(heads) :] for own, words in rows.items()}
@@ -87,9 +87,9 @@ def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[st
     for own, words in rows.items():
         node = _node(rests[own])
         node = sockets.get(own) if node is None else node
-        seen.gpus[own] = ToldGpu(node=node)
+        seen.gpus[own] = ReportedGpu(node=node)
         if node is not None:
-            nodes.setdefault(node, ToldNode(count_of_list(lists.get(own, ""))))
+            nodes.setdefault(node, ReportedNode(count_of_list(lists.get(own, ""))))
         for at, word in enumerate(words[: len(heads)]):
             how = "SYS" if word == "SOC" else word
             if at not in gpus:
@@ -98,13 +98,13 @@ def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[st
                 joins[own, gpus[at]] = how
     ways = {own: {of[own] for of in near.values() if own in of} & {*_NEAR} for own in rows}
     nearest = {own: min(some, key=_NEAR.index) for own, some in ways.items() if some}
-    nics = {name: ToldNic(near=of, node=_beside(seen.gpus, of)) for name, of in near.items()}
+    nics = {name: ReportedNic(near=of, node=_beside(seen.gpus, of)) for name, of in near.items()}
     seen.facts(
         joins=joins, nodes=nodes, adapters=len(nics) or None, nearest=nearest, nics=nics, cpus=lists
     )  # fmt: skip
 
 
-def _beside(gpus: Mapping[int, ToldGpu], near: Mapping[int, str]) -> int | None:
+def _beside(gpus: Mapping[int, ReportedGpu], near: Mapping[int, str]) -> int | None:
     """The node of a near accelerator, or, if all are far, the other one of two."""
     known = {index: _NEAR.index(how) for index, how in near.items() if how in _NEAR}
     closest = min(known, key=lambda index: known[index], default=None)
@@ -156,7 +156,7 @@ def _links(seen: TextScan) -> None:
     for _, match in seen.each(_LISTED, _LINK, _EMPTY):
         if match.re is _LISTED:
             own = int(match[1])
-            seen.gpus.setdefault(own, ToldGpu(match[2].strip()))
+            seen.gpus.setdefault(own, ReportedGpu(match[2].strip()))
         elif match.re is _EMPTY:
             own = None
         elif own is not None:
@@ -178,7 +178,7 @@ def _screens(seen: TextScan) -> None:
     for _, match in seen.each(_CSV, *((_SCREEN, _RULE) if is_screen else ())):
         if match.re is not _RULE:
             name = match[2].rstrip(".").strip()
-            seen.gpus[int(match[1])] = ToldGpu(name, address_of(match[3]))
+            seen.gpus[int(match[1])] = ReportedGpu(name, address_of(match[3]))
     seen.facts()
 
 
@@ -226,10 +226,10 @@ def _troubles(index: int, fields: Mapping[str, str]) -> Iterator[str]:
         )
 
 
-def _described(fields: dict[str, str], head: str) -> ToldGpu:
+def _described(fields: dict[str, str], head: str) -> ReportedGpu:
     link, lanes = "PCI/GPU Link Info", r"(\d{1,2})x"
     memory = _count(r"(\d{1,9}) MiB", fields.get("FB Memory Usage/Total"))
-    return ToldGpu(
+    return ReportedGpu(
         model=fields.get("Product Name"),
         pci=address_of(fields.get("PCI/Bus Id", head)),
         speed=_generation(fields.get(f"{link}/PCIe Generation/Current")),
@@ -308,13 +308,13 @@ def _unwrapped(lines: Sequence[str]) -> Iterator[tuple[set[int], str]]:
     yield from found
 
 
-def _devices(lines: Sequence[str]) -> dict[int, ToldGpu]:
+def _devices(lines: Sequence[str]) -> dict[int, ReportedGpu]:
     for number, line in enumerate(lines):
         if re.search(r"(?i)gpu[ _]device[ _]ids", line):
             text = " ".join(lines[number : number + 64])
             listed = _IDS.findall(text.partition("[")[2].partition("]")[0])
             models = [model_of(one) for one in listed]
-            return {index: ToldGpu(model) for index, model in enumerate(models) if model}
+            return {index: ReportedGpu(model) for index, model in enumerate(models) if model}
     return {}
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from linkgauge.machine.tree import ADDRESS
 
+from ..facts import MIB, Bridge, ReportedFigure, ReportedGpu, copied
 from ..lines import index_of, number_of
 from ..scan import TextScan
-from ..told import MIB, Bridge, ToldFigure, ToldGpu, copied
 
 _TOOL = "rblnBandwidthLatencyTest"
 _DEVICE = re.compile(
@@ -33,7 +33,7 @@ def _read(seen: TextScan) -> None:
             above = (f"0000:{match[1]}",)
             bridges[above[0]] = Bridge(is_switch=True)
         elif match.re is _DEVICE:
-            gpu = ToldGpu(match[3].strip(), match[1], int(match[4]), above=above)
+            gpu = ReportedGpu(match[3].strip(), match[1], int(match[4]), above=above)
             seen.gpus[int(match[2])] = gpu
         elif match.re is _BANNER:
             if match[1] == "FAIL":
@@ -53,7 +53,7 @@ def _read(seen: TextScan) -> None:
 
 def _figures(
     name: str, names: Sequence[str], words: Sequence[str], size: int, *, reads: bool
-) -> Iterator[ToldFigure]:
+) -> Iterator[ReportedFigure]:
     """Reading, the column's device pulls from the row's."""
     row, *columns = (index_of(one.removeprefix("rbln")) for one in (name, *names))
     for column, word in zip(columns, words, strict=False):

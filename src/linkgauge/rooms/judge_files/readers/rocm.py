@@ -8,9 +8,9 @@ from itertools import permutations
 
 from msgspec.structs import replace
 
+from ..facts import MIB, ReportedFigure, ReportedGpu, copied
 from ..lines import DECIMAL, Grid, number_of, words_of
 from ..scan import TextScan
-from ..told import MIB, ToldFigure, ToldGpu, copied
 
 # rocm-bandwidth-test.
 
@@ -42,9 +42,9 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
             if match[3]:
                 bus, device, own = (int(part or "0", 16) for part in match.groups()[2:])
                 pci = f"0000:{bus & 255:02x}:{device & 31:02x}.{own & 7}"
-                seen.gpus[int(match[1])] = ToldGpu(match[2].strip(), pci)
+                seen.gpus[int(match[1])] = ReportedGpu(match[2].strip(), pci)
             elif not _CPU.search(match[2]):  # the line is cut, or of the first versions
-                seen.gpus[int(match[1])] = ToldGpu(match[2].strip())
+                seen.gpus[int(match[1])] = ReportedGpu(match[2].strip())
         elif match.re is _CHECKED:
             words = enumerate(match[2].split())
             wrong |= {(int(match[1]), across) for across, word in words if word == "FAIL"}
@@ -76,7 +76,7 @@ def _not_verified(
             seen.figures.append(figure._replace(failure=said))
 
 
-def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[ToldFigure]:
+def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[ReportedFigure]:
     """The best figure of each GPU with a CPU counts: nothing says which CPU is near."""
     best = dict[tuple[int | None, int | None], float]()
     for (down, across), figure in grid.items():
@@ -105,7 +105,7 @@ def _rocm_smi(seen: TextScan) -> None:
             table = match[1]
         elif match.re is not _SMI_KNOWN:
             index = int(match[1])
-            own = seen.gpus.setdefault(index, ToldGpu())
+            own = seen.gpus.setdefault(index, ReportedGpu())
         if match.re is _SMI_NODE:
             node = int(match[2])
             seen.gpus[index] = replace(own, node=node if node >= 0 else None)
@@ -166,7 +166,9 @@ def _transferbench(seen: TextScan) -> None:
     seen.log("TransferBench", seen.first(_BENCH_VERSION), sure=True, vendor="amd")
 
 
-def _matrix(seen: TextScan, start: int, kind: str, size: int, both: bool) -> Iterator[ToldFigure]:
+def _matrix(
+    seen: TextScan, start: int, kind: str, size: int, both: bool
+) -> Iterator[ReportedFigure]:
     """Rows of the preset p2p are `GPU 00 -> …`; both ways, also `<-` and, the total, `<->`."""
     names = list[str]()
     for number, line in enumerate(seen.lines[start : start + 400], start):
@@ -187,7 +189,7 @@ def _matrix(seen: TextScan, start: int, kind: str, size: int, both: bool) -> Ite
         seen.used.add(number)
 
 
-def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[ToldFigure]:
+def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[ReportedFigure]:
     """Yields each pair's rate while all copy, and the total by the CPU's clock; nothing if figures
     are missing, or if copies within devices ran too (no `name`)."""
     rates, total, count = list[float](), 0.0, 0
@@ -203,7 +205,7 @@ def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[To
         seen.used.add(number)
     if not name or not total or len(rates) != count * (count - 1):
         return
-    whole = ToldFigure(name, "0", "0", total * 1e9, size, ranks=count)
+    whole = ReportedFigure(name, "0", "0", total * 1e9, size, ranks=count)
     yield whole
     for (source, destination), rate in zip(permutations(range(count), 2), rates, strict=True):
         own, other = (destination, source) if "read" in name else (source, destination)
@@ -212,7 +214,7 @@ def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[To
         yield whole._replace(figure=rate * 1e9, part=part)
 
 
-def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
+def _single(match: re.Match[str]) -> Iterator[ReportedFigure]:
     kind, owner = {"G": "sm", "D": "ce"}.get(match[5]), int(match[6])
     source, destination = (int(match[n + 1]) if match[n] == "G" else None for n in (3, 7))
     is_known = {match[3], match[7]} <= {*"CBNG"} and owner in (source, destination)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from linkgauge.model.operations.collective import bus_factor
 
+from ..facts import MIB, copied
 from ..scan import TextScan
-from ..told import MIB, copied
 from .nccl import NAMES, Call, note, ranks_by_speeds
 from .network_tools import loopback
 

@@ -27,7 +27,7 @@ _BEST_LINK, _BEST_MEMORY = 4e12, 1e14
 for what is to come: the fastest links of 2026 carry 1.8 TB/s each way."""
 
 
-class ToldCard(msgspec.Struct, frozen=True):
+class ReportedCard(msgspec.Struct, frozen=True):
     """A card as texts describe it. Null means that no text gives the value.
 
     pci: Its address, as far as it is known: `0000:1b:00.0`, or a bus alone (`1b`).
@@ -46,7 +46,7 @@ class ToldCard(msgspec.Struct, frozen=True):
     above: tuple[str, ...] = ()
 
 
-class ToldGpu(ToldCard, frozen=True):
+class ReportedGpu(ReportedCard, frozen=True):
     """An accelerator.
 
     links: The number of links of its own fabric that are up.
@@ -58,7 +58,7 @@ class ToldGpu(ToldCard, frozen=True):
     memory: int | None = None
 
 
-class ToldNic(ToldCard, frozen=True):
+class ReportedNic(ReportedCard, frozen=True):
     """A network adapter.
 
     rate: The rate of one of its ports one way, in bytes/s.
@@ -79,7 +79,7 @@ class Bridge(msgspec.Struct, frozen=True):
     is_switch: bool = False
 
 
-class ToldNode(msgspec.Struct, frozen=True):
+class ReportedNode(msgspec.Struct, frozen=True):
     cpus: int | None = None
     memory: int | None = None
 
@@ -104,12 +104,12 @@ class Facts(msgspec.Struct, frozen=True):
     dimms: The slots for memory, also empty ones, whose width is null.
     vendor: The maker of the accelerators, as the tool tells that wrote the text."""
 
-    gpus: Mapping[int, ToldGpu] = {}
+    gpus: Mapping[int, ReportedGpu] = {}
     counted: int | None = None
-    nics: Mapping[str, ToldNic] = {}
+    nics: Mapping[str, ReportedNic] = {}
     joins: Mapping[tuple[int, int], str] = {}
     bridges: Mapping[str, Bridge] = {}
-    nodes: Mapping[int, ToldNode] = {}
+    nodes: Mapping[int, ReportedNode] = {}
     distances: tuple[tuple[int, ...], ...] | None = None
     cpu_model: str | None = None
     sockets: int | None = None
@@ -149,7 +149,7 @@ class HostFigure(NamedTuple):
     with_device: bool = False
 
 
-class ToldFigure(NamedTuple):
+class ReportedFigure(NamedTuple):
     """A figure that a tool printed.
 
     benchmark: Its benchmark's name here, or the `row` of a table that says what it is.
@@ -226,7 +226,7 @@ def copied(
     reads: bool = False,
     both: bool = False,
     staged: bool = False,
-) -> ToldFigure:
+) -> ReportedFigure:
     """Returns a figure of copies in GB/s from an accelerator or the host (null) to another, or
     within one. The source writes, or with `reads` the destination reads. `both`: the sum of both
     ways at once. `staged`: over the host's memory."""
@@ -242,7 +242,7 @@ def copied(
         name = f"device_to_device_{ways}_{by}"
         row, column = (destination, source) if reads else (source, destination)
     place, of = (str(row), str(column)), _NOT_IN_CATALOGUE.get(name)
-    return ToldFigure(name, *place, gigabytes * 1e9, size, staged=staged, of=of)
+    return ReportedFigure(name, *place, gigabytes * 1e9, size, staged=staged, of=of)
 
 
 class Failure(NamedTuple):
@@ -257,7 +257,7 @@ class Log(msgspec.Struct, frozen=True):
     else it says, or what was left out."""
 
     tool: str
-    figures: tuple[ToldFigure, ...]
+    figures: tuple[ReportedFigure, ...]
     version: str | None = None
     hosts: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
@@ -268,7 +268,7 @@ class Log(msgspec.Struct, frozen=True):
         return bool(self.figures or self.failures)
 
 
-_Told = TypeVar("_Told", bound=msgspec.Struct)
+_Reported = TypeVar("_Reported", bound=msgspec.Struct)
 
 
 def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[str, ...]]:
@@ -287,7 +287,7 @@ def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[str, ...]]:
 _Clash = tuple[str, str, str]
 
 
-def _filled(one: _Told, other: object, owner: str, clashes: dict[_Clash, None]) -> _Told:
+def _filled(one: _Reported, other: object, owner: str, clashes: dict[_Clash, None]) -> _Reported:
     names = one.__struct_fields__
     values = [_value(getattr(one, f), getattr(other, f), f + owner, clashes) for f in names]
     return replace(one, **dict(zip(names, values, strict=True)))
@@ -302,7 +302,7 @@ def _value(one: object, other: object, what: str, clashes: dict[_Clash, None]) -
             name = f"{what} {shown}"
             both[key] = _value(one[key], value, name, clashes) if key in one else value
         return both
-    if isinstance(one, ToldCard | Bridge | ToldNode):
+    if isinstance(one, ReportedCard | Bridge | ReportedNode):
         return _filled(one, other, f" of {what}", clashes)
     if isinstance(one, frozenset) and isinstance(other, frozenset):
         return one | other
