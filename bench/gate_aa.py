@@ -1,4 +1,4 @@
-"""Alike runs held against each other: does the gate fail for nothing on this machine?
+"""Equivalent runs held against each other: does the gate fail for nothing on this machine?
 
 Measures pairs of runs of the profile `quick`, and gates the second run of each pair against the
 first with `--rerun 1`: `--pairs` on the idle machine, then `--loaded` pairs with a process that

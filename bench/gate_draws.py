@@ -36,7 +36,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 SETS = ("runs-2xH100", "recorded/*")
 RATES = (0.97, 0.95, 0.9)
 BASELINES = (1, 2, 3, 5, 8)
-ALIKE = {"5 against 3": (5, 3, 0), "5 against 1 and --rerun 2": (5, 1, 2)}
+EQUIVALENT = {"5 against 3": (5, 3, 0), "5 against 1 and --rerun 2": (5, 1, 2)}
 Row = tuple[str, ...]
 Found = list[tuple[Row, bool]]
 """Rows of the table, and whether the row's event happened in a draw."""
@@ -122,18 +122,18 @@ def _verdict(gate: GateDocument, cell: CellFigure) -> str:
     return next((one.verdict for one in gate.cells if one.cell.id == cell.id), "not compared")
 
 
-def alike(name: str, noise: Any, seed: int) -> Found:
+def equivalent(name: str, noise: Any, seed: int) -> Found:
     from gate_kit import AIM, Trial  # type: ignore[import-not-found]
 
     found = Found()
-    for design, (before, after, rerun) in ALIKE.items():
+    for design, (before, after, rerun) in EQUIVALENT.items():
         code = Trial(seed, noise, 300).held(before, after, AIM, rerun).code
         found += [((name, design, f"exit {of}"), code == of) for of in (1, 3)]
     return found
 
 
 def sources(what: str, sets: Sequence[Path]) -> Iterator[tuple[str, Any]]:
-    if what == "alike":
+    if what == "equivalent":
         from gate_kit import normal, recorded
 
         yield from (("normal", normal), ("recorded on 2 × H200", recorded()))
@@ -152,7 +152,7 @@ def _drawn(seed: int) -> Found:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("healthy", "loss", "alike"))
+    parser.add_argument("what", choices=("healthy", "loss", "equivalent"))
     parser.add_argument("sets", nargs="*", type=Path)
     parser.add_argument("-j", type=int, default=1)
     parser.add_argument("--draws", type=int, default=100)
@@ -161,7 +161,7 @@ def main() -> None:
     data = ROOT / "tests" / "data"
     sets = asked.sets or [one for of in SETS for one in sorted(data.glob(of)) if one.is_dir()]
     seeds = range(asked.seed, asked.seed + asked.draws)
-    draw = {"healthy": healthy, "loss": loss, "alike": alike}[asked.what]
+    draw = {"healthy": healthy, "loss": loss, "equivalent": equivalent}[asked.what]
     for name, source in sources(asked.what, sets):
         _DRAWING[:] = [partial(draw, name, source)]
         with get_context("fork").Pool(asked.j) as pool:

@@ -200,7 +200,7 @@ def _as(campaign: Campaign) -> tuple[list[str], list[Verdict]]:
     rows = compare_as(left, right)
     compared = (
         f"Keys that only one of the documents has: {', '.join(keys) or 'none'}. Tests, their order "
-        f"and statuses: {'alike' if tests else 'not alike'}. nvbandwidth took "
+        f"and statuses: {'alike' if tests else 'not equivalent'}. nvbandwidth took "
         f"{theirs[0].seconds:.1f} s, linkgauge {ours[0].seconds:.1f} s."
     )
     note = (

@@ -1,4 +1,4 @@
-"""Takes turns on a device: what drifts there affects all alike."""
+"""Takes turns on a device: what drifts there affects all the same."""
 
 from __future__ import annotations
 

@@ -326,7 +326,7 @@ def told(kind: str, healthy: Evidence, evidence: Evidence) -> Set[int]:
     return {
         number for number in found
         if falls_short(now[number][1])
-        or any(name == was[number][0] and alike(was[number][1], cell) for name, cell in steady)
+        or any(name == was[number][0] and equivalent(was[number][1], cell) for name, cell in steady)
     }  # fmt: skip
 
 
@@ -364,7 +364,7 @@ def falls_short(cell: CellResult) -> bool:
     return cell.verdict == "low" and not (cell.expected and cell.expected.measured)
 
 
-def alike(one: CellResult, other: CellResult) -> bool:
+def equivalent(one: CellResult, other: CellResult) -> bool:
     if one.summary is None or other.summary is None:
         return False
     return abs(math.log(one.summary.median / other.summary.median)) < 0.1

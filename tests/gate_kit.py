@@ -20,7 +20,7 @@ from linkgauge.model.stats.changes import Aim
 
 RECORDED = Path(__file__).parents[1] / "docs" / "intervals-2xH200.csv"
 MACHINE = machine()
-ALIKE = 4
+EQUIVALENT = 4
 """Cells of one benchmark."""
 
 
@@ -33,9 +33,10 @@ def cell(
     load = None if busy is None else Load(10.0, 10.0 * busy, 0.0, process, pid, apart)
     slow = {} if figure is None else {"slow_p95": figure * 0.99, "slow_p99": figure * 0.98}
     return CellFigure(**{
-        "benchmark": f"benchmark_{number // ALIKE}", "backend": "sim", "size": 1 << 20,
-        "row": "0", "column": str(number % ALIKE), "unit": "B/s" if better == "higher" else "s",
-        "better": better, "status": status, "figure": figure, "load": load, **slow, **more,
+        "benchmark": f"benchmark_{number // EQUIVALENT}", "backend": "sim", "size": 1 << 20,
+        "row": "0", "column": str(number % EQUIVALENT),
+        "unit": "B/s" if better == "higher" else "s", "better": better, "status": status, "figure": figure,
+        "load": load, **slow, **more,
     })  # fmt: skip
 
 
@@ -130,7 +131,7 @@ class Trial:
         found = hold(baseline, current, [], aim)
         doubts = suspects(found) if rerun else ()
         if doubts:
-            only = {ALIKE * int(key.benchmark[10:]) + int(key.place.column) for key in doubts}
+            only = {EQUIVALENT * int(key.benchmark[10:]) + int(key.place.column) for key in doubts}
             again = self.runs(rerun, current=True, only=only)
             found = hold(baseline, [*current, *again], [], aim)
         return found
@@ -139,7 +140,8 @@ class Trial:
 def failed(gate):
     """The numbers of cells that are regressions."""
     return {
-        ALIKE * int(one.cell.benchmark[10:]) + int(one.cell.column) for one in gate.of("regression")
+        EQUIVALENT * int(one.cell.benchmark[10:]) + int(one.cell.column)
+        for one in gate.of("regression")
     }
 
 

@@ -26,7 +26,7 @@ def worker_with(settings=FIXED, on_phase=lambda phase: None, available=1 << 34, 
 
 
 def whole(*repetitions, settings=FIXED):
-    """One cell from its repetitions; nothing is alike."""
+    """One cell from its repetitions; nothing is equivalent."""
     first = repetitions[0]
     cell = PlannedCell(
         first.row, first.column, first.transfers, first.report, operation=first.operation

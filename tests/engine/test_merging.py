@@ -43,7 +43,7 @@ def test_the_interval_is_of_repetitions_and_says_so():
     low, high = cell.summary.ci95
     assert low < 0.98 < 1.02 < high  # 4.3 standard deviations of the median of three
     interval = cell.interval
-    assert (interval.basis, interval.coverage, interval.degrees, interval.alike) == (
+    assert (interval.basis, interval.coverage, interval.degrees, interval.pooled) == (
         "repetitions", 0.95, 2, 1,
     )  # fmt: skip
 

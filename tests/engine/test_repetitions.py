@@ -31,12 +31,12 @@ def go(repetitions, plan, figure, limit=40):
 
 
 @pytest.mark.parametrize(("alike", "least"), [(1, 7), (2, 4), (3, 3), (4, 3), (6, 2), (1000, 2)])
-def test_the_fewer_are_alike_the_more_often_each_is_repeated(alike, least):
-    assert least_repetitions(alike) == least
-    if alike < 10:
-        repetitions = Repetitions((table(*(planned(str(n)) for n in range(alike))),), SETTINGS)
+def test_the_fewer_are_alike_the_more_often_each_is_repeated(equivalent, least):
+    assert least_repetitions(equivalent) == least
+    if equivalent < 10:
+        repetitions = Repetitions((table(*(planned(str(n)) for n in range(equivalent))),), SETTINGS)
         order = go(repetitions, None, lambda column, repetition: (1.0, 1.0, 1.0))
-        assert len(order) == alike * least
+        assert len(order) == equivalent * least
 
 
 def test_of_many_alike_cells_some_tell_how_all_of_them_vary():

@@ -41,7 +41,8 @@ SLOW, IDLE = replace(FULL, speed=8.0), replace(FULL, speed=2.5)
 
 
 def joined(link, upper=None, **more):
-    """The card's link, both ends of which are read alike unless the upper one is given."""
+    """The card's link, both ends of which are read in the same way unless the upper one is
+    given."""
     return inventory(pci=(root(link=link if upper is None else upper), gpu(link=link)), **more)
 
 

@@ -68,13 +68,15 @@ def test_of_alike_runs_at_most_one_in_a_hundred_fails(noise, design, noises, hol
     def code(seed):
         return Trial(seed, noises[noise], 300).held(before, after, AIM, rerun).code
 
-    exits = [code(seed) for seed in range(trials("gate: alike runs fail"))]
+    exits = [code(seed) for seed in range(trials("gate: equivalent runs fail"))]
     for wrong, happens in ((1, "fail"), (3, "are not known")):
-        holds(f"gate: alike runs {happens}", exits.count(wrong), len(exits), f"{noise}, {design}")
+        holds(
+            f"gate: equivalent runs {happens}", exits.count(wrong), len(exits), f"{noise}, {design}"
+        )
 
 
 ALONE = SIMULATED.replace("count: 2", "count: 8").replace("0..1", "0..7")
-"""With as many alike cells as a server has."""
+"""With as many equivalent cells as a server has."""
 
 
 def test_one_run_against_another_is_judged_by_what_their_intervals_tell(holds):
@@ -160,9 +162,9 @@ MISSED = "1 of 300 × 4"
 @pytest.mark.parametrize("how", UNLIKE if FULL else ("deviations × e^±1", "1 of 60 × 3"))
 def test_cells_that_vary_unlike_each_other_do_not_make_runs_fail(how, holds):
     """With the gate's least loss."""
-    name = "gate: alike runs fail of which a cell varies unlike the others"
+    name = "gate: equivalent runs fail of which a cell varies unlike the others"
     if how != MISSED:
-        name = "gate: alike runs fail whose cells vary unlike each other"
+        name = "gate: equivalent runs fail whose cells vary unlike each other"
     deviations = [0.01 * math.exp(UNLIKE[how](n)) for n in range(300)]
 
     def fails(seed):

@@ -1,5 +1,5 @@
-"""On a host that others use, copies vary, and nothing is wrong with the machine: what varies alike
-on all parts of a kind is a note. Real runs, and such runs with samples that are drawn."""
+"""On a host that others use, copies vary, and nothing is wrong with the machine: what varies in the
+same way on all parts of a kind is a note. Real runs, and such runs with samples that are drawn."""
 
 import random
 
@@ -16,7 +16,7 @@ from linkgauge.model.transfer import Report
 from recorded_kit import HEALTHY
 from unsteady_kit import real, redrawn, warned
 
-ALIKE = "doctor, shared hosts: what varies alike is a warning"
+EQUIVALENT = "doctor, shared hosts: what varies in the same way is a warning"
 LOUD = "doctor, shared hosts: a card three times as noisy is found"
 CPUS = "doctor, shared hosts: CPUs that are interrupted are a warning"
 
@@ -33,11 +33,11 @@ def test_noise_and_spikes_alike_on_both_cards_are_no_warning(holds):
         warned(redrawn(f"{noise} {spikes} {n}", noise=noise, spikes=spikes))
         for noise in (0.003, 0.03, 0.04, 0.06, 0.1)
         for spikes in (0.0, 0.002, 0.005, 0.01, 0.02)
-        for n in range(trials(ALIKE))
+        for n in range(trials(EQUIVALENT))
     ]
     alarms = [found for found in drawn if found]
     print(alarms)
-    holds(ALIKE, len(alarms), len(drawn))
+    holds(EQUIVALENT, len(alarms), len(drawn))
 
 
 def test_a_card_three_times_as_noisy_as_its_peer_is_found(holds):

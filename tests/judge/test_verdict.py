@@ -242,7 +242,7 @@ SMALL = replace(machine(nodes=2).host.nodes[1], cpus=(2,))
         (["host:0 -> null by cpu", "host:1 -> null by host:0.cpu"], False, 0, ["not judged"] * 2),
         (["host:0 -> null by cpu", "host:1 -> null by cpu"], False, 2 * SIZE, ["not judged"] * 2),
     ],
-    ids=["alone", "alike nodes", "unlike nodes", "from afar", "in a cache"],
+    ids=["alone", "equivalent nodes", "nodes that differ", "from afar", "in a cache"],
 )
 def test_host_memory_is_held_against_that_of_nodes_alike(own, unlike, cache, verdicts):
     """No figure is held against itself."""

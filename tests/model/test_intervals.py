@@ -19,7 +19,8 @@ def kind(process, furthest=0.9, *, alone=False):
 
 
 def drawn(dice, cells, repetitions, samples, between, within, figure=100.0):
-    """Runs of alike cells: each repetition is off by `between`, each sample of it by `within`."""
+    """Runs of equivalent cells: each repetition is off by `between`, each sample of it by
+    `within`."""
     return [
         [
             [figure * math.exp(off + dice.gauss(0, within)) for _ in range(samples)]
@@ -156,8 +157,8 @@ def test_one_that_scatters_more_than_the_others_has_its_own_variance():
     quiet = drawn(dice, 5, 3, 3, 0.001, 0.0001)
     (noisy,) = drawn(dice, 1, 3, 3, 0.1, 0.0001)
     *others, one = estimates([*quiet, noisy])
-    assert (one.alike, one.degrees) == (1, 2)
-    assert {(other.alike, other.degrees) for other in others} == {(5, 10)}
+    assert (one.pooled, one.degrees) == (1, 2)
+    assert {(other.pooled, other.degrees) for other in others} == {(5, 10)}
     assert all(other.reach < 0.005 for other in others)
 
 
@@ -191,7 +192,7 @@ def test_a_single_repetition_borrows_what_alike_cells_know():
     dice = random.Random(2)
     known = drawn(dice, 4, 3, 3, 0.01, 0.001)
     *_, one = estimates([*known, [[100.0, 100.1]]])
-    assert (one.alike, one.degrees) == (4, 8)
+    assert (one.pooled, one.degrees) == (4, 8)
     assert one.reach > estimates(known)[0].reach
 
 

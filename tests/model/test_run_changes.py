@@ -68,9 +68,9 @@ def test_alike_cells_lend_degrees_of_freedom_and_unlike_ones_fewer():
             for at, scale in enumerate(scales)
         ]
 
-    alike = spreads(cells(*[0.01] * 12))
+    equivalent = spreads(cells(*[0.01] * 12))
     unlike = spreads(cells(*[0.001 * 2**n for n in range(12)]))
-    assert alike[0].degrees > 25
+    assert equivalent[0].degrees > 25
     assert unlike[0].degrees < 8
     assert unlike[11].deviation > 50 * unlike[0].deviation
     assert spreads(cells(0.0005, *[0.05] * 30))[0].deviation < 0.001

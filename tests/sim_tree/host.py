@@ -62,9 +62,9 @@ def _node_files(host: Host, details: HostDetails, node: Node) -> Iterator[tuple[
         yield f"{folder}/topology/physical_package_id", str(socket)
         threads = details.threads_per_core or 1
         siblings = range(cpu // threads * threads, (cpu // threads + 1) * threads)
-        alike = tuple(one for one in siblings if one in every)
+        equivalent = tuple(one for one in siblings if one in every)
         yield f"{folder}/topology/core_id", str(cpu // threads)
-        yield f"{folder}/topology/core_cpus_list", cpu_list(alike)
+        yield f"{folder}/topology/core_cpus_list", cpu_list(equivalent)
         # A hypervisor sets the frequency, not its guest.
         if details.governor is not None:
             yield f"{folder}/cpufreq/scaling_governor", details.governor

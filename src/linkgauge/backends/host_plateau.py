@@ -52,8 +52,8 @@ def remembered(node: Node, least: int, most: int, file: Path) -> int:
 
 
 def beyond_caches(node: Node, least: int, most: int, seconds: float = SECONDS) -> int:
-    """The smallest of `least`, 2 · `least` … bytes whose double is measured alike, at most `most`.
-    If the time does not suffice, the largest size that was measured."""
+    """The smallest of `least`, 2 · `least` … bytes whose double is measured in the same way, at
+    most `most`. If the time does not suffice, the largest size that was measured."""
     if 2 * least > most:
         return least
     ends = time.monotonic() + seconds

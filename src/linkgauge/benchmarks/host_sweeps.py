@@ -139,7 +139,7 @@ PAGES: tuple[Sweep, ...] = (
             f"{way} CPU by threads' node(row) of memory placed by policy(column)",
             partial(_by_policy, way),
             size=beyond_caches,
-            reason="needs two nodes: with one, every policy places pages alike",
+            reason="needs two nodes: with one, every policy places pages in the same way",
             profiles=UNHURRIED,
         )
         for way in ENDS

@@ -22,10 +22,10 @@ REPETITIONS = 3
 """The repetitions of a cell that make its interval count the variation between moments."""
 
 
-def least_repetitions(alike: int) -> int:
-    """Returns the fewest repetitions of each of `alike` similar cells that show how these cells
-    vary."""
-    return 1 + math.ceil(_DEGREES / max(1, alike))
+def least_repetitions(equivalent: int) -> int:
+    """Returns the fewest repetitions of each of `equivalent` similar cells that show how these
+    cells vary."""
+    return 1 + math.ceil(_DEGREES / max(1, equivalent))
 
 
 def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -> bool:
@@ -43,7 +43,7 @@ def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -
     if degrees < _LEAST_DEGREES:
         return False
     needed = used * (error / settings.precision) ** 2
-    # Where repetitions have several samples, nine of its own are cheap, and alike cells may be
+    # Where repetitions have several samples, nine of its own are cheap, and equivalent cells may be
     # steadier.
     is_single = len(cell.samples) == len(cell.repetitions)
     shows = len(cell.samples) >= _LEAST_TO_JUDGE or (is_single and degrees >= _DEGREES)

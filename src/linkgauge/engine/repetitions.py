@@ -26,14 +26,14 @@ from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.transfer import Place
 
-from .alike_cells import class_of
 from .enough import REPETITIONS, is_done, is_enough, least_repetitions
+from .equivalent_cells import class_of
 from .spending import Spending
 
 _PICKED = 24
-"""The number of cells that are repeated several times to show how alike cells vary. If there are
-more alike cells, the others are measured once, and again only if their figure is not precise
-enough."""
+"""The number of cells that are repeated several times to show how equivalent cells vary. If there
+are more equivalent cells, the others are measured once, and again only if their figure is not
+precise enough."""
 _OVER = 0.2
 """The share of the time left for the end of a run by which a repetition may exceed the time for
 measuring, before it is given up."""
@@ -46,7 +46,7 @@ class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
     place: Place
 
 
-class _Alike:
+class _Peers:
     """Similar cells. Each gets `always` so many repetitions, whatever time they take: a product's
     speed depends on the card's power, and where ranks share CPUs, a single repetition shows above
     all which ranks had one. `waiting` is how many cells this pass still repetitions. `merged` is
@@ -66,10 +66,10 @@ class _Cell:
     it. `taken` are its repetitions so far, and `took` the seconds of the last one. `cut` is whether
     it ended because the time budget was used."""
 
-    __slots__ = ("alike", "cut", "ended", "merged", "number", "picked", "taken", "together", "took")
+    __slots__ = ("cut", "ended", "merged", "number", "peers", "picked", "taken", "together", "took")
 
-    def __init__(self, number: int, alike: _Alike, together: list[_Cell]) -> None:
-        self.number, self.alike, self.together = number, alike, together
+    def __init__(self, number: int, peers: _Peers, together: list[_Cell]) -> None:
+        self.number, self.peers, self.together = number, peers, together
         self.taken: tuple[CellResult, ...] = ()
         self.merged: CellResult | None = None
         self.took = 0.0
@@ -97,21 +97,21 @@ class Repetitions:
         self._due: set[_Cell] = set()
         self._cells: list[_Cell] = []
         self._tables: list[dict[Place, _Cell]] = [{} for _ in plan]
-        self._classes: dict[Hashable, _Alike] = {}
+        self._classes: dict[Hashable, _Peers] = {}
         for own, table in zip(self._tables, plan, strict=True):
             rounds: dict[int, list[_Cell]] = {}
             for cell in table.cells:
                 kind = class_of(table, cell), cell.reason is None
                 if kind not in self._classes:
                     always = REPETITIONS if is_oversubscribed or cell.does.product else 1
-                    self._classes[kind] = _Alike(settings.of(cell), always)
-                alike = self._classes[kind]
+                    self._classes[kind] = _Peers(settings.of(cell), always)
+                peers = self._classes[kind]
                 together = [] if cell.round is None else rounds.setdefault(cell.round, [])
-                one = own[cell.place] = _Cell(len(self._cells), alike, together)
-                for group in (self._cells, together, alike.cells):
+                one = own[cell.place] = _Cell(len(self._cells), peers, together)
+                for group in (self._cells, together, peers.cells):
                     group.append(one)
-        for alike in self._classes.values():
-            _pick(alike.cells)
+        for peers in self._classes.values():
+            _pick(peers.cells)
         self._spending = None
         if budget is not None and budget.order:
             groups = {
@@ -121,7 +121,7 @@ class Repetitions:
                 ))
                 for number, (own, table) in enumerate(zip(self._tables, plan, strict=True))
             }  # fmt: skip
-            self._spending = Spending(plan, budget, groups, lambda at: self._cells[at].alike)
+            self._spending = Spending(plan, budget, groups, lambda at: self._cells[at].peers)
         self._begin_pass()
 
     def _begin_pass(self) -> None:
@@ -135,7 +135,7 @@ class Repetitions:
                 self.turn += 1
                 # Until its least number of repetitions, or its end.
                 due = [one for one in left if self.turn < self._least_of(one)
-                       or self.turn >= self._least(one.alike)]  # fmt: skip
+                       or self.turn >= self._least(one.peers)]  # fmt: skip
             if self.turn and self._budget is not None and due:
                 due = self._affordable(due, self._budget.passes - self.at)
         if self._budget is not None and not due:
@@ -144,10 +144,10 @@ class Repetitions:
 
     def _repetition_now(self, due: Iterable[_Cell]) -> None:
         self._due = set(due)
-        for alike in self._classes.values():
-            alike.waiting = 0
+        for peers in self._classes.values():
+            peers.waiting = 0
         for one in self._due:
-            one.alike.waiting += 1
+            one.peers.waiting += 1
 
     def _spent_on(self, spending: Spending) -> Collection[_Cell]:
         """Returns the cells of the next pass of a run with a budget that the user gave: cells that
@@ -208,14 +208,14 @@ class Repetitions:
                     yield number, cell
 
     def _least_of(self, one: _Cell) -> int:
-        is_sure = self._spending is not None or one.alike.always > 1 or one.picked
-        return self._least(one.alike) if is_sure else 1
+        is_sure = self._spending is not None or one.peers.always > 1 or one.picked
+        return self._least(one.peers) if is_sure else 1
 
     def add(self, table: int, cell: CellResult, at: float | None = None) -> None:
         """Adds a repetition that has ended, after `at` seconds of measuring."""
         one = self._tables[table][cell.place]
         one.taken = (*one.taken, cell)
-        one.alike.merged = False
+        one.peers.merged = False
         if at is not None:
             one.took, self.at = at - self.at, at
             if self._spending is not None:
@@ -225,9 +225,9 @@ class Repetitions:
         if one not in self._due:
             return
         self._due.remove(one)
-        one.alike.waiting -= 1
-        if not one.alike.waiting:
-            self._end_those_that_are_done(one.alike)
+        one.peers.waiting -= 1
+        if not one.peers.waiting:
+            self._end_those_that_are_done(one.peers)
         if not self._due:
             self._begin_pass()
 
@@ -291,8 +291,8 @@ class Repetitions:
     def is_whole(self, table: int) -> bool:
         """Whether the results of a table are final. All its cells must have ended, and all similar
         cells, because intervals depend on them."""
-        kinds = {one.alike for one in self._tables[table].values()}
-        return all(one.ended for alike in kinds for one in alike.cells)
+        kinds = {one.peers for one in self._tables[table].values()}
+        return all(one.ended for peers in kinds for one in peers.cells)
 
     def cells(self, table: int) -> list[CellResult]:
         """Returns the repeated cells of a table in the plan's order, each with its repetitions
@@ -312,19 +312,19 @@ class Repetitions:
         )
         return replace(merged, stopped="budget", notes=notes)
 
-    def _least(self, alike: _Alike) -> int:
+    def _least(self, peers: _Peers) -> int:
         if self._settings.samples is not None:
             return 1
-        if alike.settings.samples is not None:
-            return alike.always
+        if peers.settings.samples is not None:
+            return peers.always
         if self._spending is not None:
             return REPETITIONS
-        return max(least_repetitions(len(alike.cells)), alike.always)
+        return max(least_repetitions(len(peers.cells)), peers.always)
 
     def _merged(self, one: _Cell) -> CellResult:
-        if not one.alike.merged:
-            one.alike.merged = True
-            cells = [cell for cell in one.alike.cells if cell.taken]
+        if not one.peers.merged:
+            one.peers.merged = True
+            cells = [cell for cell in one.peers.cells if cell.taken]
             found = merge([cell.taken for cell in cells], self._settings)
             for cell, merged in zip(cells, found, strict=True):
                 cell.merged = merged
@@ -333,32 +333,31 @@ class Repetitions:
         assert one.merged is not None  # noqa: S101  # it was measured
         return one.merged
 
-    def _end_those_that_are_done(self, alike: _Alike) -> None:
+    def _end_those_that_are_done(self, peers: _Peers) -> None:
         if self._spending is not None:  # which ends all cells at once
             return
-        if self.turn + 1 < self._least(alike) and not any(map(_may_end, alike.cells)):
+        if self.turn + 1 < self._least(peers) and not any(map(_may_end, peers.cells)):
             return
         done = {
             one
-            for one in alike.cells
+            for one in peers.cells
             if one.taken
-            and is_done(self._merged(one), self._least_of(one), alike.settings, alike.always)
+            and is_done(self._merged(one), self._least_of(one), peers.settings, peers.always)
         }
         for one in _whole_rounds(done):
             one.ended = True
 
     def _enough(self) -> set[_Cell]:
         return _whole_rounds({
-            one
-            for one in self._cells
-            if one.taken and is_enough(self._merged(one), self._least_of(one), one.alike.settings)
+            one for one in self._cells if one.taken
+            and is_enough(self._merged(one), self._least_of(one), one.peers.settings)
         })  # fmt: skip
 
 
-def _pick(alike: Sequence[_Cell]) -> None:
+def _pick(peers: Sequence[_Cell]) -> None:
     """Picks similar cells evenly. Cells that are measured at the same time as a picked cell are
     picked, too."""
-    some = alike[:: max(1, len(alike) // _PICKED)]
+    some = peers[:: max(1, len(peers) // _PICKED)]
     picked = set[_Cell]()
     for one in some:
         if len(picked) < len(some):
@@ -373,10 +372,10 @@ def _whole_rounds(done: set[_Cell]) -> set[_Cell]:
     return {
         one
         for one in done
-        if all(other in done or other.alike is not one.alike for other in one.together)
+        if all(other in done or other.peers is not one.peers for other in one.together)
     }
 
 
 def _may_end(one: _Cell) -> bool:
-    is_over = spent(*one.taken) >= one.alike.settings.max_time
+    is_over = spent(*one.taken) >= one.peers.settings.max_time
     return is_over or any(repetition.status != "pass" for repetition in one.taken)

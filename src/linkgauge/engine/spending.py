@@ -19,7 +19,7 @@ from linkgauge.model.settings import REPETITION_SECONDS, Budget
 from .enough import REPETITIONS
 
 _RECENT = 9
-"""The last repetitions of alike cells that show how long another one takes."""
+"""The last repetitions of equivalent cells that show how long another one takes."""
 
 Group = tuple[int, ...]
 """The cells that are measured at the same time, by their numbers."""
@@ -41,7 +41,7 @@ class Spending:
 
     `tables` are the indices of the tables in that order. `until` is the time of measuring after
     which no cell is repeated to be more precise. `groups` has the cells of each table that
-    can be measured. `class_of` identifies alike cells."""
+    can be measured. `class_of` identifies equivalent cells."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class Spending:
         """The seconds of a repetition of each group, as far as they are known before."""
         self._own: dict[Group, float] = {}
         """The seconds of the last repetition of each group."""
-        self._alike: dict[Hashable, deque[float]] = {}
-        """The seconds of the last repetitions of alike groups."""
+        self._equivalent: dict[Hashable, deque[float]] = {}
+        """The seconds of the last repetitions of equivalent groups."""
 
     def took(self, key: int, seconds: float) -> None:
         """Counts a repetition of a cell. Of cells that are measured at the same time, the first has
@@ -78,18 +78,18 @@ class Spending:
             return
         if key == group[0]:
             self._own[group] = seconds
-            self._alike.setdefault(self._kind(group), deque(maxlen=_RECENT)).append(seconds)
+            self._equivalent.setdefault(self._kind(group), deque(maxlen=_RECENT)).append(seconds)
 
     def _kind(self, group: Group) -> Hashable:
         return self._class_of(group[0]), len(group)
 
     def _cost(self, group: Group) -> float | None:
-        """Returns the seconds of a repetition of this group, or None if nothing alike was measured.
-        The first repetition of a kind may have searched for the fastest kernel."""
-        alike = self._alike.get(self._kind(group))
-        if alike is None:
+        """Returns the seconds of a repetition of this group, or None if nothing equivalent was
+        measured. The first repetition of a kind may have searched for the fastest kernel."""
+        equivalent = self._equivalent.get(self._kind(group))
+        if equivalent is None:
             return None
-        return min(self._own.get(group, median(alike)), 2 * median(alike))
+        return min(self._own.get(group, median(equivalent)), 2 * median(equivalent))
 
     def still_to_come(self, seconds: float) -> int:
         """Returns how many measures cells that were not reached yet get, if repetitions that take

@@ -19,7 +19,7 @@ from . import VARIABLE, is_off
 if TYPE_CHECKING:
     from linkgauge.model.documents.history import EarlierMedians, EarlierRun
 
-    from .reading import Alike
+    from .reading import Equivalent
     from .store import Store
 
 _failed: set[str] = set()
@@ -75,7 +75,9 @@ def earlier(run: Run, label: str | None, last: int) -> tuple[EarlierRun, ...]:
         return earlier_runs(store, run, label=label, last=last, benchmarks=benchmarks)
 
 
-def medians_before(run: Run, last: int, alike: Alike, fewest: int) -> EarlierMedians | None:
+def medians_before(
+    run: Run, last: int, equivalent: Equivalent, fewest: int
+) -> EarlierMedians | None:
     """Returns the medians of up to `last` earlier runs of the same machine and setup, for the
     benchmarks of `run`, as `earlier_medians` does. Returns None if there are no such runs, or if
     the history is turned off. Raises LinkgaugeError if the database fails."""
@@ -84,7 +86,7 @@ def medians_before(run: Run, last: int, alike: Alike, fewest: int) -> EarlierMed
             return None
         from .reading import earlier_medians
 
-        return earlier_medians(store, run, last, alike, fewest)
+        return earlier_medians(store, run, last, equivalent, fewest)
 
 
 @contextmanager

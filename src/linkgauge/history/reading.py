@@ -31,8 +31,8 @@ from .tables import KEPT, cells, facts, figures, machines, results, runs, setups
 _Kind = TypeVar("_Kind")
 _Value = float | None
 _Condition = ColumnElement[bool]
-Alike = Callable[[dict[str, str], dict[str, str]], bool]
-"""Whether two states of a machine are alike."""
+Equivalent = Callable[[dict[str, str], dict[str, str]], bool]
+"""Whether two states of a machine are equivalent."""
 _PointRow: Any = tuple[int, int, float, _Value, _Value]
 _FigureRow: Any = tuple[(int, int, *(one.type for one in fields(Figure) if one.name in KEPT))]  # type: ignore[misc]
 """Rows of a figure: the numbers of the cell and the run, and then the fields of `Point` or `Figure`
@@ -193,13 +193,13 @@ def earlier_runs(
 
 
 def earlier_medians(
-    store: Store, run: Run, last: int, alike: Alike, fewest: int = 1
+    store: Store, run: Run, last: int, equivalent: Equivalent, fewest: int = 1
 ) -> EarlierMedians | None:
     """Returns the medians of the latest complete runs before `run`, at most `last`, of the same
     machine and setup, for the benchmarks of `run`. Runs that were worse than those before them do
     not count, unless their level was accepted; those after the latest that counts are returned,
-    too. Of the others, those count that were in a state `alike` to the latest one's; all of them,
-    if these are fewer than `fewest`. Returns None without such runs. Raises StoreError."""
+    too. Of the others, those count that were in a state `equivalent` to the latest one's; all of
+    them, if these are fewer than `fewest`. Returns None without such runs. Raises StoreError."""
     passed = case((and_(figures.c.status == "pass", figures.c.median > 0), figures.c.median))
     measured = figures.c.cell_id.in_(_cells_of({result.benchmark for result in run.results}))
     asked = select(figures.c.cell_id, figures.c.run_id, passed).where(measured)
@@ -211,7 +211,7 @@ def earlier_medians(
             return None
         states = _states(connection, {one.state for one in found})
         latest = states[found[0].state]
-        same = [one for one in found if alike(states[one.state], latest)]
+        same = [one for one in found if equivalent(states[one.state], latest)]
         after = runs.c.started > microseconds(found[0].started)
         low = _of(PastRun, _rows(connection, [*where, ~counts, after], last))
         counting = [*low, *(same if len(same) >= fewest else found)]

@@ -77,8 +77,8 @@ def _classes(cases: tuple[Case, ...], cpus: _Nodes) -> list[list[Case]]:
 def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
     """In a sweep, peers are cells of the same setting on other parts. Pairs of CPUs are peers if
     they lie in the same two nodes."""
-    if case.alike is not None:
-        return case.alike
+    if case.equivalent is not None:
+        return case.equivalent
     ends = case.cell.transfers[0].memories
     if ends and all(end.space == "cpu" for end in ends):
         return case.kind, *sorted(nodes.get(end.index or 0, -1) for end in ends)
@@ -94,11 +94,12 @@ def behind(evidence: Evidence) -> tuple[Behind, ...]:
 
 @lru_cache(maxsize=2)
 def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
-    alike = [
+    equivalent = [
         own for own in _classes(cases, cpus) for first in own[:1]
-        if first.result.better == "higher" and (first.alike is None or not first.is_oversubscribed)
+        if first.result.better == "higher"
+        and (first.equivalent is None or not first.is_oversubscribed)
     ]  # fmt: skip
-    standings = [one for members in alike for one in _standings(members)]
+    standings = [one for members in equivalent for one in _standings(members)]
     noise, at_most = cache(_noise), cache(_at_most)
     beside = grouped(((one.about, noise(one.inside[0])), one.beside) for one in standings)
     varying = {of: spread(some) for of, some in beside.items()}
@@ -123,7 +124,7 @@ def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
 
 
 def _noise(case: Case) -> frozenset[str]:
-    """Cells over the same kinds of parts vary alike."""
+    """Cells over the same kinds of parts vary in the same way."""
     return frozenset(part.kind for part in case.timed)
 
 

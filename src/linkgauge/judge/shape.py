@@ -61,7 +61,9 @@ def _directions(result: Result, cases: Sequence[Case]) -> Iterator[Finding]:
         if row == column or back is None or cell.definition != back.cell.definition:
             continue
         # Nodes of unequal memory or numbers of CPUs are not as fast both ways.
-        if case.alike != back.alike and sorted(case.alike or ()) != sorted(back.alike or ()):
+        if case.equivalent != back.equivalent and sorted(case.equivalent or ()) != sorted(
+            back.equivalent or ()
+        ):
             continue
         mine, theirs = _figure(cell), _figure(back.cell)
         if mine is not None and theirs is not None:
@@ -92,8 +94,8 @@ def check_classes(evidence: Evidence) -> Iterator[Finding]:
             continue
         figures = sorted(f for cell in result.cells if (f := _figure(cell)) is not None)
         levels = split_levels(figures)
-        alike = len({cell.definition for cell in result.cells if cell.summary}) == 1
-        if levels is None or not alike or not _by_pairs(result):
+        equivalent = len({cell.definition for cell in result.cells if cell.summary}) == 1
+        if levels is None or not equivalent or not _by_pairs(result):
             continue
         low, high = levels
         ratio = high / low
@@ -207,12 +209,12 @@ def check_plateau(evidence: Evidence) -> Iterator[Finding]:
         "small sizes may fit in a cache, and too many threads compete: the plateau is the "
         "sustained figure"
     )
-    for alike in _alike(map(_plateau, curves(evidence))):
-        least, most = min(bend.share for bend in alike), max(bend.share for bend in alike)
+    for equivalent in _equivalent(map(_plateau, curves(evidence))):
+        least, most = min(bend.share for bend in equivalent), max(bend.share for bend in equivalent)
         share = f"{most:.0%}" if f"{least:.0%}" == f"{most:.0%}" else f"{least:.0%} to {most:.0%}"
-        who = "the figures" if len(alike) == 1 else f"{len(alike)} curves"
-        found = f"{who} settle at {_range(alike)}, {share} of their peak at {alike[0].at}"
-        yield _bent("plateau", alike, found, why)
+        who = "the figures" if len(equivalent) == 1 else f"{len(equivalent)} curves"
+        found = f"{who} settle at {_range(equivalent)}, {share} of their peak at {equivalent[0].at}"
+        yield _bent("plateau", equivalent, found, why)
 
 
 def _plateau(curve: Curve) -> _Bend | None:
@@ -227,10 +229,10 @@ def _plateau(curve: Curve) -> _Bend | None:
 
 def check_knee(evidence: Evidence) -> Iterator[Finding]:
     why = "beyond this point something else is the limit"
-    for alike in _alike(map(_knee, curves(evidence))):
-        who = "the figures" if len(alike) == 1 else f"the figures of {len(alike)} curves"
-        found = f"{who} grow up to {alike[0].at} and hardly beyond: {_range(alike)}"
-        yield _bent("knee", alike, found, why)
+    for equivalent in _equivalent(map(_knee, curves(evidence))):
+        who = "the figures" if len(equivalent) == 1 else f"the figures of {len(equivalent)} curves"
+        found = f"{who} grow up to {equivalent[0].at} and hardly beyond: {_range(equivalent)}"
+        yield _bent("knee", equivalent, found, why)
 
 
 def _knee(curve: Curve) -> _Bend | None:
@@ -241,7 +243,7 @@ def _knee(curve: Curve) -> _Bend | None:
     return _Bend(curve, _point(x, curve), y, 1.0, (curve.places[place],))
 
 
-def _alike(bends: Iterable[_Bend | None]) -> Iterable[list[_Bend]]:
+def _equivalent(bends: Iterable[_Bend | None]) -> Iterable[list[_Bend]]:
     return grouped(
         ((bend.curve.result.benchmark, bend.curve.result.backend, bend.at), bend)
         for bend in bends
@@ -249,15 +251,15 @@ def _alike(bends: Iterable[_Bend | None]) -> Iterable[list[_Bend]]:
     ).values()
 
 
-def _bent(check: str, alike: Sequence[_Bend], found: str, why: str) -> Finding:
-    first = alike[0].curve
-    name = first.name if len(alike) == 1 else first.result.benchmark
-    cells = tuple(cell for bend in alike for cell in bend.cells)
+def _bent(check: str, equivalent: Sequence[_Bend], found: str, why: str) -> Finding:
+    first = equivalent[0].curve
+    name = first.name if len(equivalent) == 1 else first.result.benchmark
+    cells = tuple(cell for bend in equivalent for cell in bend.cells)
     return Finding(check, "note", name, found, why, cells=cells)
 
 
-def _range(alike: Sequence[_Bend]) -> str:
-    result, figures = alike[0].curve.result, [bend.figure for bend in alike]
+def _range(equivalent: Sequence[_Bend]) -> str:
+    result, figures = equivalent[0].curve.result, [bend.figure for bend in equivalent]
     least, most = _shown(min(figures), result), _shown(max(figures), result)
     return most if least == most else f"{least} to {most}"
 

@@ -51,8 +51,8 @@ _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
     """A cell that is far from its peers gets their median; one without another expectation is
     judged by it."""
-    alike = classes(evidence)
-    found = {case.number: cell for own in alike for case, cell in _against_peers(own)}
+    equivalent = classes(evidence)
+    found = {case.number: cell for own in equivalent for case, cell in _against_peers(own)}
     for one in behind(evidence):
         found[one.case.number] = _behind(one, found.get(one.case.number, one.case.cell))
     if not found:
@@ -76,18 +76,18 @@ def _behind(one: Behind, cell: CellResult) -> CellResult:
     return replace(cell, expected=expected, peers=one.usual, verdict=word, not_judged=None)
 
 
-def _against_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
-    figures = sorted(case.figure for case in alike)
-    if len(alike) == 1:
+def _against_peers(equivalent: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
+    figures = sorted(case.figure for case in equivalent)
+    if len(equivalent) == 1:
         return
     usual = median(figures)
-    as_peers = cache(partial(_as_peers, usual, len(alike)))
-    for case in alike:
+    as_peers = cache(partial(_as_peers, usual, len(equivalent)))
+    for case in equivalent:
         others = median_without(figures, (bisect_left(figures, case.figure),))
-        if case.alike is not None and _is_far(case, others, len(alike)):
+        if case.equivalent is not None and _is_far(case, others, len(equivalent)):
             yield case, replace(case.cell, peers=others)
         elif (
-            len(alike) >= ENOUGH
+            len(equivalent) >= ENOUGH
             and case.cell.not_judged in _UNLIMITED
             and FAR * usual <= case.figure <= usual / FAR
         ):

@@ -69,8 +69,8 @@ def _way(root: Root, address: str | None) -> list[str]:
 
 
 def _steps(one: Sequence[str], other: Sequence[str]) -> int | None:
-    alike = (each == its for each, its in zip(one, other, strict=False))
-    shared = len(list(takewhile(bool, alike)))
+    sameness = (each == its for each, its in zip(one, other, strict=False))
+    shared = len(list(takewhile(bool, sameness)))
     return len(one) + len(other) - 2 * shared if shared else None
 
 

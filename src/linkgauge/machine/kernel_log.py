@@ -173,7 +173,7 @@ _LARGEST = 8192
 """The largest size of a record in bytes (CONSOLE_EXT_LOG_MAX). A read returns one record."""
 _AT_ONCE = 10_000
 """The largest number of records in one pass. The next pass continues there."""
-ALIKE = 20
+MOST_OF_A_KIND = 20
 """The largest number of kept lines with the same kind, code, gravity and device. A flood of such
 lines thus leaves room for others."""
 MOST = 1000
@@ -230,10 +230,10 @@ class Follower:
         return recognize(record, self._interest, round(self._since + at, 6))
 
     def _keeps(self, line: LogLine) -> bool:
-        alike = (line.kind, line.code, line.gravity, line.pci)
-        if self._kept[alike] >= ALIKE or self._kept.total() >= MOST:
+        kind = (line.kind, line.code, line.gravity, line.pci)
+        if self._kept[kind] >= MOST_OF_A_KIND or self._kept.total() >= MOST:
             return False
-        self._kept[alike] += 1
+        self._kept[kind] += 1
         return True
 
 

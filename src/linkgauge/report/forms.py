@@ -39,7 +39,7 @@ class SharedTable(NamedTuple):
     results: tuple[Result, ...]
 
 
-class _Alike(NamedTuple):
+class _Equivalent(NamedTuple):
     """Neighbouring results with equal keys share a table. `only` is the number of a result that
     shares none."""
 
@@ -60,30 +60,30 @@ def together(results: Sequence[Result], large: Large) -> Iterator[SharedTable]:
     """Results of one benchmark at several sizes are in one group."""
     shown = filter(has_figures, results)
     by_benchmark = grouped(((one.benchmark, one.backend), one) for one in shown)
-    found: list[tuple[_Alike, Sequence[Result]]] = []
+    found: list[tuple[_Equivalent, Sequence[Result]]] = []
     for own in by_benchmark.values():
         of_sizes = own[0].unit != COLLECTIVE.symbol and len({one.size for one in own}) > 1
         for group in [own] if of_sizes else [[one] for one in own]:
-            found.append((_alike(group, len(found), large), group))
-    for alike, neighbours in groupby(found, key=lambda each: each[0]):
-        yield SharedTable(alike.form, tuple(one for _, own in neighbours for one in own))
+            found.append((_equivalent(group, len(found), large), group))
+    for equivalent, neighbours in groupby(found, key=lambda each: each[0]):
+        yield SharedTable(equivalent.form, tuple(one for _, own in neighbours for one in own))
 
 
-def _alike(own: Sequence[Result], number: int, large: Large) -> _Alike:
+def _equivalent(own: Sequence[Result], number: int, large: Large) -> _Equivalent:
     result = own[0]
     if len(own) > 1:
         sizes = tuple(str(size) for size in sorted({one.size for one in own}))
         only = number if len(sizes) > MOST_COLUMNS else None
-        return _Alike("sizes", only, result.backend, result.unit, 0, sizes)
+        return _Equivalent("sizes", only, result.backend, result.unit, 0, sizes)
     form = form_of(result, large)
     if form == "rows":
-        return _Alike(form, None, result.backend)
+        return _Equivalent(form, None, result.backend)
     if form == "columns":
         columns, meaning = columns_of(result), meaning_of(result.title)
-        return _Alike(form, None, result.backend, result.unit, result.size, columns, meaning)
+        return _Equivalent(form, None, result.backend, result.unit, result.size, columns, meaning)
     if form == "summary":
-        return _Alike(form, None, result.backend, result.unit, result.size)
-    return _Alike(form, number, result.backend)
+        return _Equivalent(form, None, result.backend, result.unit, result.size)
+    return _Equivalent(form, number, result.backend)
 
 
 def form_of(result: Result, large: Large) -> Form:
@@ -107,8 +107,8 @@ def form_of(result: Result, large: Large) -> Form:
 def is_uniform(result: Result) -> bool:
     """Whether all cells passed with nearly equal figures and no cell stands out."""
     figures = [figure for cell in result.cells if (figure := cell.headline) is not None]
-    alike = max(figures) - min(figures) <= UNIFORM * median(figures)
-    return alike and all(cell.status == "pass" and not sign_of(cell) for cell in result.cells)
+    equivalent = max(figures) - min(figures) <= UNIFORM * median(figures)
+    return equivalent and all(cell.status == "pass" and not sign_of(cell) for cell in result.cells)
 
 
 def is_large(result: Result) -> bool:

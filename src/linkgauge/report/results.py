@@ -76,12 +76,12 @@ def ends_of_sizes(sizes: Iterable[int | None]) -> str:
 
 def names_of(results: Sequence[Result]) -> list[str]:
     """Equal names get their only row (of a collective, the number of devices) or a number."""
-    alike = [(one.benchmark, one.backend, sizes_of(one)) for one in results]
+    equivalent = [(one.benchmark, one.backend, sizes_of(one)) for one in results]
     rows = [_only_row(one) for one in results]
-    counts, named = Counter(alike), Counter(zip(alike, rows, strict=True))
+    counts, named = Counter(equivalent), Counter(zip(equivalent, rows, strict=True))
     seen: Counter[object] = Counter()
     names = []
-    for result, same, row in zip(results, alike, rows, strict=True):
+    for result, same, row in zip(results, equivalent, rows, strict=True):
         seen[same] += 1
         if counts[same] == 1:
             names.append(result.benchmark)
@@ -239,14 +239,14 @@ class Family(NamedTuple):
     @property
     def is_range(self) -> bool:
         """Results that differ in more than the engine: their median means nothing."""
-        alike = len(self.results) == 1 or tuple(self.words) == _ENGINES
-        return not alike or any(one.sweep or one.levels for one in self.results)
+        equivalent = len(self.results) == 1 or tuple(self.words) == _ENGINES
+        return not equivalent or any(one.sweep or one.levels for one in self.results)
 
 
 def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[Family]:
     """Unless `folded`, each benchmark is a family."""
     by_name = grouped(((one.benchmark, one.backend), one) for one in results)
-    found = grouped((_alike(own, folded=folded), own) for own in by_name.values())
+    found = grouped((_equivalent(own, folded=folded), own) for own in by_name.values())
     for (_, frame, *_), each in found.items():
         own = [one for repeated in each for one in repeated]
         if len(each) == 1:
@@ -257,7 +257,7 @@ def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[F
             yield Family(frame.format(f"{{{','.join(words)}}}"), own, words)
 
 
-def _alike(own: Sequence[Result], *, folded: bool) -> tuple[str, str, str, str, int]:
+def _equivalent(own: Sequence[Result], *, folded: bool) -> tuple[str, str, str, str, int]:
     first = own[0]
     only = "" if folded and len(own) == 1 else first.benchmark
     return only, _framed(first.benchmark)[0], first.backend, first.unit, first.size

@@ -111,7 +111,7 @@ def _of_history(first: Sequence[RunFigures], benchmarks: set[str]) -> Iterator[R
     with opened(url) as store:
         for run in latest.values():
             for past in earlier_runs(store, run, last=MOST, benchmarks=benchmarks):
-                alike = (as_figures(past, one) for one in first)
-                own = next((one for one in alike if one is not None), None)
+                equivalent = (as_figures(past, one) for one in first)
+                own = next((one for one in equivalent if one is not None), None)
                 if own is not None and not own.label.endswith(AGAIN):
                     yield own

@@ -100,9 +100,9 @@ class ArrayKernels:
             self._remarks[copy.transfer] = (how, *_near_cache(device, copy, does))
 
     def _remember(self, device: CudaDevice, path: str, found: CopySettings) -> None:
-        for alike in self._devices:
-            if alike.model == device.model:
-                alike.tuned[path] = found
+        for equivalent in self._devices:
+            if equivalent.model == device.model:
+                equivalent.tuned[path] = found
         with suppress(OSError):  # the next run searches again
             store_tuned(device.model, {path: found})
 

@@ -91,7 +91,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self.draw: int | None = None
         """Chooses the random numbers of a repetition, with the cells of earlier runs. None chooses
         them by the cell's number."""
-        self.alike: Hashable = None
+        self.equivalent: Hashable = None
         """The key of the likeness of the cell that is measured; None if it is not known."""
         self._solved: dict[Hashable, _Motion] = {}
         self._passed = self._at = self._cells = passed
@@ -197,9 +197,9 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
 
     def _motion(self, copies: Sequence[Copy], does: Operation) -> _Motion:
-        """Alike cells of a machine without faults have the same motion."""
-        is_shared = self.alike is not None and not self.faults
-        key = (self.alike, does.name, len(copies)) if is_shared else None
+        """Equivalent cells of a machine without faults have the same motion."""
+        is_shared = self.equivalent is not None and not self.faults
+        key = (self.equivalent, does.name, len(copies)) if is_shared else None
         known = self._solved.get(key)
         if known is None:
             demands, sigmas = self._demands(copies, does)

@@ -57,7 +57,7 @@ def _digest(form: Hashable) -> bytes:
 
 class Likeness(NamedTuple):
     """The likeness of a cell. `key` is equal for cells that differ only in names. `order` has the
-    indices of its transfers, in the order in which they correspond to those of alike cells."""
+    indices of its transfers, in the order in which they correspond to those of equivalent cells."""
 
     key: Hashable
     order: tuple[int, ...]

@@ -23,7 +23,7 @@ SLOWDOWN = "hardware slowdown"
 ERRORS = 1000
 """The number of errors that a bad link counts in each cell."""
 _WIDTHS = (1, 2, 4, 8, 16, 32)
-_ALIKE = 0.01
+_EQUIVALENT = 0.01
 """Rates count as equal if their relative difference is smaller than this."""
 
 
@@ -96,13 +96,13 @@ def _is_explained(link: SimLink, fault: Fault) -> bool:
     else:
         speed, width = _trained(kind.speed, kind.width, fault.rate)
         left = link_rate(speed, width) / link_rate(kind.speed, kind.width)
-    return math.isclose(left, fault.rate, rel_tol=_ALIKE)
+    return math.isclose(left, fault.rate, rel_tol=_EQUIVALENT)
 
 
 @lru_cache(maxsize=1024)
 def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
     """Returns the lowest speed and width that still carry `rate` of the full rate."""
-    least = rate * link_rate(speed, width) * (1 - _ALIKE)
+    least = rate * link_rate(speed, width) * (1 - _EQUIVALENT)
     states = product(
         (*(s for s in SPEEDS if s < speed), speed), (*(w for w in _WIDTHS if w < width), width)
     )
@@ -112,4 +112,4 @@ def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
 
 
 def _active(count: int, rate: float) -> int:
-    return min(count, max(1, math.ceil(count * rate * (1 - _ALIKE))))
+    return min(count, max(1, math.ceil(count * rate * (1 - _EQUIVALENT))))

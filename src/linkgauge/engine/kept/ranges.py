@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 
 from msgspec.structs import replace
 
-from linkgauge.engine.alike_cells import class_of
+from linkgauge.engine.equivalent_cells import class_of
 from linkgauge.engine.measuring.merging import with_ranges
 from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.grouped import grouped
@@ -23,9 +23,9 @@ def with_todays_ranges(run: Run) -> Run:
 def with_ranges_of(run: Run) -> Run:
     """Returns the run with the ranges that its samples, its repetitions and earlier runs show. A
     figure of a file that records no repetitions keeps its range."""
-    alike, known = grouped(_cells(run)), run.between_runs or None
+    equivalent, known = grouped(_cells(run)), run.between_runs or None
     anew: dict[_Position, CellResult] = {}
-    for some in alike.values():
+    for some in equivalent.values():
         places, cells = zip(*some, strict=True)
         anew.update(zip(places, with_ranges(cells, run.settings, known), strict=True))
     if not anew:

@@ -9,7 +9,7 @@ from heapq import heappush, heappushpop, nsmallest
 
 from msgspec.structs import replace
 
-from linkgauge.engine.alike_cells import class_of
+from linkgauge.engine.equivalent_cells import class_of
 from linkgauge.engine.measuring.merging import merge
 from linkgauge.model.cell_id import cell_id
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
@@ -174,14 +174,14 @@ class SoakState:
     def _merged(self) -> MergedCells:
         """Returns the measured cells of each table, with the samples of the kept repetitions.
         Similar cells are merged together, because they share their variance."""
-        alike: defaultdict[Hashable, list[tuple[int, _RepeatedCell]]] = defaultdict(list)
+        equivalent: defaultdict[Hashable, list[tuple[int, _RepeatedCell]]] = defaultdict(list)
         for number, (table, cells) in enumerate(zip(self.opened.plan, self._cells, strict=True)):
             for planned in table.cells:
                 if cells[planned.place].kept:
-                    alike[class_of(table, planned)].append((number, cells[planned.place]))
+                    equivalent[class_of(table, planned)].append((number, cells[planned.place]))
         settings = replace(self.opened.settings, precision=0.0)
         merged: dict[tuple[int, Place], CellResult] = {}
-        for group in alike.values():
+        for group in equivalent.values():
             found = merge([cell.kept for _, cell in group], settings)
             for (number, cell), one in zip(group, found, strict=True):
                 merged[number, cell.place] = one

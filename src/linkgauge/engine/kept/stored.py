@@ -112,6 +112,7 @@ _EARLIER = (
     (b'"crowd":', b'"oversubscription":'),
     (b'"struck":', b'"failed":'),
     (b'"drawn":', b'"sampled":'),
+    (b'"alike":', b'"pooled":'),
     (b'"not-revisited"', b'"not-repeated"'),
 )
 """The words and keys of earlier versions in their files, and today's. A text cannot hold them,

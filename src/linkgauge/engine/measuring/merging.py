@@ -43,7 +43,7 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
     shown = list(map(_shown, whole))
     estimated = _estimated(whole, settings)
     unlike = dict(zip(shown, zip(whole, estimated, strict=True), strict=True))
-    # The parts of alike cells may come in another order, and have the same samples.
+    # The parts of equivalent cells may come in another order, and have the same samples.
     summed = cache(summarize)
     figures = {
         of: _figures(cell, known, settings, summed) if cell.samples else {}
@@ -152,7 +152,7 @@ def _ranges(cell: CellResult, found: _Estimates) -> dict[str, Any]:
     ]
     return {
         "summary": _ranged(cell.summary, known, levels),
-        "interval": known and Interval("repetitions", COVERAGE, known.degrees, known.alike),
+        "interval": known and Interval("repetitions", COVERAGE, known.degrees, known.pooled),
         "parts": tuple(
             replace(part, summary=_ranged(part.summary, one, ()))
             for part, one in zip(cell.parts, parts, strict=False)

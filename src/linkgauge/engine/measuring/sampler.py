@@ -142,8 +142,8 @@ def definition_of(cell: Cell, timings: Iterable[Timing]) -> Definition | None:
         return None
     if cell.report is Report.SPAN:
         return "span"
-    alike = [1] * len(cell.transfers)
-    together = all(sustained(timing.progress, alike) is not None for timing in timings)
+    equivalent = [1] * len(cell.transfers)
+    together = all(sustained(timing.progress, equivalent) is not None for timing in timings)
     return "sustained" if together else "serial"
 
 

@@ -18,8 +18,8 @@ import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import devices_of, glance, hook_of_backend, hook_of_backends, open_backend
 from linkgauge.backends.protocol import Backend, Glance, Readies, Tuner, follows
-from linkgauge.engine.measuring.alike import AlikeCells
 from linkgauge.engine.measuring.background_load import BackgroundLoad
+from linkgauge.engine.measuring.equivalent import EquivalentCells
 from linkgauge.engine.measuring.measure import Known, OnPhase, measure_together
 from linkgauge.engine.measuring.measurement import Measurement
 from linkgauge.engine.measuring.pool import BufferPool
@@ -166,21 +166,21 @@ class LocalWorker:
         return simulate(self._settings.simulation, self._settings.engines, cpus)
 
     @cached_property
-    def _alike(self) -> AlikeCells | None:
-        """The repetitions of alike cells. None if all cells are measured, as ranks measure
+    def _equivalent(self) -> EquivalentCells | None:
+        """The repetitions of equivalent cells. None if all cells are measured, as ranks measure
         theirs."""
         if self._simulated is None or self._only is not None:
             return None
-        return AlikeCells(self._simulated)
+        return EquivalentCells(self._simulated)
 
     def measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition = FIRST
     ) -> tuple[CellResult, ...]:
         """Measures these cells in one repetition, all at the same time. Returns their results in
         order. Errors of a cell are not raised. They become its result."""
-        if self._alike is None:
+        if self._equivalent is None:
             return self._measure(cells, size, repetition)
-        return self._alike.measure(
+        return self._equivalent.measure(
             cells, size, repetition, lambda ordered: self._measure(ordered, size, repetition)
         )
 

@@ -26,7 +26,7 @@ from linkgauge.model.units import BANDWIDTH
 
 class Case(msgspec.Struct, frozen=True, eq=False):
     """A measured cell. `number` is its position in the whole run. `touched` are the parts that its
-    transfers use, and `timed` those that may slow its figure. `alike` is equal for cells whose
+    transfers use, and `timed` those that may slow its figure. `equivalent` is equal for cells whose
     figures should be equal, and None in a sweep. `kind` is equal for cells that do the same over
     paths of the same kinds, and that therefore vary in the same way."""
 
@@ -35,7 +35,7 @@ class Case(msgspec.Struct, frozen=True, eq=False):
     cell: CellResult
     touched: frozenset[Part]
     timed: frozenset[Part]
-    alike: tuple[str, ...] | None
+    equivalent: tuple[str, ...] | None
     kind: Hashable = None
 
     @property
@@ -122,9 +122,9 @@ def _each_case(evidence: Evidence) -> Iterator[Case]:
             # Which links another tool's copies over the host share is not known.
             is_unknown = result.sweep or (evidence.tool is not None and STAGED in cell.notes)
             full = None if is_unknown else links.of(cell)
-            alike = None if full is None else shared(_alike(result, cell, used, full))
-            kind = alike or _kind(result, cell, each)
-            yield Case(number, result, cell, parts, timed, alike, kind)
+            equivalent = None if full is None else shared(_equivalent(result, cell, used, full))
+            kind = equivalent or _kind(result, cell, each)
+            yield Case(number, result, cell, parts, timed, equivalent, kind)
 
 
 _Way = tuple[frozenset[Part], frozenset[Part], tuple[str, ...]]
@@ -157,8 +157,8 @@ class _Ways:
         if opposed := {part for part, forward in directed if forward and (part, False) in directed}:
             parts = parts.union(part.crossed_both_ways for part in opposed)
             timed = timed.union(part.crossed_both_ways for part in opposed & timed)
-        alike = each[0].kinds if len(each) == 1 else self._shared(tuple(_used(each)))
-        return self._shared(parts), self._shared(timed), alike
+        equivalent = each[0].kinds if len(each) == 1 else self._shared(tuple(_used(each)))
+        return self._shared(parts), self._shared(timed), equivalent
 
 
 def _used(touched: Sequence[Touched]) -> Iterator[str]:
@@ -202,7 +202,7 @@ def _timed(cases: tuple[Case, ...]) -> tuple[Case, ...]:
     )
 
 
-def _alike(
+def _equivalent(
     result: Result,
     cell: CellResult,
     used: tuple[str, ...],

@@ -27,9 +27,9 @@ def bounded_by_engine(
     well = {row.parts for row in kernels if row.case.cell.is_as_expected and not row.low}
     if not kernels:
         well = {row.parts for row in low if _fits_one_link(row, evidence)}
-    alike = grouped((row.peers, row) for row in low if _engines(row) == {"ce"}).values()
+    equivalent = grouped((row.peers, row) for row in low if _engines(row) == {"ce"}).values()
     found = [
-        row for some in alike for row in some
+        row for some in equivalent for row in some
         if all(one.relative > math.log(SLOW) and one.parts in well for one in some)
     ]  # fmt: skip
     one_way = {row.parts for row in found if _one_way(row) == row.parts}

@@ -32,7 +32,7 @@ def chance(errors: float, degrees: float) -> float:
 
 class Side(NamedTuple):
     """The values of a part's cells of one class, `inside`, beside those of the other cells of the
-    class. Classes with the same `noise` vary alike."""
+    class. Classes with the same `noise` vary in the same way."""
 
     noise: Hashable
     inside: Moments

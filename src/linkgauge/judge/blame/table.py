@@ -69,29 +69,29 @@ def rows_of(evidence: Evidence) -> list[Row]:
     """Returns the rows of all cells that have peers, in the order of measuring."""
     cases = [
         case for case in timed_cases_of(evidence)
-        if case.alike and case.result.better == "higher" and case.figure
+        if case.equivalent and case.result.better == "higher" and case.figure
     ]  # fmt: skip
     scatter = _usual_scatter(cases)
     rows: list[Row] = []
-    for alike in grouped((case.alike, case) for case in cases).values():
+    for equivalent in grouped((case.equivalent, case) for case in cases).values():
         shared = (
-            _shares(alike)
-            if alike[0].is_oversubscribed
-            else [(case, case.figure) for case in alike]
+            _shares(equivalent)
+            if equivalent[0].is_oversubscribed
+            else [(case, case.figure) for case in equivalent]
         )
         rows += _rows(shared, scatter)
     return sorted(rows, key=lambda row: row.number)
 
 
-def _shares(alike: Sequence[Case]) -> list[tuple[Case, float]]:
+def _shares(equivalent: Sequence[Case]) -> list[tuple[Case, float]]:
     """Returns oversubscribed cells with the mean of those that share parts with them. What slows
     one of several transfers leaves more to the others, but no more to all together. Each cell then
     stands for all: with the parts that all use, and those of cells that are slower than the
     mean."""
-    uses = Counter(part for case in alike for part in case.touched)
-    several = frozenset(part for part, number in uses.items() if 1 < number < len(alike))
+    uses = Counter(part for case in equivalent for part in case.touched)
+    several = frozenset(part for part, number in uses.items() if 1 < number < len(equivalent))
     found = []
-    for own in grouped((case.touched & several, case) for case in alike).values():
+    for own in grouped((case.touched & several, case) for case in equivalent).values():
         mean = statistics.fmean(case.figure for case in own)
         behind = (case.touched for case in own if case.figure < SLOW * mean)
         parts = frozenset.intersection(*(case.touched for case in own)).union(*behind)
@@ -99,10 +99,10 @@ def _shares(alike: Sequence[Case]) -> list[tuple[Case, float]]:
     return found
 
 
-def _rows(alike: Sequence[tuple[Case, float]], scatter: Mapping[int, float]) -> Iterator[Row]:
-    if not alike:
+def _rows(equivalent: Sequence[tuple[Case, float]], scatter: Mapping[int, float]) -> Iterator[Row]:
+    if not equivalent:
         return
-    ordered = sorted(alike, key=lambda each: -each[1])
+    ordered = sorted(equivalent, key=lambda each: -each[1])
     peers = tuple(case for case, _ in ordered)
     expected, top = max(map(_expected, peers)), ordered[0][1]
     deviations = NormalDist().inv_cdf(1 - CHANCE / 2 / len(peers))
@@ -117,7 +117,7 @@ def _rows(alike: Sequence[tuple[Case, float]], scatter: Mapping[int, float]) -> 
     for case, figure in ordered:
         relative, lost = math.log(figure / top), min(0.0, math.log(figure) - usual)
         yield Row(
-            case=case, peers=case.alike, figure=figure, relative=relative,
+            case=case, peers=case.equivalent, figure=figure, relative=relative,
             lost=min(lost, relative) if all_low else lost, slow=case in slow, low=all_low,
             fine=case not in low and figure > SLOW * expected > 0,
             off=off[case], weight=1 / (1 + (off[case] / deviations / NOISE) ** 2),
@@ -151,8 +151,8 @@ def scatter_of(case: Case) -> float:
 
 
 def kinds_of(case: Case) -> frozenset[Kind]:
-    """Returns the kinds of the parts that a cell uses. Cells over the same kinds vary alike: a
-    node's own memory is steady, however much copies over PCIe vary."""
+    """Returns the kinds of the parts that a cell uses. Cells over the same kinds vary in the same
+    way: a node's own memory is steady, however much copies over PCIe vary."""
     return frozenset(part.kind for part in case.touched)
 
 

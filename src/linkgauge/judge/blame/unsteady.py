@@ -65,8 +65,8 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[_Odd]:
     bad = [cell.case.touched for cell in cells if of.is_bad(cell)]
     for suspect in search.chosen:
         inside, peers = _sides(suspect, search.chosen, cells)
-        alike = sum(part.kind == suspect.part.kind for part in blames)
-        tries = alike * (len(search.touching[suspect.part]) if suspect.since else 1)
+        equivalent = sum(part.kind == suspect.part.kind for part in blames)
+        tries = equivalent * (len(search.touching[suspect.part]) if suspect.since else 1)
         sides = list(_compared(inside, peers, of))
         found = excess(sides, statistics.median(map(of.error, inside)))
         is_shown = sum(side.inside.n for side in sides) >= of.moments
@@ -137,9 +137,9 @@ def _among_peers(said: str, affected: Cells, every: Cells) -> str:
     """Returns what is said of parts that were compared, and the parts that all cells of these kinds
     use, which were not."""
     kinds = {cell.case.kind for cell in affected}
-    alike = [cell.case.touched for cell in every if cell.case.kind in kinds]
-    shared = frozenset.intersection(*alike)
-    if shared == frozenset.union(*alike):
+    equivalent = [cell.case.touched for cell in every if cell.case.kind in kinds]
+    shared = frozenset.intersection(*equivalent)
+    if shared == frozenset.union(*equivalent):
         return "there is nothing of this kind to compare with, so no part is to blame"
     those = listed(sorted(shared, key=str))
     more = f"; all of their kind use {those}: there is nothing of this kind to compare with"
@@ -276,8 +276,8 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
 
 def _scatter(odd: _Odd, evidence: Evidence) -> Finding:
     inside, others = odd.inside, odd.peers
-    alike = {cell.case.kind for cell in inside}
-    peers = [cell for cell in others if cell.case.kind in alike] or others
+    equivalent = {cell.case.kind for cell in inside}
+    peers = [cell for cell in others if cell.case.kind in equivalent] or others
     name = inside[0].case.name if len(inside) == 1 else f"{len(inside)} cells through it"
     vary, peers_of = ("varies", "its") if len(inside) == 1 else ("vary", "their")
     found = f"{name} {vary} by {pooled(inside):.1%}, {peers_of} peers by {pooled(peers):.1%}"

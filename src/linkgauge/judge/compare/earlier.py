@@ -20,7 +20,7 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import Aim, detectable, proven
 from linkgauge.model.units import Better
 
-from .likeness import CellFigure, RunFigures, Runs, cell_figure, is_alike
+from .likeness import CellFigure, RunFigures, Runs, cell_figure, is_equivalent
 from .machine_state import KERNEL_OPTIONS, Fact, changed_facts, state_from
 from .side_tests import CellLogs, Key, Tests, key_of, known_bytes, side_tests, within_of
 from .trends import LEAST_CHANGE
@@ -46,7 +46,7 @@ def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> 
         draw = _draw(run.settings)
         if _second(run) > last or _same(run) in known or (draw is not None and draw in draws):
             continue
-        if any(is_alike(one, run) for one in first):
+        if any(is_equivalent(one, run) for one in first):
             counted.append(run)
             known.add(_same(run))
             draws.add(draw)

@@ -224,7 +224,7 @@ def settings_facts(sides: Sequence[Sequence[Settings]]) -> tuple[Fact, ...]:
     return differing(Fact(name, tuple(own.get(name) for own in every)) for name in names)
 
 
-def is_alike(run: RunFigures, other: RunFigures) -> bool:
+def is_equivalent(run: RunFigures, other: RunFigures) -> bool:
     """Whether two runs can show how much runs vary. The machine must be the same and in the same
     state (driver, kernel), and the settings must be equal."""
     if _state(run.machine) != _state(other.machine) or _faults(run) != _faults(other):

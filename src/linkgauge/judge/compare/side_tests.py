@@ -23,7 +23,7 @@ from linkgauge.model.stats.changes import (
 )
 from linkgauge.model.stats.spread import Spread, doubted, spreads, varied
 
-from .likeness import CellFigure, RunFigures, Runs, is_alike
+from .likeness import CellFigure, RunFigures, Runs, is_equivalent
 
 Statistic = Literal["figure", "slow_p95", "slow_p99"]
 
@@ -97,7 +97,7 @@ def _sets(history: Runs) -> list[list[RunFigures]]:
     sets, for example because of a new driver."""
     sets: list[list[RunFigures]] = []
     for run in history:
-        own = (one for one in sets if is_alike(one[0], run))
+        own = (one for one in sets if is_equivalent(one[0], run))
         if (known := next(own, None)) is None:
             sets.append(known := [])
         known.append(run)
@@ -123,7 +123,9 @@ def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Test
     # Cells that were in doubt are far from their expectation, and overstate how much others vary.
     every = [run for side in given.runs for run in side]
     again = {number for number, run in enumerate(every) if run.again}
-    joins = bool(given.history) and all(is_alike(given.history[0], run) for run in given.runs[0])
+    joins = bool(given.history) and all(
+        is_equivalent(given.history[0], run) for run in given.runs[0]
+    )
     return side_tests(cells, len(given.runs), again, joined=joins)
 
 

@@ -18,8 +18,8 @@ from linkgauge.model.units import Better
 MOST = 10
 """The most groups that are named."""
 _PART = 0.8
-"""The share of the cells with common properties that must have changed alike."""
-_ALIKE = 2.0
+"""The share of the cells with common properties that must have changed in the same way."""
+_EQUIVALENT = 2.0
 """The factor by which a change may differ from the median one to be of about the same size."""
 
 
@@ -89,11 +89,11 @@ def grouped(side: str, cells: Sequence[ComparedCell]) -> Iterator[Changed]:
         return
     of, left = _candidates(cells)
     for _ in range(MOST):
-        alike = {key: found for key, own in left.items() if (found := _alike(own))}
-        if not alike:
+        equivalent = {key: found for key, own in left.items() if (found := _equivalent(own))}
+        if not equivalent:
             return
-        key = max(alike, key=lambda key: _weight(key[1][1], alike[key]))
-        (direction, common), logs = key, sorted(alike[key].values(), key=abs)
+        key = max(equivalent, key=lambda key: _weight(key[1][1], equivalent[key]))
+        (direction, common), logs = key, sorted(equivalent[key].values(), key=abs)
         yield Changed(
             side=side,
             direction=direction,
@@ -105,7 +105,7 @@ def grouped(side: str, cells: Sequence[ComparedCell]) -> Iterator[Changed]:
             shared=common[1],
         )
         left = {
-            other: {number: log for number, log in own.items() if number not in alike[key]}
+            other: {number: log for number, log in own.items() if number not in equivalent[key]}
             for other, own in left.items()
         }
 
@@ -147,8 +147,12 @@ def _what_is_shared(one: ComparedCell) -> Iterator[Shared]:
         yield Shared(benchmark=cell.benchmark, size=size, row=cell.row, column=cell.column)
 
 
-def _alike(logs: Mapping[int, float]) -> dict[int, float]:
+def _equivalent(logs: Mapping[int, float]) -> dict[int, float]:
     if not logs:
         return {}
     middle = abs(median(logs.values()))
-    return {n: log for n, log in logs.items() if middle / _ALIKE <= abs(log) <= middle * _ALIKE}
+    return {
+        n: log
+        for n, log in logs.items()
+        if middle / _EQUIVALENT <= abs(log) <= middle * _EQUIVALENT
+    }

@@ -230,7 +230,7 @@ def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
     devices = latest_accelerators(evidence).values()
     why = "clocks fall under load to keep within it: kernels, and copies by them, are slower"
     limits = grouped((device.model, device.power_limit or 0.0) for device in devices)
-    most = {model: max(alike) for model, alike in limits.items()}
+    most = {model: max(equivalent) for model, equivalent in limits.items()}
     for device in devices:
         limit = device.power_limit
         usual, whose = device.power_default, "by default"

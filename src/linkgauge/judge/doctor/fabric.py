@@ -199,8 +199,8 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
             if not down or part in reported:
                 continue
             # A link that is down may not report its remote end: then all of its kind count.
-            alike = [link for link in device.links if link.kind == down[0].kind]
-            all_links = alike if down[0].remote is None else links
+            equivalent = [link for link in device.links if link.kind == down[0].kind]
+            all_links = equivalent if down[0].remote is None else links
             up = [link for link in all_links if link.active]
             count = f"{len(down)} of {len(all_links)} {down[0].kind} links"
             if part == device.part and _is_as_built(evidence, device):

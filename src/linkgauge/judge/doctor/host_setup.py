@@ -163,9 +163,9 @@ def _oversubscribed(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Ca
         if len(case.cell.transfers) == 1 and one.engine.kind == "cpu" and one.engine.count
         if case.cell.status == "pass" and case.result.unit == BANDWIDTH.symbol
     )
-    for key, alike in cases.items():
+    for key, equivalent in cases.items():
         every = counts.get(str(key[-1]), 0)
-        by_count = {case.cell.transfers[0].engine.count or 0: case for case in alike}
+        by_count = {case.cell.transfers[0].engine.count or 0: case for case in equivalent}
         few = [case for count, case in by_count.items() if count * threads <= every]
         best = max(few, key=lambda case: case.figure, default=None)
         full = by_count.get(every)
@@ -192,8 +192,8 @@ def check_guest_copies(evidence: Evidence) -> Iterator[Finding]:
         return
     found = f"all {len(shares)} kinds of copies with the host's memory reach {least:.0%} to "
     found += f"{most:.0%} of what their links carry"
-    why = "all alike, so no card or slot: vCPUs that move among the host's CPUs, memory of another "
-    why += "node, or an IOMMU that translates each address slow them so"
+    why = "all the same, so no card or slot: vCPUs that move among the host's CPUs, memory of "
+    why += "another node, or an IOMMU that translates each address slow them so"
     remedy = (
         *COMPARE_ON_HOST,
         "# Pin each vCPU, and bind the memory to the devices' node, as it prints.",

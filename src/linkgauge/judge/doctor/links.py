@@ -205,10 +205,10 @@ def check_bridge(evidence: Evidence) -> Iterator[Finding]:
         able, link = bridge.link, function.link
         found = f"supports {able.max_speed:g} GT/s x{able.max_width}, the device"
         found = f"above it {found} {link.max_speed:g} GT/s x{link.max_width}"
-        alike = [slower and _capacity(slower.link) for one, slower in above.values()
+        equivalent = [slower and _capacity(slower.link) for one, slower in above.values()
                  if (one.vendor, one.device) == (function.vendor, function.device)]  # fmt: skip
-        if len(alike) > 1 and set(alike) == {_capacity(able)}:
-            built = f"{why}; so it is for all {len(alike)} of them, as the machine is built"
+        if len(equivalent) > 1 and set(equivalent) == {_capacity(able)}:
+            built = f"{why}; so it is for all {len(equivalent)} of them, as the machine is built"
             yield Finding("bridge", "note", part, f"the bridge {found}", built)
         else:
             yield Finding("bridge", "warn", part, f"{bridge.address} {found}", why, remedy)

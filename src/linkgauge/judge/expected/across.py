@@ -123,7 +123,7 @@ def across(
 
 
 class AcrossHosts(ExchangeRates):
-    """Computes the rates of a collective over devices of several hosts, all alike."""
+    """Computes the rates of a collective over devices of several hosts, all the same."""
 
     def __init__(self, paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> None:
         super().__init__(paths, work, notes)

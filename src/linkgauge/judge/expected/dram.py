@@ -50,7 +50,7 @@ class Ceilings(msgspec.Struct, frozen=True):
 
 _TRAFFIC = {"read": 1.0, "write": 1.0, "copy": 2.0}
 """The bytes over the memory bus per byte of payload."""
-_ALIKE = 0.1
+_EQUIVALENT = 0.1
 """Nodes of as many CPUs, and memory within this, are assumed to have the same DIMMs."""
 
 
@@ -75,22 +75,22 @@ def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
     best: dict[tuple[int, str], float] = {}
     others: dict[Path, float | None] = {}
     for (index, name), own in found.items():
-        alike = {
+        equivalent = {
             path: figure
             for (other, what), figures in found.items()
-            if what == name and _alike(nodes[index], nodes[other])
+            if what == name and _equivalent(nodes[index], nodes[other])
             for path, figure in figures.items()
         }
-        best[index, name] = max(alike.values())
+        best[index, name] = max(equivalent.values())
         for path in own:
-            rest = (figure for other, figure in alike.items() if other != path)
+            rest = (figure for other, figure in equivalent.items() if other != path)
             others[path] = max(rest, default=None)
     return Ceilings(best, others)
 
 
-def _alike(one: Node, other: Node) -> bool:
+def _equivalent(one: Node, other: Node) -> bool:
     sizes = one.memory_total or 0, other.memory_total or 0
-    return len(one.cpus) == len(other.cpus) and min(sizes) >= (1 - _ALIKE) * max(sizes)
+    return len(one.cpus) == len(other.cpus) and min(sizes) >= (1 - _EQUIVALENT) * max(sizes)
 
 
 class HostMemory:

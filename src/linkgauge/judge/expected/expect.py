@@ -125,12 +125,13 @@ class Expectations:
         except Unknown as reason:
             return _unknown(str(reason))
         if len(shapes) > 2 and cell.report.is_first:
-            # The order of the others does not matter: cells whose others are alike become equal.
+            # The order of the others does not matter: cells whose others are equivalent become
+            # equal.
             order = sharing_first([shape.names for shape in shapes])
             transfers = tuple([transfers[at] for at in order])
             shapes = [shapes[at] for at in order]
         definition = _definition(cell, transfers)
-        key = (cell.report, definition, size, *_alike(shapes))
+        key = (cell.report, definition, size, *_equivalent(shapes))
         if key not in self._known:
             paths = [shape.path for shape in shapes]
             doubts = list(dict.fromkeys(doubt for path in paths for doubt in path.doubts))
@@ -381,7 +382,7 @@ def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -
     return "sustained" if len(kernels) == len(set(kernels)) else "serial"
 
 
-def _alike(shapes: Sequence[_PathShape]) -> tuple[int, ...]:
+def _equivalent(shapes: Sequence[_PathShape]) -> tuple[int, ...]:
     """Equal for cells that differ only in names, such as pairs of a rack."""
     names = [name for shape in shapes for name in shape.names] if len(shapes) > 1 else []
     return (*(shape.kind for shape in shapes), *Numbers().each(names))

@@ -125,5 +125,5 @@ def bounds_of(
     own = known.get((operation, algorithm, devices))
     if own is not None and own.sources > 1:
         return own
-    alike = {kind: bounds for kind, bounds in known.items() if kind[1] == algorithm}
-    return min([b for kind, b in alike.items() if kind[2] == devices] or alike.values())
+    equivalent = {kind: bounds for kind, bounds in known.items() if kind[1] == algorithm}
+    return min([b for kind, b in equivalent.items() if kind[2] == devices] or equivalent.values())

@@ -169,7 +169,7 @@ class Anonymizer:
         """Returns the pseudonym of a value, such as `host-1`."""
         return f"{kind}-{self.number(kind, value)}"
 
-    def alike(self, kind: str, value: str, begin: str = "") -> str:
+    def equivalent(self, kind: str, value: str, begin: str = "") -> str:
         """Returns a pseudonym of the same length, and with the same separators, as the value. The
         pseudonym begins with `begin`."""
         digits = re.sub("[^0-9a-fA-F]", "", value)
@@ -206,21 +206,21 @@ def _value(who: Anonymizer, match: re.Match[str]) -> str:
 def _id(who: Anonymizer, match: re.Match[str]) -> str:
     digits = re.sub("[-_]", "", match[0])
     if len(digits) > 32:
-        return who.alike("hex", match[0])
-    return who.alike("uuid", match[0], "00000000000040008000")
+        return who.equivalent("hex", match[0])
+    return who.equivalent("uuid", match[0], "00000000000040008000")
 
 
 def _adapter(who: Anonymizer, match: re.Match[str]) -> str:
     digits = match["digits"]
     if len(digits) == 12:
-        return match["kind"] + who.alike("mac", digits, "02")
-    return match["kind"] + who.alike("guid", digits.zfill(16))
+        return match["kind"] + who.equivalent("mac", digits, "02")
+    return match["kind"] + who.equivalent("guid", digits.zfill(16))
 
 
 def _address(who: Anonymizer, match: re.Match[str]) -> str:
     kind = str(match.lastgroup)
     if kind not in ("v4", "v6"):
-        return who.alike(kind, match[0], "02" if kind in ("mac", "long") else "")
+        return who.equivalent(kind, match[0], "02" if kind in ("mac", "long") else "")
     try:
         address = ipaddress.ip_address(match[0])
     except ValueError:

@@ -144,10 +144,10 @@ def _merged(
         for here, there in ((wire.a, wire.b), (wire.b, wire.a)):
             if here in near:
                 near[here] |= {there, *({here} & {*single}), *({wire.name} & {*single})}
-    alike = grouped((frozenset(others), name) for name, others in near.items())
+    equivalent = grouped((frozenset(others), name) for name, others in near.items())
     return {
         name: name if len(some) == 1 else f"{some[0]} and {len(some) - 1} more"
-        for some in alike.values()
+        for some in equivalent.values()
         for name in some
     }
 

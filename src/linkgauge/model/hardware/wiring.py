@@ -90,12 +90,13 @@ class Wiring:
         # Accelerators that only PCI shows are listed under their address.
         self._hidden = {one for name, one in machine.addresses.items() if name == one}
         self._models = {device.memory: device.model for device in machine.all_devices}
-        self._shared = shared = Shared()  # the links of thousands of devices are alike
+        self._shared = shared = Shared()  # the links of thousands of devices are equivalent
         self._near = {
             **{memory: shared(f"host:{self._node(memory)}") for memory in machine.accelerators},
             **{device.memory: shared(f"host:{device.near}") for device in machine.all_devices},
         }
-        # Memories of nodes are alike if they are roughly as large, and both or neither have CPUs.
+        # Memories of nodes are equivalent if they are roughly as large, and both or neither have
+        # CPUs.
         self._nodes = {
             f"host:{node.index}": f"{bool(node.cpus)} {round(math.log2(node.memory_total or 1))}"
             for node in machine.host.nodes

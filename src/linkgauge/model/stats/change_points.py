@@ -202,9 +202,11 @@ class _Sums:
         for begin, end in pairwise([0, *sorted(ats), self.length]):
             mean = (self._sums[end] - self._sums[begin]) / (end - begin)
             rest += [self._sums[at + 1] - self._sums[at] - mean for at in range(begin, end)]
-        alike = sum(map(mul, rest, rest[1:])) / max(sum(one * one for one in rest), self._least)
-        alike = min(max(alike - 1 / math.sqrt(self.length), 0.0), 0.9)
-        return math.sqrt((1 + alike) / (1 - alike))
+        correlation = sum(map(mul, rest, rest[1:])) / max(
+            sum(one * one for one in rest), self._least
+        )
+        correlation = min(max(correlation - 1 / math.sqrt(self.length), 0.0), 0.9)
+        return math.sqrt((1 + correlation) / (1 - correlation))
 
     def likely(self, at: int, begin: int, end: int) -> tuple[int, int]:
         """Returns the first and the last likely position of the change at `at`. `begin` and `end`

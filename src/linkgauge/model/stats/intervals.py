@@ -56,11 +56,11 @@ mean."""
 
 class Estimate(msgspec.Struct, frozen=True):
     """How far another run's figure may be from this one's. `reach` is the half-width of the range,
-    in logarithms. The variance has `degrees` degrees of freedom and comes from `alike` cells."""
+    in logarithms. The variance has `degrees` degrees of freedom and comes from `pooled` cells."""
 
     reach: float
     degrees: int
-    alike: int
+    pooled: int
 
     def interval(self, *figures: float) -> tuple[float, float] | None:
         """Returns the range about a figure, or about all levels between which it may change; None
@@ -91,7 +91,7 @@ class _Pool(msgspec.Struct, frozen=True):
     deviation: float
     limit: float
     degrees: int
-    alike: int
+    pooled: int
 
 
 def _pooled(cells: Sequence[Sequence[float]]) -> _Pool | None:
@@ -120,9 +120,9 @@ def _is_unlike(cell: Sequence[float], limit: float) -> bool:
 def _estimate(
     cell: Sequence[float], pool: _Pool, recorded: RecordedKind | None, runs: float | None
 ) -> Estimate:
-    deviation, degrees, alike = pool.deviation, pool.degrees, pool.alike
+    deviation, degrees, pooled = pool.deviation, pool.degrees, pool.pooled
     if _is_unlike(cell, pool.limit):
-        deviation, degrees, alike = deviation_of(cell), len(cell) - 1, 1
+        deviation, degrees, pooled = deviation_of(cell), len(cell) - 1, 1
     part = math.sqrt(2 * median_factor(len(cell)))
     error, widest = deviation * part, math.inf
     if recorded is not None:
@@ -135,7 +135,7 @@ def _estimate(
     # be the standard error of the difference of two runs.
     own = deviation_of(cell) * part if len(cell) > 1 else 0.0
     reach = max(min(_critical(degrees) * error, widest), own)
-    return Estimate(reach, degrees, alike)
+    return Estimate(reach, degrees, pooled)
 
 
 def _beyond(runs: float, error: float) -> float:

@@ -169,7 +169,7 @@ def _log(variance: float, degrees: int) -> float:
 def _is_unlike(own: Spread, lent: Spread, count: int = 1) -> bool:
     """Whether a cell, one of `count`, varies more or less than similar ones."""
     ratio = own.variance / lent.variance
-    if 0.4 < ratio < 2.5:  # as alike cells of 40 degrees of freedom often are
+    if 0.4 < ratio < 2.5:  # as equivalent cells of 40 degrees of freedom often are
         return False
     if ratio > 1:
         return beyond(ratio, own.degrees, lent.degrees) < _UNLIKE
@@ -194,7 +194,7 @@ class _Peers:
     def __init__(self, known: Sequence[_Own]) -> None:
         self._kinds = grouped((one.cell.kind, one) for one in known)
         self._within, self._between = _unlikeness(list(self._kinds.values()))
-        self._alike = _correlation(known, by_kind=True) ** 2, _correlation(known) ** 2
+        self._equivalent = _correlation(known, by_kind=True) ** 2, _correlation(known) ** 2
         self._sums = {kind: (len(of), sum(one.spread.variance for one in of))
                       for kind, of in self._kinds.items()}  # fmt: skip
         self._logs = {kind: math.log(total / count) for kind, (count, total) in self._sums.items()}
@@ -209,18 +209,18 @@ class _Peers:
         error = own.error if own is not None else 1.0
         parts = []
         if near:
-            doubt = self._within / near + error * max(1 / near, self._alike[0])
+            doubt = self._within / near + error * max(1 / near, self._equivalent[0])
             parts.append((doubt, math.log((in_kind[1] - less[1]) / near)))
         if far and len(self._kinds) > 1:
             others = [log for name, log in self._logs.items() if name != kind]
             doubt = self._between * (1 + 1 / len(others)) + self._within / far
-            doubt += error * max(1 / far, self._alike[1])
+            doubt += error * max(1 / far, self._equivalent[1])
             parts.append((doubt, fmean(others)))
         if not parts:
             return None
         weight = sum(1 / doubt for doubt, _ in parts)
         variance = math.exp(sum(log / doubt for doubt, log in parts) / weight)
-        doubt = self._within + max(1 / weight, error * self._alike[1])
+        doubt = self._within + max(1 / weight, error * self._equivalent[1])
         # The logarithm of a scaled inverse χ² with d degrees of freedom has the variance Ψ′(d/2).
         return Spread(variance, max(1, bisect_right(_LENT, -doubt, key=_minus_variance)))
 

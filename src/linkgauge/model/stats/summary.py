@@ -59,12 +59,12 @@ class Interval(msgspec.Struct, frozen=True, gc=False):
         says nothing of other runs.
     coverage: The share of other runs' figures that fall into the range.
     degrees: The degrees of freedom of the variation between repetitions.
-    alike: The number of cells that were pooled."""
+    pooled: The number of cells that were pooled."""
 
     basis: Literal["repetitions", "samples"]
     coverage: float | None = None
     degrees: int | None = None
-    alike: int | None = None
+    pooled: int | None = None
 
 
 def percentile(ordered: Sequence[float], fraction: float) -> float:

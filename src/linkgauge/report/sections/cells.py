@@ -156,8 +156,8 @@ def tables_of(result: Result) -> Iterator[Table]:
     found: dict[Collective, dict[bool, dict[str, CellResult]]] = {}
     for cell in result.cells:
         if isinstance(cell.operation, Collective):
-            alike = replace(cell.operation, in_place=False)
-            own = found.setdefault(alike, {}).setdefault(cell.operation.in_place, {})
+            equivalent = replace(cell.operation, in_place=False)
+            own = found.setdefault(equivalent, {}).setdefault(cell.operation.in_place, {})
             own[cell.column] = cell
     for work, sides in found.items():
         name = _call(work, next(iter(sides[min(sides)].values())))

@@ -35,7 +35,9 @@ LESS = (
     f"Matrices of more than {MOST_COLUMNS} rows are reduced to their ends and what stands out, "
     "since this page has no room for more: linkgauge show --all shows them whole."
 )
-ALIKE = "Large matrices whose figures are much the same: linkgauge show --all shows them whole."
+EQUIVALENT = (
+    "Large matrices whose figures are much the same: linkgauge show --all shows them whole."
+)
 _OF_PAGE: tuple[Large, ...] = ("uniform", "reduced")
 
 

@@ -52,8 +52,8 @@ def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
     occurs."""
     given: dict[tuple[Step, ...], str] = {}
     for group in groups_of(findings):
-        for alike in (group.alike, *group.explained):
-            yield once(problem_of(alike), alike[0].name, given)
+        for equivalent in (group.equivalent, *group.explained):
+            yield once(problem_of(equivalent), equivalent[0].name, given)
     yield Prose([summary(findings, by)])
 
 
@@ -66,15 +66,15 @@ def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Pro
     return problem._replace(said=(*problem.said, above), steps=())
 
 
-def problem_of(alike: Sequence[Finding]) -> Problem:
+def problem_of(equivalent: Sequence[Finding]) -> Problem:
     """Combines findings that differ only in their subject into one problem with all details."""
-    first = alike[0]
+    first = equivalent[0]
     remedy = steps_of(first)
-    whose = f" (of {first.subject})" if len(alike) > 1 else ""
+    whose = f" (of {first.subject})" if len(equivalent) > 1 else ""
     return Problem(
         first.severity,
         SEVERITIES[first.severity],
-        f"{first.check}  {subjects_of(alike)}",
+        f"{first.check}  {subjects_of(equivalent)}",
         plain(first.found),
         tuple(_said(first)),
         remedy,
@@ -112,16 +112,16 @@ def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> 
     command. Warnings of the check that is reported `below` are listed by subject."""
     by_check = grouped(((one.first.check, one.first.severity), one) for one in groups)
     for (check, severity), (first, *others) in by_check.items():
-        subjects = subjects_of(*(group.alike for group in (first, *others)))
+        subjects = subjects_of(*(group.equivalent for group in (first, *others)))
         if below is not None and check == below.first.check and severity != "fail":
             found = plain("as below")
             yield Problem(severity, SEVERITIES[severity], f"{check}  {subjects}", found)
             continue
-        problem = problem_of(first.alike)
+        problem = problem_of(first.equivalent)
         said = [each for each in problem.said if each[0] == "why"]
-        said += [("explains", headline(alike)) for alike in first.explained]
+        said += [("explains", headline(equivalent)) for equivalent in first.explained]
         if others:
-            said.append(("likewise", plain(subjects_of(*(group.alike for group in others)))))
+            said.append(("likewise", plain(subjects_of(*(group.equivalent for group in others)))))
         alone = len(problem.steps) == 1 and isinstance(problem.steps[0], Command)
         yield problem._replace(said=said, steps=problem.steps if alone else ())
 

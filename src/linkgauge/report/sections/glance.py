@@ -57,8 +57,8 @@ def _memories(machine: Machine) -> Iterator[tuple[Span, ...]]:
     nodes = count_of(len(machine.host.nodes), "NUMA node")
     yield plain(f"{nodes}, {'unknown' if size is None else approximate_size(size)} of memory")
     known = accelerators_of(machine)
-    alike = grouped((one.model or "accelerator", one.label) for one in known)
-    for model, labels in alike.items():
+    equivalent = grouped((one.model or "accelerator", one.label) for one in known)
+    for model, labels in equivalent.items():
         yield plain(f"{len(labels)} × {model} ({spans(labels)})")
     reached = any(not one.is_cpu for one in machine.all_devices)
     yield from unavailable_lines(machine, only_unanswered=reached)

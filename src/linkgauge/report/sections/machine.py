@@ -29,7 +29,7 @@ from linkgauge.report.words.sentences import program
 
 from .pci import PciOutline, distance_blocks, nearest_blocks
 
-# Accelerators' own links (NVLink and the like), those that are alike in one row.
+# Accelerators' own links (NVLink and the like), those that are equivalent in one row.
 
 _MOST = 8
 _HEADS: Sequence[str | Column] = (
@@ -43,11 +43,11 @@ def fabric_links(accelerators: Sequence[Accelerator]) -> Table:
     kinds = grouped((texts, (ends, name)) for texts, ends, name in bundles)
     rows = []
     for texts, own in kinds.items():
-        alike = grouped(own)
-        if len(alike) > _MOST:
-            every = dict.fromkeys((name, 1) for ends in alike for name, _ in ends)
-            alike = {tuple(every): [name for names in alike.values() for name in names]}
-        rows += [(spans(names), *texts, _listed(ends)) for ends, names in alike.items()]
+        equivalent = grouped(own)
+        if len(equivalent) > _MOST:
+            every = dict.fromkeys((name, 1) for ends in equivalent for name, _ in ends)
+            equivalent = {tuple(every): [name for names in equivalent.values() for name in names]}
+        rows += [(spans(names), *texts, _listed(ends)) for ends, names in equivalent.items()]
     return table("Fabric links", _HEADS, rows)
 
 
@@ -324,8 +324,8 @@ def _unknown(inventory: Inventory) -> Sequence[tuple[str, tuple[Gap, ...]]]:
 
 def _lacking(by_owner: dict[str, list[str]]) -> Iterator[str]:
     """`link.speed of 0000:01:00.0, 0000:02:00.0 and 3 more`"""
-    alike = grouped((", ".join(fields), owner) for owner, fields in by_owner.items())
-    for what, owners in alike.items():
+    equivalent = grouped((", ".join(fields), owner) for owner, fields in by_owner.items())
+    for what, owners in equivalent.items():
         shown = spans(filter(None, owners)).split(", ")
         more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED + 1 else ""
         of = ", ".join(shown[:_NAMED] if more else shown) + more

@@ -41,7 +41,7 @@ from linkgauge.report.results import (
 )
 from linkgauge.report.words.sentences import first_of
 
-from .figures import ALIKE, WHOLE, ResultView
+from .figures import EQUIVALENT, WHOLE, ResultView
 
 MOST_ROWS = 32
 WORST = 12
@@ -169,7 +169,7 @@ Known = Sequence[tuple[float, CellResult]]
 def summary(view: ResultView) -> Iterator[Block]:
     """Of a result that is not judged, cells that stand out are named."""
     results = view.results
-    hint = {"summary": WHOLE, "uniform": ALIKE}.get(view.large, "")
+    hint = {"summary": WHOLE, "uniform": EQUIVALENT}.get(view.large, "")
     caption = common(results, unit_of(view.first.unit).shown)
     known = [_known(result) for result in results]
     rows = [_summary(*each) for each in zip(results, known, strict=True)]

@@ -194,7 +194,8 @@ class _Pairs:
         return self._tree.topo_class(one.pci or "", other.pci or "") or UNKNOWN
 
     def block(self, title: str, between: Callable[[Subject, Subject], str]) -> Block:
-        """One line if all pairs are alike, groups if there are too many devices, else a matrix."""
+        """One line if all pairs are equivalent, groups if there are too many devices, else a
+        matrix."""
         rows = [
             [None if one is other else between(one, other) for other in self._subjects]
             for one in self._subjects
@@ -205,8 +206,8 @@ class _Pairs:
         if len(order) == 1:
             of = f"any two of {spans(self._labels)}"
             pair = " and ".join(self._labels) if len(self._labels) == 2 else of
-            alike = line(Span(title, "strong"), f": {order[0]} between {pair}")
-            return Prose([alike, *lines])
+            equivalent = line(Span(title, "strong"), f": {order[0]} between {pair}")
+            return Prose([equivalent, *lines])
         if len(rows) > MOST:
             counts = [sum(row[at:].count(text) for at, row in enumerate(rows)) for text in order]
             groups = [self._groups(rows, order[: at + 1]) for at in range(len(order))]
@@ -261,12 +262,14 @@ def nearest_blocks(evidence: Evidence) -> Iterator[Table]:
     found = [one for one in subjects(machine) if one.label not in cpus]
     if not found or machine.ranks:
         return
-    alike = grouped(((*_link(evidence, one), _node(evidence, one)), one.label) for one in found)
+    equivalent = grouped(
+        ((*_link(evidence, one), _node(evidence, one)), one.label) for one in found
+    )
     rows = [
         (spans(names), Entry(words, tone=tone), Entry(command, tone="strong" if node else "dim"))
-        for (words, tone, (node, command)), names in alike.items()
+        for (words, tone, (node, command)), names in equivalent.items()
     ]
-    idle = any(_IDLE in words for words, *_ in alike)
+    idle = any(_IDLE in words for words, *_ in equivalent)
     lines = [line(Span(_LOAD, "dim"), Span(_RUN, "strong"))] if idle else []
     heads = ("", "PCIe link", "to run at the same time as it")
     yield table("Accelerators", heads, rows)._replace(lines=lines)

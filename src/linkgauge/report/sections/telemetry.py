@@ -100,11 +100,13 @@ def _figure(what: str, devices: dict[str, list[Timed]], read: Read) -> Iterator[
     if len(values) == 1:
         yield Prose([plain(f"{title}: {values.pop():g} all the time")])
     elif values:
-        steps = {device: _steps(known) for device, known in _alike(curves).items()}
+        steps = {device: _steps(known) for device, known in _equivalent(curves).items()}
         yield from over_time(f"{title} over the run", what, steps)
 
 
-def _alike(curves: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple[float, float]]]:
+def _equivalent(
+    curves: dict[str, list[tuple[float, float]]],
+) -> dict[str, list[tuple[float, float]]]:
     """Devices with the same constant value share a curve."""
     changed = {one: known for one, known in curves.items() if len({v for _, v in known}) > 1}
     steady = grouped((known[0][1], name) for name, known in curves.items() if name not in changed)

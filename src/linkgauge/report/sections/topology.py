@@ -144,11 +144,11 @@ class _MachinePicture:
             joins = several and place.kind in ("device", "nic") and place not in self._blames
             return (place.above, frozenset(ends[place.name])) if joins else place.name
 
-        alike = grouped((key(place), name) for name, place in places.items())
-        first = {name: some[0] for some in alike.values() for name in some}
+        equivalent = grouped((key(place), name) for name, place in places.items())
+        first = {name: some[0] for some in equivalent.values() for name in some}
         found = grouped(((first[j.a], first[j.b]), one) for j, one in self._links.items())
         links = [_all(some).joined(*joined) for joined, some in found.items()]
-        return [self._part(places[some[0]], some) for some in alike.values()], links
+        return [self._part(places[some[0]], some) for some in equivalent.values()], links
 
     def _part(self, place: TopologyPlace, names: Sequence[str]) -> DrawnPart:
         blame = self._blames.get(place)
@@ -196,11 +196,11 @@ class _MachinePicture:
         def key(joint: Joint, one: _Link) -> object:
             end = places[joint.b].kind
             switch = joint.b if end == "switch" else ""
-            alike = (places[joint.a].kind, end, switch, one.what, one.verdict)
-            return joint if one.word else alike
+            equivalent = (places[joint.a].kind, end, switch, one.what, one.verdict)
+            return joint if one.word else equivalent
 
-        alike = grouped((key(*each), each[0]) for each in self._links.items())
-        for joints in sorted(alike.values(), key=lambda some: not self._links[some[0]].word):
+        equivalent = grouped((key(*each), each[0]) for each in self._links.items())
+        for joints in sorted(equivalent.values(), key=lambda some: not self._links[some[0]].word):
             many = f"{len(joints)} links: " if len(joints) > 1 else ""
             ends = (
                 _several(dict.fromkeys(e)) for e in zip(*((j.a, j.b) for j in joints), strict=True)
@@ -242,7 +242,7 @@ def _link(joint: Joint, figures: LinkFigures, blame: Finding | None) -> _Link:
 def _all(some: Sequence[_Link]) -> _Link:
     one_way = tuple(figure for one in some for figure in one.one_way)
     both = tuple(figure for one in some for figure in one.both)
-    says = some[0].says if len(some) == 1 else f"{len(some)} links alike"
+    says = some[0].says if len(some) == 1 else f"{len(some)} links equivalent"
     return msgspec.structs.replace(some[0], one_way=one_way, both=both, says=says)
 
 

@@ -170,7 +170,7 @@ def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Pr
         if group.first.why:
             said.append(("why", plain(group.first.why)))
         taken = tuple(_first_steps(steps_of(group.first)))
-    one = problem_of(wrong.alike) if wrong.alike else Problem("", "bad", "", wrong.what)
+    one = problem_of(wrong.equivalent) if wrong.equivalent else Problem("", "bad", "", wrong.what)
     return one._replace(said=said, steps=taken, do=do, first=True, last=last)
 
 
@@ -178,10 +178,10 @@ def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
     if wrong.group is None:
         return []
     grave = [
-        alike for alike in wrong.group.explained
-        if alike[0].severity == "fail" or alike[0].check == "slow"
+        equivalent for equivalent in wrong.group.explained
+        if equivalent[0].severity == "fail" or equivalent[0].check == "slow"
     ]  # fmt: skip
-    return [("explains", headline(alike)) for alike in grave[:1]]
+    return [("explains", headline(equivalent)) for equivalent in grave[:1]]
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:

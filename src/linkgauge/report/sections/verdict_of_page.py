@@ -41,15 +41,18 @@ def _of_page(one: OneRun) -> Iterator[Block]:
         return
     given = {} if reported is None else {steps_of(reported.first): reported.first.name}
     for group in groups_of(outcome.findings):
-        for alike in (group.alike, *group.explained):
-            if wrong is None or alike not in (wrong.alike, reported and reported.alike):
-                yield once(problem_of(alike), alike[0].name, given)
+        for equivalent in (group.equivalent, *group.explained):
+            if wrong is None or equivalent not in (
+                wrong.equivalent,
+                reported and reported.equivalent,
+            ):
+                yield once(problem_of(equivalent), equivalent[0].name, given)
 
 
 def _whole(block: Problem, run: Run, reported: FindingGroup) -> Problem:
     taken = steps_of(reported.first)
     said = [*block.said, _afterwards(run)]
-    said += [each for each in problem_of(reported.alike).said if each[0] != "why"]
+    said += [each for each in problem_of(reported.equivalent).said if each[0] != "why"]
     return block._replace(said=said, steps=taken, do=_first_words(run, taken))
 
 

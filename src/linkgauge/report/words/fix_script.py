@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from linkgauge.judge.findings import Finding
 from linkgauge.model.printable import printable
 
-from .groups import alike_findings
+from .groups import equivalent_findings
 from .remedies import Command, RemedyText, Step, WrittenFile, steps
 from .sentences import first_of
 
@@ -32,11 +32,11 @@ def fix_script(findings: Sequence[Finding], of: str) -> str:
     are comments too."""
     lines = [_HEAD.format(of=printable(of))]
     given: dict[tuple[str, ...], str] = {}
-    for alike in alike_findings(findings):
-        first = alike[0]
+    for equivalent in equivalent_findings(findings):
+        first = equivalent[0]
         if not first.remedy:
             continue
-        subjects = first_of([finding.subject for finding in alike], ", ")
+        subjects = first_of([finding.subject for finding in equivalent], ", ")
         lines.append(_comment(f"{first.severity} {first.check}  {subjects}: {first.found}"))
         if first.why:
             lines.append(_comment(f"why: {first.why}"))

@@ -24,18 +24,18 @@ SEVERITIES: Mapping[Severity, Tone] = {
 class FindingGroup(msgspec.Struct, frozen=True):
     """Findings that differ only in their subject, and those that they explain."""
 
-    alike: Sequence[Finding]
+    equivalent: Sequence[Finding]
     explained: Sequence[Sequence[Finding]] = ()
 
     @property
     def first(self) -> Finding:
-        return self.alike[0]
+        return self.equivalent[0]
 
 
 def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
-    alike = alike_findings(findings)
-    causes = {finding.name: group[0] for group in alike for finding in group}
-    found = [(_first_cause(group[0], causes), group) for group in alike]
+    equivalent = equivalent_findings(findings)
+    causes = {finding.name: group[0] for group in equivalent for finding in group}
+    found = [(_first_cause(group[0], causes), group) for group in equivalent]
     below = grouped((cause, group) for cause, group in found if cause is not group[0])
     tops = (group for cause, group in found if cause is group[0])
     return [FindingGroup(group, below.get(group[0], ())) for group in tops]
@@ -51,22 +51,22 @@ def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
     return finding
 
 
-def alike_findings(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
+def equivalent_findings(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
     """Groups findings that differ only in subject and remedy, in the order of the findings."""
     return grouped(
         ((one.check, one.severity, one.found, one.why, one.lines), one) for one in findings
     ).values()
 
 
-def subjects_of(*alike: Sequence[Finding]) -> str:
-    return first_of([finding.subject for findings in alike for finding in findings], ", ")
+def subjects_of(*equivalent: Sequence[Finding]) -> str:
+    return first_of([finding.subject for findings in equivalent for finding in findings], ", ")
 
 
-def headline(alike: Sequence[Finding]) -> Line:
-    first = alike[0]
+def headline(equivalent: Sequence[Finding]) -> Line:
+    first = equivalent[0]
     return line(
         Span(first.severity, SEVERITIES[first.severity]),
         f" {first.check}  ",
-        Span(subjects_of(alike), "strong"),
+        Span(subjects_of(equivalent), "strong"),
         f": {first.found}",
     )

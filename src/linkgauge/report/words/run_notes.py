@@ -67,9 +67,9 @@ def folded_notes(run: Run) -> Iterator[Line]:
         (_NUMBER.sub("0", noted.sentence.partition(": ")[0]), noted) for noted in _of_cells(run)
     )
     first, more = list(kinds.values())[:MOST_NOTES], list(kinds.values())[MOST_NOTES:]
-    for alike in first:
-        like_it = f", and {len(alike) - 1} like it ({_MORE})" if len(alike) > 1 else ""
-        yield alike[0].line(like_it)
+    for equivalent in first:
+        like_it = f", and {len(equivalent) - 1} like it ({_MORE})" if len(equivalent) > 1 else ""
+        yield equivalent[0].line(like_it)
     if more:
         yield Noted(f"{sum(map(len, more))} more ({MORE})").line()
     yield from (noted.line() for noted in _shared(run))

@@ -23,12 +23,12 @@ BROKEN: tuple[Status, ...] = ("error", "timeout", "fail")
 
 
 class WorstOfRun(msgspec.Struct, frozen=True):
-    """`group` states or explains the fact, `alike` are the findings that state it."""
+    """`group` states or explains the fact, `equivalent` are the findings that state it."""
 
     what: Line
     group: FindingGroup | None = None
     cause: Line | None = None
-    alike: Sequence[Finding] = ()
+    equivalent: Sequence[Finding] = ()
 
 
 def worst_of(run: Run, outcome: Outcome) -> WorstOfRun | None:
@@ -44,7 +44,11 @@ def worst_of(run: Run, outcome: Outcome) -> WorstOfRun | None:
     groups = groups_of(outcome.findings)
     low = _worst_cell(run, known=bool(groups)) if outcome.code or outcome.low else None
     if not failed(outcome.findings) and low is not None:
-        return WorstOfRun(low, groups[0], headline(groups[0].alike)) if groups else WorstOfRun(low)
+        return (
+            WorstOfRun(low, groups[0], headline(groups[0].equivalent))
+            if groups
+            else WorstOfRun(low)
+        )
     perhaps = None if groups else _worst_low(run, "perhaps low")
     return worst_finding(groups) if perhaps is None else WorstOfRun(perhaps)
 
@@ -58,13 +62,19 @@ def short_verdict(run: Run, outcome: Outcome) -> str:
 
 def worst_finding(groups: Sequence[FindingGroup]) -> WorstOfRun | None:
     """The first failure, or else the first finding, with what explains it."""
-    said = [(alike, group) for group in groups for alike in (group.alike, *group.explained)]
-    worst = [(alike, group) for alike, group in said if alike[0].severity == "fail"] or said
+    said = [
+        (equivalent, group)
+        for group in groups
+        for equivalent in (group.equivalent, *group.explained)
+    ]
+    worst = [
+        (equivalent, group) for equivalent, group in said if equivalent[0].severity == "fail"
+    ] or said
     if not worst:
         return None
-    alike, group = worst[0]
-    cause = None if alike is group.alike else headline(group.alike)
-    return WorstOfRun(headline(alike), group, cause, alike)
+    equivalent, group = worst[0]
+    cause = None if equivalent is group.equivalent else headline(group.equivalent)
+    return WorstOfRun(headline(equivalent), group, cause, equivalent)
 
 
 def _worst_cell(run: Run, *, known: bool) -> Line | None:

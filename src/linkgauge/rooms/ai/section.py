@@ -105,12 +105,12 @@ def _took(what: str, seconds: float, done: WorkDone) -> str:
 def _bounds_of(row: str, cells: Sequence[_AskedCell]) -> Iterator[Line]:
     said = []
     for kind, own in groupby(cells, lambda one: one.bound and (one.bound.kind or _NO_PART)):
-        alike = list(own)
+        equivalent = list(own)
         if kind is None:
             continue
-        shares = sorted(one.bound.share for one in alike if one.bound)
+        shares = sorted(one.bound.share for one in equivalent if one.bound)
         ends = dict.fromkeys((f"{shares[0]:.0%}", f"{shares[-1]:.0%}"))
-        columns = dict.fromkeys((alike[0].cell.column, alike[-1].cell.column))
+        columns = dict.fromkeys((equivalent[0].cell.column, equivalent[-1].cell.column))
         said.append(f"{kind} at {' to '.join(columns)} ({' to '.join(ends)} of the time)")
     if said:
         yield line(Span(f"{row} ", "name"), "bounded by ", ", ".join(said))
@@ -129,8 +129,8 @@ def _how_lines(known: Sequence[_AskedCell]) -> Iterator[Line]:
     found: dict[tuple[str, ...], list[_AskedCell]] = {}
     for one in known:
         found.setdefault(one.done.how, []).append(one)
-    for how, alike in found.items():
+    for how, equivalent in found.items():
         if how:
-            first, more = alike[0].cell.place, len(alike) - 1
+            first, more = equivalent[0].cell.place, len(equivalent) - 1
             cells = f"{first} and {more} more" if more else f"{first}"
             yield plain(f"{cells}: {'; '.join(how)}", "dim")

@@ -238,7 +238,7 @@ def _cause(health: Health) -> str:
 
 
 def _headlines(outcome: Outcome) -> list[str]:
-    return [text_of(headline(group.alike)) for group in groups_of(outcome.findings)]
+    return [text_of(headline(group.equivalent)) for group in groups_of(outcome.findings)]
 
 
 def _hung(run: Run, health: Health) -> str:

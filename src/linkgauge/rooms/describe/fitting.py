@@ -23,7 +23,7 @@ from linkgauge.model.units import COLLECTIVE
 
 from .run_figures import Figure, Tree, simulated
 
-_ALIKE = 0.03
+_EQUIVALENT = 0.03
 """Links whose shares differ by less are of one kind."""
 _SHARED = 0.97
 """Copies at once that reach less than this share of what they reach alone share a link."""
@@ -96,7 +96,7 @@ class _Links:
                 for key, share in self._shares(number, engine, link.rate).items()
             }
             for name, shares, pairs in kinds:
-                if name == link.kind_name and _alike(own, shares):
+                if name == link.kind_name and _equivalent(own, shares):
                     pairs.append([link.a, link.b])
                     break
             else:
@@ -164,8 +164,8 @@ class _Links:
             self._tree["links"].append({"kind": f"shared-{root}", "pairs": [[root, host]]})
 
 
-def _alike(one: _Shares, other: _Shares) -> bool:
-    return one.keys() == other.keys() and all(abs(one[k] - other[k]) <= _ALIKE for k in one)
+def _equivalent(one: _Shares, other: _Shares) -> bool:
+    return one.keys() == other.keys() and all(abs(one[k] - other[k]) <= _EQUIVALENT for k in one)
 
 
 def _latencies(tree: Tree, figures: Sequence[Figure]) -> None:

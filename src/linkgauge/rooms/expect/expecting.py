@@ -141,15 +141,15 @@ def _figures(plan: Plan, machine: Machine) -> Iterator[ExpectedFigure]:
         if table.unit != COLLECTIVE.symbol and is_shown(cell, away)
     ]
     many = Counter(table.benchmark for table, _ in cells)
-    alike: dict[ExpectedFigure, list[str]] = {}
+    equivalent: dict[ExpectedFigure, list[str]] = {}
     for table, cell in cells:
         expected = expectations.of(cell, table.size, table.unit, loaded=False).expected
         figure = ExpectedFigure(
             table.benchmark, table.title, table.unit, expected.achievable, expected.theoretical,
             expected.because, 0, many[table.benchmark], "",
         )  # fmt: skip
-        alike.setdefault(figure, []).append(str(cell))
-    for figure, some in alike.items():
+        equivalent.setdefault(figure, []).append(str(cell))
+    for figure, some in equivalent.items():
         yield replace(figure, cells=len(some), first=some[0])
 
 

@@ -48,12 +48,12 @@ def _by_count(expected: ExpectedMachine) -> Iterator[Block]:
     bounds: dict[str, dict[tuple[int, int], BusbwBound]] = {}
     for one in expected.collectives:
         bounds.setdefault(one.collective, {})[one.hosts, one.devices] = one.bound
-    alike = grouped(
+    equivalent = grouped(
         (tuple(_busbw(some.get(count)) for count in counts), name) for name, some in bounds.items()
     )
     if counts:
         heads = [Column(_counted(*count), True) for count in counts]
-        rows = [(*figures, ", ".join(names)) for figures, names in alike.items()]
+        rows = [(*figures, ", ".join(names)) for figures, names in equivalent.items()]
         ways = grouped((_way(one.bound), one.bound) for one in expected.collectives)
         lines = [plain(some[0].because, "dim") for some in ways.values()]
         shown = table("", (*heads, "busbw of large calls (GB/s)"), rows)

@@ -281,7 +281,7 @@ BASELINE = Document("a baseline", f"{_SECTIONS}:baseline")
 class BaselineOptions(Options):
     runs: tuple[Path, ...] = argument(
         "RUN...",
-        "Runs of one machine, or of alike ones: files, folders of runs, labels.",
+        "Runs of one machine, or of equivalent ones: files, folders of runs, labels.",
         required=True,
         offer=labels,
     )
@@ -297,7 +297,7 @@ class BaselineOptions(Options):
 
 
 def baseline(asked: BaselineOptions) -> int:
-    """Make a baseline of several runs, or of alike machines.
+    """Make a baseline of several runs, or of equivalent machines.
 
     The file keeps each run's figures. The text says how much they vary, and names the outliers.
     Five runs or more make a good baseline.

@@ -276,11 +276,11 @@ def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[str, ...]]:
     whole, clashes = Facts(), dict[_Clash, None]()
     for facts in found:
         whole = _filled(whole, facts, "", clashes)
-    alike = grouped(((re.sub(r"\d+$", "", what), *said), what) for what, *said in clashes)
+    equivalent = grouped(((re.sub(r"\d+$", "", what), *said), what) for what, *said in clashes)
     return whole, tuple(
         f"{what}{', '.join(name.removeprefix(what) for name in names)}: {one} in one text, "
         f"{other} in another"
-        for (what, one, other), names in alike.items()
+        for (what, one, other), names in equivalent.items()
     )
 
 
@@ -308,13 +308,13 @@ def _value(one: object, other: object, what: str, clashes: dict[_Clash, None]) -
         return one | other
     if one in (None, (), {}) or other in (None, (), {}) or one == other:
         return other if one in (None, (), {}) else one
-    if not _is_alike(one, other):
+    if not _is_equivalent(one, other):
         clashes[what, str(one), str(other)] = None
     is_fuller = isinstance(one, str) and one.lower() in str(other).lower()
     return other if is_fuller else one
 
 
-def _is_alike(one: object, other: object) -> bool:
+def _is_equivalent(one: object, other: object) -> bool:
     """Whether both may mean the same: an address and a part of it, a name and a longer one, or two
     sizes of one memory."""
     if isinstance(one, str) and isinstance(other, str):

@@ -67,7 +67,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     if len(about.hosts) < 2 and own < ranks <= _MOST_HOSTS * own and not ranks % own:
         hosts = tuple(f"host{number}" for number in range(ranks // own))
         assumed.append(
-            f"the ranks are those of {len(hosts)} hosts with {own} accelerators each, all alike"
+            f"the ranks are those of {len(hosts)} hosts with {own} accelerators each, all the same"
         )
         about = replace(about, hosts=hosts)
     if any(one.work is not None and not one.ranks for one in reported):

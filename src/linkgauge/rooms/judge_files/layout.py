@@ -28,7 +28,7 @@ _LINKS = re.compile(r"NV(\d{1,3})|XGMI")
 _MOST_LINKS = 18
 _OLDER = 0.55
 """The share of a data sheet's link that no copy exceeds whose slot is of an older generation."""
-_ALIKE = 0.85
+_EQUIVALENT = 0.85
 """The share of the best accelerator's copies that all others then reach, too."""
 _OVER = 1.03
 """The share of a link's rate at a speed above which a figure refutes that speed."""
@@ -168,7 +168,7 @@ class MachineLayout:
             speed, width = speed or product.pcie[0], width or product.pcie[1]
             best = [self._best(one) for one in range(len(self._gpus))]
             is_older = max(best) < _OLDER * link_rate(speed, width)
-            if not gpu.speed and is_older and min(best) > _ALIKE * max(best):
+            if not gpu.speed and is_older and min(best) > _EQUIVALENT * max(best):
                 refuted = True
             self._by_table(product, f"PCIe {speed:g} GT/s x{width}")
         speed, width = speed or gpu.speed, width or gpu.max_width

@@ -132,16 +132,16 @@ def _ends(sizes: Sequence[int]) -> str:
 def _by_size(cells: Sequence[VariedCell], settings: Sequence[Setting]) -> Iterator[Line]:
     """Yields lines on the sizes at which each setting is better or worse."""
     for number, setting in enumerate(settings[1:], 1):
-        alike: defaultdict[str, list[str]] = defaultdict(list)
+        equivalent: defaultdict[str, list[str]] = defaultdict(list)
         for place, own in groupby(cells, lambda one: one.place):
             spans = groupby(own, lambda one: one.settings[number].direction)  # noqa: B023
             said = (
                 f"{_SAID.get(how, how)} at {_ends([one.size for one in each])}"
                 for how, each in spans
             )
-            alike[", ".join(said)].append(str(place))
-        for found, paths in alike.items():
-            every = len(alike) == 1 and len(paths) > 1
+            equivalent[", ".join(said)].append(str(place))
+        for found, paths in equivalent.items():
+            every = len(equivalent) == 1 and len(paths) > 1
             on = f"all {len(paths)} paths" if every else first_of(paths)
             yield line(Span(setting.name, "strong"), " on ", Span(on, "name"), f": {found}")
 

@@ -225,8 +225,8 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
     def node_of_cell(self) -> dict[int, int]:
         """The guest's node of each cell; empty if the guest has more or fewer nodes than the domain
         has cells."""
-        alike = len(self.seen_cells) == len(self.seen_nodes)
-        return _nodes_of(self.seen_cells, self.seen_nodes) if alike else {}
+        equivalent = len(self.seen_cells) == len(self.seen_nodes)
+        return _nodes_of(self.seen_cells, self.seen_nodes) if equivalent else {}
 
 
 def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain | None:
@@ -310,8 +310,8 @@ def _strange(machine: Machine, virtual: Virtual, domain: Domain, uuid: str | Non
         if uuid and domain.uuid:
             return f"its firmware has the UUID {uuid}"
         cpus = machine.host.cpus
-        is_alike = cpus == len(domain.enabled)
-        return None if is_alike else f"it is virtual, shows no UUID, and has {cpus} CPUs"
+        is_equivalent = cpus == len(domain.enabled)
+        return None if is_equivalent else f"it is virtual, shows no UUID, and has {cpus} CPUs"
     known = {function.address for function in virtual.functions or ()}
     passed = {device.source for device in domain.devices}
     is_elsewhere = known and passed and known.isdisjoint(passed)

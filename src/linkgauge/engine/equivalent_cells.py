@@ -1,5 +1,5 @@
-"""Decides which cells of a plan are alike, so that they vary alike from repetition to
-repetition."""
+"""Decides which cells of a plan are equivalent, so that they vary in the same way from repetition
+to repetition."""
 
 from __future__ import annotations
 

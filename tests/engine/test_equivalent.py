@@ -8,7 +8,7 @@ from zlib import crc32
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.engine.measuring.alike import DRAWS
+from linkgauge.engine.measuring.equivalent import DRAWS
 from linkgauge.engine.workers.messages import FIRST, Repetition
 from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.model.transfer import Report
@@ -17,7 +17,7 @@ from sim_kit import MACHINE, SIZE, planned, settings
 MANY = 24
 LARGE = MACHINE.replace("count: 4", f"count: {MANY}").replace("sim:0..3", f"sim:0..{MANY - 1}")
 SAME_DRAW = next(n for n in range(1, 99) if crc32(b"%d" % n) % DRAWS == crc32(b"0") % DRAWS)
-"""The number of a cell that gets the same repetition as cell 0, if they are alike."""
+"""The number of a cell that gets the same repetition as cell 0, if they are equivalent."""
 NOISY = LARGE.replace("noise: 0%", "noise: 1%")
 
 

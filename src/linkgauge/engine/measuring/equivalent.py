@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from linkgauge.backends.sim import SimBackend
 
 DRAWS = 4
-"""The number of repetitions of alike cells that have noise of their own, so that statistics over
-alike cells stay meaningful (docs/simulation-method.md)."""
+"""The number of repetitions of equivalent cells that have noise of their own, so that statistics
+over equivalent cells stay meaningful (docs/simulation-method.md)."""
 
 Measure = Callable[[Sequence[PlannedCell]], tuple[CellResult, ...]]
 
 
 class _Repeated(NamedTuple):
-    """A repetition of alike cells. `named` says where the transfers of `cell` name each memory: the
-    index of the transfer, the index among its three memories, and whether only the place is
-    named."""
+    """A repetition of equivalent cells. `named` says where the transfers of `cell` name each
+    memory: the index of the transfer, the index among its three memories, and whether only the
+    place is named."""
 
     cell: CellResult
     named: Mapping[str, tuple[int, int, bool]]
 
 
-class AlikeCells:
-    """The repetitions of alike cells in this pass over the plan."""
+class EquivalentCells:
+    """The repetitions of equivalent cells in this pass over the plan."""
 
     def __init__(self, simulated: SimBackend) -> None:
         self._simulated = simulated
@@ -50,38 +50,38 @@ class AlikeCells:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition, measure: Measure
     ) -> tuple[CellResult, ...]:
-        """Returns the results of a repetition. `measure` makes the repetition, unless an alike cell
-        already had it. It carries out the transfers in the order in which they are alike, so that a
-        resumed run has the same figures."""
-        self._simulated.draw = self._simulated.alike = alike = None
+        """Returns the results of a repetition. `measure` makes the repetition, unless an equivalent
+        cell already had it. It carries out the transfers in the order in which they are equivalent,
+        so that a resumed run has the same figures."""
+        self._simulated.draw = self._simulated.equivalent = equivalent = None
         if len(cells) == 1:
-            alike = self._simulated.likeness(cells[0], size)
-        if alike is None:
+            equivalent = self._simulated.likeness(cells[0], size)
+        if equivalent is None:
             return measure(cells)
         if self._pass != repetition.number:
             self._pass = repetition.number
             self._repeated.clear()
             self._simulated.forget_ways()  # few cells are repeated
         (cell,) = cells
-        key = alike.key, crc32(b"%d" % cell.number) % DRAWS, repetition.passed
+        key = equivalent.key, crc32(b"%d" % cell.number) % DRAWS, repetition.passed
         at = key, repetition.taken, repetition.spent
         found = self._repeated.get(at)
         if found is not None:
             self._simulated.enter({repetition.passed + cell.number: cell.transfers}, "plan")
-            return (self._of(cell, found, alike.order),)
+            return (self._of(cell, found, equivalent.order),)
         # Drawn by what the cells have in common: it does not matter which of them is measured.
-        self._simulated.draw, self._simulated.alike = crc32(repr(key).encode()), alike.key
-        ordered = tuple([cell.transfers[number] for number in alike.order])
+        self._simulated.draw, self._simulated.equivalent = crc32(repr(key).encode()), equivalent.key
+        ordered = tuple([cell.transfers[number] for number in equivalent.order])
         (result,) = measure([replace(cell, transfers=ordered)])
         result = replace(result, samples=Shared().each(result.samples))  # most are equal
         found = _Repeated(result, _named(result))
         if result.status == "pass":
             self._repeated[at] = found
-        return (self._of(cell, found, alike.order),)
+        return (self._of(cell, found, equivalent.order),)
 
     def _of(self, cell: PlannedCell, repeated: _Repeated, order: Sequence[int]) -> CellResult:
-        """Returns the result of an alike cell, with this cell's names. `order` has the indices of
-        this cell's transfers, in the order of the result."""
+        """Returns the result of an equivalent cell, with this cell's names. `order` has the indices
+        of this cell's transfers, in the order of the result."""
         found, named = repeated
         ends = [cell.transfers[number].named for number in order]
 
