@@ -35,8 +35,8 @@ def cell(
     return CellFigure(**{
         "benchmark": f"benchmark_{number // EQUIVALENT}", "backend": "sim", "size": 1 << 20,
         "row": "0", "column": str(number % EQUIVALENT),
-        "unit": "B/s" if better == "higher" else "s", "better": better, "status": status, "figure": figure,
-        "load": load, **slow, **more,
+        "unit": "B/s" if better == "higher" else "s", "better": better, "status": status,
+        "figure": figure, "load": load, **slow, **more,
     })  # fmt: skip
 
 
