@@ -85,7 +85,7 @@ SHOWN = 0.15
 """Part that a cell's figure must lose, or that its samples must differ by, for a fault to show …"""
 ABOVE = {"slow": 2.0, "drift": 2.0, "stall": 7.0}
 """… and how many standard deviations of its samples: less is not above the noise."""
-UNSEEN = yaml.safe_load(Path(__file__).with_name("unseen.yml").read_text())
+UNSEEN = yaml.safe_load(Path(__file__).with_name("unseen_machines.yml").read_text())
 KNOWN = yaml.safe_load(Path(__file__).with_name("known.yml").read_text())
 """Machines as data sheets have them."""
 

@@ -7,12 +7,12 @@
     several   two or three faults: all named, and no part beside them called a failure
     healthy   no part is named
     stalls    every 3rd to 8th sample of a link or device of 2, 4 or 8 stalls: named
-    unseen    a loss that `unseen` declares is not named in each of five runs
+    unseen    a loss that `undetectable` declares is not named in each of five runs
 
-Machines are those that are shipped, and those of unseen.yml and known.yml. Noise is 0.1 to 1.5 %,
-as in recordings. Half of the draws see no counter, clock or link state that tells of the fault.
-Faults that end a process are those of campaign.py: a draw is one process, and takes about a second.
-`--show N` prints draw N.
+Machines are those that are shipped, and those of unseen_machines.yml and known.yml. Noise is 0.1 to
+1.5 %, as in recordings. Half of the draws see no counter, clock or link state that tells of the
+fault. Faults that end a process are those of campaign.py: a draw is one process, and takes about a
+second. `--show N` prints draw N.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from campaign_several import draw as draw_several
 from campaigns import interval_of
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence, Finding
-from linkgauge.judge.unseen import unseen_of
+from linkgauge.judge.undetectable import undetectable_of
 from machine_kit import OF_HOSTS
 
 NOISE, EFFECT = 0.015, 0.05
@@ -98,7 +98,7 @@ def declared_of(bed: Bed, evidence: Evidence) -> dict[str, float]:
     """The losses that would not show, by the names of the simulation."""
     return {
         name: loss
-        for one in unseen_of(evidence)
+        for one in undetectable_of(evidence)
         for part, loss in one.parts.items()
         for name in bed.names.of_subject(part)
     }
@@ -153,7 +153,7 @@ def single(label: str) -> Draw:
     return Draw(
         {"named": bool(right), "named or declared": told, "no false fail": not false},
         f"{bed.machine} {bed.devices} {fault} (up to {most:.0%} of {len(beside)} cells): "
-        f"{said(findings)}; UNSEEN {'; '.join(map(str, unseen_of(evidence)))}",
+        f"{said(findings)}; UNSEEN {'; '.join(map(str, undetectable_of(evidence)))}",
     )
 
 
@@ -202,7 +202,7 @@ def stalls(label: str) -> Draw:
     return Draw({"named": named}, note)
 
 
-def unseen(label: str) -> Draw:
+def undetectable(label: str) -> Draw:
     """A fault of just less than is declared, in five runs with noise of their own."""
     dice = random.Random(label)
     bed = bed_of(dice)
@@ -228,7 +228,7 @@ def seed_of(bed: Bed) -> int:
 
 
 BARS: dict[str, Callable[[str], Draw]] = {
-    one.__name__: one for one in (single, several, healthy, stalls, unseen)
+    one.__name__: one for one in (single, several, healthy, stalls, undetectable)
 }
 
 

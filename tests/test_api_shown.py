@@ -36,7 +36,7 @@ class TestNotebook:
         for value in (*values, health):
             assert "\n" not in repr(value)
             assert len(repr(value)) < 600, repr(value)
-        assert repr(judged).startswith("GateDocument(schema='linkgauge.gate/1', code=")
+        assert repr(judged).startswith("GateDocument(schema='linkgauge.gate/2', code=")
         assert r"label='�#[x]\x1b[31m'" in repr(replace(run.run, label="##[x]\x1b[31m"))
         assert "label='xxx" in repr(replace(run.run, label="x" * 1000))
 

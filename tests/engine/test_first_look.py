@@ -78,21 +78,21 @@ def test_a_first_look_is_the_quick_profile_of_a_host_alone():
 def looked(asked, here=None, **how):
     """The request of a session after it has prepared a first look, and the searches it asked
     for."""
-    searches = []
+    tunes = []
 
     def find(*sizes):
-        searches.append(sizes)
+        tunes.append(sizes)
         return 128 * MI
 
     worker = SimpleNamespace(survey=lambda _: here or host(code=EMERALD), find_buffer=find)
     session = Session(asked, worker)
     session.look_first(**how)
-    return session, searches
+    return session, tunes
 
 
 def test_a_session_finds_its_buffers_and_gives_each_figure_time():
-    session, searches = looked(request())
-    assert searches == [(0, 64 * MI, 1200 * MI)]
+    session, tunes = looked(request())
+    assert tunes == [(0, 64 * MI, 1200 * MI)]
     settings = session.request.settings
     assert settings.max_time > QUICK.max_time
     assert session.request.budget == first_look.BUDGET
@@ -103,8 +103,8 @@ def test_a_session_finds_its_buffers_and_gives_each_figure_time():
 
 
 def test_a_plan_alone_measures_nothing():
-    session, searches = looked(request(), measures=False)
-    assert searches == [(0, 64 * MI, 64 * MI)]  # which leaves nothing to search
+    session, tunes = looked(request(), measures=False)
+    assert tunes == [(0, 64 * MI, 64 * MI)]  # which leaves nothing to search
     assert session.request.budget == first_look.BUDGET
 
 
@@ -113,13 +113,13 @@ def test_what_the_user_chose_stays():
     session, _ = looked(own)
     assert (session.request.settings.max_time, session.request.budget) == (9.0, 60.0)
     sized = replace(request(), profile=None, settings=replace(QUICK, sizes=(32 * MI,)))
-    session, searches = looked(sized)
-    assert searches == []
+    session, tunes = looked(sized)
+    assert tunes == []
     plan = session.plan(SimpleNamespace(say=None))
     assert {table.size for table in plan if "stream" in table.benchmark} == {32 * MI}
 
 
 def test_a_session_with_more_to_measure_searches_nothing():
     for asked in (request("standard"), request(names=("memory_stream_copy",))):
-        session, searches = looked(asked)
-        assert (session.request, searches) == (asked, [])
+        session, tunes = looked(asked)
+        assert (session.request, tunes) == (asked, [])

@@ -41,7 +41,7 @@ def test_a_later_schema_is_named_with_the_one_that_is_read(tmp_path):
     document = json.loads(WHOLE) | {"schema": "linkgauge.run/12"}
     path = written(tmp_path, json.dumps(document).encode())
     assert refusal(path) == (
-        f"{path} comes from a later linkgauge (linkgauge.run/12, not linkgauge.run/2): "
+        f"{path} comes from a later linkgauge (linkgauge.run/12, not linkgauge.run/3): "
         "use that version"
     )
 
@@ -52,7 +52,7 @@ def test_a_later_schema_is_named_with_the_one_that_is_read(tmp_path):
         (b"not json", "it is not JSON"), (b"", "it is empty"),
         (b"[1]", "it is JSON, but not an object"),
         (b"[", "it is JSON, but not an object"), (b"null", "it is JSON, but not an object"),
-        (b"{}", "it is JSON without linkgauge's schema (linkgauge.run/2)"),
+        (b"{}", "it is JSON without linkgauge's schema (linkgauge.run/3)"),
         (b"\x89PNG\r\n\x1a\n\0", "it is a PNG picture"), (b"%PDF-1.7", "it is a PDF"),
         (b"<!doctype html><html>", "it is a page for a browser"), (b"\x7fELF\0", "it is binary"),
         (b"\x1f\x8b\x08", "a capture is for linkgauge devices --root"),
@@ -62,7 +62,7 @@ def test_a_later_schema_is_named_with_the_one_that_is_read(tmp_path):
         (b'{"schema": "linkgauge.baseline/1"}', "linkgauge gate --baseline"),
         (b'{"schema": "linkgauge.scale/1"}', "it belongs to a run: give its folder"),
         (b'{"schema": "linkgauge.gate/1"}', "it is what linkgauge gate --json prints"),
-        (b'{"schema": "mine/9"}', "its schema is 'mine/9', not 'linkgauge.run/2'"),
+        (b'{"schema": "mine/9"}', "its schema is 'mine/9', not 'linkgauge.run/3'"),
     ],
 )  # fmt: skip
 def test_what_is_no_run_is_named_with_what_reads_it(content, what, tmp_path):

@@ -11,7 +11,7 @@ MET = {
     "several": ("all named", "no false fail"),
     "healthy": ("quiet", "no stall"),
     "stalls": ("named",),
-    "unseen": ("not named in five of five",),
+    "undetectable": ("not named in five of five",),
 }
 
 

@@ -139,8 +139,8 @@ class TestOtherPrograms:
     def test_that_used_most_are_named_and_others_have_no_name(self):
         loads = [Load(1.0, others=2.0 + pid / 10, process="cc", pid=pid) for pid in range(1, 7)]
         assert "(cc 6, cc 5, cc 4)" in the("busy", found(inventory(), None, under(*loads))).found
-        unseen = the("busy", found(inventory(), None, under(Load(1.0, others=2.0))))
-        assert unseen.remedy[-1].startswith("ps -eo pcpu")
+        undetectable = the("busy", found(inventory(), None, under(Load(1.0, others=2.0))))
+        assert undetectable.remedy[-1].startswith("ps -eo pcpu")
 
     @pytest.mark.parametrize("check", ["stall", "scatter"])
     @pytest.mark.parametrize("taken", ["busy", "steal"])

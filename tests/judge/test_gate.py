@@ -34,7 +34,7 @@ def test_a_proven_loss_of_the_least_size_fails(current, more, aim, code):
 
 def test_a_cell_that_is_missing_fails_but_none_that_the_baseline_never_measured():
     assert verdicts([run("a", cell(0, 1.0), cell(1, 1.0))], [run("b", cell(0, 1.0))]) == [
-        "blind", "missing",
+        "too noisy", "missing",
     ]  # fmt: skip
     skipped = cell(1, None, status="skip")
     assert verdicts([run("a", skipped)], [run("b", cell(0, 1.0))]) == ["ok"]
@@ -53,7 +53,7 @@ def test_a_worse_status_fails_and_a_better_one_passes(status):
 def test_a_figure_that_varies_too_much_for_a_range_is_not_taken_for_a_recorded_one():
     """One that was not repeated is, by the figures of its kind of path."""
     known, wild = {"path": "between devices"}, {"coverage": 0.95, "degrees": 2}
-    for more, expected in ((known, "regression"), ({**known, **wild}, "blind")):
+    for more, expected in ((known, "regression"), ({**known, **wild}, "too noisy")):
         sides = (run(name, cell(0, figure, **more)) for name, figure in (("a", 1.0), ("b", 0.9)))
         assert verdicts(*([side] for side in sides)) == [expected]
 
@@ -111,8 +111,8 @@ def test_a_gate_of_few_of_the_cells_does_not_pass(left, code):
     others = [cell(number, 1.0) for number in range(4, 4 + left)]
     sides = [run("a", *known, *others)], [run("b", *known)]
     gate = hold(*sides, [], AIM)
-    assert (gate.code, "not compared" in (gate.unseen or "")) == (code, bool(code))
-    assert hold(*sides, [], AIM, allow_blind=True).code == 0
+    assert (gate.code, "not compared" in (gate.undetectable or "")) == (code, bool(code))
+    assert hold(*sides, [], AIM, allow_noisy=True).code == 0
 
 
 def test_a_cell_measured_under_another_load_is_inconclusive_and_names_the_process():
@@ -164,8 +164,8 @@ def test_a_gate_that_a_halved_figure_may_have_passed_does_not_pass():
     drawn = [[100.0 * math.exp(draw.gauss(0.0, 0.2)) for _ in range(18)] for _ in range(2)]
     before, after = noisy("a", 100.0, *drawn[0]), noisy("b", 50.0, *drawn[1])
     gate = hold([before], [after], [], AIM)
-    assert (gate.cells[0].verdict, gate.code) == ("blind", 3)
-    assert hold([before], [after], [], AIM, allow_blind=True).code == 0
+    assert (gate.cells[0].verdict, gate.code) == ("too noisy", 3)
+    assert hold([before], [after], [], AIM, allow_noisy=True).code == 0
     some = noisy("a", 100.0, wide=0.1), noisy("b", 100.0, wide=0.1)
     for aim, code in ((AIM, 0), (replace(AIM, exclude=AIM.detect), 3)):
         assert hold(some[:1], some[1:], [], aim).code == code

@@ -80,7 +80,7 @@ def test_no_healthy_run_fails_however_many_runs_the_baseline_has(count):
     for last in range(len(HEALTHY))[:: 1 if FULL else 3]:
         order = [*HEALTHY[last:], *HEALTHY[:last]]
         gate = hold([figures(name) for name in order[1 : count + 1]], [figures(order[0])], [], AIM)
-        assert gate.code == 0, (order[0], gate.of("regression", "measure again", "blind"))
+        assert gate.code == 0, (order[0], gate.of("regression", "measure again", "too noisy"))
 
 
 @cache

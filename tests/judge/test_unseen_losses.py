@@ -7,12 +7,12 @@ import yaml
 from msgspec.structs import replace
 
 from campaign import KNOWN
-from campaign_bars import unseen
+from campaign_bars import undetectable
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load
 from linkgauge.judge.findings import evidence_of
 from linkgauge.judge.outcome import outcome_of
-from linkgauge.judge.unseen import ANY, unseen_of
+from linkgauge.judge.undetectable import ANY, undetectable_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.earlier import Earlier
 from linkgauge.report.files import json_document
@@ -28,11 +28,15 @@ def run(machine, *names, devices=(), **more):
 
 
 def losses(found):
-    return {part: loss for one in unseen_of(evidence_of(found)) for part, loss in one.parts.items()}
+    return {
+        part: loss
+        for one in undetectable_of(evidence_of(found))
+        for part, loss in one.parts.items()
+    }
 
 
 def test_each_kind_of_part_has_one_line_and_the_size_that_would_show():
-    found = unseen_of(evidence_of(run("ppu-8", *HOST, *PEERS, devices=("sim:0", "sim:1"))))
+    found = undetectable_of(evidence_of(run("ppu-8", *HOST, *PEERS, devices=("sim:0", "sim:1"))))
     kinds = [one.kind for one in found]
     assert len(set(kinds)) == len(kinds)
     for one in found:
@@ -62,7 +66,7 @@ def test_the_fewer_peers_a_part_has_the_larger_is_the_loss_that_shows():
 def test_switches_that_no_cell_crosses_or_fills_are_named():
     """Each leaf has four links to a spine, of which two copies between rails fill a part."""
     rails = run("rails", "nodes_rails", devices=[f"sim:{n}" for n in range(32)])
-    _, links, switches = unseen_of(evidence_of(rails))
+    _, links, switches = undetectable_of(evidence_of(rails))
     assert str(links).startswith("any loss of 16 links")
     assert str(switches) == "any loss of 2 switches"
     across = losses(run("rails", PEERS[1], devices=[f"sim:{n}" for n in (0, 1, 4, 5)]))
@@ -73,11 +77,11 @@ def test_switches_that_no_cell_crosses_or_fills_are_named():
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_no_loss_is_declared_that_is_named_in_five_draws_of_five(number):
-    drawn = unseen(f"0 unseen {number}")
+    drawn = undetectable(f"0 unseen {number}")
     assert all(drawn.met.values()), drawn.note
 
 
 def test_documents_have_it_by_its_name():
     whole = run("dgx-h200-8", *HOST, "host_to_host_memcpy_read_cpu")
     document = json.loads(json_document(OneRun(whole, outcome_of(whole))))
-    assert {"kind": "link", "parts": {"host:0-host:1": 1.0}} in document["unseen"]
+    assert {"kind": "link", "parts": {"host:0-host:1": 1.0}} in document["undetectable"]

@@ -148,7 +148,7 @@ class GateKeywords(TypedDict, total=False):
     significance: Fraction
     min_loss: Fraction
     detect: Fraction | None
-    allow_blind: bool
+    allow_noisy: bool
     rerun: int | None
     history: bool
     limits: StrPath | None

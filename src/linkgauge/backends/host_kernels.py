@@ -203,7 +203,7 @@ def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:
         index = node.index if len(nodes) > 1 else None
         return NativeArena(index, cpus, node.memory_available, beyond=where.beyond)
 
-    return Kernels(engines.host_kernel, file, course_of if engines.searches else None)
+    return Kernels(engines.host_kernel, file, course_of if engines.tunes else None)
 
 
 def check_kernel(name: str) -> None:

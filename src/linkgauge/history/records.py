@@ -84,7 +84,7 @@ def setup_of(settings: Settings) -> dict[str, str]:
         "parallel pairs": settings.parallel_pairs or None,
         "loops": settings.loops,
         "pattern": settings.pattern,
-        **_other(settings.engines, EngineSettings(), "searches", "calls_wait"),
+        **_other(settings.engines, EngineSettings(), "tunes", "calls_wait"),
         **_other(settings.surroundings, Surroundings()),
     }
     if (simulation := settings.simulation) is not None:

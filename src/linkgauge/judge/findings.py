@@ -91,7 +91,7 @@ ANY = 1.0
 """The loss of a part that no loss would show."""
 
 
-class Unseen(msgspec.Struct, frozen=True):
+class Undetectable(msgspec.Struct, frozen=True):
     """Parts of one kind that may be slow without any figure that shows it.
 
     kind: The kind of part.

@@ -17,7 +17,7 @@ from linkgauge.model.units import COLLECTIVE
 
 from .doctor import concerns, diagnose, failed
 from .doctor.busy import is_host_taken
-from .findings import Evidence, Finding, Unseen, evidence_of
+from .findings import Evidence, Finding, Undetectable, evidence_of
 from .peers import behind
 from .verdict import BELOW, judge, pair_of
 
@@ -28,8 +28,8 @@ _BROKEN = (1, 3)
 class Outcome(msgspec.Struct, frozen=True):
     """`findings` are to be reported, `found` are all. `low`: a cell is, and no process explains it.
     Without `verdict`, the code is that of the statuses alone. `unjudged` says why the run cannot be
-    judged. `broken`: a cell failed. `judged`: a cell has a verdict. `unseen` has the losses that no
-    figure would show."""
+    judged. `broken`: a cell failed. `judged`: a cell has a verdict. `undetectable` has the losses
+    that no figure would show."""
 
     code: int
     findings: tuple[Finding, ...] = ()
@@ -40,7 +40,7 @@ class Outcome(msgspec.Struct, frozen=True):
     broken: bool = False
     judged: bool = False
     perhaps_low: bool = False
-    unseen: tuple[Unseen, ...] = ()
+    undetectable: tuple[Undetectable, ...] = ()
 
     @property
     def word(self) -> RunVerdict:
@@ -55,9 +55,9 @@ class Outcome(msgspec.Struct, frozen=True):
         return "ok" if self.verdict and self.judged else "not judged"
 
     @property
-    def answer(self) -> tuple[RunVerdict, int, tuple[Finding, ...], tuple[Unseen, ...]]:
+    def answer(self) -> tuple[RunVerdict, int, tuple[Finding, ...], tuple[Undetectable, ...]]:
         """What every document of a command that judges says after its schema."""
-        return self.word, self.code, self.findings, self.unseen
+        return self.word, self.code, self.findings, self.undetectable
 
     def parts(self, *checks: str) -> list[str]:
         return [one.subject for one in self.found if one.check in checks]
@@ -90,16 +90,16 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     return Outcome(
         code or int(low or failed(findings)), findings, low=low, found=found,
         broken=code in _BROKEN, judged=verdicts != {"not judged"},
-        perhaps_low="perhaps low" in verdicts, unseen=_unseen(evidence),
+        perhaps_low="perhaps low" in verdicts, undetectable=_undetectable(evidence),
     )  # fmt: skip
 
 
-def _unseen(evidence: Evidence) -> tuple[Unseen, ...]:
+def _undetectable(evidence: Evidence) -> tuple[Undetectable, ...]:
     if not evidence.is_comparable:
         return ()
-    from .unseen import unseen_of
+    from .undetectable import undetectable_of
 
-    return unseen_of(evidence)
+    return undetectable_of(evidence)
 
 
 def _unsteady(evidence: Evidence) -> frozenset[str]:

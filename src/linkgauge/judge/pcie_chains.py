@@ -120,7 +120,7 @@ def latest_accelerators(evidence: Evidence) -> dict[str, Accelerator]:
 
 
 def _under_load(evidence: Evidence) -> dict[str, list[Reading]]:
-    own = cache(lambda memory: (Part.pcie_link(memory), Part.unseen_link(memory)))
+    own = cache(lambda memory: (Part.pcie_link(memory), Part.hidden_link(memory)))
     return grouped(
         (reading.memory, reading)
         for case in cases_of(evidence)

@@ -65,7 +65,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
         copies between devices.
     host_kernel: The kernel that host threads use, in operations that have this kernel.
     host_tuned: Whether host threads use the fastest kernel found, if `host_kernel` is null.
-    searches: Whether to search for the best settings. If not, only remembered settings are used.
+    tunes: Whether to search for the best settings. If not, only remembered settings are used.
     calls_wait: Whether any call may wait for the device, as under a profiler that replays kernels.
         A start signal then must not wait for the host."""
 
@@ -80,7 +80,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
     peer_access: bool = True
     host_kernel: Word | None = None
     host_tuned: bool = True
-    searches: bool = True
+    tunes: bool = True
     calls_wait: bool = False
 
 

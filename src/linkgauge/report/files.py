@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from linkgauge.engine.kept.journal import RUN_FILE, read_opening
 from linkgauge.engine.kept.packed import SAMPLES_BIN, PackedRun
 from linkgauge.engine.kept.stored import share_texts, stored
-from linkgauge.judge.findings import Finding, Unseen
+from linkgauge.judge.findings import Finding, Undetectable
 from linkgauge.model.documents.result import CellResult, Run, RunVerdict
 from linkgauge.model.errors import InputError, ResultsError, unwritable
 from linkgauge.model.notation import encode_hook
@@ -48,13 +48,14 @@ def judged_document(
     verdict: RunVerdict,
     code: int,
     findings: Sequence[Finding],
-    unseen: Sequence[Unseen] = (),
+    undetectable: Sequence[Undetectable] = (),
 ) -> str:
     """Says after its schema what the verdict is. The files of runs do not, because a run is judged
     when it is read."""
     known = msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else dict(value)
     first = {"schema": known.pop("schema"), "verdict": verdict, "exit_code": code}
-    fields = first | {"findings": findings} | ({"unseen": unseen} if unseen else {}) | known
+    more = {"undetectable": undetectable} if undetectable else {}
+    fields = first | {"findings": findings} | more | known
     return json_document({name: one for name, one in fields.items() if one is not msgspec.UNSET})
 
 

@@ -91,9 +91,9 @@ class ArrayKernels:
         for copy in copies:
             device = self._devices[copy.transfer.engine.owner.index or 0]
             path = key(copy.transfer, operation)
-            asked = self._engines.searches and self._engines.tuned
-            searches = asked and not is_shaped(self._engines)
-            if searches and path not in device.tuned and copy.size >= LEAST_SEARCHED:
+            asked = self._engines.tunes and self._engines.tuned
+            tunes = asked and not is_shaped(self._engines)
+            if tunes and path not in device.tuned and copy.size >= LEAST_SEARCHED:
                 self._remember(device, path, self._search(copy, operation) or ARRAY_DEFAULT)
             settings = chosen(device.tuned, self._engines, copy.transfer, operation)
             how = f"{copy.transfer.engine}: {settings.describe('sm')}"

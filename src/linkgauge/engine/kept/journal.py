@@ -56,7 +56,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
     """The first record of a journal: the identity and the plan of a run. It is enough to resume the
     run. `options` are the options in effect, by name, as text for people."""
 
-    schema: Literal["linkgauge.journal/1"] = "linkgauge.journal/1"
+    schema: Literal["linkgauge.journal/1", "linkgauge.journal/2"] = "linkgauge.journal/2"
     id: OwnName
     label: Label
     simulated: bool = False

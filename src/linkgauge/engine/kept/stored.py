@@ -109,10 +109,12 @@ _EARLIER = (
     (b'"visits"', b'"repetitions"'),
     (b'"apart":', b'"cpu_distances":'),
     (b'"code":"beside"', b'"code":"concurrent"'),
+    (b'"code": "beside"', b'"code": "concurrent"'),
     (b'"crowd":', b'"oversubscription":'),
     (b'"struck":', b'"failed":'),
     (b'"drawn":', b'"sampled":'),
     (b'"alike":', b'"pooled":'),
+    (b'"searches":', b'"tunes":'),
     (b'"not-revisited"', b'"not-repeated"'),
 )
 """The words and keys of earlier versions in their files, and today's. A text cannot hold them,

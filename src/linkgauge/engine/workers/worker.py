@@ -142,7 +142,7 @@ class LocalWorker:
         engines, profiler = self._settings.engines, profiled_by(self._settings)
         if profiler is None:
             return engines
-        return msgspec.structs.replace(engines, searches=False, calls_wait=profiler != "nsys")
+        return msgspec.structs.replace(engines, tunes=False, calls_wait=profiler != "nsys")
 
     @cached_property
     def host(self) -> Host:

@@ -31,16 +31,16 @@ from .run_comparison import (
 )
 from .side_tests import Sides, key_of
 
-SCHEMA: Literal["linkgauge.gate/1"] = "linkgauge.gate/1"
+SCHEMA: Literal["linkgauge.gate/2"] = "linkgauge.gate/2"
 Verdict = Literal[
-    "regression", "missing", "worse status", "inconclusive", "measure again", "blind", "far off",
-    "not enough", "not compared", "ok",
+    "regression", "missing", "worse status", "inconclusive", "measure again", "too noisy",
+    "far off", "not enough", "not compared", "ok",
 ]  # fmt: skip
 FAILURES: tuple[Verdict, ...] = ("regression", "missing", "worse status")
 _UNSEEN = 0.05
-"""The probability that a large loss is missed, from which on a comparison is blind."""
+"""The probability that a large loss is missed, from which on a comparison is too noisy."""
 UNDECIDED: tuple[Verdict, ...] = (
-    "inconclusive", "measure again", "blind", "far off", "not enough", "not compared",
+    "inconclusive", "measure again", "too noisy", "far off", "not enough", "not compared",
 )  # fmt: skip
 SUSPECT = 0.05
 """A cell is measured again if its loss has a one-sided p below this, unadjusted."""
@@ -53,7 +53,7 @@ class GateCell(msgspec.Struct, frozen=True):
     verdict: The gate's verdict: `regression`, `missing` and `worse status` fail; `inconclusive` if
         the machine's load differed; `measure again` if the loss is larger than in single runs of
         healthy machines, and no second run shows it; `far off` if it is as large as in such runs;
-        `blind` if a large loss may go unnoticed; `not enough` if there
+        `too noisy` if a large loss may go unnoticed; `not enough` if there
         are too few runs to find the loss that the aim names; `not compared` if one side did not try
         the cell.
     loss: The fraction of the baseline's figure that is lost, negative for a gain; null if unknown.
@@ -84,23 +84,23 @@ class GateDocument(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
 
     schema: The kind of document, and its version.
     code: The exit code: 0 pass, 1 a failure, 3 inconclusive, 4 nothing could be compared.
-    unseen: A sentence on large losses that may go unnoticed, and on cells that are not compared if
-        they are most of the cells, and what to do; null if there are none.
+    undetectable: A sentence on large losses that may go unnoticed, and on cells that are not
+        compared if they are most of the cells, and what to do; null if there are none.
     comparison: The baseline and the current runs, compared.
     cells: The cells of the baseline, judged.
     forced: Whether cells are judged although the machines, their settings or their load differ.
     again: How many cells were measured again, and how often.
-    allows_blind: Whether runs pass although large losses may go unnoticed.
+    allows_noisy: Whether runs pass although large losses may go unnoticed.
     findings: The doctor's findings about what the current runs measured."""
 
-    schema: Literal["linkgauge.gate/1"] = SCHEMA
+    schema: Literal["linkgauge.gate/2"] = SCHEMA
     code: int
-    unseen: str | None
+    undetectable: str | None
     comparison: RunComparison
     cells: tuple[GateCell, ...]
     forced: bool
     again: tuple[int, int]
-    allows_blind: bool
+    allows_noisy: bool
     findings: tuple[Any, ...] = ()
 
     def of(self, *verdicts: Verdict) -> tuple[GateCell, ...]:
@@ -114,12 +114,12 @@ def hold(
     aim: Aim,
     *,
     force: bool = False,
-    allow_blind: bool = False,
+    allow_noisy: bool = False,
     again: tuple[int, int] = (0, 0),
     findings: tuple[Any, ...] = (),
 ) -> GateDocument:
     """Compares the current runs with the baseline, and returns the gate's verdict. With `force`,
-    cells are judged even if the load differed. With `allow_blind`, runs may pass although a large
+    cells are judged even if the load differed. With `allow_noisy`, runs may pass although a large
     loss may go unnoticed. `again` is how many cells were measured again, and how often. `findings`
     are those about the current runs."""
     sized = of_one_size([*current, *baseline])  # which the current runs may measure again
@@ -137,18 +137,18 @@ def hold(
         if cell.sides[0] is not None
     )
     return GateDocument(
-        code=_code(cells, allow_blind=allow_blind),
-        unseen=_unseen(cells, aim, allow_blind=allow_blind),
+        code=_code(cells, allow_noisy=allow_noisy),
+        undetectable=_undetectable(cells, aim, allow_noisy=allow_noisy),
         comparison=comparison,
         cells=cells,
         forced=force,
         again=again,
-        allows_blind=allow_blind,
+        allows_noisy=allow_noisy,
         findings=findings,
     )
 
 
-def _code(cells: Sequence[GateCell], *, allow_blind: bool) -> int:
+def _code(cells: Sequence[GateCell], *, allow_noisy: bool) -> int:
     """Returns the exit code. It is 1 for a proven regression, else 4 if nothing could be compared.
     Otherwise it is 3 if a cell is inconclusive or may hide a large loss, or if most cells are not
     compared, else 0."""
@@ -158,23 +158,23 @@ def _code(cells: Sequence[GateCell], *, allow_blind: bool) -> int:
     if all(cell.loss is None for cell in cells):
         return 4
     unsure = not found.isdisjoint(("inconclusive", "measure again"))
-    return 3 if unsure or (not allow_blind and any(_blind_and_left(cells))) else 0
+    return 3 if unsure or (not allow_noisy and any(_noisy_and_left(cells))) else 0
 
 
-def _blind_and_left(cells: Sequence[GateCell]) -> tuple[int, int]:
-    """Returns the number of blind cells, and of cells that are not compared. The latter count if
-    they are more than those that are."""
+def _noisy_and_left(cells: Sequence[GateCell]) -> tuple[int, int]:
+    """Returns the number of cells that are too noisy, and of cells that are not compared. The
+    latter count if they are more than those that are."""
     counts = Counter(cell.verdict for cell in cells)
     left, compared = counts["not compared"], sum(cell.loss is not None for cell in cells)
-    return counts["blind"], left if left > compared else 0
+    return counts["too noisy"], left if left > compared else 0
 
 
-def _unseen(cells: Sequence[GateCell], aim: Aim, *, allow_blind: bool) -> str | None:
-    blind, left = _blind_and_left(cells)
+def _undetectable(cells: Sequence[GateCell], aim: Aim, *, allow_noisy: bool) -> str | None:
+    noisy, left = _noisy_and_left(cells)
     size, every = percent(aim.exclude), count_of(len(cells))
     said, ways = list[str](), list[str]()
-    if blind:
-        said.append(f"in {blind} of {every}, even a loss of {size} may be unseen")
+    if noisy:
+        said.append(f"in {noisy} of {every}, even a loss of {size} may go undetected")
         ways.append(
             "measure each side several times (--rerun 2), measure while the machine is quieter"
         )
@@ -184,9 +184,9 @@ def _unseen(cells: Sequence[GateCell], aim: Aim, *, allow_blind: bool) -> str | 
     if not said:
         return None
     found = "; ".join(said)
-    if allow_blind:
-        return f"{found}, which --allow-blind accepts"
-    return f"{found}: {', '.join(ways)}, or accept it with --allow-blind"
+    if allow_noisy:
+        return f"{found}, which --allow-noisy accepts"
+    return f"{found}: {', '.join(ways)}, or accept it with --allow-noisy"
 
 
 class _Asked:
@@ -223,7 +223,7 @@ def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim, asked: _As
     (one,) = cell.changes
     if one.change is None:
         lacks = baseline.figure is not None and current.figure is not None
-        return GateCell(cell, "blind" if lacks else "ok")
+        return GateCell(cell, "too noisy" if lacks else "ok")
     lost, largest = loss(one.change.ratio, cell.better), largest_loss(one.change, cell.better)
     verdict = _verdict(cell, one, largest, aim)
     if disturbance is not None and verdict in ("regression", "measure again"):
@@ -247,12 +247,12 @@ def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdic
         if furthest < aim.least or count > max(1, len(one.losses) / 2):
             return "regression"
         return "far off" if is_far_off else "measure again"
-    if _is_blind(one.change, aim, cell.better):
-        return "far off" if is_far_off and furthest < aim.exclude else "blind"
+    if _is_noisy(one.change, aim, cell.better):
+        return "far off" if is_far_off and furthest < aim.exclude else "too noisy"
     return "not enough" if one.direction == "unknown" else "ok"
 
 
-def _is_blind(change: RunChange, aim: Aim, better: Better) -> bool:
+def _is_noisy(change: RunChange, aim: Aim, better: Better) -> bool:
     """Whether a figure may have got worse by the factor that a comparison must exclude, with a
     probability of 5 %. A time that doubles is a rate that halves."""
     log, reach = math.log(change.ratio), math.log(change.high / change.low) / 2
@@ -268,7 +268,7 @@ def suspects(gate: GateDocument) -> Collection[CellId]:
 
 
 def _is_suspect(one: GateCell) -> bool:
-    if one.verdict in ("inconclusive", "measure again", "blind", "far off"):
+    if one.verdict in ("inconclusive", "measure again", "too noisy", "far off"):
         return True
     change = one.cell.changes[0].change
     if change is None or one.loss is None or one.loss <= 0:

@@ -60,7 +60,7 @@ FILES: Mapping[str, Callable[[Evidence], object]] = {
     f"{__name__}.fabric": _has_fabric,
     f"{__name__}.kernel_log": lambda known: known.log and known.log != KernelLog(),
     f"{_JUDGE}.blame.slow_parts": _compared,
-    f"{_JUDGE}.unseen": _compared,
+    f"{_JUDGE}.undetectable": _compared,
     f"{__name__}.accelerator_state": _has_hardware,
     f"{__name__}.backends": lambda known: known.machine.unavailable or known.machine.accelerators,
     f"{__name__}.host_setup": lambda _: True,

@@ -216,7 +216,7 @@ def check_window(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_error_correction(evidence: Evidence) -> Iterator[Finding]:
-    why = "bits of its memory that flip stay unseen: programs compute wrong results"
+    why = "bits of its memory that flip stay undetected: programs compute wrong results"
     for device in evidence.machine.accelerators.values():
         if device.ecc is False and is_of_data_centre(device.model):
             found = "the error correction of its memory is off (ECC)"

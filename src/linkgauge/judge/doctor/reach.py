@@ -212,7 +212,7 @@ def _reached(cell: CellResult) -> float | None:
     return cell.share(cell.expected.achievable) if cell.expected else None
 
 
-def check_hidden(evidence: Evidence) -> Iterator[Finding]:
+def check_not_separate(evidence: Evidence) -> Iterator[Finding]:
     """Collectives may use links in different ways: the rates of links that only they crossed are
     not known."""
     crossed, names = set[Part](), list[str]()
@@ -241,7 +241,7 @@ def check_hidden(evidence: Evidence) -> Iterator[Finding]:
         found += f" ({lowest} reaches {least:.0%} of what is expected)"
     why = "nothing tells whether a library takes one ring, several, or the switch"
     remedy = ("linkgauge run device_to_device_memcpy_read_ce device_to_device_memcpy_write_ce",)
-    yield Finding("hidden", "unknown", about, found, why, remedy, tuple(names))
+    yield Finding("not-separate", "unknown", about, found, why, remedy, tuple(names))
 
 
 def _exchange_of_several(cell: CellResult) -> bool:

@@ -119,7 +119,7 @@ start synchronize too uncorrectable unmap unregister value wait win wrong
 _OPTIONS = """
 against aggregate allow anonymize backend benchmark blind budget buffer change csv detect dry
 duration env experiment fault faults fix github graphed help hosts implementation install
-iterations json junit keep label last least limits listen loops loss markdown ncu nsys only
+iterations json junit keep label last least limits listen loops loss markdown ncu noisy nsys only
 parallel parquet payload piece precision prefix prepare probes profile reductions refresh
 registered repeat rerun resume roots rounds sample samples sarif script seed significance since
 textfile tokens trace types untuned url utilization verbose verdict verify yaml zstd

@@ -51,7 +51,7 @@ Definition = Literal["sustained", "serial", "span"]
 """How a total is computed. `sustained`: the sum of the rates while all transfers run. `serial`:
 bytes ÷ span, as they never all ran together. `span`: bytes ÷ span as in nvbandwidth."""
 
-SCHEMA: Literal["linkgauge.run/2"] = "linkgauge.run/2"
+SCHEMA: Literal["linkgauge.run/3"] = "linkgauge.run/3"
 _HIDDEN, _BEST = Report.HIDDEN, Report.BEST  # Python 3.11 takes long to find members
 
 
@@ -344,7 +344,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     tool: The other program that measured the run; left out if linkgauge measured it.
     ranges: `anew` if its file has other ranges, of an earlier rule; else left out."""
 
-    schema: Literal["linkgauge.run/2"] = SCHEMA
+    schema: Literal["linkgauge.run/3"] = SCHEMA
     id: shareable.OwnName
     label: shareable.Label
     simulated: bool = False

@@ -100,6 +100,9 @@ class SamplesFile(msgspec.Struct, frozen=True):
     sha256: Digest
 
 
+_Schema = Literal["linkgauge.run/1", "linkgauge.run/2", "linkgauge.run/3"]
+
+
 class StoredRun(Run, frozen=True, kw_only=True):
     """A complete run, as `--json` writes it. In the run's folder it is divided into `run.json` and
     `samples.bin`.
@@ -108,7 +111,7 @@ class StoredRun(Run, frozen=True, kw_only=True):
     results: The results that were measured.
     samples: The samples.bin in the same folder; absent if the cells contain the samples."""
 
-    schema: Literal["linkgauge.run/1", "linkgauge.run/2"] = SCHEMA  # type: ignore[assignment]
+    schema: _Schema = SCHEMA  # type: ignore[assignment]
     results: tuple[StoredResult, ...]
     samples: SamplesFile | UnsetType = UNSET
 
@@ -126,7 +129,7 @@ class PackedSamples(msgspec.Struct, frozen=True, kw_only=True):
         median, mean, max, p50, p95, p99, stddev, both ends of ci95, slow_p95, slow_p99. NaN stands
         for null; a series without a summary has NaN as n."""
 
-    schema: Literal["linkgauge.run/2"] = SCHEMA
+    schema: Literal["linkgauge.run/2", "linkgauge.run/3"] = SCHEMA
     id: str
     lengths: memoryview
     values: memoryview

@@ -100,7 +100,7 @@ class Part:
         return Part(kind, f"PCIe link of {lower}", (lower,))
 
     @staticmethod
-    def unseen_link(memory: str) -> Part:
+    def hidden_link(memory: str) -> Part:
         """Returns the link of a device that PCI does not show."""
         return Part("PCIe link", f"link of {memory}", (memory,))
 

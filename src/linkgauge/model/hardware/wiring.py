@@ -223,7 +223,7 @@ class Wiring:
         reported = accelerator.link if accelerator else None
         if function is None:
             yield _wire(
-                Part.unseen_link(memory), memory, host, "pcie", grade="link", device=memory,
+                Part.hidden_link(memory), memory, host, "pcie", grade="link", device=memory,
                 reported=reported,
             )  # fmt: skip
             return

@@ -18,7 +18,7 @@ from linkgauge.report.words.groups import SEVERITIES, FindingGroup, groups_of, h
 from linkgauge.report.words.remedies import Command, RemedyText, Step, steps
 from linkgauge.report.words.sentences import NAMED, first_of
 
-TO_FIX, TO_LOOK = "to fix it", "to look"
+TO_FIX, TO_INSPECT = "to fix it", "to inspect"
 MOST_STEPS = 40
 
 
@@ -42,9 +42,9 @@ def diagnosis_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
 
 
 def diagnosis_document(diagnosis: Diagnosis) -> str:
-    word, code, _, unseen = diagnosis.outcome.answer
+    word, code, _, undetectable = diagnosis.outcome.answer
     known = {"schema": "linkgauge.findings/1"}
-    return judged_document(known, word, code, diagnosis.findings, unseen)
+    return judged_document(known, word, code, diagnosis.findings, undetectable)
 
 
 def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
@@ -104,7 +104,7 @@ def _purpose(remedy: Sequence[Step]) -> str:
         else isinstance(step, RemedyText) and step.text.endswith(":")
         for step in remedy
     )  # fmt: skip
-    return TO_LOOK if looks else TO_FIX
+    return TO_INSPECT if looks else TO_FIX
 
 
 def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> Iterator[Block]:

@@ -271,7 +271,7 @@ def nearest_blocks(evidence: Evidence) -> Iterator[Table]:
     ]
     idle = any(_IDLE in words for words, *_ in equivalent)
     lines = [line(Span(_LOAD, "dim"), Span(_RUN, "strong"))] if idle else []
-    heads = ("", "PCIe link", "to run at the same time as it")
+    heads = ("", "PCIe link", "commands that run near it")
     yield table("Accelerators", heads, rows)._replace(lines=lines)
     yield from _beside(evidence, found)
 

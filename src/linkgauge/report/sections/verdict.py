@@ -44,7 +44,7 @@ from .opening import tally
 MOST_LOW = 3
 LONGEST_COMMENT = 40
 DO_FIRST = "do first"
-DO_THERE = "do there"
+RUN_THERE = "run there"
 """On a simulated machine nothing can be done."""
 
 
@@ -154,7 +154,7 @@ def of_machine(
 def _where(machine: Machine, run: Run | None = None) -> str:
     """Names this machine, or the machine of the figures."""
     is_here = machine.simulated is None and (run is None or run.tool is msgspec.UNSET)
-    return DO_FIRST if is_here else DO_THERE
+    return DO_FIRST if is_here else RUN_THERE
 
 
 def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Problem:
@@ -227,15 +227,15 @@ def _well(run: Run, outcome: Outcome) -> Problem:
 
 def numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
     """Yields lines on problems that the figures cannot show, and on missed precision."""
-    unseen = list(map(str, outcome.unseen))
-    unseen += [f"any loss of {one}" for one in outcome.parts("hidden")]
-    unseen += [
+    undetectable = list(map(str, outcome.undetectable))
+    undetectable += [f"any loss of {one}" for one in outcome.parts("not-separate")]
+    undetectable += [
         f"stalls in {few.subject} (--samples 8)"
         for few in outcome.found
         if (few.check, few.severity) == ("scatter", "unknown")
     ]
-    if unseen:
-        yield "unseen", plain("; ".join(unseen))
+    if undetectable:
+        yield "misses", plain("; ".join(undetectable))
     if (missed := missed_precision(run)) is not None:
         is_busy = any(one.check in ("busy", "processes") for one in outcome.findings)
         advice = more_precise(run, is_busy=is_busy)

@@ -44,7 +44,7 @@ def capture(asked: CaptureOptions) -> int:
     write_archive(file, tree)
     is_streamed = file == STDOUT
     if not is_streamed:
-        print(f"{file}: {len(tree.files)} files; to look: linkgauge devices --root {file}")
+        print(f"{file}: {len(tree.files)} files; to inspect: linkgauge devices --root {file}")
     for line in for_root(machine.inventory):
         print(f"not read: {line}", file=sys.stderr if is_streamed else sys.stdout)
     return 0

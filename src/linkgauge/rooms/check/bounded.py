@@ -48,7 +48,7 @@ def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
         profile,
         max_time=min(max(seconds / 200, 0.05), profile.max_time),
         timeout=min(max(seconds / 4, 2.0), 15.0),
-        engines=EngineSettings(searches=False),
+        engines=EngineSettings(tunes=False),
         simulation=simulation,
     )
 

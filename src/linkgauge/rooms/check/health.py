@@ -180,8 +180,8 @@ def condition_document(checked: HealthResult) -> str:
     """Returns the document of a check: the verdict, and the node condition as a whole."""
     health, document = checked.health, {"schema": SCHEMA, "condition": condition_of(checked)}
     findings = health.outcome.findings if health.outcome is not None else ()
-    unseen = health.outcome.unseen if health.outcome is not None else ()
-    return judged_document(document, health.verdict, int(not health.is_healthy), findings, unseen)
+    lost = health.outcome.undetectable if health.outcome is not None else ()
+    return judged_document(document, health.verdict, int(not health.is_healthy), findings, lost)
 
 
 def condition_of(checked: HealthResult) -> NodeCondition:
@@ -210,8 +210,8 @@ def _cause(health: Health) -> str:
         return bounded.error.error if bounded.error is not None else f"hung {_at(health)}"
     match health.reason:
         case "LinksHealthy":
-            unseen = " or ".join(health.outcome.parts("hidden", "unjudged"))
-            more = f"; no figure would show it if {unseen} were slow" if unseen else ""
+            undetectable = " or ".join(health.outcome.parts("not-separate", "unjudged"))
+            more = f"; no figure would show it if {undetectable} were slow" if undetectable else ""
             warned = _headlines(health.outcome)
             if not warned and (wrong := worst_of(run, health.outcome)) is not None:
                 warned = [text_of(wrong.what)]

@@ -67,11 +67,11 @@ class GateOptions(Options):
     min_loss: str = option(PRECISION, "Fail no cell that loses less.", "LOSS", default="3%")
     detect: str | None = option(
         PRECISION,
-        "Exit with 3 where this loss may be unseen, and say how many runs it takes to find it. "
+        "Exit with 3 where this loss may go undetected, and say how many runs it takes to find it. "
         "Default: 50 %, and twice --min-loss.",
         "LOSS",
     )
-    allow_blind: bool = option(PRECISION, "Pass although a loss of --detect may be unseen.")
+    allow_noisy: bool = option(PRECISION, "Pass although a loss of --detect may go undetected.")
     rerun: Count | None = option(
         PRECISION, "Measure the cells in doubt N times more before failing.", "N"
     )
@@ -93,8 +93,8 @@ def gate(asked: GateOptions) -> int:
 
     Exits with 1 if a cell has lost, is missing or ends worse. Exits with 3 if no cell has lost, but
     some are inconclusive: the machine was loaded differently, its virtual CPUs were moved, or
-    figures vary so much that a loss of half may be unseen. Exits with 2 if machines or settings are
-    unlike.
+    figures vary so much that a loss of half may go undetected. Exits with 2 if machines or settings
+    are unlike.
 
     Examples:
         linkgauge gate --baseline baseline.json --current after
@@ -159,7 +159,7 @@ def held(
     history = [] if asked.no_history else only(history_of(before, [*before, *after], say), patterns)
     judge = partial(
         hold, before,
-        history=history, aim=aim, force=asked.force, allow_blind=asked.allow_blind,
+        history=history, aim=aim, force=asked.force, allow_noisy=asked.allow_noisy,
         findings=findings,
     )  # fmt: skip
     found = judge(after)

@@ -239,8 +239,8 @@ def _behind(one: GateDocument) -> Iterator[tuple[str, Line]]:
         yield "again", plain(f"{count_of(cells)} in doubt measured {count_of(times, 'time')} more")
     if len(found.changed) < len(one.of("regression")):
         yield from (("changed", each) for each in _changed(found, 1))
-    if one.unseen is not None:
-        yield "unseen", plain(one.unseen, "warn")
+    if one.undetectable is not None:
+        yield "misses", plain(one.undetectable, "warn")
 
 
 def baseline(one: Baseline) -> Iterator[Block]:

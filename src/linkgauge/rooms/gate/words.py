@@ -47,8 +47,8 @@ def why(one: GateCell) -> str:
             return f"{_lost(one)}; the machine was not the same: {_disturbed(one.disturbance)}"
         case "measure again" | "far off":
             return f"{_lost(one)}; {_single(one)}"
-        case "blind":
-            return _blind(one)
+        case "too noisy":
+            return _noisy(one)
         case "not enough":
             return f"{_lost(one)}; {lacking(one.cell.changes[0], one.cell.better)}"
     return _lost(one)
@@ -64,7 +64,7 @@ def _lost(one: GateCell) -> str:
     return f"{moved}: {figures} (p {p_value(change.holm)})"
 
 
-def _blind(one: GateCell) -> str:
+def _noisy(one: GateCell) -> str:
     if one.largest is None:
         return "one run on each side does not show how much runs vary: give several"
     return f"{_lost(one)}; {may_have_lost(one.largest, one.cell.better)}"
@@ -214,14 +214,14 @@ def gate_junit(gate: GateDocument) -> str:
 
 def gate_annotations(gate: GateDocument) -> Iterator[str]:
     """Yields a gate's verdict as GitHub's workflow commands. Each failure is an error, each cell
-    that is inconclusive, to be measured again or far off a warning. All blind cells share one
-    warning. Source: docs.github.com, Workflow commands for GitHub Actions, setting an error
-    message."""
+    that is inconclusive, to be measured again or far off a warning. All cells that are too noisy
+    share one warning. Source: docs.github.com, Workflow commands for GitHub Actions, setting an
+    error message."""
     for one in gate.of(*FAILURES, "inconclusive", "measure again", "far off"):
         level = "error" if one.verdict in FAILURES else "warning"
         yield _annotation(level, one.verdict, f"{one.cell.name}: {why(one)}")
-    if gate.unseen is not None:
-        yield _annotation("warning", "blind", gate.unseen)
+    if gate.undetectable is not None:
+        yield _annotation("warning", "too noisy", gate.undetectable)
 
 
 def _annotation(level: str, title: str, message: str) -> str:

@@ -93,7 +93,7 @@ def _settings(asked: WatchOptions) -> Settings:
     from linkgauge.model.settings import EngineSettings
 
     sampling = common.Sampling(samples=asked.samples)
-    engines = EngineSettings(searches=False)  # which take longer than any probe
+    engines = EngineSettings(tunes=False)  # which take longer than any probe
     return settings_of("quick", asked.size, sampling, engines, asked.simulated)
 
 

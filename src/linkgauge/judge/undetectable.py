@@ -17,7 +17,7 @@ from linkgauge.judge.blame.lonely import alone, shows
 from linkgauge.judge.blame.table import Row, rows_of
 from linkgauge.judge.expected.healthy import LOOSE
 from linkgauge.judge.expected.link_sharing import LinkSharing
-from linkgauge.judge.findings import ANY, Evidence, Finding, Unseen
+from linkgauge.judge.findings import ANY, Evidence, Finding, Undetectable
 from linkgauge.judge.verdict import LOW
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
@@ -26,7 +26,7 @@ SIZES = (0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 
 
 
 @lru_cache(maxsize=1)
-def unseen_of(evidence: Evidence) -> tuple[Unseen, ...]:
+def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
     """Returns what would not show of the parts that were measured, one for each kind of part."""
     if not (rows := rows_of(evidence)):
         return ()
@@ -43,7 +43,7 @@ def unseen_of(evidence: Evidence) -> tuple[Unseen, ...]:
         return _needed(row, top(row.peers, part), evidence if part in lone else None)
 
     losses = {
-        part: _unseen({row: (fill(row, part), needed(row, part)) for row in own},
+        part: _undetectable({row: (fill(row, part), needed(row, part)) for row in own},
                       comparison.get(part), len(by_part))
         for part, own in by_part.items() if part.kind not in ("group", "machine")
     }  # fmt: skip
@@ -52,7 +52,7 @@ def unseen_of(evidence: Evidence) -> tuple[Unseen, ...]:
     losses |= dict.fromkeys(_not_crossed(evidence, losses), ANY)
     found = grouped((part.kind, part) for part, loss in losses.items() if loss > LEAST_LOSS)
     return tuple(
-        Unseen(kind, {str(part): losses[part] for part in sorted(parts, key=str)})
+        Undetectable(kind, {str(part): losses[part] for part in sorted(parts, key=str)})
         for kind, parts in sorted(found.items())
     )
 
@@ -71,7 +71,7 @@ def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
     return fill
 
 
-def _unseen(
+def _undetectable(
     rows: Mapping[Row, tuple[float, float]], comparison: Comparison | None, parts: int
 ) -> float:
     """Returns the largest of the tried losses of a part that does not show. `rows` use the part,
@@ -139,7 +139,7 @@ def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
 def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
     """Cells of such parts have no peers without the part, no expectation, and no earlier runs, or
     there are no such cells."""
-    every = unseen_of(evidence)
+    every = undetectable_of(evidence)
     parts = [name for one in every for name, loss in one.parts.items() if loss == ANY]
     if not parts:
         return

@@ -1,4 +1,5 @@
-"""Verdicts on machines of shapes that no rule was made for (unseen.yml); noise by kind of link."""
+"""Verdicts on machines of shapes that no rule was made for (unseen_machines.yml); noise by kind of
+link."""
 
 import random
 
@@ -24,7 +25,7 @@ TREE, UNSEEN = "fat-tree-64", "doctor, unseen machines: "
 
 
 def warned(name, *faults, dice=None, names=COPIES, noise=(0.001, 0.15), blind=False, **host):
-    """What is wrong by a run; `blind`: by its figures alone."""
+    """What is wrong by a run; `too noisy`: by its figures alone."""
     tree, dice = yaml.safe_load(yaml.safe_dump(MACHINES[name])), dice or random.Random(SEED)
     tree["host"] |= host
     tree |= {"noise": noise[0], "seed": dice.randrange(1 << 30)}
