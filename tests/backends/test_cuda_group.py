@@ -8,7 +8,7 @@ import pytest
 from cuda_kit import Bindings, FakeDevice, Status, engine_copies
 from linkgauge.backends.cuda import group as cuda_group
 from linkgauge.backends.cuda.driver import Driver
-from linkgauge.backends.cuda.group import CudaGroup, batches
+from linkgauge.backends.cuda.group import CudaGroup, queued_parts
 from linkgauge.backends.cuda.launches import Span
 from linkgauge.backends.cuda.settings import CopySettings
 from linkgauge.backends.cuda.work import MARGIN, PIECE, engine_copy, interference, parts_of
@@ -99,7 +99,7 @@ class TestBatches:
         ],
     )
     def test_batches_hold_every_loop_once(self, given, steps):
-        assert batches(*given) == steps
+        assert queued_parts(*given) == steps
 
 
 class TestInterference:
