@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from linkgauge.model.stats.hockney import KNOWN, OFF, Timed, fit
+from linkgauge.model.stats.hockney import KNOWN, OFF, OFF_PIECE, Timed, fit
 
 KI, MI = 1 << 10, 1 << 20
 POWERS = tuple(KI << n for n in range(0, 21, 2))
@@ -51,6 +51,28 @@ def test_any_times_have_a_line_that_is_nowhere_negative_or_none(points):
         assert value is None or value > 0
     if found.error > OFF:
         assert (found.latency, found.bandwidth, found.half_size) == (None, None, None)
+
+
+@given(st.integers(1, 9), latencies, bandwidths, st.floats(2, 20), st.floats(1.5, 10))
+def test_a_change_of_protocol_makes_two_pieces(last, latency, bandwidth, slower, faster):
+    before, after = POWERS[: last + 1], POWERS[last + 1 :]
+    protocols = on_line(before, latency, bandwidth) + on_line(
+        after, slower * latency, faster * bandwidth
+    )
+    found = fit(protocols)
+    assert found.pieces or found.error <= OFF_PIECE
+    assert len(found.pieces) <= 2
+    for time in protocols:
+        said = [piece for piece in found.pieces if piece.least <= time.size <= piece.most]
+        for piece in said:
+            seconds = piece.latency + (time.bytes / piece.bandwidth if piece.bandwidth else 0)
+            assert seconds == pytest.approx(time.seconds, rel=OFF_PIECE)
+        assert len(said) == bool(found.pieces)
+
+
+def test_times_that_follow_no_lines_have_no_pieces():
+    wild = [Timed(size, size, 1e-6 * (1, 9)[n % 2] / (1 + n)) for n, size in enumerate(POWERS)]
+    assert fit(wild).pieces == ()
 
 
 @pytest.mark.parametrize("sizes", [(), (KI,), (KI, MI), (KI, MI, KI), (KI, 2 * KI, 3 * KI)])

@@ -31,6 +31,23 @@ class Levels(msgspec.Struct, frozen=True):
     levels: tuple[Level, ...]
 
 
+class SizePiece(msgspec.Struct, frozen=True):
+    """A line that fits the times of some neighbouring sizes: time = `latency` + bytes ÷
+    `bandwidth`.
+
+    least: The smallest size in bytes.
+    most: The largest size in bytes.
+    latency: Seconds at no bytes, where the line begins.
+    bandwidth: Bytes/s; null if the time is the same at all these sizes.
+    error: The largest relative distance of a time from the line."""
+
+    least: int
+    most: int
+    latency: float
+    bandwidth: float | None
+    error: float
+
+
 class SizeLine(msgspec.Struct, frozen=True):
     """Hockney's line through the times of one path of a benchmark at several sizes: time =
     `latency` + bytes ÷ `bandwidth`. A value is null if the measured sizes cannot show it. If no
@@ -45,7 +62,9 @@ class SizeLine(msgspec.Struct, frozen=True):
     worst: The size in bytes with the largest distance (`error`).
     latency: Seconds that a transfer of any size takes at least.
     bandwidth: The bandwidth in bytes/s that large sizes approach.
-    half_size: The size in bytes at which half of that bandwidth is reached."""
+    half_size: The size in bytes at which half of that bandwidth is reached.
+    pieces: Lines through the times of neighbouring sizes, if one line for all sizes is off by more
+        than 5 %: a library changes its algorithm or protocol between them."""
 
     benchmark: OwnName
     backend: OwnName
@@ -57,3 +76,4 @@ class SizeLine(msgspec.Struct, frozen=True):
     latency: float | None = None
     bandwidth: float | None = None
     half_size: float | None = None
+    pieces: tuple[SizePiece, ...] = ()

@@ -11,11 +11,13 @@ t0 and 1 ÷ r∞ are never negative."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from math import fsum, sqrt
+from typing import NamedTuple
 
 import msgspec
 
-from ..curves import SizeLine
+from ..curves import SizeLine, SizePiece
 from .student import critical
 
 LEAST = 3
@@ -26,6 +28,8 @@ OFF = 0.15
 """No line fits if it misses a time by more than this share. Among nccl-tests' collectives on two
 and four H200s, those that keep one algorithm are off by at most 0.13 (broadcast, reduce-scatter).
 The others are off by 0.16 to 0.31 (alltoall, sendrecv, all-gather, reduce, all-reduce)."""
+OFF_PIECE = 0.05
+"""A piece misses no time by more than this share."""
 NOISE = 0.01
 """The least relative error of a time (what a run asks for), however well a line fits."""
 KNOWN = 0.25
@@ -58,8 +62,9 @@ def fit(
     off = [start / p.seconds + each_byte * p.bytes / p.seconds - 1 for p in points]
     error, worst = max((abs(one), point.size) for one, point in zip(off, points, strict=True))
     path = benchmark, backend, row, column, tuple(sorted(sizes)), error, worst
+    pieces = _pieces(points) if error > OFF_PIECE else ()
     if error > OFF:
-        return SizeLine(*path)
+        return SizeLine(*path, pieces=pieces)
     degrees = len(points) - 2
     deviation = sqrt(fsum(one * one for one in off) / degrees)
     unsure = max(critical(0.05, degrees) * deviation, NOISE) / KNOWN
@@ -68,7 +73,39 @@ def fit(
     half = None
     if latency is not None and bandwidth is not None:
         half = latency * bandwidth * points[-1].size / points[-1].bytes
-    return SizeLine(*path, latency, bandwidth, half)
+    return SizeLine(*path, latency, bandwidth, half, pieces)
+
+
+class _Cut(NamedTuple):
+    """The best way to cut the first points: by the number of pieces, then by the largest error."""
+
+    number: int
+    error: float
+    pieces: tuple[SizePiece, ...] = ()
+
+
+def _pieces(points: Sequence[Timed]) -> tuple[SizePiece, ...]:
+    """Returns the fewest pieces that miss no time of the sorted points by more than `OFF_PIECE`, or
+    none if there are more than one for each two points: such times follow no lines."""
+    cuts = [_Cut(0, 0.0)]
+    for end in range(1, len(points) + 1):
+        tried = ((cuts[begin], _piece(points[begin:end])) for begin in range(end))
+        found = (
+            _Cut(cut.number + 1, max(cut.error, piece.error), (*cut.pieces, piece))
+            for cut, piece in tried
+            if piece.error <= OFF_PIECE
+        )
+        cuts.append(min(found, key=lambda cut: cut[:2]))
+    return cuts[-1].pieces if 2 * cuts[-1].number <= len(points) else ()
+
+
+def _piece(points: Sequence[Timed]) -> SizePiece:
+    first, last = points[0], points[-1]
+    start, each_byte = first.seconds, 0.0
+    with suppress(ZeroDivisionError):  # one point, or all move as many bytes
+        start, each_byte, *_ = _least_squares(points)
+    error = max(abs((start + each_byte * p.bytes) / p.seconds - 1) for p in points)
+    return SizePiece(first.size, last.size, start, 1 / each_byte if each_byte else None, error)
 
 
 def _least_squares(points: Sequence[Timed]) -> tuple[float, float, float, float]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 
-from linkgauge.model.curves import Level, SizeLine
+from linkgauge.model.curves import Level, SizeLine, SizePiece
 from linkgauge.model.documents.result import Result, Run
 from linkgauge.model.grouped import grouped, tabled
 from linkgauge.model.stats.hockney import LEAST, OFF
@@ -157,6 +157,9 @@ def _lacks(line: SizeLine) -> str:
 
 def _sentence(line: SizeLine) -> str:
     lacks, worst = _lacks(line), format_size(line.worst)
+    if line.pieces:
+        error = max(piece.error for piece in line.pieces)
+        return f"time = {'; '.join(map(_piece, line.pieces))} ({_within(error)})"
     if lacks == _NO_LINE:
         return f"{lacks}: {line.error:.1%} off at {worst}"
     if lacks == _UNTOLD:
@@ -174,6 +177,14 @@ def _sentence(line: SizeLine) -> str:
     return (
         f"time = {latency} + {rate}; half of that rate is reached at {_size(half)}{beyond} {within}"
     )
+
+
+def _piece(piece: SizePiece) -> str:
+    """`14.1 µs at 8 B to 512 KiB`, `20.4 µs + bytes ÷ 340 GB/s at 1 MiB to 512 MiB`."""
+    terms = [_time(piece.latency)] if piece.latency else []
+    terms += [f"bytes ÷ {_rate(piece.bandwidth)}"] if piece.bandwidth else []
+    sizes = " to ".join(dict.fromkeys(map(format_size, (piece.least, piece.most))))
+    return f"{' + '.join(terms)} at {sizes}"
 
 
 def _within(error: float) -> str:
