@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from linkgauge.rooms.judge_files.pair_groups import joined_by_figures
+from linkgauge.rooms.judge_files.pair_groups import joined_by_figures, nodes_by_figures
 from linkgauge.rooms.judge_files.products import product_of
 
 DOUBLE = {(0, 3), (0, 4), (1, 2), (1, 5), (2, 3), (4, 7), (5, 6), (6, 7)}
@@ -91,3 +91,28 @@ def test_a_product_of_a_switch_has_one_topology():
 def test_copies_over_the_host_show_no_links():
     pairs = measured(mesh)
     assert joined(pairs, name="device_to_device_memcpy_staged") == ({}, "")
+
+
+def nodes(pairs, name="device_to_device_memcpy_write_ce", devices=8):
+    return nodes_by_figures({name: pairs}, range(devices))
+
+
+def split(near, far, at=4):
+    return measured(lambda a, b: near if (a < at) == (b < at) else far)
+
+
+def test_two_sets_of_pairs_lie_at_two_nodes():
+    halves = dict.fromkeys(range(4), 0) | dict.fromkeys(range(4, 8), 1)
+    assert nodes(split(25, 20)) == halves
+    staged = "device_to_device_memcpy_staged"
+    assert nodes(split(15, 20), staged) == halves
+    assert nodes(split(15, 20)) == {}
+    assert nodes(split(25, 24.9)) == {}
+    assert nodes(split(25, 20, at=2)) == {}, "two slow accelerators are no node"
+
+
+def test_pairs_of_two_accelerators_show_the_nodes_of_the_others():
+    pairs = {(a, b): rate for (a, b), rate in split(25, 20).items() if a in (0, 1)}
+    assert nodes(pairs) == dict.fromkeys(range(4), 0) | dict.fromkeys(range(4, 8), 1)
+    pairs = {(a, b): rate for (a, b), rate in split(25, 20, at=7).items() if a in (0, 1)}
+    assert nodes(pairs) == {}, "one alone may have a slow link"

@@ -207,3 +207,55 @@ def test_an_empty_channel_of_memory_is_named(tmp_path):
         tmp_path, stream + slots + slot.format("No Module Installed", "Unknown", "D")
     )
     assert "no memory module at CHANNEL D" in answer
+
+
+PERFTEST = (
+    "                    RDMA_Write{} Test\n"
+    " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+    " 8388608    5000             392.1              390.5              0.005819\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("test", "name", "share"),
+    [
+        (" BW", "rdma_write_bw", "203%"),
+        (" Bidirectional BW", "rdma_write_bibw", "102%"),
+    ],
+)
+def test_both_ways_of_an_adapter_are_held_against_both(tmp_path, test, name, share):
+    answer = answer_of(tmp_path, CARD.format(0, 200) + PERFTEST.format(test))
+    assert name in answer
+    assert f"of which {share} of what is usually left" in answer
+
+
+def test_a_command_names_the_test_of_a_table_without_its_head():
+    rows = PERFTEST.partition("\n")[2]
+    names = {
+        verb: {
+            one.benchmark
+            for log in read_text("log", f"$ ib_{verb}_bw -d mlx5_0 192.0.2.1\n{rows}")[0].logs
+            for one in log.figures
+        }
+        for verb in ("send", "read", "write")
+    }
+    assert names == {verb: {f"rdma_{verb}_bw"} for verb in names}
+
+
+def test_latencies_keep_their_name():
+    text = (
+        "                    RDMA_Read Latency Test\n"
+        " #bytes #iterations    t_avg[usec]    tps average\n"
+        " 2       1000          1.58           632911.39\n"
+    )
+    (log,) = read_text("log", text)[0].logs
+    assert [one.benchmark for one in log.figures] == ["rdma_read_lat"]
+
+
+def test_figures_of_a_host_stand_beside_those_of_the_others(tmp_path):
+    text = "Prime numbers limit: 10000\n    events per second:  {}\n"
+    for name, rate in {"a": 3724.1, "b": 2055.28}.items():
+        (tmp_path / f"{name}.txt").write_text(text.format(rate))
+    done = called("judge", *sorted(tmp_path.iterdir()))
+    (row,) = [one for one in done.stdout.split("\n") if one.startswith("cpu_primes_single (")]
+    assert {*row.split()[-2:]} == {"3724", "2055"}

@@ -170,7 +170,7 @@ def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
     lower, upper = (end.link if end else PciLink() for end in (wire.lower, wire.upper))
     own, above = sampled or _trained(lower) or _trained(wire.reported), sampled or _trained(upper)
     if wire.device is not None and own is None:
-        raise Unknown(f"speed or width of the link of {wire.device} is unknown")
+        raise Unknown(f"speed or width of the PCIe link of {wire.device} is unknown")
     ends = [_Lanes(wire.name, *at, best) for at, best in ((own, lower), (above, upper)) if at]
     return min(ends, key=lambda lanes: lanes.rate, default=None)
 

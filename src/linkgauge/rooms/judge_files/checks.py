@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from statistics import median
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -13,7 +13,7 @@ from linkgauge.judge.expected.across import carried_by
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.vendor import tool_of
 from linkgauge.model.cell_id import spoken
-from linkgauge.model.documents.result import CellResult
+from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.inventory import Inventory
@@ -56,6 +56,22 @@ class CostlySetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     where: Literal["", "host", "network", "pcie"] = ""
 
 
+class Shown(NamedTuple):
+    """A cell, the name of its benchmark, and its own."""
+
+    benchmark: str
+    name: str
+    cell: CellResult
+
+    @property
+    def places(self) -> set[str]:
+        return {str(m) for t in self.cell.transfers for m in t.memories if m.is_device}
+
+
+def shown(results: Iterable[Result]) -> list[Shown]:
+    return [Shown(one.benchmark, spoken(one, cell), cell) for one in results for cell in one.cells]
+
+
 def is_net(tool: ToolRun) -> bool:
     """Whether the tool says that ranks exchange over a network."""
     return any(way.startswith("NET") for way in tool.ways)
@@ -65,37 +81,25 @@ def is_across(tool: ToolRun) -> bool:
     return len(tool.hosts) > 1 or (not tool.hosts and is_net(tool))
 
 
-def check_reported(evidence: Evidence) -> Iterator[Finding]:
-    said = grouped(
-        (cell.reason, spoken(result, cell))
-        for result in evidence.results
-        for cell in result.cells
-        if cell.kind == "reported"
-    )
-    for reason, cells in said.items():
-        found = f"{count_of(len(cells))} failed: {reason}"
+def _check_reported(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
+    cells = (one for one in shown(evidence.results) if one.cell.kind == "reported")
+    for reason, names in grouped((one.cell.reason, one.name) for one in cells).items():
+        found = f"{count_of(len(names))} failed: {reason}"
         why = "the tool tells no reason, so nothing shows that its data are right"
         remedy = ("# Measure again with the tool's own check of data.",)
-        yield Finding("reported", "fail", cells[0], found, why, remedy, tuple(cells))
+        yield Finding("reported", "fail", names[0], found, why, remedy, tuple(names))
 
 
-def check_settings(evidence: Evidence) -> Iterator[Finding]:
-    tool = evidence.tool
-    cells = tuple(
-        spoken(result, cell)
-        for result in evidence.results
-        for cell in result.cells
-        if not cell.is_as_expected and len(cell.transfers) > 1
-    )
-    if tool is None or not cells or not tool.settings:
-        return
+def _check_settings(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
+    odd = (o for o in shown(evidence.results) if not o.cell.is_as_expected)
+    cells = tuple(one.name for one in odd if len(one.cell.transfers) > 1)
     applies = {
         "": True,
         "host": not is_across(tool),
         "network": is_across(tool),
         "pcie": not any(one.links for one in evidence.machine.known.accelerators),
     }
-    for one in shipped("settings.yml", tuple[CostlySetting, ...]):
+    for one in shipped("settings.yml", tuple[CostlySetting, ...]) if cells else ():
         value = tool.settings.get(one.name, "")
         if re.fullmatch("|".join(one.values), value) and applies[one.where]:
             remedy = (f"unset {one.name}", "# and measure again")
@@ -103,38 +107,31 @@ def check_settings(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("settings", "warn", one.name, found, one.why, remedy, cells)
 
 
-def check_peers(evidence: Evidence) -> Iterator[Finding]:
+def _check_peers(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     """Finds peer copies below the share `_SLOWER` of copies over the host's memory."""
-    if evidence.tool is None:
-        return
+    measured = [one for one in shown(evidence.results) if one.cell.headline]
     for ways in ("memcpy", "bidirectional_memcpy"):
-        cells = [
-            (result.benchmark.endswith("_staged"), spoken(result, cell), cell.headline)
-            for result in evidence.results
-            if result.benchmark.startswith(f"device_to_device_{ways}")
-            for cell in result.cells
-            if cell.headline
-        ]
-        staged = [figure for is_staged, _, figure in cells if is_staged]
-        peers = {name: figure for is_staged, name, figure in cells if not is_staged}
-        if peers and staged and median(peers.values()) < _SLOWER * median(staged):
+        copies = [o for o in measured if o.benchmark.startswith(f"device_to_device_{ways}")]
+        staged, peers = (
+            [one for one in copies if one.benchmark.endswith("_staged") == is_staged]
+            for is_staged in (True, False)
+        )
+        if not staged or not peers:
+            continue
+        over, direct = (median(one.cell.headline or 0.0 for one in o) for o in (staged, peers))
+        if direct < _SLOWER * over:
             found = (
-                f"copies with peer access reach {median(peers.values()) / 1e9:.3g} GB/s, less than "
-                f"the {median(staged) / 1e9:.3g} GB/s of copies over the host's memory"
+                f"copies with peer access reach {direct / 1e9:.3g} GB/s, less than "
+                f"the {over / 1e9:.3g} GB/s of copies over the host's memory"
             )
             ports = redirecting(evidence.machine)
             why = f"ACS redirects at {and_all(ports)}: {_FORWARDED}" if ports else _FORWARDED
-            yield Finding("peers", "warn", "peer access", found, why, _LOOK, tuple(peers))
+            names = tuple(one.name for one in peers)
+            yield Finding("peers", "warn", "peer access", found, why, _LOOK, names)
             return
 
 
-def places(cell: CellResult) -> set[str]:
-    return {str(m) for t in cell.transfers for m in t.memories if m.is_device}
-
-
-def narrowed(
-    known: Inventory, cells: Iterable[tuple[str, CellResult]]
-) -> tuple[float, str, str] | None:
+def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str] | None:
     """Returns the slowest copy's bytes/s, the PCIe links that carry as much, and the link that
     there is or should be, if the rate is far below that link's."""
     is_linked = any(one.links for one in known.accelerators)
@@ -143,10 +140,11 @@ def narrowed(
     tables = [one.pcie for one in (product_of(o.model) for o in known.accelerators) if one]
     speed, width = max([*pcie, *filter(None, tables)], default=(0.0, 0))
     rates = (
-        cell.headline
-        for name, cell in cells
-        if "memcpy" in name and "bidirectional" not in name and not cell.is_as_expected
-        and cell.headline and not (is_linked and len(places(cell)) > 1)
+        one.cell.headline
+        for one in cells
+        if "memcpy" in one.benchmark and "bidirectional" not in one.benchmark
+        and not one.cell.is_as_expected
+        and one.cell.headline and not (is_linked and len(one.places) > 1)
     )  # fmt: skip
     rate = min(rates, default=0.0)
     fit = [
@@ -160,54 +158,37 @@ def narrowed(
     return rate, " or ".join(fit), f"{speed:g} GT/s x{width}"
 
 
-def check_links(evidence: Evidence) -> Iterator[Finding]:
+def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     """Finds copies at the rate of fewer lanes or an older generation. What is expected of a link
     that nobody reported is no reference."""
-    if evidence.tool is None:
-        return
-    cells = [
-        (result.benchmark, cell)
-        for result in evidence.results
-        if not result.benchmark.endswith("_staged")
-        for cell in result.cells
-    ]
-    if found := narrowed(evidence.machine.known, cells):
+    known, cells = evidence.machine.known, shown(evidence.results)
+    if found := narrowed(known, (o for o in cells if not o.benchmark.endswith("_staged"))):
         rate, fit, link = found
         said = f"{rate / 1e9:.3g} GB/s is about what PCIe {fit} carries, and not {link}"
-        vendor = next((o.vendor for o in evidence.machine.known.pci if is_accelerator(o)), None)
+        vendor = next((one.vendor for one in known.pci if is_accelerator(one)), None)
         remedy = (f"# Look at the links under load: {tool_of(vendor, 'slots')}; lspci -vv, LnkSta",)
         why = "a slot, a riser or a CPU offers less than the card takes"
-        slow = tuple(
-            spoken(result, cell)
-            for result in evidence.results
-            for cell in result.cells
-            if cell.headline == rate
-        )
+        slow = tuple(one.name for one in cells if one.cell.headline == rate)
         yield Finding("links", "warn", "PCIe links", said, why, remedy, slow)
 
 
-def check_network(evidence: Evidence) -> Iterator[Finding]:
+def _check_network(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     """Finds collectives below what adapters carry; the causes that texts support come first."""
-    tool, machine = evidence.tool, evidence.machine
-    low = [
-        (cell.share(cell.expected.achievable) or 0.0, spoken(result, cell))
-        for result in evidence.results
-        for cell in result.cells
-        if cell.verdict in ("low", "perhaps low") and cell.expected
-    ]
-    if tool is None or not is_across(tool) or not low:
+    low = {
+        one.name: one.cell.share(one.cell.expected.achievable) or 0.0
+        for one in shown(evidence.results)
+        if one.cell.verdict in ("low", "perhaps low") and one.cell.expected
+    }
+    if not is_across(tool) or not low:
         return
-    shown, others = list[str](), list[str]()
-    for is_shown, cause in _causes(tool, machine):
-        (shown if is_shown else others).append(cause)
-    why = f"the texts show {and_all(shown)}; other" if shown else "the"
-    carried = carried_by(machine)
-    found = f"{max(low)[0]:.0%} of what is expected" + (
+    causes = grouped(_causes(tool, evidence.machine))
+    why = f"the texts show {and_all(causes[True])}; other" if True in causes else "the"
+    carried = carried_by(evidence.machine)
+    found = f"{max(low.values()):.0%} of what is expected" + (
         f": {carried.because}" if carried is not None else ""
     )
-    why += f" usual causes are {and_all(others, 'or')}"
-    cells = tuple(name for _, name in low)
-    yield Finding("network", "warn", "network between hosts", found, why, _TRY, cells)
+    why += f" usual causes are {and_all(causes.get(False, ()), 'or')}"
+    yield Finding("network", "warn", "network between hosts", found, why, _TRY, tuple(low))
 
 
 def redirecting(machine: Machine) -> list[str]:
@@ -232,8 +213,8 @@ def _causes(tool: ToolRun, machine: Machine) -> Iterator[tuple[bool, str]]:
     yield split == "1", "messages split over queue pairs (NCCL_IB_SPLIT_DATA_ON_QPS=1)"
 
 
-def check_hosts(evidence: Evidence) -> Iterator[Finding]:
-    peers = evidence.tool.peers if evidence.tool is not None else ()
+def _check_hosts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
+    peers = tool.peers
     severity: Severity = "fail" if len(peers) > 2 else "warn"
     others, why = "the other host", "nothing tells which of two hosts is as usual"
     if len(peers) > 2:
@@ -252,5 +233,9 @@ def check_hosts(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("host", "fail", one.host, found, why)
 
 
-CHECKS = (check_hosts, check_reported, check_settings, check_peers, check_links, check_network)
-"""In the order of what they find."""
+def check(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
+    """Yields findings in the order of what they find."""
+    for one in (
+        _check_hosts, _check_reported, _check_settings, _check_peers, _check_links, _check_network,
+    ):  # fmt: skip
+        yield from one(evidence, tool)

@@ -9,7 +9,6 @@ from gzip import GzipFile
 from io import BytesIO
 from itertools import combinations
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 import yaml
@@ -32,7 +31,7 @@ from linkgauge.model.names import and_all
 from .facts import Bridge, Facts, ReportedFigure, ReportedGpu, ReportedNode, merged
 from .fleets import Fleet, fleet_of, joined, rack_of
 from .layout import MachineLayout
-from .pair_groups import Pairs, figures_of_pairs, joined_by_figures
+from .pair_groups import figures_of_pairs, joined_by_figures, nodes_by_figures
 from .products import product_of, split_product
 from .readers import ReadText, read_text
 
@@ -156,7 +155,7 @@ def describe(
         joined, said = joined_by_figures(pairs, product_of(usual))
         assumed += [f"{said} (nvidia-smi topo -m would tell)"] if said else []
     if not joined and all(gpu.node is None for gpu in gpus):
-        nodes = _nodes_by(*next(iter(pairs.items()), ("", {})), indices)
+        nodes = nodes_by_figures(pairs, indices)
         gpus = [replace(gpu, node=nodes.get(i)) for i, gpu in zip(indices, gpus, strict=True)]
         if nodes:
             groups = grouped((nodes[i], str(i)) for i in indices)
@@ -172,35 +171,6 @@ def describe(
     tree = made.description()
     known = tuple(assumed), clashes, facts
     return Described(name, description_of(tree), *known, tree)
-
-
-# Which accelerators share a node, from the figures of all pairs.
-
-_APART = 0.95
-
-
-def _nodes_by(name: str, pairs: Pairs, indices: Sequence[int]) -> Mapping[int, int]:
-    """Returns the NUMA node of each accelerator, if pairs are fast within groups of equal size, and
-    slower than `_APART` of that between them. Copies over the host are slower within a group
-    instead: they cross the shared links twice."""
-    if not pairs:
-        return {}
-    inverse = {pair: 1 / figure for pair, figure in pairs.items() if figure}
-    is_staged = name.endswith("_staged") and len(inverse) == len(pairs)
-    return _groups(pairs, indices) or (_groups(inverse, indices) if is_staged else {})
-
-
-def _groups(pairs: Pairs, indices: Sequence[int]) -> Mapping[int, int]:
-    least = _APART * median(sorted(pairs.values())[-len(indices) :])
-    near = {i: {i, *(b for a, b in pairs if a == i and pairs[a, b] >= least)} for i in indices}
-    groups = list(dict.fromkeys(frozenset(group) for group in near.values()))
-    is_split = sum(map(len, groups)) == len(indices) and len({*map(len, groups)}) == 1
-    between = [v for (a, b), v in pairs.items() if b not in near[a]]
-    if not is_split or len(groups) < 2 or not between or min(map(len, groups)) < 2:
-        return {}
-    if max(between) >= least or min(between) < _APART**2 * median(between):
-        return {}
-    return {i: node for node, group in enumerate(sorted(groups, key=min)) for i in group}
 
 
 # This machine, or that of a kept run.

@@ -11,10 +11,9 @@ from linkgauge.report.sections import OneRun, Section
 
 def check_tool(evidence: Evidence) -> Iterator[Finding]:
     if evidence.tool is not None:
-        from .checks import CHECKS
+        from .checks import check
 
-        for check in CHECKS:
-            yield from check(evidence)
+        yield from check(evidence, evidence.tool)
 
 
 def _blocks(one: OneRun) -> Iterable[Block]:

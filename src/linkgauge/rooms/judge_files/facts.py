@@ -17,7 +17,7 @@ from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH
 
-from .products import product_of
+from .products import VENDORS, product_of
 
 MIB = 1 << 20
 _MOST = 1e18
@@ -131,10 +131,12 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def vendor_of(facts: Facts) -> str:
-    """Returns the vendor of a known product, else of a tool. NVIDIA's tools run on others'
-    accelerators, too, which have no name of their own."""
-    products = (product_of(gpu.model) for gpu in facts.gpus.values())
-    return next((one.vendor for one in products if one), facts.vendor or "nvidia")
+    """Returns the vendor of a known product, else of a tool, else of a name. NVIDIA's tools run on
+    others' accelerators, too, which have no name of their own."""
+    models = [gpu.model or "" for gpu in facts.gpus.values()]
+    known = [product.vendor for product in map(product_of, models) if product is not None]
+    named = (v for v, about in VENDORS.items() if any(re.search(about.named, m) for m in models))
+    return next(iter(known), facts.vendor or next(named, "nvidia"))
 
 
 class HostFigure(NamedTuple):

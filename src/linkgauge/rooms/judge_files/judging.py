@@ -289,5 +289,5 @@ def _figures(run: Run) -> Iterator[tuple[_Key, _Figure]]:
 def _medians(run: Run) -> Iterator[tuple[str, float]]:
     for result in run.results:
         figures = [cell.headline for cell in result.cells if cell.headline]
-        if result.average or (figures and not result.sweep):
+        if result.average or (figures and (len(figures) == 1 or not result.sweep)):
             yield result.benchmark, result.average or median(figures)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -18,9 +18,9 @@ from linkgauge.model.hardware.pcie import link_rate
 
 from .facts import Facts, ReportedFigure, ReportedGpu, ReportedNic, ReportedNode, vendor_of
 from .nics import joined_nics, kind_of_nic, rate_of_nic
+from .pair_groups import merged_sets
 from .products import VENDORS, Product, product_of
 
-_Member = TypeVar("_Member")
 ON_TABLE = " (data sheet)"
 GIB = 1 << 30
 _BELOW_ONE_SWITCH = ("PIX", "PXB")
@@ -233,7 +233,7 @@ class MachineLayout:
             below: set[int | str] = {name for name, card in self._cards() if address in card.above}
             groups += [below] if bridge.is_switch and len(below) > 1 else []
         order = [card for card, _ in self._cards()]
-        return sorted(_merged(groups), key=lambda group: min(map(order.index, group)))
+        return sorted(merged_sets(groups), key=lambda group: min(map(order.index, group)))
 
     def _cards(self) -> Iterator[tuple[int | str, ReportedGpu | ReportedNic]]:
         yield from enumerate(self._gpus)
@@ -284,7 +284,7 @@ class MachineLayout:
     def _through_switches(self, counts: Mapping[tuple[int, int], int]) -> None:
         count, self._has_switch = max(counts.values()), True
         named = self._fabric(count)
-        for number, island in enumerate(sorted(_merged([{*pair} for pair in counts]), key=min)):
+        for number, island in enumerate(sorted(merged_sets([{*pair} for pair in counts]), key=min)):
             name = f"nvswitch{number or ''}"
             self._switches.append({"name": name, "kind": "fabric", "model": "NVSwitch"})
             for place in sorted(island):
@@ -306,16 +306,14 @@ class MachineLayout:
         that copies and kernels reach, and whether the rate is assumed."""
         reported = next((gpu.link_rate for gpu in self._gpus if gpu.link_rate), None)
         product = self._product
-        if product is None or product.links is None:
-            if "XGMI" in self._facts.joins.values():
-                return "XGMI", 32, 7, (0.75, 0.69), True
+        if product is not None and product.links is not None:
+            (kind, most, each), reach = product.links, product.reach
             if reported is None:
-                return "nvlink", 25, _MOST_LINKS, (0.88, 0.83), True
-            return "nvlink", reported / 1e9, _MOST_LINKS, (0.88, 0.83), False
-        kind, most, each = product.links
-        if reported is None:
-            self._by_table(product, f"{kind} links of {each:g} GB/s each way")
-        return kind, (reported or each * 1e9) / 1e9, most, product.reach, False
+                self._by_table(product, f"{kind} links of {each:g} GB/s each way")
+            return kind, (reported or each * 1e9) / 1e9, most, reach, False
+        if "XGMI" in self._facts.joins.values():
+            return "XGMI", 32, 7, (0.75, 0.69), True
+        return "nvlink", (reported or 25e9) / 1e9, _MOST_LINKS, (0.88, 0.83), reported is None
 
     def _usual(self) -> Iterator[tuple[tuple[int, int], str]]:
         product = self._product
@@ -340,15 +338,6 @@ class MachineLayout:
         there = len(self._gpus)
         is_partial = self._reported and all(one.work is not None for one in self._reported)
         return max(there, product.count) if is_partial and not self._facts.counted else there
-
-
-def _merged(groups: Iterable[set[_Member]]) -> list[set[_Member]]:
-    merged: list[set[_Member]] = []
-    for group in groups:
-        touching = [one for one in merged if one & group]
-        merged = [one for one in merged if not one & group]
-        merged.append(group.union(*touching))
-    return merged
 
 
 def _shares(read: float, write: float) -> dict[str, float]:

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from html import unescape
-from typing import Any
+from typing import Any, TypeVar
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
+_T = TypeVar("_T")
 _COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00\x07\x08]")
 _SURE = re.compile(
     r"\[\d{1,5},\d{1,6}\]<std(?:out|err)>: ?"  # mpirun --tag-output
@@ -44,7 +45,7 @@ def plain(text: str) -> tuple[str, int]:
     because more than `MOST_LINES` take too long."""
     text = _COLOUR.sub("", text.removeprefix("\ufeff"))
     text = _of_page(text.replace("\r\n", "\n").replace("\r", "\n"))
-    text = _NEXT_FIGURE.sub(" ", text)
+    text = _BOLD.sub(r"\1", _NEXT_FIGURE.sub(" ", text))
     left = text.count("\n") + 1 - MOST_LINES
     if left <= 0:
         return text, 0
@@ -57,6 +58,7 @@ def plain(text: str) -> tuple[str, int]:
 _NEXT_FIGURE = re.compile(r'(?<=",)\n[ \t]*(?="[\d.N/A]{1,20}",?\n)')
 """Where a matrix in JSON has a line for each figure: 128 devices have more figures than lines are
 read."""
+_BOLD = re.compile(r"\*\*(\d[\d.]{0,20})\*\*")
 _PAGE = re.compile(r"(?i)<(?:br|p|pre|t[dhr])\b[^<>\n]{0,200}>")
 _CELL_ENDS = re.compile(r"(?i)\s{0,99}</t[dh]>\s{0,99}")
 _LINE_ENDS = re.compile(r"(?i)\n?<(?:br ?/?|/?(?:p|tr|li|div|pre))(?: [^<>\n]{0,200})?>\n?")
@@ -226,3 +228,16 @@ def documents_in(
         if isinstance(value, dict) and key in value:
             first, last = text.count("\n", 0, begin), text.count("\n", 0, end)
             yield value, range(first, last + 1)
+
+
+def at(document: object, kind: type[_T], *keys: str) -> _T:
+    """Returns what is below these keys, or an empty value of this kind if nothing of it is."""
+    for key in keys:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document if isinstance(document, kind) else kind()
+
+
+def number_at(document: object, *keys: str) -> float:
+    """Returns 0 if no positive number is below these keys."""
+    value = at(document, float, *keys) or at(document, int, *keys)
+    return float(value) if not isinstance(value, bool) and 0 < value < 1e30 else 0.0

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
+from typing import TypeVar
 
 from linkgauge.model.hardware.pcie import link_rate
 from linkgauge.model.units import count_of
@@ -18,10 +19,13 @@ from linkgauge.model.units import count_of
 from .facts import ReportedFigure
 from .products import Product
 
+_Member = TypeVar("_Member")
 _COUNTS = (3, 2)
 """The numbers of groups that are tried: a topology of three must not be taken for one of two."""
 _FITS = (0.85, 1.1)
 """The shares of what links carry at which figures fit them."""
+_APART = 0.95
+"""The share of pairs at one node that pairs at two do not reach."""
 _PCIE = 32.0, 16
 """The speed and width of the fastest PCIe link that copies with a host cross."""
 
@@ -53,8 +57,38 @@ def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) ->
         if not name.endswith("_staged") and len(own) > max(_COUNTS) and min(own.values()) > 0
     )  # fmt: skip
     tried = (_groups(own, count) for own in direct for count in _COUNTS)
-    found = (_joined(groups, product) for groups in tried if groups)
+    found = (_joined(groups, product) for groups in tried if _is_tight(groups))
     return next(filter(None, found), ({}, ""))
+
+
+def nodes_by_figures(measured: Mapping[str, Pairs], indices: Sequence[int]) -> dict[int, int]:
+    """Returns the NUMA node of each accelerator, if the figures of the first benchmark fall into
+    two groups, of which one is all pairs within sets: the faster one, but the slower one of copies
+    over the host, which then cross the shared links twice. Where all pairs have figures, the sets
+    have equal sizes; else accelerators without a pair in the group are a set, too."""
+    name, pairs = next(iter(measured.items()), ("", {}))
+    groups = _groups(pairs, 2) if len(pairs) > 2 and min(pairs.values()) > 0 else []
+    if groups and min(groups[0].values()) * _APART < max(groups[1].values()):
+        return {}
+    for group in groups[: 1 + name.endswith("_staged")]:
+        near = merged_sets({*pair} for pair in group)
+        near += [rest] if (rest := {*indices}.difference(*near)) else []
+        sizes = [*map(len, near)]
+        is_even = len(pairs) < len(indices) * (len(indices) - 1) or max(sizes) == min(sizes)
+        within = {pair for pair in pairs if any(own.issuperset(pair) for own in near)}
+        if is_even and min(sizes) > 1 < len(near) and within == group.keys():
+            return {i: node for node, own in enumerate(sorted(near, key=min)) for i in own}
+    return {}
+
+
+def merged_sets(groups: Iterable[set[_Member]]) -> list[set[_Member]]:
+    """Returns sets that share no member: those that share one become one."""
+    merged: list[set[_Member]] = []
+    for group in groups:
+        touching = [one for one in merged if one & group]
+        merged = [one for one in merged if not one & group]
+        merged.append(group.union(*touching))
+    return merged
 
 
 def _joined(groups: Sequence[Pairs], product: Product | None) -> Joined | None:
@@ -83,15 +117,19 @@ def _joined(groups: Sequence[Pairs], product: Product | None) -> Joined | None:
 
 
 def _groups(pairs: Pairs, count: int) -> list[Pairs]:
-    """Returns this many groups, the fastest first. Returns none unless neighbouring figures of two
-    groups differ by more than any two figures of a group."""
+    """Returns this many groups, the fastest first, cut where neighbouring figures differ most."""
     order = sorted(pairs.items(), key=lambda one: -one[1])
     steps = [before / after for (_, before), (_, after) in pairwise(order)]
     cuts = sorted(sorted(range(len(steps)), key=steps.__getitem__)[1 - count :])
     ends = pairwise((0, *(at + 1 for at in cuts), len(order)))
-    groups = [order[begin:end] for begin, end in ends]
-    widest = max(own[0][1] / own[-1][1] for own in groups)
-    return [dict(own) for own in groups] if min(steps[at] for at in cuts) > widest else []
+    return [dict(order[begin:end]) for begin, end in ends]
+
+
+def _is_tight(groups: Sequence[Pairs]) -> bool:
+    """Whether neighbouring figures of two groups differ more than any two figures of a group."""
+    ranges = [(min(own.values()), max(own.values())) for own in groups]
+    widest = max(most / least for least, most in ranges)
+    return min(before[0] / after[1] for before, after in pairwise(ranges)) > widest
 
 
 def _links(rate: float, slowest: float, product: Product | None) -> int:

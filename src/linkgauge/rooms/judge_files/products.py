@@ -37,17 +37,19 @@ _NO_VARIANT = r"(?! ?(?:Ti|SUPER|XTX?|GRE|M|S)\b)(?!.*\b(?:Laptop|Mobile|Max-Q)\
 
 
 class Vendor(NamedTuple):
-    """A maker's PCI number, how texts name the memory, and a product as `--machine` takes it."""
+    """A maker's PCI number, how texts name the memory, a product as `--machine` takes it, and words
+    (a regular expression) in the names of its other products."""
 
     pci: int
     space: str
     example: str = ""
+    named: str = "(?!)"
 
 
 VENDORS = {
     "nvidia": Vendor(0x10DE, "cuda", "8 x H100 SXM"),
-    "amd": Vendor(0x1002, "hip", "8 x MI300X"),
-    "intel": Vendor(0x8086, "ze", "4 x Max 1550"),
+    "amd": Vendor(0x1002, "hip", "8 x MI300X", r"AMD|Radeon|Instinct|\bVega\b|\bgfx\d"),
+    "intel": Vendor(0x8086, "ze", "4 x Max 1550", r"Intel|\bArc\b"),
     "habana": Vendor(0x1DA3, "hpu", "8 x Gaudi 2"),
     "amazon": Vendor(0x1D0F, "neuron", "16 x Trainium 2"),
     "rebellions": Vendor(0x1EFF, "rbln", "4 x RBLN-CA"),

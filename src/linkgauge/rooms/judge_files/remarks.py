@@ -12,7 +12,7 @@ from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import count_of, format_size
 
-from .checks import FAR, is_across, is_net, narrowed, places
+from .checks import FAR, is_across, is_net, narrowed, shown
 from .products import VENDORS, product_of, shipped
 
 _RISES = 1.04
@@ -22,6 +22,7 @@ _FAR_BELOW_OTHERS = 0.8
 _LOADED = (0.85, 1.05)
 """The shares of its adapters' rate that a collective between hosts usually reaches."""
 _PAUSE = 2
+_BOTH_WAYS = re.compile("bibw|exchange|sendrecv")
 _OVER_LINKS, _MOST_OF_LINK = 1.05, 77e9
 """The share of links' rate, and the bytes/s each way of a link of any product, that no message
 exceeds."""
@@ -29,6 +30,8 @@ _FALLS = 0.7
 """The share of the best size's rate below which no larger size may stay, or the curve falls."""
 _FAIR = 0.85
 """The share of the best size's rate below which the average of all sizes says little."""
+_ALLOCATES = 1.2
+"""The ratio of STREAM's Copy to Triad from which Copy alone overwrites memory unread."""
 _LATE = 100e-6
 """The seconds for each host that a small collective takes where something holds up its start."""
 _SMALL, _ENOUGH = 64 << 10, 64 << 20
@@ -48,7 +51,7 @@ class _Seen:
     def __init__(self, run: Run, tool: ToolRun) -> None:
         known, self.carried = run.machine.known, carried_by(run.machine)
         self.tool, self.known, self.said = tool, known, list[str]()
-        self.cells = [(result.benchmark, cell) for result in run.results for cell in result.cells]
+        self.cells = shown(run.results)
         cards = [one for one in run.machine.all_devices if not one.is_cpu]
         self.models = sorted({one.model for one in cards})
         spaces = {one.space: one.pci for one in VENDORS.values()}
@@ -56,9 +59,9 @@ class _Seen:
         matters: tuple[Matter, ...] = ("links", "peers", "topology", "slots")
         self.tools = {f"see_{matter}": tool_of(vendor, matter) for matter in matters}
         self.is_linked = any(one.links for one in known.accelerators)
-        self.pairs = [cell for _, cell in self.cells if len(places(cell)) > 1]
-        self.low = [(name, cell) for name, cell in self.cells if cell.verdict == "low"]
-        self.ranks = max((len(cell.transfers) for _, cell in self.cells), default=0)
+        self.pairs = [one for one in self.cells if len(one.places) > 1]
+        self.low = [one for one in self.cells if one.cell.verdict == "low"]
+        self.ranks = max((len(one.cell.transfers) for one in self.cells), default=0)
         self.is_across = is_across(tool)
         self.curves = [(result, _curve(result.cells)) for result in run.results]
 
@@ -69,15 +72,15 @@ class _Seen:
             self.said.append(" ".join(texts[text].format(**fields, **self.tools).split()))
 
     def best(self, name: str) -> float:
-        return max((c.headline or 0.0 for n, c in self.cells if n == name), default=0.0)
+        return max((o.cell.headline or 0.0 for o in self.cells if o.benchmark == name), default=0.0)
 
     def has(self, *names: str) -> bool:
-        return any(name.startswith(names) for name, _ in self.cells)
+        return any(one.benchmark.startswith(names) for one in self.cells)
 
 
 def _between(seen: _Seen) -> None:
     ways, settings = seen.tool.ways, seen.tool.settings
-    pairs = {name for name, _ in seen.cells if name.startswith("device_to_device")}
+    pairs = {o.benchmark for o in seen.cells if o.benchmark.startswith("device_to_device")}
     is_peer = any(not name.endswith("_staged") for name in pairs) or "P2P" in ways
     is_shared = "SHM" in ways and not any("P2P" in name for name in settings)
     seen.say("on_host_though_linked" if seen.is_linked else "on_host", is_shared)
@@ -89,25 +92,25 @@ def _between(seen: _Seen) -> None:
     seen.say("peers_by_pcie", by_pcie)
     seen.say("staged", pairs and not is_peer and not by_pcie)
     hypervisor = seen.known.host.hypervisor
-    is_unsure = any(not cell.is_as_expected for cell in seen.pairs) or seen.ranks > 1
+    is_unsure = any(not one.cell.is_as_expected for one in seen.pairs) or seen.ranks > 1
     is_virtual = is_unsure and (hypervisor or "virtual machine" in ways)
     seen.say("virtual", is_virtual, which=hypervisor or "which kind is not known")
-    reasons = (c.expected.because for _, c in seen.cells if c.expected and not c.is_as_expected)
+    odd = (one.cell.expected for one in seen.cells if not one.cell.is_as_expected)
+    reasons = (expected.because for expected in odd if expected)
     seen.say("through_cpu", any("route crosses the host bridge" in because for because in reasons))
     seen.say("P2P_disabled", "P2P disabled" in ways)
     seen.say("no_NVLS", "no NVLS" in ways)
 
 
 def _of_links(seen: _Seen) -> None:
-    staged = ((name, cell) for name, cell in seen.cells if name.endswith("_staged"))
-    if found := narrowed(seen.known, staged):
+    if found := narrowed(seen.known, (o for o in seen.cells if o.benchmark.endswith("_staged"))):
         seen.say("narrow", rate=found[0] / 1e9, fit=found[1], link=found[2])
-    low, pairs = tuple(name for name, _ in seen.low), [c for c in seen.pairs if c.verdict == "low"]
-    seen.say("host_copies", any(n.startswith(("host_to_device", "device_to_host")) for n in low))
-    is_several = any(len(cell.transfers) > 1 for _, cell in seen.low)
+    with_host = ("host_to_device", "device_to_host")
+    seen.say("host_copies", any(one.benchmark.startswith(with_host) for one in seen.low))
+    is_several = any(len(one.cell.transfers) > 1 for one in seen.low)
     seen.say("below_links", is_several and seen.is_linked and not seen.is_across)
     is_assumed = any("usual server" in s or "nothing tells" in s for s in seen.tool.assumed)
-    seen.say("assumed", is_assumed and pairs)
+    seen.say("assumed", is_assumed and any(one in seen.pairs for one in seen.low))
     both, alone = (seen.best(f"host_to_device_{name}memcpy_ce") for name in ("bidirectional_", ""))
     relaxed = {None: "no text tells", True: "it is on", False: "it is off"}[seen.tool.relaxed]
     is_half = 0 < both < _FAR_BELOW_OTHERS * alone
@@ -128,7 +131,7 @@ def _of_hosts(seen: _Seen) -> None:
         if racks and seen.ranks <= _RACK and not is_net(tool):
             seen.say("rack", nodes=nodes, model=racks[0])
             return
-        is_unknown = not any(cell.expected and cell.expected.achievable for _, cell in seen.cells)
+        is_unknown = not any(o.cell.expected and o.cell.expected.achievable for o in seen.cells)
         seen.say("nodes", is_unknown, nodes=nodes, known=known)
         _of_network(seen, tool)
         seen.say("one_gpu", seen.ranks == len(tool.hosts))
@@ -179,7 +182,8 @@ def _of_tools(seen: _Seen) -> None:
     settings, is_tcp = seen.tool.settings, seen.has("nic_tcp_iperf3")
     mtu, gpu, buffers = (settings.get(name, "") for name in ("Mtu", "CUDA device", "buffers"))
     tests = ("rdma", "nic_tcp_iperf3", "osu_", "imb_", "ucx_")
-    rates = (c.headline or 0.0 for n, c in seen.cells if n.startswith(tests) and "lat" not in n)
+    measured = {one.benchmark for one in seen.cells if one.benchmark.startswith(tests)}
+    rates = (seen.best(o) / (1 + bool(_BOTH_WAYS.search(o))) for o in measured if "lat" not in o)
     most = max(rates, default=0.0)
     is_reported = most and _reported_speed(seen, most / 1e9)
     if seen.has("rdma"):
@@ -187,7 +191,7 @@ def _of_tools(seen: _Seen) -> None:
         seen.say("gpu_memory", gpu, gpu=gpu)
         largest = max(result.size for result, _ in seen.curves)
         is_little = most < _LOADED[0] * REACHED * 25e9 and largest <= _SMALL
-        seen.say("one_pair", settings.get("qps") == "1" and is_little)
+        seen.say("one_pair", settings.get("qps", "1") == "1" and is_little)
         seen.say("adapter_speed", not is_reported, fit=_fitting(most / 1e9, 1))
     seen.say("buffers", "D" in buffers, buffers=buffers, links=_links(seen)[0])
     carried = _links(seen)[1] if seen.has("osu_bw", "ucx_") else 0.0
@@ -229,9 +233,15 @@ def _of_copies(seen: _Seen) -> None:
     is_slower = known and 0 < reads < _FAR_BELOW_OTHERS * others
     seen.say("kernels_read", is_slower, rate=reads / 1e9, beside=others / 1e9, model=known)
     nodes = "host_to_host_memcpy_read_cpu"
-    far = max((c.headline or 0.0 for n, c in seen.cells if n == nodes and c.row != c.column),
-              default=0.0)  # fmt: skip
+    own = (one.cell for one in seen.cells if one.benchmark == nodes)
+    far = max((cell.headline or 0.0 for cell in own if cell.row != cell.column), default=0.0)
     seen.say("between_nodes", far, rate=far / 1e9, share=f"{far / (seen.best(nodes) or 1):.0%}")
+    seen.say("window", seen.has("gdrcopy"))
+    copy, triad = (seen.best(f"memory_stream_{kind}") / 1e9 for kind in ("copy", "triad"))
+    carried = (seen.known.host.memory_rate or 0.0) / 1e9
+    share = f"{max(copy, triad) / (carried or 1):.0%}"
+    seen.say("of_dimms", carried and triad, rate=carried, share=share)
+    seen.say("allocates", copy > _ALLOCATES * triad > 0, copy=copy, triad=triad)
     is_local = seen.has("device_local_copy")
     seen.say("counted", is_local)
     for model in seen.models:
@@ -254,7 +264,7 @@ def _curve(cells: Sequence[CellResult]) -> list[tuple[int, float]]:
 
 
 def _of_curves(seen: _Seen) -> None:
-    is_any = any(isinstance(cell.operation, Collective) for _, cell in seen.cells)
+    is_any = any(isinstance(one.cell.operation, Collective) for one in seen.cells)
     seen.say("alone", is_any and seen.ranks == 1)
     for result, curve in seen.curves:
         size = curve[0][0] if curve else _SMALL

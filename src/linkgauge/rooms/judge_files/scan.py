@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 
 from .facts import Facts, Failure, Log, ReportedFigure, ReportedGpu
 from .failures import MOST_WORDS, meaning_of
-from .lines import Grid, documents_in, grid_at, xml_in
+from .lines import Grid, address_of, documents_in, grid_at, xml_in
 
 MOST_FIGURES = 160_000
 """The most figures of a tool that are read of a text. nvbandwidth's of 128 devices are fewer."""
@@ -64,29 +64,42 @@ class TextScan:
                 self.used.add(number)
                 yield number, next(filter(None, (one.match(line) for one in patterns)))
 
-    def rows(self, *patterns: str, **usual: str) -> Iterator[dict[str, str]]:
-        """Yields of each line with a `rate` the named groups of this line and those before, of each
-        name the last one. A `gpu` is noted, and a line that `failed`. Where a line names `columns`,
-        the `cells` of a row have these names, too."""
+    def marks(
+        self, *patterns: str, **usual: str
+    ) -> Iterator[tuple[int, dict[str, str], dict[str, str]]]:
+        """Yields of each line that begins as a pattern says its number, its named groups, and of
+        each name the last one so far. A `gpu` is noted, and a line that `failed`."""
         said = usual
-        for _, match in self.each(*map(re.compile, patterns)):
-            said |= {name: text for name, text in match.groupdict().items() if text is not None}
-            if "gpu" in match.re.groupindex:
-                self.gpus[int(match["gpu"])] = ReportedGpu(match["model"].strip())
-            if "failed" in match.re.groupindex:
-                self.fail(match["failed"])
-            if "rate" in match.re.groupindex:
-                yield said
-            elif "cells" in match.re.groupindex:
-                columns = _BETWEEN_COLUMNS.split(said.get("columns", ""))
-                yield said | dict(zip(columns, match["cells"].split(), strict=False))
+        for number, match in self.each(*map(re.compile, patterns)):
+            own = {name: text for name, text in match.groupdict().items() if text is not None}
+            said |= own
+            if "gpu" in own and "model" in own:
+                model = own["model"].rstrip(".").strip()
+                self.gpus[int(own["gpu"])] = ReportedGpu(model, address_of(own.get("pci", "")))
+            if "failed" in own:
+                self.fail(own["failed"])
+            yield number, own, said
 
-    def blocks(self, head: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str], dict[str, str]]]:
-        """Yields each line that begins as `head` says, by its number, with the fields below it: by
-        the last three headings above a field, and its name."""
+    def rows(self, *patterns: str, **usual: str) -> Iterator[dict[str, str]]:
+        """Yields of each line with a `rate` the last named groups so far. Where a line names
+        `columns`, the `cells` of a row have these names, too."""
+        for _, own, said in self.marks(*patterns, **usual):
+            if "rate" in own:
+                yield said
+            elif "cells" in own:
+                columns = _BETWEEN_COLUMNS.split(said.get("columns", ""))
+                yield said | dict(zip(columns, own["cells"].split(), strict=False))
+
+    def sections(self, head: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str], int]]:
+        """Yields each line that begins as `head` says, and the number of the next one's line."""
         heads = [(n, match) for n, line in enumerate(self.lines) if (match := head.match(line))]
         ends = [*(number for number, _ in heads[1:]), len(self.lines)]
-        for (start, match), end in zip(heads, ends, strict=False):
+        return ((*one, end) for one, end in zip(heads, ends, strict=False))
+
+    def blocks(self, head: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str], dict[str, str]]]:
+        """Yields each section's head with the fields below it: by the last three headings above a
+        field, and its name."""
+        for start, match, end in self.sections(head):
             found, path = dict[str, str](), list[tuple[int, str]]()
             for number in range(start + 1, end):
                 line = self.lines[number]

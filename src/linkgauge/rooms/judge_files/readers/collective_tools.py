@@ -1,11 +1,19 @@
-"""Reads all_reduce_bench.py (ml-engineering) and Habana's hccl_demo. The ratio of both rates that
-they print tells the number of ranks."""
+"""Reads all_reduce_bench.py (ml-engineering), Habana's hccl_demo, results-summary.jsonl of
+SuperBench and the file that rccl-tests writes with `-Z csv` or `-Z json`. The ratio of both rates
+that the first three print tells the number of ranks."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
+from linkgauge.model.operations.collective import bus_factor
+
+from ..facts import MIB, copied
 from ..lines import DECIMAL, scale_of
 from ..scan import TextScan
-from .nccl import NAMES, Call, note, number_type, ranks_by_speeds
+from .nccl import NAMES, Call, note, number_type, ranks_by_speeds, reduction_of
+from .network_tools import loopback
 
 
 def _all_reduce_bench(seen: TextScan) -> None:
@@ -45,4 +53,81 @@ def _calls(size: int, kind: str, algorithm: float, bus: float) -> list[Call]:
     return [Call(size, number, "sum", 0, seconds, algbw=algorithm, busbw=bus)]
 
 
-READERS = {_all_reduce_bench: ("payload",), _hccl_demo: ("[BENCHMARK]",)}
+# SuperBench, in GB/s.
+
+_COPY = re.compile(r"mem-bw/(H2D|D2H|D2D)_Mem_BW:(\d{1,3})")
+_CALL = re.compile(r"[nr]ccl-bw.{0,40}/(\w{4,20}?)_(\d{1,15})_(busbw|algbw):0")
+_LOOPBACK = re.compile(r"ib-loopback.{0,40}/IB_(write|read|send)_(\d{1,13})_Avg_(\d{1,3}):\d{1,3}")
+_SIZE = 64 * MIB
+_LEFT = "left out: nodes are judged one by one, so give the line of each alone"
+
+
+def _superbench(seen: TextScan) -> None:
+    nodes = [one for one in seen.documents("node") if any("/" in key for key in one)]
+    if not nodes:
+        return
+    numbers = {
+        key: float(value)
+        for key, value in nodes[0].items()
+        if isinstance(value, int | float) and 0 < value < 1e12
+    }
+    found = [(match, rate) for key, rate in numbers.items() if (match := _COPY.fullmatch(key))]
+    for match, rate in found:
+        place = int(match[2])
+        source, to = (None if end == "H" else place for end in (match[1][0], match[1][2]))
+        seen.figures.append(copied(source, to, rate, _SIZE))
+    for key, rate in numbers.items():
+        if match := _LOOPBACK.fullmatch(key):
+            seen.figures.append(loopback(match[1], int(match[2]), rate, f"adapter {match[3]}"))
+    _calls_of_node(seen, numbers, len({match[2] for match, _ in found}))
+    seen.remarks += [f"{len(nodes) - 1} more nodes {_LEFT}"] if len(nodes) > 1 else []
+    seen.log("SuperBench", hosts=(str(nodes[0]["node"])[:80],))
+
+
+def _calls_of_node(seen: TextScan, numbers: Mapping[str, float], devices: int) -> None:
+    """Both rates tell the number of ranks, else all devices take part."""
+    rates = dict[tuple[str, int], dict[str, float]]()
+    for key, rate in numbers.items():
+        if match := _CALL.fullmatch(key):
+            rates.setdefault((match[1], int(match[2])), {})[match[3]] = rate
+    for (word, size), both in rates.items():
+        name, bus = NAMES.get(word.replace("_", "")), both.get("busbw", 0.0)
+        if name is None or not bus or not size:
+            continue
+        call = Call(size, "float", "sum", 0, 1.0, algbw=both.get("algbw", 0.0), busbw=bus)
+        if (ranks := ranks_by_speeds(name, [call]) or devices) > 1:
+            seconds = size * bus_factor(name, ranks) / bus / 1e9
+            note(seen, name, [call._replace(seconds=seconds)], ranks)
+
+
+# The file of rccl-tests.
+
+_NEXT = r', ?(?:"\w{1,16}":)?'
+_IN_PARTS = ("reduce_scatter", "scatter")
+
+
+def _read_report(seen: TextScan) -> None:
+    """A row is one side of a line of the table. That of `_IN_PARTS` has the bytes of one rank."""
+    for said in seen.rows(
+        r'\{?(?:"numCycle":)?\d{1,9}' + _NEXT + r'"(?P<test>\w{1,20})"(?P<places>(?:' + _NEXT
+        + r"\d{1,16}){2,5})" + _NEXT + r'"(?P<type>\w{1,12})"' + _NEXT + r'"(?P<redop>\w{0,12})"'
+        + _NEXT + "(?P<inside>[01])" + _NEXT + r"(?P<rate>\d{1,14}\.\d{1,9})"
+        + (_NEXT + r"[\d.]{1,24}") * 2 + _NEXT + r'"(?P<wrong>\d{1,18}|N/A)"',
+        r"numCycle,collective,|\s*[\[\]]\s*$",
+    ):  # fmt: skip
+        name, kind = NAMES.get(said["test"].lower()), number_type(said["type"])
+        if name is None or kind is None:
+            continue
+        *places, size = (int(number) for number in re.findall(r"\d+(?=[,\s]|$)", said["places"]))
+        ranks = places[1] if len(places) > 1 else places[0]
+        size = size * (ranks if name in _IN_PARTS else 1)
+        wrong = "" if said["wrong"] in ("0", "N/A") else said["wrong"]
+        about = size, kind, reduction_of(said["redop"]), 0, float(said["rate"]) / 1e6
+        note(seen, name, [Call(*about, said["inside"] == "1", wrong)], ranks)
+    seen.log("rccl-tests", vendor="amd")
+
+
+READERS = {
+    _all_reduce_bench: ("payload",), _hccl_demo: ("[BENCHMARK]",), _superbench: ('"node"',),
+    _read_report: ('","', '", "'),
+}  # fmt: skip

@@ -2,66 +2,46 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..facts import MIB, HostFigure, ReportedFigure, copied
-from ..lines import DECIMAL, scale_of
+from ..lines import DECIMAL
+from ..rates import rates
 from ..scan import TextScan
 
 
-def _rates(seen: TextScan, tool: str, name: str, column: str, *patterns: str, **usual: str) -> None:
-    """Adds rates of which nothing is known that should carry them: a CPU writes to a GPU's window,
-    a driver copies as it likes, or one end is storage."""
-    of = Counter[str]()
-    for said in seen.rows(*patterns, **{"prefix": "", **usual}):
-        own = name.format(**said).lower()
-        rate = float(said["rate"]) * scale_of(said["unit"])
-        size = max(int(int(said["size"]) * scale_of(said["prefix"])), 1)
-        work = "null -> host:0" if "read" in own else "host:0 -> null"
-        place, cell = column.format(**said, number=of[own]), HostFigure(f"{work} by host:0.cpu")
-        seen.figures.append(ReportedFigure(own, "all", place, rate, size, host=cell))
-        of[own] += 1
-    seen.log(tool)
+def _storage(said: Mapping[str, str]) -> HostFigure:
+    """Nothing is known that should carry these: a CPU writes to a GPU's window, a driver copies as
+    it likes, or one end is storage."""
+    is_read = "read" in said["way"].lower()
+    return HostFigure(f"{'null -> host:0' if is_read else 'host:0 -> null'} by host:0.cpu")
 
 
-def _gdrcopy(seen: TextScan) -> None:
-    """Reads gdrcopy_copybw, whose MB are MiB."""
-    _rates(
-        seen, "gdrcopy_copybw", "gdrcopy_{way}", "gpu {device}",
-        rf"(?P<way>write|read) BW: (?P<rate>{DECIMAL}) ?MB/s",
-        r"GPU id:(?P<gpu>\d{1,3}); name: (?P<model>.{2,80}?); Bus id: \S{4,16}",
-        r"selecting device (?P<device>\d{1,3})",
-        r"(?:writing|reading) test, size=(?P<size>\d{1,14}) ",
-        device="0", unit="Mi", size=str(MIB),
-    )  # fmt: skip
-
-
-def _gdsio(seen: TextScan) -> None:
-    _rates(
-        seen, "gdsio", "gdsio_{way}_{kind}", "{threads} threads",
-        r"[#\s]{0,9}IoType: (?P<way>(?:RAND)?(?:READ|WRITE)) XferType: (?P<kind>\w{1,20}) "
-        r"Threads: (?P<threads>\d{1,5}) .*?IOSize: (?P<size>\d{1,12})\((?P<prefix>Ki)B\) "
-        rf"Throughput: (?P<rate>{DECIMAL}) (?P<unit>[KMG]i)B/sec",
-    )  # fmt: skip
-
-
-def _fio(seen: TextScan) -> None:
-    _rates(
-        seen, "fio", "fio_{way}", "all",
-        rf"\s*(?P<way>READ|WRITE): bw=(?P<rate>{DECIMAL})(?P<unit>[KMG]i?)B/s",
-        r".*?\brw=\w+, bs=\(R\) (?P<size>\d{1,6})(?P<prefix>[KMG]i)B",
-        size="1", prefix="Mi",
-    )  # fmt: skip
-
-
-def _clpeak(seen: TextScan) -> None:
-    """Reads, for each device, the copies of the largest buffer, unless it has less memory."""
-    _rates(
-        seen, "clpeak", "clpeak_{way}", "device {number}",
-        rf"\s*enqueue(?P<way>Write|Read)Buffer\s*: (?P<rate>{DECIMAL})\s*$",
-        r"\s*Device: +\S.{1,80}", unit="G", size=str(1 << 29),
-    )  # fmt: skip
+_gdrcopy = rates(
+    "gdrcopy_copybw", "gdrcopy_{way}", "gpu {device}", _storage,
+    rf"(?P<way>write|read) BW: (?P<rate>{DECIMAL}) ?MB/s",  # which are MiB there
+    r"GPU id:(?P<gpu>\d{1,3}); name: (?P<model>.{2,80}?); Bus id: \S{4,16}",
+    r"selecting device (?P<device>\d{1,3})",
+    r"(?:writing|reading) test, size=(?P<size>\d{1,14}) ",
+    device="0", unit="Mi", size=str(MIB),
+)  # fmt: skip
+_gdsio = rates(
+    "gdsio", "gdsio_{way}_{kind}", "{threads} threads", _storage,
+    r"[#\s]{0,9}IoType: (?P<way>(?:RAND)?(?:READ|WRITE)) XferType: (?P<kind>\w{1,20}) "
+    r"Threads: (?P<threads>\d{1,5}) .*?IOSize: (?P<size>\d{1,12})\((?P<prefix>Ki)B\) "
+    rf"Throughput: (?P<rate>{DECIMAL}) (?P<unit>[KMG]i)B/sec",
+)  # fmt: skip
+_fio = rates(
+    "fio", "fio_{way}", "all", _storage,
+    rf"\s*(?P<way>READ|WRITE): bw=(?P<rate>{DECIMAL})(?P<unit>[KMG]i?)B/s",
+    r".*?\brw=\w+, bs=\(R\) (?P<size>\d{1,6})(?P<prefix>[KMG]i)B",
+    size="1", prefix="Mi",
+)  # fmt: skip
+_clpeak = rates(  # the copies of the largest buffer, unless the device has less memory
+    "clpeak", "clpeak_{way}", "device {number}", _storage,
+    rf"\s*enqueue(?P<way>Write|Read)Buffer\s*: (?P<rate>{DECIMAL})\s*$",
+    r"\s*Device: +\S.{1,80}", unit="G", size=str(1 << 29),
+)  # fmt: skip
 
 
 _ZE_PEERS = (

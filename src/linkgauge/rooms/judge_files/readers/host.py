@@ -14,6 +14,7 @@ from linkgauge.model.units import LATENCY, RATE, STREAM
 
 from ..facts import HostFigure, ReportedFigure, ReportedNode
 from ..lines import DECIMAL, Grid, index_of, scale_of
+from ..rates import rates
 from ..scan import TextScan
 
 _FIELD = re.compile(r"\s*([A-Z][A-Za-z0-9 ()/-]{1,40}):\s+(\S.{0,200})")
@@ -21,9 +22,6 @@ _VIRTUAL = re.compile(r"\s*(?:Hypervisor vendor|Virtualization): +(?!VT-x|AMD-V)
 _SAID_VIRTUAL = re.compile(r"\b(?:KVM|QEMU|Proxmox|ESXi|vSphere|[Vv]irtual [Mm]achines?|VMs)\b")
 _LSCPU = ("Architecture", "Model name", "Socket(s)", "Thread(s) per core", "NUMA node(s)")
 _NODE = re.compile(r"NUMA node(\d{1,3}) CPU\(s\)")
-_NUMACTL = re.compile(r"node (\d{1,3}) (cpus|size|free):\s*(.*)")
-_DISTANCE = re.compile(r"\s*(\d{1,3}):((?:\s+\d{1,3})+)\s*$")
-_TITLE = re.compile(r"available: |node distances:|node +0\b")
 _LSCPU_MORE = re.compile(
     r"(?:CPU|Core|Vendor|Byte|On-line|Address|Stepping|Frequency|BogoMIPS|Flags|Virtualization"
     r"|L[1-4]|Vulnerability|Caches|BIOS|Hypervisor|Thread|Socket|Model|Architecture|NUMA|  +[A-Z])"
@@ -59,21 +57,22 @@ def count_of_list(text: str) -> int | None:
 
 def _numactl(seen: TextScan) -> None:
     nodes, rows = dict[int, ReportedNode](), dict[int, tuple[int, ...]]()
-    for _, match in seen.each(_NUMACTL, _DISTANCE, _TITLE):
-        if match.re is _NUMACTL:
-            own = nodes.get(int(match[1]), ReportedNode())
-            size = re.match(r"(\d{1,9}) MB", match[3])
-            if match[2] == "cpus":
-                own = ReportedNode(count_of_list(match[3]), own.memory)
-            elif match[2] == "size" and size:
-                own = ReportedNode(own.cpus, int(size[1]) << 20)
-            nodes[int(match[1])] = own
-        elif match.re is _DISTANCE:
-            rows[int(match[1])] = tuple(min(int(one), 255) for one in match[2].split())
+    for _, own, _ in seen.marks(
+        r"node (?P<node>\d{1,3}) (?:cpus:\s*(?P<cpus>.*)|size:\s*(?:(?P<size>\d{1,9}) MB)?|free:)",
+        r"\s*(?P<row>\d{1,3}):(?P<distances>(?:\s+\d{1,3})+)\s*$",
+        r"available: |node distances:|node +0\b",
+    ):
+        if "node" in own:
+            before = nodes.get(int(own["node"]), ReportedNode())
+            cpus = count_of_list(own["cpus"]) if "cpus" in own else before.cpus
+            memory = int(own["size"]) << 20 if "size" in own else before.memory
+            nodes[int(own["node"])] = ReportedNode(cpus, memory)
+        elif "row" in own:
+            each = own["distances"].split()
+            rows[int(own["row"])] = tuple(min(int(one), 255) for one in each)
     square = tuple(row for row in rows.values() if len(row) == len(rows))
-    distances = square if rows and len(square) == len(rows) else None
     if nodes:
-        seen.facts(nodes=nodes, distances=distances)
+        seen.facts(nodes=nodes, distances=square if rows and len(square) == len(rows) else None)
 
 
 def count_of_mask(mask: str) -> int | None:
@@ -174,46 +173,47 @@ _STREAM: dict[str, ArrayOperation] = {
 }  # fmt: skip
 
 
-def _stream(seen: TextScan) -> None:
-    for said in seen.rows(
-        rf"\s*(?P<kind>Copy|Scale|Add|Triad):\s+(?P<rate>{DECIMAL})(?:\s+{DECIMAL}){{3}}",
-        r"\s*(?P<failed>Failed Validation on array .{1,100})",
-        r"\s*Array size = (?P<size>\d{1,12}) \(elements\)",
-        r"\s*This system uses (?P<element>\d{1,2}) bytes per array element",
-        size="10000000", element="8",
-    ):  # fmt: skip
-        kind = _STREAM[said["kind"]]
-        cell = HostFigure("host:0 -> host:0 by cpu", STREAM.symbol, operation=kind)
-        size, rate = int(said["size"]) * int(said["element"]), float(said["rate"]) * 1e6
-        name = f"memory_{kind.replace('-', '_')}"
-        seen.figures.append(ReportedFigure(name, "all", "all", rate, max(size, 1), host=cell))
-    seen.log("STREAM")
+def _array(said: Mapping[str, str]) -> HostFigure:
+    return HostFigure("host:0 -> host:0 by cpu", STREAM.symbol, operation=_STREAM[said["kind"]])
+
+
+_stream = rates(
+    "STREAM", "memory_stream_{kind}", "all", _array,
+    rf"\s*(?P<kind>Copy|Scale|Add|Triad):\s+(?P<rate>{DECIMAL})(?:\s+{DECIMAL}){{3}}",
+    r"\s*(?P<failed>Failed Validation on array .{1,100})",
+    r"\s*Array size = (?P<size>\d{1,12}) \(elements\)",
+    r"\s*This system uses (?P<element>\d{1,2}) bytes per array element",
+    size="10000000", element="8", unit="M",
+)  # fmt: skip
 
 
 _MLC = re.compile(r".*?Intel\(R\) Memory Latency Checker - v(\S{1,20})")
-_MLC_RATE = re.compile(rf"\s*ALL Reads\s*:\s+({DECIMAL})")
-_MLC_ERROR = re.compile(r"\s*(alloc_mem_onnode\(\): .{1,100}|Buffer allocation failed)")
-_MLC_GRID = re.compile(r"Measuring (?:idle latencies|Memory Bandwidths between nodes)")
-_MLC_OTHER = re.compile(r"\s*(?:\d:\d Reads-Writes|Stream-triad like)\s*:")
 
 
 def _mlc(seen: TextScan) -> None:
     nodes = 1
-    for number, match in seen.each(_MLC_GRID, _MLC_RATE, _MLC_ERROR, _MLC_OTHER):
-        if match.re is _MLC_ERROR and not seen.failures:  # else the first line tells the cause
-            seen.fail(match[1])
-        elif match.re is _MLC_GRID:
+    for number, own, said in seen.marks(
+        _MLC.pattern,
+        r"(?P<grid>Measuring (?:idle latencies|Memory Bandwidths between nodes))",
+        rf"\s*ALL Reads\s*:\s+(?P<reads>{DECIMAL})",
+        r"Using (?P<only>Read-only) traffic type",
+        rf"\s*00000\s+{DECIMAL}\s+(?P<loaded>{DECIMAL})\s*$",
+        r"\s*(?P<failed>alloc_mem_onnode\(\): .{1,100}|Buffer allocation failed)",
+        r"\s*(?:\d:\d Reads-Writes|Stream-triad like)\s*:",
+    ):
+        if "grid" in own:
             grids = (seen.grid(at) for at in range(number + 1, number + 6))
             grid = next(filter(None, grids), {})
             nodes = max([nodes, *(cpus + 1 for cpus, _ in grid if cpus < 64)])
-            seen.figures += _of_nodes(grid, "latencies" in match[0])
-        elif match.re is _MLC_RATE:
+            seen.figures += _of_nodes(grid, "latencies" in own["grid"])
+        elif "reads" in own or ("loaded" in own and "only" in said and "reads" not in said):
             work = " & ".join(f"host:{n} -> null by host:{n}.cpu" for n in range(nodes))
             cell = HostFigure(work, report=Report.SUM if nodes > 1 else Report.FIRST)
-            rate = float(match[1]) * 1e6
+            rate = float(own.get("reads") or own["loaded"]) * 1e6
             seen.figures.append(
                 ReportedFigure("memory_reads", "all", "all", rate, 1 << 30, host=cell)
             )
+    del seen.failures[1:]  # the first line tells the cause
     seen.log("Intel MLC", seen.first(_MLC))
 
 
@@ -233,9 +233,11 @@ _THREADS = r"\s*Number of threads: (?P<threads>\d{1,5})"
 
 
 def _sysbench(seen: TextScan) -> None:
+    is_own = any("Prime numbers" in line or "cpu-max-prime" in line for line in seen.lines)
     for said in seen.rows(
         rf"\s*events per second:\s+(?P<rate>{DECIMAL})", _THREADS,
-        r"\s*Prime numbers limit: (?P<limit>\d{1,9})", threads="1", limit="10000",
+        r"\s*Prime numbers limit: (?P<limit>\d{1,9})",
+        *([r"\s*(?P<failed>FATAL: .{1,200})"] if is_own else []), threads="1", limit="10000",
     ):  # fmt: skip
         threads, limit = int(said["threads"]), int(said["limit"])
         for operation in (name for name, most in PRIMES.items() if most == limit):
@@ -244,37 +246,35 @@ def _sysbench(seen: TextScan) -> None:
             cell = HostFigure(work, RATE.symbol, operation=operation)
             place = name, "all", str(threads)
             seen.figures.append(ReportedFigure(*place, float(said["rate"]), 1, host=cell))
-    if any("Prime numbers" in line or "cpu-max-prime" in line for line in seen.lines):
-        for _, match in seen.each(_FATAL):
-            seen.fail(match[1])
     seen.log("sysbench cpu")
 
 
-_FATAL = re.compile(r"\s*(FATAL: .{1,200})")
 _CACHED = 64 << 20
 """The largest block in bytes that the caches of a CPU may hold."""
 
 
+def _accesses(said: Mapping[str, str]) -> HostFigure:
+    is_read = said["way"] == "read"
+    return HostFigure(f"{'host:0 -> null' if is_read else 'null -> host:0'} by host:0.cpu")
+
+
+_BLOCK = re.compile(r"\s*block size: (?P<size>\d{1,9})(?P<prefix>[KMG]i)B")
+_sysbench_rates = rates(
+    "sysbench memory", "sysbench_memory_{way}", "{threads}", _accesses,
+    rf"\s*{DECIMAL} MiB transferred \((?P<rate>{DECIMAL}) MiB/sec\)", _THREADS,
+    _BLOCK.pattern,
+    r"\s*operation: (?P<way>read|write)", threads="1", way="write", unit="Mi", size="0",
+)  # fmt: skip
+
+
 def _sysbench_memory(seen: TextScan) -> None:
-    for said in seen.rows(
-        rf"\s*{DECIMAL} MiB transferred \((?P<rate>{DECIMAL}) MiB/sec\)", _THREADS,
-        r"\s*block size: (?P<block>(?P<size>\d{1,9})(?P<prefix>[KMG]i)B)",
-        r"\s*operation: (?P<way>read|write)", threads="1", way="write",
-    ):  # fmt: skip
-        if "size" not in said:
-            continue
-        size, is_read = int(int(said["size"]) * scale_of(said["prefix"])), said["way"] == "read"
-        work = ("host:0 -> null" if is_read else "null -> host:0") + " by host:0.cpu"
-        place = f"sysbench_memory_{said['way']}", "all", said["threads"]
-        rate = float(said["rate"]) * (1 << 20)
-        seen.figures.append(ReportedFigure(*place, rate, size, host=HostFigure(work)))
-        if size <= _CACHED:
-            block = said["block"].replace(said["prefix"], f" {said['prefix']}")
+    for _, block in seen.each(_BLOCK):
+        if int(block[1]) * scale_of(block[2]) <= _CACHED:
             seen.remarks.append(
-                f"blocks of {block} stay in the cache: the figure is none of memory "
+                f"blocks of {block[1]} {block[2]}B stay in the cache: the figure is none of memory "
                 "(--memory-block-size=1G measures that)"
             )
-    seen.log("sysbench memory")
+    _sysbench_rates(seen)
 
 
 READERS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, SubElement
 
 from linkgauge.model.hardware.pcie import SPEEDS, link_rate
 
@@ -40,7 +40,24 @@ class _Card(NamedTuple):
     about: dict[str, Any]
 
 
-def _note(seen: TextScan, cards: list[_Card], **facts: object) -> None:
+# The XML.
+
+
+def _lstopo(seen: TextScan) -> None:
+    if (root := seen.xml("topology")) is not None:
+        _note(seen, root)
+
+
+def _note(seen: TextScan, root: Element) -> None:
+    nodes, cards = {}, list(_below(root, _Place(), 0))
+    for one in root.iter("object"):
+        index = index_of(one.get("os_index", ""))
+        if one.get("type") == "NUMANode" and index is not None:
+            memory = one.get("local_memory", "")
+            cpus = count_of_mask(one.get("cpuset", ""))
+            is_size = memory.isdecimal() and len(memory) < 16
+            nodes[index] = ReportedNode(cpus, int(memory) if is_size else None)
+    infos = {one.get("name"): one.get("value") for one in root.iter("info")}
     gpus = [
         one.about for one in sorted(cards, key=lambda card: str(card.about["pci"]))
         if one.kind[:2] in _GPUS and one.ids[:4] not in _VGA_OF_BOARDS
@@ -52,28 +69,10 @@ def _note(seen: TextScan, cards: list[_Card], **facts: object) -> None:
         if one.rdma is not None and one.kind in _RDMA_CLASSES
     }
     ports = {port for one in cards for port in one.about["above"]}
-    bridges = {port: Bridge(is_switch=True) for port in sorted(ports)}
-    seen.facts(**facts, nics=nics, adapters=len(nics) or None, bridges=bridges)
-
-
-# The XML.
-
-
-def _lstopo(seen: TextScan) -> None:
-    if (root := seen.xml("topology")) is None:
-        return
-    nodes = {}
-    for one in root.iter("object"):
-        index = index_of(one.get("os_index", ""))
-        if one.get("type") == "NUMANode" and index is not None:
-            memory = one.get("local_memory", "")
-            cpus = count_of_mask(one.get("cpuset", ""))
-            is_size = memory.isdecimal() and len(memory) < 16
-            nodes[index] = ReportedNode(cpus, int(memory) if is_size else None)
-    infos = {one.get("name"): one.get("value") for one in root.iter("info")}
-    _note(
-        seen, list(_below(root, _Place(), 0)), nodes=nodes, cpu_model=infos.get("CPUModel"),
-        architecture=infos.get("Architecture"),
+    seen.facts(
+        nodes=nodes, cpu_model=infos.get("CPUModel"), architecture=infos.get("Architecture"),
+        nics=nics, adapters=len(nics) or None,
+        bridges={port: Bridge(is_switch=True) for port in sorted(ports)},
     )  # fmt: skip
 
 
@@ -84,7 +83,8 @@ def _below(here: Element, at: _Place, depth: int) -> Iterator[_Card]:
     if len(own) == 1:
         at = at._replace(node=index_of(own[0].get("os_index", "")))
     for one in here.findall("object") if depth <= _DEEPEST else ():
-        address, inside = address_of(one.get("pci_busid", "")), at
+        named, inside = one.get("pci_busid", ""), at
+        address = address_of(named) or (named if named.startswith("bridge ") else None)
         if one.get("type") == "PCIDev" and address is not None:
             yield _card(one, address, at)
         elif one.get("type") == "Bridge" and address is not None:
@@ -111,55 +111,52 @@ def _card(one: Element, address: str, at: _Place) -> _Card:
 
 # The text on a console.
 
-_MACHINE = re.compile(r"Machine \(.{1,40}\)")
-_OBJECT = re.compile(
-    r"(\s*)(?:(Package|NUMANode|Group0|Die) L#\d+|(HostBridge|PCIBridge)\b"
-    r"|PCI ([0-9a-f]{2,8}:[0-9a-f]{2}(?::[0-9a-f]{2})?\.[0-7]) \(([^)]{1,40})\)"
-    r"|OpenFabrics(?: L#\d+)? \"(\S{1,40})\""
-    r"|(?:CoProc\S*|GPU\S*)(?: L#\d+)? \"((?:cuda|nvml|opencl|rsmi|renderD|ze)\S{0,20})\")"
+_OBJECT = (
+    r"(?P<depth>\s*)(?:(?P<type>Package|NUMANode|Group0|Die) L#\d+|HostBridge\b"
+    r"|(?P<bridge>PCIBridge)\b"
+    r"|PCI (?P<pci>[0-9a-f]{2,8}:[0-9a-f]{2}(?::[0-9a-f]{2})?\.[0-7]) \((?P<kind>[^)]{1,40})\)"
+    r"|OpenFabrics(?: L#\d+)? \"(?P<rdma>\S{1,40})\""
+    r"|(?P<gpu>CoProc\S*|GPU\S*)(?: L#\d+)? \"(?:cuda|nvml|opencl|rsmi|renderD|ze)\S{0,20}\")"
+    r"(?:.*?P#(?P<node>\d{1,3})(?: (?P<memory>\d{1,6})(?P<unit>MB|GB))?)?"
 )
-_CPUS = re.compile(
+_CPUS = (
     r"\s*(?:L\d[di]?(?:Cache)? L#|Core L#|PU L#|Net\b|Block\b|GPU\b|CoProc\b|DMA\b|Misc\b|PCI\b)"
+    r"|Machine \(.{1,40}\)"
 )
-_NUMBER = re.compile(r"P#(\d{1,3})(?: (\d{1,6})(MB|GB))?")
 _CLASSES = {"3D": "0302", "Display": "0380", "ProcessingAccelerator": "1200",
             "InfiniBand": "0207", "Ethernet": "0200"}  # fmt: skip
-_BYTES = {"MB": 1 << 20, "GB": 1 << 30}
 
 
 def _console(seen: TextScan) -> None:
-    """Bridges have no addresses there: they get their places in the text as names."""
-    nodes, cards = dict[int, ReportedNode](), list[_Card]()
-    stack: list[tuple[int, _Place]] = []
-    for number, match in seen.each(_OBJECT, _CPUS, _MACHINE):
-        if match.re is not _OBJECT:
+    """Makes the XML's objects. Bridges have no addresses there: they get their places in the text
+    as names."""
+    stack = [(-1, Element("topology"))]
+    for number, own, _ in seen.marks(_OBJECT, _CPUS):
+        if "depth" not in own:
             continue
-        depth = len(match[1])
-        line = seen.lines[number]
+        depth = len(own["depth"])
         stack = [one for one in stack if one[0] < depth]
-        at = stack[-1][1] if stack else _Place()
-        if match[2] == "NUMANode" and (found := _NUMBER.search(line)):
-            node = int(found[1])
-            nodes[node] = ReportedNode(
-                memory=int(found[2]) * _BYTES[found[3]] if found[2] else None
-            )
-            # In hwloc 2 a node stands beside what is near it, in hwloc 1 above that.
-            if stack:
-                stack[-1] = stack[-1][0], at._replace(node=node)
-            at = at._replace(node=node)
-        elif match[3] == "PCIBridge":
-            at = at._replace(above=(f"bridge {number}", *at.above))
-        elif match[4]:
-            address = address_of(match[4] if match[4].count(":") == 2 else f"0000:{match[4]}")
-            kind = _CLASSES.get(match[5], "")
-            about = {"pci": address, "node": at.node, "above": at.above}
-            cards.append(_Card(kind, "", None, about))
-        elif match[6] and cards:
-            cards[-1] = cards[-1]._replace(rdma=match[6])
-        elif match[7] and cards and not cards[-1].kind:  # a VGA that computes
-            cards[-1] = cards[-1]._replace(kind="0300")
-        stack.append((depth, at))
-    _note(seen, [one for one in cards if one.about["pci"]], nodes=nodes)
+        one = SubElement(stack[-1][1], "object", type=own.get("type", ""))
+        if "node" in own:
+            size = int(own.get("memory", 0)) * (1 << (30 if own.get("unit") == "GB" else 20))
+            one.attrib |= {"os_index": own["node"], "local_memory": str(size) if size else ""}
+        if "bridge" in own:
+            one.attrib |= {"type": "Bridge", "pci_busid": f"bridge {number}"}
+        if "pci" in own:
+            address = own["pci"] if own["pci"].count(":") == 2 else f"0000:{own['pci']}"
+            kind = _CLASSES.get(own["kind"], "")
+            one.attrib |= {
+                "type": "PCIDev",
+                "pci_busid": address,
+                "pci_type": f"{kind} [0000:0000]",
+            }
+        if "rdma" in own:
+            one.attrib |= {"osdev_type": "3", "name": own["rdma"]}
+        above = stack[-1][1]
+        if "gpu" in own and above.get("pci_type", "")[:1] == " ":  # a VGA that computes
+            above.set("pci_type", "0300 [0000:0000]")
+        stack.append((depth, one))
+    _note(seen, stack[0][1])
 
 
 READERS = {_lstopo: ("<topology",), _console: ("Machine (",)}

@@ -57,20 +57,18 @@ class _Function(NamedTuple):
 
 
 def _listed(seen: TextScan) -> None:
-    lines = seen.lines
-    heads = [(n, match) for n, line in enumerate(lines) if (match := _HEAD.match(line))]
-    if not any("LnkSta:" in line or "ACSCtl:" in line or "RlxdOrd" in line for line in lines):
-        heads = [one for one in heads if _GPU.search(one[1][2]) or _RDMA.search(one[1][3])]
-    found = list[_Function]()
-    ends = [*(number for number, _ in heads[1:]), len(lines)]
-    for (number, match), end in zip(heads, ends, strict=False):
+    lines, found = seen.lines, list[_Function]()
+    is_long = any("LnkSta:" in line or "ACSCtl:" in line or "RlxdOrd" in line for line in lines)
+    for number, head, end in seen.sections(_HEAD):
+        if not is_long and not _GPU.search(head[2]) and not _RDMA.search(head[3]):
+            continue
         last = next((n for n in range(number + 1, end) if lines[n][:1] not in ("\t", " ", "")), end)
-        address = match[1] if match[1].count(":") == 2 else f"0000:{match[1]}"
+        address = head[1] if head[1].count(":") == 2 else f"0000:{head[1]}"
         body = "\n".join(lines[number + 1 : last])
-        found.append(_Function(address[-12:], match[2], match[3], body))
+        found.append(_Function(address[-12:], head[2], head[3], body))
         seen.used.update(range(number, last))
-    accelerators = sorted((one for one in found if one.is_accelerator), key=lambda one: one.address)
     bridges = {one.address: one for one in found if "bridge" in one.kind.lower()}
+    accelerators = sorted((one for one in found if one.is_accelerator), key=lambda one: one.address)
     seen.gpus = {n: ReportedGpu(**_card(one, bridges)) for n, one in enumerate(accelerators)}
     adapters = [one for one in found if one.is_adapter]
     real = [one for one in adapters if not _VIRTUAL.search(one.name)]  # else a guest's
@@ -80,8 +78,7 @@ def _listed(seen: TextScan) -> None:
     }
     known = {address: one.bridge for address, one in bridges.items() if one.body}
     ordered = [match[1] == "+" for one in accelerators if (match := _ORDER.search(one.body))]
-    relaxed = all(ordered) if ordered else None
-    seen.facts(bridges=known, relaxed=relaxed, nics=nics)
+    seen.facts(bridges=known, relaxed=all(ordered) if ordered else None, nics=nics)
 
 
 def _card(one: _Function, bridges: Mapping[str, _Function]) -> dict[str, Any]:

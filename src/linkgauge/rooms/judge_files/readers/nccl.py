@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ from linkgauge.model.units import count_of, format_size
 
 from ..facts import HostFigure, ReportedFigure, ReportedGpu
 from ..failures import meaning_of
-from ..lines import address_of, index_of, number_of
+from ..lines import address_of, at, index_of, number_of
 from ..scan import TextScan
 
 _RANK = re.compile(
@@ -340,40 +340,33 @@ NAMES = {name.replace("_", ""): name for name in COLLECTIVE_NAMES}
 
 def _read_json(seen: TextScan) -> None:
     for document in seen.documents("results"):
-        config = document.get("config")
-        listed = config.get("devices") if isinstance(config, dict) else None
-        devices = [one for one in listed or () if isinstance(one, dict)]
-        hosts = tuple(dict.fromkeys(str(one.get("hostname")) for one in devices))
-        for one in devices:
-            index = index_of(str(one.get("device")))
-            if index is not None and str(one.get("hostname")) == hosts[0]:
-                model = str(one.get("device_info") or "").strip()[:100] or None
-                seen.gpus.setdefault(
-                    index, ReportedGpu(model, _address(str(one.get("device_hex"))))
-                )
-        results = document["results"] if isinstance(document["results"], list) else ()
-        calls = [call for one in results if isinstance(one, dict) for call in _calls_of(one)]
-        args = document.get("args")
-        words = " ".join(map(str, args)) if isinstance(args, list) else ""
-        name = _name([words], 0, 0, calls)
-        note(seen, name, calls, len(devices) or ranks_by_speeds(name, calls))
-        if calls:
-            version = str(document.get("nccl_version"))[:40]
-            seen.log("nccl-tests", f"library {version}", hosts, hostname=next(iter(hosts), None))
-            return
+        listed, results = at(document, list, "config", "devices"), at(document, list, "results")
+        calls = [call for one in results for call in _calls_of(one)]
+        hosts = tuple(dict.fromkeys(str(at(one, object, "hostname")) for one in listed))
+        name = _name([" ".join(map(str, at(document, list, "args")))], 0, 0, calls)
+        note(seen, name, calls, len(listed) or ranks_by_speeds(name, calls))
+        if not calls:
+            continue
+        for one in listed:
+            index = index_of(str(at(one, object, "device")))
+            if index is not None and str(at(one, object, "hostname")) == hosts[0]:
+                model = at(one, str, "device_info").strip()[:100] or None
+                address = _address(str(at(one, object, "device_hex")))
+                seen.gpus.setdefault(index, ReportedGpu(model, address))
+        version = str(document.get("nccl_version"))[:40]
+        seen.log("nccl-tests", f"library {version}", hosts, hostname=next(iter(hosts), None))
+        return
 
 
-def _calls_of(one: Mapping[str, Any]) -> list[Call]:
+def _calls_of(one: object) -> list[Call]:
     keys = {"time": "time", "alg_bw": "algbw", "bus_bw": "busbw", "nwrong": "wrong"}
-    words = [str(one.get(key)) for key in ("size", "count", "type", "redop", "root")]
+    said = [at(one, object, key) for key in ("size", "count", "type", "redop", "root")]
     names = ["redop", "root"]
-    for place in ("out_of_place", "in_place"):
-        side = one.get(place)
-        if isinstance(side, dict):
-            words += ["".join(str(side.get(key)).split()) or "-" for key in keys]
-            names += keys.values()
-    line = " ".join("".join(word.split()) or "-" for word in words)
-    return _calls(line, (tuple(names), 1e-6))
+    for side in (at(one, dict, "out_of_place"), at(one, dict, "in_place")):
+        said += [side.get(key) for key in keys] if side else []
+        names += keys.values() if side else []
+    words = ("".join(str(word).split()) or "-" for word in said)
+    return _calls(" ".join(words), (tuple(names), 1e-6))
 
 
 READERS = {_read_tables: ("count", "Pid", "CCL ", "float"), _read_json: ('"results"',)}

@@ -16,7 +16,7 @@ from linkgauge.model.units import unit_of
 
 from ..facts import MIB, ReportedFigure, ReportedGpu
 from ..failures import meaning_of
-from ..lines import Grid, address_of, index_of, number_of
+from ..lines import Grid, address_of, at, index_of, number_of
 from ..scan import TextScan
 
 SIZE = 512 * MIB
@@ -104,25 +104,22 @@ def _read_json(seen: TextScan) -> None:
 
 
 def _read_document(seen: TextScan, tool: str, body: Mapping[str, Any]) -> None:
-    tests, listed, version = (body.get(key) for key in ("testcases", "GPU Device list", "version"))
-    for test in tests if isinstance(tests, list) else ():
-        if not isinstance(test, dict) or not isinstance(name := test.get("name"), str):
-            continue
-        seen.figures += _of_test(name, test.get("bandwidth_matrix"))
-        if (status := test.get("status")) == "Waived":
+    for test in at(body, list, "testcases"):
+        name, status = at(test, str, "name"), at(test, object, "status")
+        seen.figures += _of_test(name, at(test, list, "bandwidth_matrix"))
+        if status == "Waived":
             seen.fail(str(test.get("reason") or f"{name} {_WAIVED}"), name)
-        elif status not in ("Passed", None):
+        elif name and status not in ("Passed", None):
             seen.fail(str(test.get("error") or body.get("error") or f"status {status}"), name)
-    for text in listed if isinstance(listed, list) else ():
+    for text in at(body, list, "GPU Device list"):
         index, _, name = str(text).partition(": ")
         if (number := index_of(index)) is not None:
             seen.gpus[number] = gpu_of(name)
-    seen.log(tool, version if isinstance(version, str) else None, sure=True)
+    seen.log(tool, at(body, str, "version"), sure=True)
 
 
-def _of_test(name: str, matrix: object) -> Iterator[ReportedFigure]:
-    rows = [row for row in matrix if isinstance(row, list)] if isinstance(matrix, list) else []
-    row = _ROWS.get(name)
+def _of_test(name: str, matrix: list[Any]) -> Iterator[ReportedFigure]:
+    rows, row = [row for row in matrix if isinstance(row, list)], _ROWS.get(name)
     if row is None or not rows:
         return
     count = 3 if row.report is Report.SUM and len(rows) % 3 == 0 else 1

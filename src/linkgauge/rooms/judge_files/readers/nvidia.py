@@ -34,13 +34,9 @@ _REFUSED = {
     "NS": "not supported",
     "DR": "disabled by a key of the driver",
 }
-_CSV = re.compile(r"\s*(\d{1,3}), ([A-Z][^,]{3,80}), ([0-9A-Fa-f:.]{12,18})\s*(?:,|$)")
-_LISTED = re.compile(r"\s*GPU (\d{1,3}): (.{1,100}?)(?: \(UUID: .{1,60}\))?$")
-_LINK = re.compile(rf"\s*Link (\d{{1,2}}): (?:({DECIMAL}) GB/s|(<inactive>|inactive))")
-_EMPTY = re.compile(r"\s*$")
-_RULE = re.compile(r"\s*[|+]")
-_SCREEN = re.compile(
-    r".*?\|\s+(\d{1,3})\s+(\S.{1,40}?)\s+(?:On|Off|N/A)\s+\|\s+([0-9A-Fa-f:.]{12,18})\s"
+_SCREEN = (
+    r".*?\|\s+(?P<gpu>\d{1,3})\s+(?P<model>\S.{1,40}?)\s+(?:On|Off|N/A)\s+\|\s+"
+    r"(?P<pci>[0-9A-Fa-f:.]{12,18})\s|\s*[|+]"
 )
 
 
@@ -152,33 +148,35 @@ def _node(rest: Sequence[str]) -> int | None:
 
 
 def _links(seen: TextScan) -> None:
-    own, down = None, Counter[int]()
-    for _, match in seen.each(_LISTED, _LINK, _EMPTY):
-        if match.re is _LISTED:
-            own = int(match[1])
-            seen.gpus.setdefault(own, ReportedGpu(match[2].strip()))
-        elif match.re is _EMPTY:
-            own = None
-        elif own is not None:
-            before, up = seen.gpus[own], match[2] is not None
-            down[own] += not up
-            rate = float(match[2]) * 1e9 if up else before.link_rate
-            seen.gpus[own] = replace(before, links=(before.links or 0) + up, link_rate=rate)
-    warnings = {
-        f"GPU {n}: {count} of {count + active} links down"
-        for n, count in down.items()
-        if count and (active := seen.gpus[n].links)
-    }
-    seen.facts(warnings=frozenset(warnings))
+    """Reads -L and `nvlink -s`, each of whose lists of links ends with an empty line."""
+    counts, rates = Counter[tuple[str, bool]](), dict[str, float]()
+    for _, own, said in seen.marks(
+        r"\s*GPU (?P<gpu>\d{1,3}): (?P<model>.{1,100}?)(?: \(UUID: .{1,60}\))?$",
+        rf"\s*Link \d{{1,2}}: (?:(?P<up>{DECIMAL}) GB/s|(?P<down><?inactive))",
+        r"(?P<gpu>)\s*$", gpu="",
+    ):  # fmt: skip
+        if said["gpu"] and not own.keys().isdisjoint(("up", "down")):
+            counts[said["gpu"], "up" in own] += 1
+            rates |= {said["gpu"]: float(own["up"]) * 1e9} if "up" in own else {}
+    for number, gpu in seen.gpus.items():
+        up, rate = counts[str(number), True], rates.get(str(number))
+        is_listed = up or counts[str(number), False]
+        seen.gpus[number] = replace(gpu, links=up, link_rate=rate) if is_listed else gpu
+    seen.facts(warnings=frozenset(
+        f"GPU {number}: {down} of {down + up} links down"
+        for (number, is_up), down in counts.items()
+        if not is_up and (up := counts[number, True])
+    ))  # fmt: skip
 
 
 def _screens(seen: TextScan) -> None:
     """Reads the first screen, which may cut off names, and --query-gpu=index,name,pci.bus_id."""
     is_screen = any("NVIDIA-SMI" in line for line in seen.lines)
-    for _, match in seen.each(_CSV, *((_SCREEN, _RULE) if is_screen else ())):
-        if match.re is not _RULE:
-            name = match[2].rstrip(".").strip()
-            seen.gpus[int(match[1])] = ReportedGpu(name, address_of(match[3]))
+    for _ in seen.marks(
+        r"\s*(?P<gpu>\d{1,3}), (?P<model>[A-Z][^,]{3,80}), (?P<pci>[0-9A-Fa-f:.]{12,18})\s*(?:,|$)",
+        *([_SCREEN] if is_screen else []),
+    ):
+        pass
     seen.facts()
 
 

@@ -2,52 +2,51 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
 
 from linkgauge.machine.tree import ADDRESS
 
-from ..facts import MIB, Bridge, ReportedFigure, ReportedGpu, copied
+from ..facts import MIB, Bridge, ReportedFigure, copied
 from ..lines import index_of, number_of
 from ..scan import TextScan
 
 _TOOL = "rblnBandwidthLatencyTest"
-_DEVICE = re.compile(
-    rf"\s*({ADDRESS}) NODE \d+, rbln(\d{{1,3}}), "
-    r"([^,(]{2,40}).*?NUMA: (\d{1,2})"
-)
-_BRIDGE = re.compile(r"\s*(?:\S{6,14}/)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) PCI bridge:")
-_TITLE = re.compile(r"\s*Device (?:(Write|Read) bandwidth \(GB/s\)|\S.*\(us\))")
-_HEADS = re.compile(r"\s*S\s.*?((?:(?:HOST|rbln\S{0,9})(?:\s+|$))+)")
-_ROW = re.compile(r"\s*((?:HOST|rbln\d).*)")
-_BANNER = re.compile(r"\s*\[ +(Run|PASS|FAIL) +\] : (RBLN_\w{1,60})")
-_SIZE = re.compile(r"\s*\[Measure Buffer Size : 0x([0-9a-fA-F]{1,12})\]")
 
 
 def _read(seen: TextScan) -> None:
-    title, names, first = "", list[str](), 0
+    names, first, size = list[str](), 0, 512 * MIB
     bridges, above = dict[str, Bridge](), tuple[str, ...]()
-    size = int(seen.first(_SIZE, "0"), 16) or 512 * MIB
-    for _, match in seen.each(_BRIDGE, _DEVICE, _TITLE, _HEADS, _ROW, _BANNER):
-        if match.re is _BRIDGE:
-            above = (f"0000:{match[1]}",)
+    for _, own, said in seen.marks(
+        r"\s*\[Measure Buffer Size : 0x(?P<size>[0-9a-fA-F]{1,12})\]",
+        r"\s*(?:\S{6,14}/)?(?P<bridge>[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) PCI bridge:",
+        rf"\s*(?P<pci>{ADDRESS}) NODE \d+, rbln(?P<gpu>\d{{1,3}}), (?P<model>[^,(]{{2,40}})"
+        r".*?NUMA: (?P<node>\d{1,2})",
+        r"\s*Device (?:(?P<way>Write|Read) bandwidth \(GB/s\)|\S.*\(us\))",
+        r"\s*S\s.*?(?P<names>(?:(?:HOST|rbln\S{0,9})(?:\s+|$))+)",
+        r"\s*(?P<row>(?:HOST|rbln\d).*)",
+        r"\s*\[ +(?P<result>Run|PASS|FAIL) +\] : (?P<test>RBLN_\w{1,60})", way="",
+    ):  # fmt: skip
+        if "size" in own:
+            size = int(own["size"], 16) or size
+        elif "bridge" in own:
+            above = (f"0000:{own['bridge']}",)
             bridges[above[0]] = Bridge(is_switch=True)
-        elif match.re is _DEVICE:
-            gpu = ReportedGpu(match[3].strip(), match[1], int(match[4]), above=above)
-            seen.gpus[int(match[2])] = gpu
-        elif match.re is _BANNER:
-            if match[1] == "FAIL":
-                seen.fail(f"{match[2]}: FAIL", match[2], first)
+        elif "gpu" in own:
+            index = int(own["gpu"])
+            seen.gpus[index] = replace(seen.gpus[index], node=int(own["node"]), above=above)
+        elif "result" in own:
+            if own["result"] == "FAIL":
+                seen.fail(f"{own['test']}: FAIL", own["test"], first)
             first = len(seen.figures)
-        elif match.re is _TITLE:
-            title, names = match[1] or "", []
-        elif match.re is _HEADS:
-            names = match[1].split()
+        elif "row" not in own:
+            names = own.get("names", "").split()
         else:  # the name of a row may touch its first figure
-            name = max((one for one in names if match[1].startswith(one)), key=len, default="")
-            words = match[1].removeprefix(name).split()
+            name = max((one for one in names if own["row"].startswith(one)), key=len, default="")
+            words = own["row"].removeprefix(name).split()
             if name and len(words) <= len(names):
-                seen.figures += _figures(name, names, words, size, reads=title == "Read")
+                seen.figures += _figures(name, names, words, size, reads=said["way"] == "Read")
     seen.log(_TOOL, vendor="rebellions", sure=seen.gpus, bridges=bridges)
 
 

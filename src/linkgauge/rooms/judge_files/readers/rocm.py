@@ -33,18 +33,19 @@ _DATA_PATH = "Data Path Validation"
 def _rocm_bandwidth_test(seen: TextScan) -> None:
     """CPUs and GPUs are numbered together, the CPUs first. A bidirectional figure is of both ways
     together; within a device, bytes read and written count."""
-    names, titles, wrong = dict[int, str](), dict[int, bool](), set[tuple[int, int]]()
+    names, grids, wrong = dict[int, str](), list[tuple[Grid, bool]](), set[tuple[int, int]]()
     for number, match in seen.each(_VERSION, _TITLE, _DEVICE, _OTHER, _CHECKED):
         if match.re is _TITLE:
-            titles[number] = match[1].startswith("B")
+            grids.append((seen.grid(number + 1), match[1].startswith("B")))
         elif match.re is _DEVICE:
-            names[int(match[1])] = match[2].strip()
+            index, name = int(match[1]), match[2].strip()
+            names[index] = name
             if match[3]:
                 bus, device, own = (int(part or "0", 16) for part in match.groups()[2:])
                 pci = f"0000:{bus & 255:02x}:{device & 31:02x}.{own & 7}"
-                seen.gpus[int(match[1])] = ReportedGpu(match[2].strip(), pci)
-            elif not _CPU.search(match[2]):  # the line is cut, or of the first versions
-                seen.gpus[int(match[1])] = ReportedGpu(match[2].strip())
+                seen.gpus[index] = ReportedGpu(name, pci)
+            elif not _CPU.search(name):  # the line is cut, or of the first versions
+                seen.gpus[index] = ReportedGpu(name)
         elif match.re is _CHECKED:
             words = enumerate(match[2].split())
             wrong |= {(int(match[1]), across) for across, word in words if word == "FAIL"}
@@ -53,12 +54,12 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
             seen.used.add(number)
     version = seen.first(_VERSION)
     place = {index: at for at, index in enumerate(sorted(seen.gpus))}
-    for number, both in titles.items():
-        seen.figures += _figures(seen.grid(number + 1), place, both)
+    for grid, both in grids:
+        seen.figures += _figures(grid, place, both)
     _not_verified(seen, wrong, place)
     cpu = next((name for index, name in names.items() if index not in place), None)
     seen.gpus = {place[index]: gpu for index, gpu in seen.gpus.items()}
-    sure = version or titles or wrong
+    sure = version or grids or wrong
     seen.log("rocm-bandwidth-test", version, sure=sure, cpu_model=cpu, vendor="amd")
 
 
@@ -229,7 +230,7 @@ def _single(match: re.Match[str]) -> Iterator[ReportedFigure]:
 def _rvs(seen: TextScan) -> None:
     """Reads RVS's PQT, which names GPUs by identifiers of the driver: numbered in their order."""
     found = [said.copy() for said in seen.rows(
-        r".*?\bp2p-bandwidth\s+\[\d+/\d+\] (?:\[GPU:: )?(?P<from>\d{1,8})\S* +(?:\[GPU:: )?"
+        r".*?\bp2p-bandwidth\s+(?:\[\d+/\d+\] )?(?:\[GPU:: )?(?P<from>\d{1,8})\S* +(?:\[GPU:: )?"
         rf"(?P<to>\d{{1,8}})\S*\s+bidirectional: (?P<both>true|false)\s+(?P<rate>{DECIMAL}) GBps"
     )]  # fmt: skip
     order = sorted({int(said[end]) for said in found for end in ("from", "to")})
