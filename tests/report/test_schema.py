@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from command_kit import called
 from linkgauge.engine.kept.runs import read_run
+from linkgauge.engine.kept.stored import in_todays_words
 from linkgauge.model.documents.result import RankTimes
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.transfer import Report
@@ -114,11 +115,12 @@ def test_what_commands_write_validates(tmp_path):
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
 def test_recorded_runs_validate(path):
-    validator("run").validate(json.loads(gzip.decompress(path.read_bytes())))
+    today = in_todays_words(gzip.decompress(path.read_bytes()))
+    validator("run").validate(json.loads(today))
 
 
 def test_a_damaged_run_does_not_validate():
-    document = json.loads((GOLDEN / "run.json").read_text())
+    document = json.loads(in_todays_words((GOLDEN / "run.json").read_bytes()))
     validator("run").validate(document)
     document["results"][0]["cells"][0]["status"] = "fine"
     with pytest.raises(jsonschema.ValidationError):
