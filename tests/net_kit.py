@@ -105,8 +105,9 @@ class Net:
         self._do(*tc, "filter", "add", *at, "protocol", "ip", "u32", "match", "ip", "dst", to,
                  "flowid", "1:2")  # fmt: skip
 
-    def delay(self, number: int, seconds: float) -> None:
-        """All frames from and to this host take so much longer."""
+    def delay(self, number: int, seconds: float, *fault: str) -> None:
+        """All frames from and to this host take so much longer, and some come to harm
+        (net_relay.py)."""
         port, inner, outer = f"p{number}", f"i{number}", f"o{number}"
         ip = ("ip", "-n", self.switch, "link")
         self._do(*ip, "set", port, "nomaster")
@@ -115,7 +116,7 @@ class Net:
         self._do(*ip, "set", inner, "up")
         for host in range(self.count):  # the relay would pass on what nobody has summed up
             self._in(self.host(host), sys.executable, "-c", WITH_SUMS)
-        relay = (sys.executable, str(RELAY), port, inner, str(seconds))
+        relay = (sys.executable, str(RELAY), port, inner, str(seconds), *fault)
         self._relays.append(subprocess.Popen(["ip", "netns", "exec", self.switch, *relay]))
 
     def _in(self, namespace: str, *words: str) -> None:

@@ -92,7 +92,9 @@ def test_a_gpu_that_hangs_keeps_neither_a_scrape_nor_another_gpu(monkeypatch):
         found = shown.text(0.05)
         assert time.monotonic() - began < 2
         stale = {own["source"]: on for own, on in samples(found, "linkgauge_source_stale")}
-        assert stale == {"results": 0, "pci": 0, "nvml": 0, "gpu 0": 0, "gpu 1": 1}
+        assert stale == {
+            "results": 0, "pci": 0, "network": 0, "nvml": 0, "gpu 0": 0, "gpu 1": 1,
+        }  # fmt: skip
         assert value(found, "linkgauge_gpu_temperature_celsius", device="1") == 41
         assert value(found, "linkgauge_source_age_seconds", source="gpu 1") > 6
         go_on.set()

@@ -100,6 +100,11 @@ class RankBackend(Backend, Protocol):
         """Accelerators under the names that this process uses."""
         return Inventory()
 
+    def counted(self) -> dict[str, int]:
+        """Returns what the TCP connections of its last group counted (TCP_INFO), as in
+        `CounterRise`; empty for other connections."""
+        return {}
+
     def remarks(self, transfer: Transfer) -> tuple[str, ...]: ...
     def is_window(self, engine: Engine) -> bool:
         """Whether all ranks must allocate memory for this engine together, by `windows`."""

@@ -15,12 +15,17 @@ from itertools import takewhile
 
 import msgspec
 
+from linkgauge.model.hardware.interface_setup import InterfaceSetup
 from linkgauge.model.hardware.inventory import Interface
 
+from .ethtool import Drivers
 from .network import ADAPTERS, read_adapter
 from .tree import ADDRESS, INTERFACES, PCI, ROOT, Root, hexadecimal
 
 _ADDRESSES_V6 = "proc/net/if_inet6"
+_ROCE = "sys/kernel/config/rdma_cm"
+"""What RoCE's connections use by default, if configfs is mounted. (Documentation/ABI/testing/
+configfs-rdma_cm)"""
 _UP = 1
 """Linux' flag IFF_UP: the interface is switched on."""
 _RUNNING = ("up", "unknown")
@@ -80,6 +85,7 @@ def _read(root: Root, name: str, devices: dict[str, str]) -> Interface:
     state = root.text(f"{folder}/operstate")
     megabits = root.number(f"{folder}/speed")
     kind = root.number(f"{folder}/type")
+    pci = _pci(root, folder)
     return Interface(
         name=name,
         up=None if flags is None else bool(flags & _UP) and state in _RUNNING,
@@ -89,8 +95,29 @@ def _read(root: Root, name: str, devices: dict[str, str]) -> Interface:
         speed=megabits * _MEGABIT if megabits and megabits > 0 else None,
         mtu=root.number(f"{folder}/mtu") or None,
         node=root.node(f"{folder}/device"),
-        pci=_pci(root, folder),
+        pci=pci,
         rdma=devices.get(name),
+        setup=None if pci is None else _setup(root, name, devices.get(name)),
+    )
+
+
+def _setup(root: Root, name: str, rdma: str | None) -> InterfaceSetup:
+    """Reads how an interface of a device is set up. What the kernel or the driver does not report
+    is unknown."""
+    irqs = root.names(f"{INTERFACES}/{name}/device/msi_irqs")
+    cpus = (root.cpu_list(f"proc/irq/{irq}/effective_affinity_list",
+                          f"proc/irq/{irq}/smp_affinity_list") for irq in irqs)  # fmt: skip
+    mode = root.line(f"{_ROCE}/{rdma}/ports/1/default_roce_mode") if rdma else None
+    drivers = Drivers(root)
+    return InterfaceSetup(
+        able=drivers.able(name),
+        fec=drivers.fec(name),
+        rings=drivers.rings(name),
+        queues=drivers.channels(name),
+        irq_cpus=tuple(of[0] for of in cpus if of),
+        off=drivers.off(name),
+        roce=mode.rpartition(" ")[2] if mode and mode.endswith(("v1", "v2")) else None,
+        traffic_class=root.number(f"{_ROCE}/{rdma}/ports/1/default_roce_tos"),
     )
 
 

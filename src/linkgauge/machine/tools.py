@@ -17,6 +17,7 @@ from linkgauge.model.units import approximate_size
 from .tree import ROOT, Root, ranges
 
 FOLDER = "linkgauge/tools"
+QDISCS = ("tc", "-s", "qdisc", "show")
 COMMANDS = (
     ("nvidia-smi", "-q"),
     ("nvidia-smi", "topo", "-m"),
@@ -33,11 +34,11 @@ COMMANDS = (
     ("uname", "-a"),
     ("dkms", "status"),
     ("ethtool", "--version"),
+    QDISCS,
 )
-_OF_INTERFACES = ("", "-i", "-l", "-g", "-c", "-a", "-k")
+_OF_INTERFACES = ("", "-i", "-l", "-g", "-c", "-a", "-k", "-S", "--show-fec")
 """The options of ethtool for each interface: link, driver and firmware, channels, rings,
-coalescing, pause frames and offloads. Counters (-S) are left out, because some adapters have
-thousands."""
+coalescing, pause frames, offloads, counters and forward error correction."""
 _MOST_INTERFACES = 32
 _SECONDS = 20.0
 

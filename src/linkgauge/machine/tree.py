@@ -143,13 +143,16 @@ class Disk(Root):
         place = self._place(path.lstrip("/"))
         with suppress(OSError, ValueError):
             # Reading a captured pipe would block forever.
-            return place.read_bytes() if place and (self == ROOT or place.is_file()) else None
+            if place and (self == ROOT or os.path.isfile(place)):  # noqa: PTH113
+                # Counters are read before and after each cell; Path takes several times as long.
+                with open(place, "rb", buffering=0) as file:  # noqa: PTH123
+                    return file.read()
         return None
 
     def listed(self, folder: str) -> list[str] | None:
         place = self._place(folder)
         with suppress(OSError, ValueError):
-            return [path.name for path in place.iterdir()] if place else None
+            return os.listdir(place) if place else None  # noqa: PTH208
         return None
 
     def link_target(self, path: str) -> str | None:
@@ -164,10 +167,10 @@ class Disk(Root):
     def is_folder(self, path: str) -> bool:
         return (self.folder / path).is_dir()
 
-    def _place(self, path: str) -> Path | None:
+    def _place(self, path: str) -> str | None:
         """Returns the path on this machine. The result is never outside the root."""
         real = path if self == ROOT else self.resolve(path)
-        return None if real is None else self.folder / real
+        return None if real is None else f"{self.folder}/{real}"
 
 
 ROOT = Disk(Path("/"))

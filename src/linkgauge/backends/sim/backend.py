@@ -18,6 +18,7 @@ from linkgauge.model.hardware.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.hardware.machine import Device, Host
 from linkgauge.model.hardware.map import Flow
 from linkgauge.model.hardware.motion import FlowWork, Movement, movements, steady
+from linkgauge.model.hardware.network_counters import NetworkCounters
 from linkgauge.model.memory import Memory, host
 from linkgauge.model.notes import STAGED
 from linkgauge.model.operations.collective import Collective
@@ -42,7 +43,7 @@ from .machine import SimMachine, built, faults_of
 from .memory import SimBuffer
 from .resources import Demand, Resources
 from .run_position import Noise, RunPosition
-from .sensors import SimTelemetry, interfaces, rdma, switch_links
+from .sensors import SimTelemetry, interfaces, network_counters, rdma, switch_links
 from .symptoms import Symptoms
 from .trouble import Trouble
 
@@ -136,6 +137,10 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         if found != self._looked:  # a large cluster's takes much memory
             self._looked = found
         return self._looked
+
+    def network_counters(self) -> tuple[NetworkCounters, ...]:
+        """Returns what the adapters have counted by now; without faults, they count nothing."""
+        return network_counters(self._hardware, self._symptoms()) if self.faults else ()
 
     def inventory(self) -> tuple[Accelerator, ...]:
         return self._sensors.accelerators(self._symptoms())

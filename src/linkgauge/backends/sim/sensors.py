@@ -20,6 +20,7 @@ from linkgauge.model.hardware.inventory import (
     SwitchLink,
     Telemetry,
 )
+from linkgauge.model.hardware.network_counters import NetworkCounters
 
 from .hardware import AdapterUnit, DeviceUnit, Hardware, SimLink
 from .symptoms import SLOWDOWN, Symptoms
@@ -79,6 +80,18 @@ def rdma(hardware: Hardware) -> Iterator[Adapter]:
                 link_layer=unit.group.link_layer,
                 leads_to=next(ends, None),
             )
+
+
+def network_counters(hardware: Hardware, symptoms: Symptoms) -> tuple[NetworkCounters, ...]:
+    """Returns what the ports of adapters count: symbols that their links to the network broke."""
+    units = {unit.name: unit for unit in hardware.adapters}
+    return tuple(
+        NetworkCounters("rdma", ports_of(units[end])[0], {"symbol_error": symptoms.errors(link)})
+        for link in hardware.links
+        if link.kind == "network"
+        for end in (link.a, link.b)
+        if end in units
+    )
 
 
 def interfaces(hardware: Hardware, topology: SimTopology) -> Iterator[Interface]:

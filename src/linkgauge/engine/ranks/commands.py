@@ -9,12 +9,14 @@ import msgspec
 
 from linkgauge.engine.workers.messages import Heartbeat, Measure
 from linkgauge.machine.processes.channel import Answer, Reason, decoder
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.hardware.inventory import Interface
 from linkgauge.model.hardware.machine import Device
+from linkgauge.model.hardware.network_counters import CounterRise
 from linkgauge.model.ranks import Rank
 from linkgauge.model.settings import Settings
 
-PROTOCOL = 4
+PROTOCOL = 5
 """The version of the messages. Ranks understand the cards of other versions."""
 
 
@@ -97,13 +99,20 @@ class EndRun(msgspec.Struct, frozen=True, tag="End"):
 class TakePart(msgspec.Struct, frozen=True, tag=True):
     """Asks a rank to measure its part of this work at the same time as the other `parties` (ranks).
     `shared` names memories of devices that several ranks use. `anew` discards what earlier
-    repetitions of these cells determined. The answer is the results. Only the first party has to
-    send them."""
+    repetitions of these cells determined. The answer is `PartTaken`."""
 
     work: Measure
     parties: tuple[int, ...]
     shared: tuple[str, ...] = ()
     anew: bool = False
+
+
+class PartTaken(msgspec.Struct, frozen=True):
+    """What a rank found as it took part. Only the first party has to send results. `rises` is what
+    its machine counted of the network meanwhile."""
+
+    cells: tuple[CellResult, ...] = ()
+    rises: tuple[CounterRise, ...] = ()
 
 
 class Said(msgspec.Struct, frozen=True):

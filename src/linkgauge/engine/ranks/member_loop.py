@@ -17,6 +17,7 @@ import msgspec
 from linkgauge.backends import open_rank
 from linkgauge.backends.rank import RankBackend
 from linkgauge.engine.locks import hold
+from linkgauge.engine.measuring.adapter_counters import AdapterCounters
 from linkgauge.engine.measuring.pool import BufferPool
 from linkgauge.engine.workers.deadlines import Deadlines
 from linkgauge.engine.workers.messages import Signs
@@ -25,12 +26,11 @@ from linkgauge.engine.workers.worker import POOL_SHARE, LocalWorker
 from linkgauge.machine.host import read_host
 from linkgauge.machine.processes.channel import Channel, Done, carry_out, encode
 from linkgauge.machine.processes.launch import Launch
-from linkgauge.model.documents.result import CellResult
 from linkgauge.model.errors import BackendError, InputError, Phase, Unsupported
 from linkgauge.model.ranks import LostRank, Rank, lost_rank
 
 from . import commands as messages
-from .commands import Command, Present, decode_command
+from .commands import Command, PartTaken, Present, decode_command
 from .meeting import Meeting
 from .member_links import NO_SIGN
 from .spanning import SimSpanningBackend, SpanningBackend
@@ -66,6 +66,7 @@ class Agent:
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._made = ExitStack()
         self._opened: tuple[SpanningBackend, LocalWorker] | None = None
+        self._counters: AdapterCounters | None = None
         self._leads = False
         self._signs = Signs(lambda at: self._send(encode(at)))
 
@@ -201,8 +202,10 @@ class Agent:
         budget = None if available is None else int(available * share)
         worker.measure_with(span, BufferPool(budget))
         self._made.callback(worker.release)
+        if command.settings.simulation is None:
+            self._counters = AdapterCounters(self._launch.rank, command.hosts, own.nics)
 
-    def measure(self, part: messages.TakePart) -> tuple[CellResult, ...]:
+    def measure(self, part: messages.TakePart) -> PartTaken:
         """Measures this rank's part of the cells. The first of all parties returns the results.
         Other parties return them only if a cell did not pass."""
         (span, worker), cells = self._open, part.work.cells
@@ -212,8 +215,12 @@ class Agent:
         worker.leads = self._leads = part.parties[0] == self._launch.rank
         if part.anew:
             worker.forget(cells, part.work.size)
+        if self._counters is not None:
+            self._counters.begin(cells)
         found = worker.measure(cells, part.work.size, part.work.repetition)
-        return found if self._leads or any(cell.status != "pass" for cell in found) else ()
+        rises = self._counters.end(self._own.counted()) if self._counters is not None else ()
+        is_sent = self._leads or any(cell.status != "pass" for cell in found)
+        return PartTaken(found if is_sent else (), rises)
 
     def meet(self, said: messages.Meet) -> messages.Met | messages.PartyLeft:
         """Sends a value to rank 0, and returns rank 0's answer once all ranks have sent theirs."""

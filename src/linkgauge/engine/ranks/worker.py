@@ -25,6 +25,7 @@ from linkgauge.model.documents.result import CellResult, PlannedCell
 from linkgauge.model.errors import DeviceBusy, InputError, LinkgaugeError, Unsupported
 from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.hardware.network_counters import CounterRise
 from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.operation import named
@@ -33,7 +34,7 @@ from linkgauge.model.settings import Profiler, Settings, Tried
 from linkgauge.model.transfer import NIC_ENGINES, Transfer
 
 from .clocks import compare
-from .commands import Hold, Open, Present, ReadAccelerators, TakePart
+from .commands import Hold, Open, PartTaken, Present, ReadAccelerators, TakePart
 from .gathering import Gathering
 from .meeting import Meetings
 from .passages import FOUNDED, SHARE
@@ -204,15 +205,19 @@ class ClusterWorker:
             answers, reported = self._meetings.carry_out(part, moved)
         except RankLost as lost:
             return tuple(failed(cell, self.links.phase, lost) for cell in work.cells)
-        found = {}
+        found: dict[int, tuple[CellResult, ...]] = {}
+        rises: tuple[CounterRise, ...] = ()
         for rank, answer in sorted(answers.items()):
             if isinstance(answer, Refused):
                 raise self.links.refusal(rank, answer.reason)
-            found[rank] = answer.of(tuple[CellResult, ...])
+            taken = answer.of(PartTaken)
+            found[rank] = taken.cells
+            rises += taken.rises
         if not reported and all(cell.status in PASSED for of in found.values() for cell in of):
             self._unlike.discard(key)
         # Of a rank that left the cell, if any did: the others only know that it has.
-        return next(of for rank, of in found.items() if of and rank not in reported)
+        cells = next(of for rank, of in found.items() if of and rank not in reported)
+        return tuple(msgspec.structs.replace(cell, rises=rises) for cell in cells)
 
     def _parties(self, cells: Sequence[PlannedCell]) -> tuple[int, ...]:
         """Returns the ranks that take part in measuring cells. These are the ranks of their

@@ -31,6 +31,7 @@ from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, Inventory
 from linkgauge.model.hardware.machine import Device, Host, Machine
+from linkgauge.model.hardware.network_counters import rises
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import EngineSettings, Profiler, Settings, Tried
 from linkgauge.model.transfer import Transfer
@@ -200,6 +201,7 @@ class LocalWorker:
             key = tuple(cell.number for cell in able), size
             if self._neighbours is not None and self.leads:
                 self._neighbours.begin()
+            before = self._simulated.network_counters() if self._simulated is not None else ()
             measured, found = measure_together(
                 made,
                 self._settings,
@@ -210,6 +212,10 @@ class LocalWorker:
             )
             if found is not None:
                 self._known[key] = found
+            if before and self._simulated is not None:
+                seconds = measured[0].seconds or 0.0
+                rose = rises(before, self._simulated.network_counters(), seconds)
+                measured = tuple(msgspec.structs.replace(one, rises=rose) for one in measured)
             return self._loaded(measured)
 
         return concurrent_unable(cells, make, measure)

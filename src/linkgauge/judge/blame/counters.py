@@ -11,6 +11,7 @@ from linkgauge.model.hardware.inventory import Accelerator, FabricLink, Reading
 from linkgauge.model.hardware.part import Part
 
 from .cases import Case, cases_of
+from .network_counters import network_errors
 
 _HARMLESS = ("idle", "display clock")
 """Reasons for low clocks that are harmless."""
@@ -68,7 +69,8 @@ def fabric_errors(evidence: Evidence) -> dict[Part, int]:
 
 def troubled(evidence: Evidence, used: Iterable[Part]) -> frozenset[Part]:
     """Returns the links that counted errors, and switches of which all `used` links did."""
-    found = {*fabric_errors(evidence), *map(Part.pcie_link, replays(evidence)), *_pcie(evidence)}
+    found = {*fabric_errors(evidence), *map(Part.pcie_link, replays(evidence)), *_pcie(evidence),
+             *network_errors(evidence)}  # fmt: skip
     joints = evidence.machine.wiring.joints().items()
     meeting = ((joint, links & set(used)) for joint, links in joints)
     return frozenset(

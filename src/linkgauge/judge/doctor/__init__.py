@@ -48,6 +48,14 @@ def _uses_devices(evidence: Evidence) -> bool:
     return any(one.engine.kind != "cpu" for cell in evidence.cells() for one in cell.transfers)
 
 
+def _counted_network(evidence: Evidence) -> bool:
+    return any(cell.rises for cell in evidence.cells())
+
+
+def _is_set_up(evidence: Evidence) -> bool:
+    return any(one.setup for one in evidence.machine.known.interfaces)
+
+
 def _has_modes(evidence: Evidence) -> bool:
     return any(cell.modes for cell in evidence.cells())
 
@@ -58,6 +66,8 @@ FILES: Mapping[str, Callable[[Evidence], object]] = {
     f"{__name__}.cells": lambda known: any(cell.kind for cell in known.cells()),
     f"{__name__}.links": _has_hardware,
     f"{__name__}.fabric": _has_fabric,
+    f"{__name__}.network": _counted_network,
+    f"{__name__}.interface_setup": lambda known: known.machine.ranks or _is_set_up(known),
     f"{__name__}.kernel_log": lambda known: known.log and known.log != KernelLog(),
     f"{_JUDGE}.blame.slow_parts": _compared,
     f"{_JUDGE}.undetectable": _compared,
@@ -76,8 +86,11 @@ OF_MACHINE = ("busy", "steal")
 KNOWN = (
     *OF_MACHINE, "processes", "clocks", "capped-clock", "locked-clock", "silent", "switch",
     "link-speed", "link-width", "fabric-links", "ecc", "link-errors", "fabric-errors", "acs",
+    "network", "tcp-limit", "mtu-ends", "interface",
 )  # fmt: skip
 """Facts that were read: they explain what others infer from figures."""
+NOTED = ("busy", "network", "tcp-limit")
+"""Facts that are notes unless they explain something."""
 CONFIRMED = (
     "lost", "hang", "crash", "wrong-bytes", "silent", "switch", "link-errors", "fabric-errors",
     "ecc", "row-remap",
@@ -102,7 +115,7 @@ def diagnose(
     found = [finding for check in checks for finding in check(evidence)]
     read = (
         f for f in found
-        if f.check in KNOWN and (f.is_grave or f.check == "busy")
+        if f.check in KNOWN and (f.is_grave or f.check in NOTED)
     )  # fmt: skip
     known = sorted(read, key=lambda f: KNOWN.index(f.check))
     joints = evidence.machine.wiring.joints().items()
@@ -124,8 +137,8 @@ def diagnose(
     first = {cause: place for place, cause in enumerate(known) if any(
         cause in of for of in causes
     )}  # fmt: skip
-    # That the host was busy is no warning, unless it explains what is unsteady.
-    warned = {f.name for f in first if f.check == "busy"}
+    # That the host was busy, or packets were lost, is no warning unless it explains something.
+    warned = {f.name for f in first if f.check in NOTED}
     said = [
         replace(each, severity="warn") if each.name in warned else each
         for each in weighed(evidence, [*map(_referring, _confirming(evidence, found), causes)])
@@ -173,12 +186,18 @@ def _causes(
     return tuple(
         each
         for each in known
-        if (not finding.ends.isdisjoint(each.ends) and _is_meanwhile(each, finding))
+        if (_is_at(each, finding) and _is_meanwhile(each, finding))
         or (each.check == "switch" and (each.about, finding.about) in meeting)
         or (each.check == "acs" and not turning.isdisjoint(each.ends))
         or each.about in shared
         or each in used
     )
+
+
+def _is_at(cause: Finding, finding: Finding) -> bool:
+    """Whether both are about the same place. Links of switches and adapters name no places."""
+    is_link = isinstance(cause.about, Part) and cause.about.kind == "link"
+    return not finding.ends.isdisjoint(cause.ends) or (is_link and cause.about == finding.about)
 
 
 def _is_meanwhile(cause: Finding, finding: Finding) -> bool:

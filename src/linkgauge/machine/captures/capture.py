@@ -16,6 +16,8 @@ from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.machine import Machine
 
 from ..host import read_host
+from ..interfaces import read_interfaces
+from ..network_counters import CounterReader
 from ..read_inventory import ACCELERATORS, accelerators_file, read_inventory
 from ..software import SOFTWARE, Software, installed_packages, interfaces, read_software
 from ..source import commit
@@ -108,6 +110,7 @@ def capture(
     read_host(recorder)
     read_inventory(recorder)
     read_virtual(recorder)
+    CounterReader(read_interfaces(recorder), recorder).read()
     software = read_software(recorder)
     if root == ROOT:
         tools, texts = ask(commands_for(interfaces()) if commands is None else commands)

@@ -15,6 +15,7 @@ from linkgauge.model.earlier import Earlier
 from linkgauge.model.errors import OutcomeKind, Phase
 from linkgauge.model.hardware.inventory import Inventory, Reading
 from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.hardware.network_counters import CounterRise, joined_rises
 from linkgauge.model.kernel_log import KernelLog
 from linkgauge.model.load import Load
 from linkgauge.model.load import joined as joined_loads
@@ -131,18 +132,15 @@ class CellResult(Cell, frozen=True, gc=False):
     not_judged: Why the cell is not judged; null if judged or skipped, and in older files.
     readings: What the libraries of the accelerators reported during the measurement.
     definition: How a total is computed: `sustained` is the sum of the rates while all transfers
-        run, `serial` is the bytes divided by the span, because the transfers never all ran
-        together, and `span` is the bytes divided by the span as nvbandwidth times it. Null if the
-        figure is no total, or in files of earlier versions, which divided by the span.
+        run, `serial` the bytes divided by the span, because they never all ran together, and `span`
+        that as nvbandwidth times it. Null if the figure is no total, and in earlier versions.
     kind: Why the cell did not pass, as a code for programs; null if it passed.
     notes: Other remarks, as values.
-    phase: The phase in which the cell failed or was skipped; null if the cell passed, or the phase
-        is unknown.
+    phase: The phase in which the cell failed or was skipped; null if it passed, or if unknown.
     counters: Events of its host threads; null if they were not counted.
     cpu_seconds: CPU time in seconds, of all threads, that the measuring process used in `seconds`;
         null if the machine is simulated, or if unknown.
-    wrong: The number of wrong elements in a collective's result; null if unchecked, and for other
-        operations.
+    wrong: The number of wrong elements in a collective's result; null if unchecked, and otherwise.
     iterations: The times of each rank of a collective.
     load: The load of other processes meanwhile; null if simulated, or if unknown.
     work: The further results of an AI workload; null for other operations.
@@ -150,7 +148,8 @@ class CellResult(Cell, frozen=True, gc=False):
     round: A number shared by the cells of a result that were measured at the same time; null if the
         cell was measured alone, and in files of earlier versions.
     peers: The median of the cells that should have the same figure, if this cell is far from that
-        median; null if the cell is near, or if there are no such cells."""
+        median; null if the cell is near, or if there are no such cells.
+    rises: What kernels and adapters counted of the network meanwhile; empty if it used none."""
 
     status: Status
     reason: shareable.Reason | None = None
@@ -185,6 +184,7 @@ class CellResult(Cell, frozen=True, gc=False):
     lost: int | None = None
     round: int | None = None
     peers: float | None = None
+    rises: Annotated[tuple[CounterRise, ...], joined_rises] = ()
 
     @property
     def is_as_expected(self) -> bool:

@@ -14,7 +14,9 @@ import msgspec
 from .. import shareable
 from .gaps import AssumedFact, Assumption, Gap
 from .host_details import HostDetails
+from .interface_setup import InterfaceSetup
 from .map import Routing
+from .network_counters import NetworkCounters
 from .part import Part
 
 PortType = Literal[
@@ -59,8 +61,7 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     max_read_request: The configured largest read request, in bytes.
     relaxed_ordering: Whether the function's writes may pass others; null also if it is not set up.
     aspm: The states in which the link may save power (`L0s`, `L1`); null also without any.
-    acs: The redirections that Access Control Services have enabled at this port; null if not
-        supported or not readable.
+    acs: The redirections of Access Control Services at this port; null if none can be read.
     errors: The totals of its AER counters by severity (`correctable`, `nonfatal`, `fatal`); null if
         not counted or not readable.
     display: Whether the function is a display of the host itself.
@@ -119,8 +120,7 @@ class SwitchLink(msgspec.Struct, frozen=True):
     b: The name of the other switch.
     kind: The link's kind.
     count: The number of parallel links.
-    rate: The signalling rate of one direction in bytes/s, all parallel links together; null if
-        unknown."""
+    rate: The signalling rate of one direction in bytes/s, of all links; null if unknown."""
 
     a: shareable.PlaceName
     b: shareable.PlaceName
@@ -265,7 +265,8 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True):
     node: The NUMA node of its device.
     pci: The PCI address of its device.
     rdma: The RDMA device of the interface.
-    steps: The number of PCI hops to the GPU of its rank."""
+    steps: The number of PCI hops to the GPU of its rank.
+    setup: How it is set up; null for interfaces without a device."""
 
     name: shareable.InterfaceName
     up: bool | None = None
@@ -278,6 +279,7 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True):
     pci: shareable.PciAddress | None = None
     rdma: shareable.InterfaceName | None = None
     steps: int | None = None
+    setup: InterfaceSetup | None = None
 
     @property
     def is_loopback(self) -> bool:
@@ -391,7 +393,8 @@ class LiveDevice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InventoryReading(msgspec.Struct, frozen=True):
-    """The PCI functions and accelerators that one reading found."""
+    """The PCI functions, accelerators and counters of networks that one reading found."""
 
     functions: tuple[PciFunction, ...] = ()
     devices: tuple[LiveDevice, ...] = ()
+    counters: tuple[NetworkCounters, ...] = ()

@@ -18,11 +18,12 @@ from linkgauge.model.printable import printable
 LOOKING = frozenset({
     "amd-smi", "cat", "coredumpctl", "dmesg", "dmidecode", "echo", "grep", "head", "journalctl",
     "linkgauge", "ls", "lscpu", "lspci", "numactl", "nvidia-smi", "ps", "pvesh", "ras-mc-ctl",
-    "rbln-smi", "top",
+    "rbln-smi", "tc", "top",
 })  # fmt: skip
 """The programs that change nothing without root."""
 CHANGING = frozenset({
-    "cpupower", "ip", "modprobe", "setpci", "systemctl", "tee", "ulimit", "virsh",
+    "cpupower", "ethtool", "ip", "modprobe", "setpci", "sysctl", "systemctl", "tee", "ulimit",
+    "virsh",
 })  # fmt: skip
 _SHOWING = {"cpupower": {"frequency-info"}, "systemctl": {"status"}, "virsh": {"dumpxml"}}
 """The arguments with which these programs change nothing."""

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from linkgauge.history.records import microseconds
+from linkgauge.judge.blame.network_counters import meaning_of
 from linkgauge.machine.extras import needed
 from linkgauge.model.documents.history import Figure, PastRun
 from linkgauge.model.documents.result import RunVerdict, Status
 from linkgauge.model.hardware.inventory import InventoryReading, LiveDevice, PciFunction
+from linkgauge.model.hardware.network_counters import NetworkCounters
 from linkgauge.model.printable import printable
 
 from .results import SECOND, Results
@@ -102,7 +104,19 @@ def of_machine(host: str, simulated: bool, seen: Iterable[InventoryReading]) -> 
             _add_function(families, own, function, above.get(function.parent or ""))
         for device in one.devices:
             _add_device(families, own, device)
+        for counted in one.counters:
+            _add_counters(families, own, counted)
     return families
+
+
+def _add_counters(families: Families, own: Labels, counted: NetworkCounters) -> None:
+    """Adds the counters of which it is known that they count faults or congestion."""
+    what = "What the kernel and adapters counted of a network, by what such a counter counts."
+    for name, value in counted.values.items():
+        meaning = meaning_of(counted.source, name)
+        if meaning is not None and meaning.kind != "traffic":
+            named = {"source": counted.source, "of": counted.of, "counter": name}
+            families.count("network_events", what, value, {**own, **named, "kind": meaning.kind})
 
 
 def _add_function(

@@ -11,6 +11,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from linkgauge.backends.sim import SimBackend, simulate
 from linkgauge.machine.host import read_host
+from linkgauge.machine.interfaces import read_interfaces
+from linkgauge.machine.network_counters import CounterReader
 from linkgauge.machine.pci import read_functions
 from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import Unsupported
@@ -158,10 +160,12 @@ class ThisMachine:
         self._period, self._say = period, say
         self._library = PeriodicReader[InventoryReading]("nvml", self._open, RETRY, say)
         self._pci = PeriodicReader[InventoryReading]("pci", partial(_functions, root), period, say)
+        network = partial(_network, CounterReader(read_interfaces(root), root))
+        self._network = PeriodicReader[InventoryReading]("network", network, period, say)
         self._gpus: list[PeriodicReader[InventoryReading]] = []
 
     def readers(self) -> list[PeriodicReader[InventoryReading]]:
-        return [self._pci, self._library, *self._gpus]
+        return [self._pci, self._network, self._library, *self._gpus]
 
     def _open(self) -> InventoryReading:
         if not self._gpus:
@@ -185,6 +189,10 @@ def open_gpus() -> Gpus:
 
 def _functions(root: Root) -> InventoryReading:
     return InventoryReading(functions=tuple(read_functions(root)[0]))
+
+
+def _network(reader: CounterReader) -> InventoryReading:
+    return InventoryReading(counters=reader.read())
 
 
 def _device(gpus: Gpus, number: int) -> InventoryReading:
@@ -213,4 +221,4 @@ def _simulated(backend: SimBackend) -> InventoryReading:
         )
         for number, accelerator in enumerate(found.accelerators)
     )
-    return InventoryReading(functions=found.pci, devices=tuple(devices))
+    return InventoryReading(found.pci, tuple(devices), backend.network_counters())

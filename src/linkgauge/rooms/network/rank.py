@@ -4,7 +4,7 @@ byte has arrived: if the source has the engine, the destination sends a message 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -34,6 +34,7 @@ from .group import NetGroup
 from .links import SILENT_SECONDS, Door, Key, is_by_tcp, keys_of, reached
 from .outside import Outside, Tool, ToolCall
 from .streams import TcpConnection, bounce
+from .tcp_info import counts_of
 from .tools import tool_of
 from .ucx import NO_RDMA, Mapped, Worker, lacks_rdma, library, version
 from .ucx_copies import BY_UCX, UcxPart, UcxWorkers
@@ -83,6 +84,7 @@ class NetRank(RankBackend):
         self.rank, self._ranks = launch.rank, launch.size
         self._host = HostRank(launch.rank, "TCP, UCX")
         self._made = 0
+        self._counted: dict[str, int] = {}
         self._gpu = gpu
         self.gpu = None if gpu is None else gpu.devices()[0]
         self.lacks_gpu = lacks_gpu
@@ -96,6 +98,13 @@ class NetRank(RankBackend):
 
     def look(self) -> Inventory:
         return Inventory() if self._gpu is None else self._gpu.look()
+
+    def counted(self) -> dict[str, int]:
+        counted, self._counted = self._counted, {}
+        return counted
+
+    def _count(self, connections: Iterable[socket]) -> None:
+        self._counted = counts_of(connections)
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         """None does not mean that they can: rank 0 decides this, because it knows both ends."""
@@ -186,6 +195,7 @@ class NetRank(RankBackend):
             connections = self._door.connected(copies, self.rank)
             for connection in connections.values():
                 made.enter_context(connection)
+            made.callback(self._count, connections.values())
             own = [
                 (place, copy)
                 for place, copy in enumerate(copies)

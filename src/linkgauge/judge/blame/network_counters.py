@@ -1,0 +1,199 @@
+"""Finds what counters of networks say of cells: what rose, and whether it explains low figures.
+
+What a counter counts stands in `network_counters.yml` beside the doctor's checks."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
+
+from linkgauge.judge.findings import Evidence
+from linkgauge.model.documents.result import CellResult
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.network_counters import CounterRise, CounterSource
+from linkgauge.model.hardware.part import Part
+from linkgauge.model.ranks import nic_ends
+
+from .cases import Case, cases_of
+
+Kind = Literal[
+    "sent again", "out of order", "twice", "no room", "dropped", "held back", "paused", "marked",
+    "broken", "down", "too long", "traffic",
+]  # fmt: skip
+"""What a counter counts. No rise of `traffic` is a fault."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_TABLE = Path(__file__).parents[1] / "doctor" / "network_counters.yml"
+_PACKETS = re.compile(
+    r"Tcp(?:Out|In)Segs|(?:rx|tx|sent|rcvd)_(?:packets|pkts)(?:_phy)?|port_(?:xmit|rcv)_packets"
+    r"|[rt]x_total_frames|ip[46](?:In|Out)Pkts"
+)
+"""Counters of packets. The largest counts, because drivers count a segment that they split once."""
+_AGAIN = "TcpRetransSegs"
+_HAD = ("TcpExtTCPDSACKRecvSegs", "TcpExtTCPDSACKRecv", "TcpExtTCPDSACKOldSent")
+_LATE = "TcpExtTCPTSReorder"
+"""Segments that the other end had already, as the sender learnt, or as the receiver says of others
+(DSACK, RFC 2883); and those that came late, by their timestamps. Where these were sent again,
+nothing was lost: a timer was too fast, or a CPU too slow."""
+_EXPLAINS = 3.0
+"""What rises in low cells explains them if, for the same bytes, it rises so many times as often
+as in others."""
+
+
+class Meaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What counters of these sources and names count. `names` are regular expressions for whole
+    names, and `origin` is where that is written."""
+
+    kind: Kind
+    source: tuple[CounterSource, ...]
+    names: tuple[str, ...]
+    counts: str
+    origin: str = msgspec.field(name="from")
+    drivers: tuple[str, ...] = ()
+
+
+@cache
+def meanings() -> tuple[Meaning, ...]:
+    return msgspec.yaml.decode(_TABLE.read_bytes(), type=tuple[Meaning, ...])
+
+
+@cache
+def meaning_of(source: CounterSource, name: str) -> Meaning | None:
+    """Returns what a counter counts, or None if that is unknown. The first row that names it
+    counts."""
+    return next(
+        (
+            one for one in meanings()
+            if source in one.source and any(re.fullmatch(form, name) for form in one.names)
+        ),
+        None,
+    )  # fmt: skip
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """What rose in one cell on the machine of one rank: `events` of a kind, the largest of its
+    `names`, among so many `packets`, in `seconds`, for so many `bytes` of the cell. It is `about`
+    the cable of an adapter, the interface that the cell uses, or the rank."""
+
+    case: Case
+    about: Part | str
+    rank: int
+    kind: Kind
+    events: int
+    names: tuple[str, ...]
+    packets: int
+    seconds: float
+    bytes: int
+
+    @property
+    def is_low(self) -> bool:
+        return is_low(self.case.cell)
+
+
+def interface_of(cell: CellResult, rank: int) -> Part | None:
+    """Returns the interface of a rank that a cell uses by its number; None if it uses none."""
+    ends = (end for one in cell.transfers if one.engine.owner.is_nic
+            for end in nic_ends(one) if end.rank == rank)  # fmt: skip
+    nic = next(ends, None)
+    return None if nic is None else Part.device(str(nic.place))
+
+
+def is_low(cell: CellResult) -> bool:
+    """Whether a cell has less than is expected of it or than its equals have, or no figure."""
+    is_below = cell.peers is not None and (cell.share(cell.peers) or 1.0) < 1
+    return is_below or cell.verdict in ("low", "perhaps low") or cell.status in ("error", "timeout")
+
+
+def counted(evidence: Evidence) -> Iterator[Counted]:
+    """Yields what rose in each cell, by rank and kind. Packets that came twice count only as far as
+    nobody sent them again."""
+    cables = {
+        one.name: Part.link(one.device, one.leads_to)
+        for one in evidence.machine.known.adapters
+        if one.leads_to
+    }
+    for case in cases_of(evidence):
+        rises = [
+            one for one in case.cell.rises
+            if one.of not in cables or cables[one.of] in case.touched
+        ]  # fmt: skip
+        places = grouped(((one.rank, cables.get(one.of)), one) for one in rises)
+        had = {rank: _had(rank, rises) for rank in {one.rank for one in rises}}
+        kinds = {place: _by_kind(own, had[place[0]]) for place, own in places.items()}
+        again = sum(one.rose.get(_AGAIN, 0) for one in rises)
+        for (rank, cable), found in kinds.items():
+            own = places[rank, cable]
+            about = cable or interface_of(case.cell, rank) or f"rank {rank}"
+            for kind, by_events in found.items():
+                events = max(by_events) - (again if kind == "twice" else 0)
+                if events > 0:
+                    names = tuple(by_events[n] for n in sorted(by_events, reverse=True))
+                    of = _packets(own), max(one.seconds for one in own), moved(case.cell)
+                    yield Counted(case, about, rank, kind, events, names, *of)
+
+
+def _had(rank: int, rises: Iterable[CounterRise]) -> int:
+    """Returns how many segments a rank sent again although they were not lost."""
+    *own, there = _HAD
+    counts = [one.rose.get(name, 0) for one in rises if one.rank == rank for name in own]
+    reported = sum(one.rose.get(there, 0) for one in rises if one.rank != rank)
+    late = sum(one.rose.get(_LATE, 0) for one in rises if one.rank == rank)
+    return max(reported, *counts) + late
+
+
+def _by_kind(rises: Iterable[CounterRise], had: int) -> dict[Kind, dict[int, str]]:
+    """Returns the counters of each kind, by how much they rose. `had` segments were sent again for
+    nothing."""
+    found: defaultdict[Kind, dict[int, str]] = defaultdict(dict)
+    for one in rises:
+        for name, rose in one.rose.items():
+            meaning = meaning_of(one.source, name)
+            more = rose - had * (name == _AGAIN)
+            if meaning is not None and meaning.kind != "traffic" and more > 0:
+                shown = f"{name} of {one.of}" if one.of else name
+                found[meaning.kind].setdefault(more, shown)
+    return found
+
+
+def _packets(rises: list[CounterRise]) -> int:
+    return max(
+        (n for one in rises for name, n in one.rose.items() if _PACKETS.fullmatch(name)), default=0
+    )
+
+
+def moved(cell: CellResult) -> int:
+    """Returns the bytes that the samples of a cell moved."""
+    return (cell.bytes or 0) * (cell.loops or 0) * len(cell.samples)
+
+
+def network_errors(evidence: Evidence) -> frozenset[Part]:
+    """Returns the interfaces and cables whose counters explain low figures."""
+    found = grouped(((one.about, one.kind), one) for one in counted(evidence))
+    return frozenset(
+        about for (about, _), own in found.items()
+        if isinstance(about, Part) and explains(own, evidence)
+    )  # fmt: skip
+
+
+def explains(found: list[Counted], evidence: Evidence) -> bool:
+    """Whether what rose explains low figures: some of its cells are low, and in these it rose more
+    often for each byte than in others of the same machine."""
+    low = [one for one in found if one.is_low]
+    if not low:
+        return False
+    names = {id(one.case) for one in found}
+    well = [
+        case for case in cases_of(evidence)
+        if id(case) not in names and any(one.rank == found[0].rank for one in case.cell.rises)
+    ]  # fmt: skip
+    others = [one for one in found if not one.is_low]
+    calm = sum(one.bytes for one in others) + sum(moved(case.cell) for case in well)
+    if not calm:
+        return True
+    often = sum(one.events for one in low) / max(1, sum(one.bytes for one in low))
+    return often > _EXPLAINS * sum(one.events for one in others) / calm

@@ -1,0 +1,229 @@
+"""Checks what networks report: counters that rose, what limited TCP, the state of interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from linkgauge.judge.blame.cases import cases_of, named
+from linkgauge.judge.blame.network_counters import (
+    Counted,
+    Kind,
+    counted,
+    explains,
+    interface_of,
+    is_low,
+)
+from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.model.grouped import grouped
+
+_FEW = 5e-5
+"""The share of packets from which a loss is named: at 1 in 20,000, TCP over 100 µs still reaches
+some GB/s (M. Mathis et al., The macroscopic behavior of the TCP congestion avoidance algorithm)."""
+_SOME, _MANY = 5e-3, 0.01
+_LEAST = 3
+"""Events below which a share of packets says nothing."""
+_NEVER = 0.0
+"""One such event is a fault."""
+
+
+class _Words(NamedTuple):
+    """What is said of a kind: of what share of packets on it is named (None: only if a figure is
+    low, because healthy networks count it, too), the events, why they matter, and a remedy."""
+
+    share: float | None
+    found: str
+    why: str
+    remedy: tuple[str, ...]
+
+
+_LOOK = "ip -s -s link show  # errors and drops by interface, on both hosts and the switch"
+_CABLE = "# Reseat the cable or the transceiver, or try another one; clean the ends of fibres."
+_WORDS: Mapping[Kind, _Words] = {
+    "sent again": _Words(
+        _FEW, "{} packets were sent again",
+        "the way to the other end loses packets or delays them, and the sender slows down",
+        (_LOOK, "# Look for drops at the ports of the switch in between."),
+    ),
+    "out of order": _Words(
+        _SOME, "{} packets arrived out of order",
+        "packets took several ways or were lost: receivers put them in order, and senders take it "
+        "for loss",
+        ("# Let the switches send all packets of a connection the same way (hashing by flow).",),
+    ),
+    "twice": _Words(
+        _FEW, "{} packets arrived twice",
+        "something in between doubles packets, as a loop or a mirrored port does",
+        ("# Look for a loop between switches (spanning tree), and for bonds with mode broadcast.",),
+    ),
+    "no room": _Words(
+        _FEW, "{} packets found no room at the receiver",
+        "the receiving host takes packets off its queues too slowly, and senders send them again",
+        ("# Give the rings of the interface more entries: ethtool -G INTERFACE rx MOST",
+         "# Spread its interrupts over CPUs of its own NUMA node."),
+    ),
+    "dropped": _Words(
+        _FEW, "{} packets were dropped at the interface",
+        "TCP and RDMA send them again, and slow down",
+        ("tc -s qdisc show  # which queue drops", _LOOK),
+    ),
+    "held back": _Words(
+        _MANY, "packets were held back {} times to keep a rate",
+        "a limit is set: by a qdisc of this host, or by the instance's allowance",
+        ("tc -s qdisc show  # tbf, htb and others have a rate",),
+    ),
+    "paused": _Words(
+        None, "{} pauses were asked for or kept",
+        "a port stood still because the other side of its link had no room",
+        ("# Find the host that sends pauses: it takes packets too slowly.",),
+    ),
+    "marked": _Words(
+        None, "{} packets were marked as congested",
+        "several senders share a port of a switch, and each slows down",
+        ("# Look for flows that share an uplink, and for priorities that differ between hosts.",),
+    ),
+    "broken": _Words(
+        _NEVER, "{} packets or symbols were broken", "the cable, a transceiver or a port is bad",
+        (_CABLE,),
+    ),
+    "down": _Words(
+        _NEVER, "the link went down {} times",
+        "nothing goes over it meanwhile, and TCP waits longer",
+        (_CABLE, "journalctl -k | grep -i 'link is'"),
+    ),
+    "too long": _Words(
+        _NEVER, "{} packets were longer than a hop takes",
+        "the ends, or a switch between them, have different MTUs",
+        ("# `ping -M do -s 8972` to the other host passes if the whole way takes 9000 bytes.",),
+    ),
+}  # fmt: skip
+
+
+def check_network_counters(evidence: Evidence) -> Iterator[Finding]:
+    """Checks for counters that rose while cells were measured. What explains low figures is a
+    cause, and the rest is a note."""
+    found = grouped(((str(one.about), one.kind), one) for one in counted(evidence))
+    for (_, kind), own in found.items():
+        is_cause = explains(own, evidence)
+        words = _WORDS[kind]
+        if not _is_named(own, words, is_cause=is_cause):
+            continue
+        severity: Severity = "warn" if is_cause else "note"
+        cells = named([one.case for one in own if one.is_low or not is_cause])
+        text = f"{words.found.format(f'{_events(own):,}')} ({_rates(own)}): {_named(own)}"
+        yield Finding("network", severity, own[0].about, text, words.why, words.remedy, cells)
+
+
+def _events(own: list[Counted]) -> int:
+    return sum(one.events for one in own)
+
+
+def _is_named(own: list[Counted], words: _Words, *, is_cause: bool) -> bool:
+    events, packets = _events(own), sum(one.packets for one in own)
+    if not words.share:
+        return is_cause or words.share is not None
+    return events >= _LEAST and events >= words.share * packets
+
+
+def _rates(own: list[Counted]) -> str:
+    """Returns the events per second, per gigabyte, and as a share of packets, as far as known."""
+    events, seconds = _events(own), sum(one.seconds for one in own)
+    packets, size = (sum(getattr(one, of) for one in own) for of in ("packets", "bytes"))
+    rates = [f"{events / seconds:.3g} a second"] if seconds else []
+    rates += [f"{events / size * 1e9:.3g} a GB"] if size else []
+    rates += [f"{events / packets:.2g} of the packets"] if packets and events < packets else []
+    return ", ".join(rates)
+
+
+def _named(own: list[Counted]) -> str:
+    names = dict.fromkeys(name for one in own for name in one.names)
+    return ", ".join([*names][:3])
+
+
+# What limited TCP.
+
+
+_MOSTLY = 0.5
+_SMALL_WINDOW = 1 << 16
+"""The bytes that a receive window has without scaling, and with which Linux begins."""
+_FAR = 1e-3
+"""The seconds of a round trip of 100 km of fibre: within a room it takes a hundredth of them."""
+
+
+class _Waits(NamedTuple):
+    """What TCP connections of a cell waited for, on average: the shares of the time in which they
+    had something to send, the receive window in bytes, the shortest round trip in seconds."""
+
+    window: float
+    buffer: float
+    window_bytes: float
+    rtt: float
+
+    @classmethod
+    def of(cls, rose: Mapping[str, int]) -> _Waits:
+        busy, number = (max(1, rose.get(of, 0)) for of in ("busy_us", "connections"))
+        shares = (rose.get(of, 0) / busy for of in ("window_limited_us", "buffer_limited_us"))
+        window, rtt = (rose.get(of, 0) / number for of in ("window", "least_rtt_us"))
+        return cls(next(shares), next(shares), window, rtt * 1e-6)
+
+    @property
+    def is_window(self) -> bool:
+        return self.window > _MOSTLY and 0 < self.window_bytes <= _SMALL_WINDOW
+
+    @property
+    def is_buffer(self) -> bool:
+        return self.buffer > _MOSTLY
+
+    @property
+    def is_far(self) -> bool:
+        return self.rtt >= _FAR
+
+
+class _Limit(NamedTuple):
+    holds: Callable[[_Waits], bool]
+    found: str
+    why: str
+    remedy: str
+
+
+_LIMITS = (
+    _Limit(
+        lambda waits: waits.is_window,
+        "TCP waited {0.window:.0%} of its time for room in a receive window of "
+        "{0.window_bytes:,.0f} bytes",
+        "each round trip moves no more bytes than the window: its limit is too low",
+        "sudo sysctl -w net.ipv4.tcp_rmem='4096 131072 67108864'  # at the receiver",
+    ),
+    _Limit(
+        lambda waits: waits.is_buffer,
+        "TCP waited {0.buffer:.0%} of its time for room in its send buffer",
+        "each round trip moves no more bytes than the buffer: its limit is too low",
+        "sudo sysctl -w net.ipv4.tcp_wmem='4096 65536 67108864'  # at the sender",
+    ),
+    _Limit(
+        lambda waits: waits.is_far,
+        "the shortest round trip takes {0.rtt:.3g} s",
+        "the ends are far from each other, or something in between delays packets: TCP needs as "
+        "many bytes on their way as go in that time",
+        "# `ping` to the other host shows a round trip without load.",
+    ),
+)
+
+
+def check_tcp(evidence: Evidence) -> Iterator[Finding]:
+    """Checks what TCP connections waited for, by what the kernel says of them (TCP_INFO)."""
+    found = grouped(
+        (part, (case, _Waits.of(one.rose)))
+        for case in cases_of(evidence)
+        for one in case.cell.rises
+        if one.source == "connection" and (part := interface_of(case.cell, one.rank)) is not None
+    )
+    for part, own in found.items():
+        for limit in _LIMITS:
+            held = [(case, waits) for case, waits in own if limit.holds(waits)]
+            if held:
+                cases = [case for case, _ in held]
+                severity: Severity = "warn" if any(is_low(case.cell) for case in cases) else "note"
+                text = limit.found.format(held[0][1])
+                yield Finding("tcp-limit", severity, part, text, limit.why, (limit.remedy,),
+                              named(cases))  # fmt: skip

@@ -1,0 +1,83 @@
+"""What the kernel and adapters count of a network, and what rose while a cell was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from linkgauge.model.grouped import grouped
+from linkgauge.model.joining import in_series
+from linkgauge.model.shareable import InterfaceName, Word
+
+CounterSource = Literal["rdma", "interface", "ethtool", "queue", "host", "connection"]
+"""Who counts. `rdma`: a port's `counters` and `hw_counters` in sysfs. `interface`: `statistics` of
+an interface in sysfs, and its changes of carrier. `ethtool`: the driver, by ethtool -S. `queue`:
+the interface's root qdisc, by tc -s. `host`: the kernel's IP and TCP, in /proc/net/snmp and
+netstat. `connection`: the TCP connections of the cell, by TCP_INFO."""
+
+
+class NetworkCounters(msgspec.Struct, frozen=True):
+    """The values of one source at one moment, by the names that the source gives them. `of` is the
+    interface or the RDMA port, and empty for the host."""
+
+    source: CounterSource
+    of: str
+    values: dict[str, int]
+
+
+class CounterRise(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What rose in one source while a cell was measured. Counters that did not rise are left out.
+
+    rank: The rank whose machine counted.
+    source: Who counted.
+    of: The interface or the RDMA port; empty for a host or its connections.
+    seconds: Seconds between the two readings.
+    rose: By how much each counter rose, by the name that the source gives it. Of connections, times
+        are in microseconds, and RTTs and windows are sums over `connections`."""
+
+    rank: int
+    source: CounterSource
+    of: InterfaceName = ""
+    seconds: float = 0.0
+    rose: dict[Word, int] = {}
+
+
+def rises(
+    before: Iterable[NetworkCounters],
+    after: Iterable[NetworkCounters],
+    seconds: float,
+    rank: int = 0,
+) -> tuple[CounterRise, ...]:
+    """Returns what rose between two readings. A source without an earlier reading is left out: when
+    it began to count is unknown."""
+    was = {(one.source, one.of): one.values for one in before}
+    found = (
+        CounterRise(rank, one.source, one.of, seconds, risen(was[one.source, one.of], one.values))
+        for one in after
+        if (one.source, one.of) in was
+    )
+    return tuple(one for one in found if one.rose)
+
+
+def risen(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+    """Returns the counters that rose, each with its difference. One that is new began at 0."""
+    return {name: n - was for name, n in after.items() if n > (was := before.get(name, 0))}
+
+
+def joined_rises(values: Sequence[Sequence[CounterRise]]) -> tuple[CounterRise, ...]:
+    """Returns what rose over several repetitions together."""
+    parts = grouped(((one.rank, one.source, one.of), one) for one in in_series(values))
+    return tuple(
+        CounterRise(*key, sum(one.seconds for one in own), _added(one.rose for one in own))
+        for key, own in parts.items()
+    )
+
+
+def _added(each: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for rose in each:
+        for name, more in rose.items():
+            total[name] = total.get(name, 0) + more
+    return total
