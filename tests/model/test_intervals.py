@@ -15,7 +15,7 @@ RUNS = 200
 
 
 def kind(process, furthest=0.9, *, alone=False):
-    return RecordedKind(process, 0.0, furthest, alone)
+    return RecordedKind(process, furthest, alone)
 
 
 def drawn(dice, cells, repetitions, samples, between, within, figure=100.0):

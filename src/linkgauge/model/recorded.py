@@ -34,32 +34,30 @@ class RecordedKind(msgspec.Struct, frozen=True):
     process: The relative standard deviation of what only a new process or another moment changes:
         of runs, less what their repetitions explain. The root mean square over the figures of the
         kind and over the sets, or more where a set's ranges else hold too little.
-    runs: The relative standard deviation of runs, of the figure that varies most. It stands in for
-        the range of a figure without one.
     furthest: How far the furthest two healthy runs of a set are apart, as a fraction of the faster
-        figure: of a rate, or the inverse of a time.
+        figure: of a rate, or the inverse of a time. It stands in for the range of a figure without
+        one.
     alone: Whether devices alone do the work, so that no other user of the host takes part."""
 
     process: float
-    runs: float
     furthest: float
     alone: bool = False
 
 
 RECORDED: Mapping[PathKind, RecordedKind] = {
-    "latency": RecordedKind(0.0015, 0.004, 0.012, alone=True),
-    "host latency": RecordedKind(0.024, 0.11, 0.29),
-    "thread latency": RecordedKind(0.064, 0.18, 0.28),
-    "collectives": RecordedKind(0.0013, 0.003, 0.012, alone=True),
-    "short collectives": RecordedKind(0.14, 0.21, 0.41),
-    "products": RecordedKind(0.01, 0.04, 0.13, alone=True),
-    "host products": RecordedKind(0.08, 0.13, 0.29),
-    "host memory": RecordedKind(0.05, 0.13, 0.23),
-    "host memory by several threads": RecordedKind(0.12, 0.21, 0.39),
-    "pageable and device": RecordedKind(0.05, 0.16, 0.44),
-    "host and device": RecordedKind(0.01, 0.065, 0.2),
-    "between devices": RecordedKind(0.0, 0.0004, 0.0015, alone=True),
-    "within a device": RecordedKind(0.0011, 0.005, 0.02, alone=True),
+    "latency": RecordedKind(0.0015, 0.012, alone=True),
+    "host latency": RecordedKind(0.024, 0.29),
+    "thread latency": RecordedKind(0.064, 0.28),
+    "collectives": RecordedKind(0.0013, 0.012, alone=True),
+    "short collectives": RecordedKind(0.14, 0.41),
+    "products": RecordedKind(0.01, 0.13, alone=True),
+    "host products": RecordedKind(0.08, 0.29),
+    "host memory": RecordedKind(0.05, 0.23),
+    "host memory by several threads": RecordedKind(0.12, 0.39),
+    "pageable and device": RecordedKind(0.05, 0.44),
+    "host and device": RecordedKind(0.01, 0.2),
+    "between devices": RecordedKind(0.0, 0.0015, alone=True),
+    "within a device": RecordedKind(0.0011, 0.02, alone=True),
 }
 
 

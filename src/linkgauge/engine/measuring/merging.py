@@ -3,8 +3,9 @@ of another run's figure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
 from msgspec.structs import replace
@@ -25,9 +26,6 @@ from linkgauge.model.stats.summary import Interval, Summary, relative_error, sum
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import Better
 
-Summed = Callable[[tuple[float, ...], Better], Summary | None]
-"""A function that returns the statistics of samples, each time the same value for equal samples."""
-
 _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
 
@@ -37,19 +35,24 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
     figures. Wrong bytes in any repetition fail the cell. A cell that was skipped in a later
     repetition keeps the figures of the earlier repetitions."""
     settings = settings.of(cells[0][0]) if cells else settings
-    gated = [[_with_gates(repetition) for repetition in repetitions] for repetitions in cells]
-    known_fields: Known = {}
-    whole = [_join(repetitions, known_fields) for repetitions in gated]
-    shown = list(map(_shown, whole))
-    estimated = _estimated(whole, settings)
-    unlike = dict(zip(shown, zip(whole, estimated, strict=True), strict=True))
-    # The parts of equivalent cells may come in another order, and have the same samples.
-    summed = cache(summarize)
-    figures = {
-        of: _figures(cell, known, settings, summed) if cell.samples else {}
-        for of, (cell, known) in unlike.items()
-    }
-    return [replace(cell, **figures[of]) for of, cell in zip(shown, whole, strict=True)]
+    known: Known = {}
+    whole = [
+        _join([_with_gates(repetition) for repetition in repetitions], known)
+        for repetitions in cells
+    ]
+    found = with_ranges(_each_once(whole, _figures), settings)
+    return _each_once(found, lambda cell: _conclusion(cell, settings))
+
+
+def _each_once(
+    cells: Sequence[CellResult], fields: Callable[[CellResult], dict[str, Any]]
+) -> list[CellResult]:
+    """Returns the cells with these fields, which equal cells of a simulated machine share."""
+    made: dict[Hashable, dict[str, Any]] = {}
+    for cell in cells:
+        if (shown := _shown(cell)) not in made:
+            made[shown] = fields(cell) if cell.samples else {}
+    return [replace(cell, **made[_shown(cell)]) for cell in cells]
 
 
 def _shown(cell: CellResult) -> Hashable:
@@ -94,106 +97,93 @@ def _join(repetitions: Sequence[CellResult], known: Known) -> CellResult:
     return replace(found, status=wrong.status, reason=wrong.reason, kind=wrong.kind, notes=notes)
 
 
-_Estimates = tuple[Estimate | None, Sequence[Estimate | None]]
-"""The estimate for a cell's figure, and those for its parts."""
-
-
-def _estimated(
-    cells: Sequence[CellResult], settings: Settings, known: BetweenRuns | None = None
-) -> Iterator[_Estimates]:
-    """Yields the estimates for similar cells. Each part is pooled with the same part of the other
-    cells. A simulated machine has no processes that differ. If the user fixed the number of
-    samples, only those cells are repeated that look low, and say nothing of the others."""
-    if settings.samples is not None and any(len(cell.repetitions) == 1 for cell in cells):
-        yield from ((None, [None] * len(cell.parts)) for cell in cells)
-        return
-    recorded, runs = None, None
-    if cells and settings.simulation is None:
-        kind = path_kind(cells[0], cells[0].bytes)
-        recorded, runs = RECORDED[kind], (known or {}).get(kind)
-    count = max((len(cell.parts) for cell in cells), default=0)
-    parts = [
-        estimates(
-            [_repetitions(cell, cell.parts[at].samples) if cell.parts else [] for cell in cells],
-            recorded,
-            runs,
-        )
-        for at in range(count)
-    ]
-    whole = estimates([_repetitions(cell, cell.samples) for cell in cells], recorded, runs)
-    yield from ((one, [column[at] for column in parts]) for at, one in enumerate(whole))
-
-
-def _repetitions(cell: CellResult, samples: Sequence[float]) -> Repetitions:
-    return [repetition for repetition in cut(samples, map(sum, cell.repetitions)) if repetition]
-
-
 def with_ranges(
     cells: Sequence[CellResult], settings: Settings, known: BetweenRuns | None = None
 ) -> list[CellResult]:
     """Returns measured similar cells with the ranges that their samples show: those of `merge`.
     `known` is how much earlier runs of the machine vary."""
     settings = settings.of(cells[0]) if cells else settings
-    shown = list(map(_shown, cells))
-    ranges = {
-        of: _ranges(cell, found)
-        for of, cell, found in zip(shown, cells, _estimated(cells, settings, known), strict=True)
-    }
-    return [replace(cell, **ranges[of]) for of, cell in zip(shown, cells, strict=True)]
+    found = dict(zip(map(_shown, cells), _estimated(cells, settings, known), strict=True))
+    return _each_once(cells, lambda cell: _ranges(cell, *found[_shown(cell)]))
 
 
-def _ranges(cell: CellResult, found: _Estimates) -> dict[str, Any]:
+def _estimated(
+    cells: Sequence[CellResult], settings: Settings, known: BetweenRuns | None
+) -> Iterable[Sequence[Estimate | None]]:
+    """Returns the estimates for each of similar cells: that for its figure, then those for its
+    parts. Each part is pooled with the same part of the other cells. A simulated machine has no
+    processes that differ. If the user fixed the number of samples, only those cells are repeated
+    that look low, and say nothing of the others."""
+    if settings.samples is not None and any(len(cell.repetitions) == 1 for cell in cells):
+        return [[None] * (1 + len(cell.parts)) for cell in cells]
+    recorded, runs = None, None
+    if cells and settings.simulation is None:
+        kind = path_kind(cells[0], cells[0].bytes)
+        recorded, runs = RECORDED[kind], (known or {}).get(kind)
+    samples = ((cell.samples, *(part.samples for part in cell.parts)) for cell in cells)
+    columns = (
+        [_repetitions(cell, own) for cell, own in zip(cells, column, strict=True)]
+        for column in zip_longest(*samples, fillvalue=())
+    )
+    return zip(*(estimates(column, recorded, runs) for column in columns), strict=True)
+
+
+def _repetitions(cell: CellResult, samples: Sequence[float]) -> Repetitions:
+    return [repetition for repetition in cut(samples, map(sum, cell.repetitions)) if repetition]
+
+
+def _ranges(cell: CellResult, known: Estimate | None, *parts: Estimate | None) -> dict[str, Any]:
     """Returns the fields of a cell that say where another run's figure lies. If samples fall into
     two groups, another run may show either, unless one is rare."""
-    known, parts = found
     gates = sum(mode.gates for mode in cell.modes)
     levels = [
         mode.median for mode in cell.modes if may_lead(mode.gates / gates, len(cell.repetitions))
     ]
     return {
-        "summary": _ranged(cell.summary, known, levels),
+        "summary": _ranged(cell.summary, known, *levels),
         "interval": known and Interval("repetitions", COVERAGE, known.degrees, known.pooled),
         "parts": tuple(
-            replace(part, summary=_ranged(part.summary, one, ()))
+            replace(part, summary=_ranged(part.summary, one))
             for part, one in zip(cell.parts, parts, strict=False)
         ),
     }
 
 
-def _ranged(
-    summary: Summary | None, known: Estimate | None, levels: Iterable[float]
-) -> Summary | None:
-    if summary is None:
-        return None
-    return replace(summary, ci95=known and known.interval(summary.median, *levels))
+def _ranged(summary: Summary | None, known: Estimate | None, *levels: float) -> Summary | None:
+    return summary and replace(summary, ci95=known and known.interval(summary.median, *levels))
 
 
-def _figures(
-    cell: CellResult, known: _Estimates, settings: Settings, summed: Summed
-) -> dict[str, Any]:
+def _figures(cell: CellResult) -> dict[str, Any]:
     border = split(cell.samples, _gates(cell), tuple(map(sum, cell.repetitions)))
-    found = () if border is None else groups(cell.samples, _gates(cell), border)
-    summary = summed(cell.samples, _better(cell))
-    if found and summary is not None:
-        summary = replace(summary, median=found[0].median)
-    parts = tuple(
-        replace(part, summary=summed(part.samples, _better(cell, part))) for part in cell.parts
-    )
-    ranges = _ranges(replace(cell, summary=summary, modes=found, parts=parts), known)
-    error = relative_error(ranges["summary"])
-    stopped = _stopped(cell, error, settings)
-    missed = stopped in ("max-time", "noise") and settings.precision > 0
-    notes = (Imprecise(settings.precision, error, len(cell.samples)),) if missed else ()
-    others = (note for note in cell.notes if not isinstance(note, Imprecise))  # of fewer samples
+    modes = () if border is None else groups(cell.samples, _gates(cell), border)
+    summary = _summarized(cell.samples, _better(cell))
+    if modes and summary is not None:
+        summary = replace(summary, median=modes[0].median)
     return {
-        **ranges,
-        "modes": found,
-        "stopped": stopped,
-        "notes": (*others, *notes),
+        "modes": modes,
+        "summary": summary,
+        "parts": tuple(
+            replace(part, summary=_summarized(part.samples, _better(cell, part)))
+            for part in cell.parts
+        ),
         "iterations": tuple(
             replace(times, summary=summarize(times.samples, "lower")) for times in cell.iterations
         ),
     }
+
+
+# The parts of equal cells may come in another order, and have the same samples.
+_summarized = lru_cache(maxsize=64)(summarize)
+
+
+def _conclusion(cell: CellResult, settings: Settings) -> dict[str, Any]:
+    """Returns the fields of a cell that say why no further repetition was made."""
+    error = relative_error(cell.summary)
+    stopped = _stopped(cell, error, settings)
+    missed = stopped in ("max-time", "noise") and settings.precision > 0
+    notes = (Imprecise(settings.precision, error, len(cell.samples)),) if missed else ()
+    others = (note for note in cell.notes if not isinstance(note, Imprecise))  # of fewer samples
+    return {"stopped": stopped, "notes": (*others, *notes)}
 
 
 def _better(cell: CellResult, part: TransferFigure | None = None) -> Better:

@@ -239,26 +239,25 @@ def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdic
     assert one.change is not None  # noqa: S101
     furthest = 0.0 if cell.path is None else RECORDED[cell.path].furthest
     lost = median(one.losses)
-    if cell.better == "lower" and lost > 0:
-        lost /= 1 + lost  # of its rate
-    is_far_off = aim.least <= lost <= furthest
+    of_rate = lost / (1 + lost) if cell.better == "lower" and lost > 0 else lost
+    is_far_off = aim.least <= of_rate <= furthest
     if largest >= aim.least and one.direction == "worse":
         count = sum(each >= aim.least for each in one.losses)
         if furthest < aim.least or count > max(1, len(one.losses) / 2):
             return "regression"
         return "far off" if is_far_off else "measure again"
-    if _is_noisy(one.change, aim, cell.better):
+    if _is_noisy(one.change, lost, aim, cell.better):
         return "far off" if is_far_off and furthest < aim.exclude else "too noisy"
     return "not enough" if one.direction == "unknown" else "ok"
 
 
-def _is_noisy(change: RunChange, aim: Aim, better: Better) -> bool:
+def _is_noisy(change: RunChange, lost: float, aim: Aim, better: Better) -> bool:
     """Whether a figure may have got worse by the factor that a comparison must exclude, with a
-    probability of 5 %. A time that doubles is a rate that halves."""
-    log, reach = math.log(change.ratio), math.log(change.high / change.low) / 2
+    probability of 5 %. It has `lost` against the middle run of the baseline, which one run that is
+    far off does not move. A time that doubles is a rate that halves."""
+    reach = math.log(change.high / change.low) / 2
     reach *= critical(2 * _UNSEEN, change.degrees) / critical(_UNSEEN, change.degrees)
-    worse = -log if better == "higher" else log
-    return worse + reach >= log_of_loss(aim.exclude, "higher")
+    return log_of_loss(lost, better) + reach >= log_of_loss(aim.exclude, "higher")
 
 
 def suspects(gate: GateDocument) -> Collection[CellId]:

@@ -5,7 +5,6 @@ Drivers, firmware and kernels may differ, because a comparison is to find their 
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,7 +26,6 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import within
 from linkgauge.model.stats.intervals import COVERAGE
 from linkgauge.model.stats.spread import Spread
-from linkgauge.model.stats.student import critical
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.units import format_size
 
@@ -76,14 +74,14 @@ class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def as_recorded(run: RunFigures) -> RunFigures:
-    """Returns the run with ranges for figures without one. Such a figure is assumed to vary as much
-    as any figure of its kind of path in recorded runs."""
+    """Returns the run with ranges for figures without one. Such a range reaches as far as the
+    furthest two recorded runs of its kind of path are apart."""
 
     def ranged(cell: CellFigure) -> CellFigure:
         if cell.path is None or cell.figure is None or cell.coverage is not None:
             return cell  # one that was repeated and has no range varies too much
-        reach = critical(1 - COVERAGE, _FEW) * math.sqrt(2) * RECORDED[cell.path].runs
-        low, high = cell.figure * math.exp(-reach), cell.figure * math.exp(reach)
+        least = 1 - RECORDED[cell.path].furthest
+        low, high = cell.figure * least, cell.figure / least
         return replace(cell, low=low, high=high, coverage=COVERAGE, degrees=_FEW)
 
     return replace(run, cells=tuple(map(ranged, run.cells)))

@@ -19,8 +19,7 @@ from typing import Literal
 import msgspec
 
 from ..units import Better
-from .intervals import LEAST
-from .spread import Spread
+from .spread import LEAST, Spread
 from .student import critical, shift_found, two_sided
 
 Direction = Literal["better", "worse", "same", "unknown"]
@@ -33,6 +32,8 @@ runs."""
 POWER = 0.9
 """The probability with which a loss is found. A proven loss counts if its interval reaches the
 least loss, which that of a true loss of this size does in 97.5 of 100 cases."""
+_ALL = 1 - 1e-12
+"""The largest loss of a rate, or gain of a time, that has a logarithm: all but nothing."""
 MOST_RUNS = 100
 """The most runs that a comparison asks for, because the machine drifts during more."""
 ENOUGH = 5
@@ -103,39 +104,34 @@ def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest 
     """Tests the difference between two sides, each with at least one run. Returns None if the
     variation of runs is unknown. Few runs say little of it. With ranges, the cell's own runs
     therefore add to what each range says of other runs; what the runs of all cells show counts if
-    it is more."""
-    basis: Basis
-    known: tuple[Spread, ...]
+    it is more. Enough runs of the cell show by themselves what a new process changes."""
     log, counts = second.mean - first.mean, (len(first.logs), len(second.logs))
-    if first.within is None or second.within is None:
-        if spread is None:
-            return None
-        own = spread.alone or spread
-        scale = math.sqrt(1 / counts[0] + 1 / counts[1])
-        known, basis = (spread,), "runs"
-        error, wide = ((of.deviation * scale, of.degrees) for of in (spread, own))
-    else:
-        alone = None if spread is None else spread.alone
-        # A single run that is far off is no better known because the others agree.
-        enough = alone is not None and alone.degrees >= ENOUGH and min(counts) > 1
-        sides = (first.within, second.within)
-        known = tuple(_with_runs(own, spread, enough=enough) for own in sides)
-        basis = "within" if spread is None else "runs"
+    alone = None if spread is None else spread.alone
+    # A single run that is far off is no better known because the others agree.
+    is_known = alone is not None and alone.degrees >= ENOUGH and min(counts) > 1
+    known: tuple[Spread, ...]
+    if first.within is not None and second.within is not None and not is_known:
+        known = tuple(_with_runs(own, spread) for own in (first.within, second.within))
         error, wide = _welch(known, counts), _welch([of.alone or of for of in known], counts)
-    p = two_sided(log / error[0], error[1])
-    doubt = None
+    elif spread is None:
+        return None
+    else:
+        scale = math.sqrt(1 / counts[0] + 1 / counts[1])
+        known = (spread,)
+        error, wide = ((of.deviation * scale, of.degrees) for of in (spread, alone or spread))
+    p, doubt = two_sided(log / error[0], error[1]), None
     if doubted := max(of.doubted for of in known):
         doubt = (*wide, doubted)
         p = max(p, doubted * two_sided(log / wide[0], wide[1]))
+    basis: Basis = "within" if spread is None else "runs"
     return SideTest(log, *error, p, basis, max(of.deviation for of in known), doubt)
 
 
-def _with_runs(own: Spread, runs: Spread | None, *, enough: bool) -> Spread:
+def _with_runs(own: Spread, runs: Spread | None) -> Spread:
     """Returns the variance that a side's ranges and the runs show together. It is never less than
-    that of the ranges, because a few runs agree by chance. Enough runs of the cell (`enough`) show
-    by themselves what a new process changes."""
-    if runs is None or enough:
-        return runs or own
+    that of the ranges, because a few runs agree by chance."""
+    if runs is None:
+        return own
     degrees, variance = own.degrees, own.variance
     if (alone := runs.alone) is not None:
         degrees += alone.degrees
@@ -197,7 +193,9 @@ def largest_loss(change: RunChange, better: Better) -> float:
 
 def log_of_loss(fraction: float, better: Better) -> float:
     """Returns the distance by which a loss moves the logarithm of a figure, without a sign."""
-    return -math.log1p(-fraction) if better == "higher" else math.log1p(fraction)
+    if better == "higher":
+        return -math.log1p(-min(fraction, _ALL))
+    return math.log1p(max(fraction, -_ALL))
 
 
 def loss_of_log(log: float, better: Better) -> float:

@@ -23,23 +23,16 @@ from statistics import fmean, median
 import msgspec
 
 from ..recorded import RecordedKind
+from .spread import LEAST, Spread
 from .student import critical
 from .summary import percentile, robust_deviation
 
 Repetitions = Sequence[Sequence[float]]
 """The samples of a cell, repetition by repetition. No repetition is empty."""
 COVERAGE = 0.95
-LEAST = 1e-4
-"""The least relative standard deviation of a figure from run to run. Smaller differences are not
-distinguished."""
 _UNLIKE, _NOISY = 3.0, 0.75
 """A cell whose typical repetition is off by this many times the third quartile of similar cells is
 unlike them. For factors from 2 to 5, ranges hold as many figures of recorded runs."""
-_LEAST_TO_BE_UNLIKE = 3
-"""Of two repetitions, either may be the one that is far off."""
-_MANY, _FAR = 6, 3.0
-"""The fewest repetitions whose median one of them hardly moves, and the deviations from which on it
-is far off."""
 _MEAN_ABSOLUTE = math.sqrt(math.pi / 2)
 """The standard deviation of normal values, by their mean absolute deviation."""
 _MOST = math.log(10) / 2
@@ -79,91 +72,67 @@ def estimates(
     earlier runs of the machine, which counts instead."""
     medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
     known = [medians_of(tuple(map(tuple, cell))) for cell in cells]
-    pool = _pooled([own for own in known if len(own) > 1])
-    if pool is None:
+    repeated = {own: _spread([own]) for own in known if len(own) > 1}
+    if not repeated:
         return [None] * len(cells)
-    return [_estimate(own, pool, recorded, runs) if own else None for own in known]
+    every = [own for own in known if own in repeated]
+    # A single repetition that is far off is the tail of what all similar cells show, and of two
+    # repetitions, either may be.
+    limit = _UNLIKE * percentile(sorted(repeated[own].deviation for own in every), _NOISY)
+    unlike = {own for own in repeated if len(own) > 2 and _typical(own) > limit}
+    like = [own for own in every if own not in unlike]
+    pool = _spread(like)
+
+    def estimate(own: Sequence[float]) -> Estimate | None:
+        spread, pooled = (repeated[own], 1) if own in unlike else (pool, len(like))
+        # However quiet similar cells are, a range is not below what the cell's own repetitions
+        # show to be the standard error of the difference of two runs.
+        least = repeated[own].deviation if own in repeated else 0.0
+        reach = max(_reach(spread, len(own), recorded, runs), least * _of_two(len(own)))
+        return Estimate(reach, int(spread.degrees), pooled)
+
+    return [estimate(own) if own else None for own in known]
 
 
-class _Pool(msgspec.Struct, frozen=True):
-    """The deviation of similar cells. A cell beyond `limit` is unlike them."""
-
-    deviation: float
-    limit: float
-    degrees: int
-    pooled: int
-
-
-def _pooled(cells: Sequence[Sequence[float]]) -> _Pool | None:
-    if not cells:
-        return None
-    deviations = list(map(deviation_of, cells))
-    limit = _UNLIKE * percentile(sorted(deviations), _NOISY)
-    like = [
-        (one, len(cell) - 1)
-        for one, cell in zip(deviations, cells, strict=True)
-        if not _is_unlike(cell, limit)
-    ]
-    degrees = sum(count for _, count in like)
-    return _Pool(sum(one * count for one, count in like) / degrees, limit, degrees, len(like))
-
-
-def _is_unlike(cell: Sequence[float], limit: float) -> bool:
-    """Whether a cell always varies much. A single repetition that is far off is the tail of what
-    all similar cells show."""
-    if len(cell) < _LEAST_TO_BE_UNLIKE:
-        return False
-    middle = median(cell)
-    return robust_deviation(abs(one - middle) for one in cell) > limit
-
-
-def _estimate(
-    cell: Sequence[float], pool: _Pool, recorded: RecordedKind | None, runs: float | None
-) -> Estimate:
-    deviation, degrees, pooled = pool.deviation, pool.degrees, pool.pooled
-    if _is_unlike(cell, pool.limit):
-        deviation, degrees, pooled = deviation_of(cell), len(cell) - 1, 1
-    part = math.sqrt(2 * median_factor(len(cell)))
-    error, widest = deviation * part, math.inf
+def _reach(spread: Spread, count: int, recorded: RecordedKind | None, runs: float | None) -> float:
+    """Returns the half-width of the range of a figure of `count` repetitions."""
+    error, widest = spread.deviation * _of_two(count), math.inf
     if recorded is not None:
-        process = recorded.process if runs is None else _beyond(runs, error)
-        most = (1 if recorded.alone else _SHARED) * max(deviation, LEAST)
-        error = math.hypot(error, math.sqrt(2) * min(process, most))
+        # Of earlier runs, what they vary by beyond their repetitions.
+        process = 2 * recorded.process**2 if runs is None else 2 * runs**2 - error**2
+        most = 2 * ((1 if recorded.alone else _SHARED) * max(spread.deviation, LEAST)) ** 2
+        error = math.sqrt(error**2 + min(max(0.0, process), most))
         if recorded.alone:
             widest = max(critical(1 - COVERAGE, math.inf) * error, -math.log1p(-recorded.furthest))
-    # However quiet similar cells are, a range is not below what the cell's own repetitions show to
-    # be the standard error of the difference of two runs.
-    own = deviation_of(cell) * part if len(cell) > 1 else 0.0
-    reach = max(min(_critical(degrees) * error, widest), own)
-    return Estimate(reach, degrees, pooled)
+    degrees = max(1.0, _EFFICIENCY * spread.degrees)
+    return min(critical(1 - COVERAGE, degrees) * error, widest)
 
 
-def _beyond(runs: float, error: float) -> float:
-    """What runs of this deviation vary by beyond their repetitions, which explain the `error` of
-    the difference of two of them."""
-    return math.sqrt(max(0.0, runs * runs - error * error / 2))
+def _of_two(count: int) -> float:
+    """Returns the standard error of the difference of two figures of `count` repetitions, in
+    deviations of a repetition."""
+    return math.sqrt(2 * median_factor(count))
 
 
-def _critical(degrees: int) -> float:
-    return critical(1 - COVERAGE, _EFFICIENCY * degrees if degrees > 1 else degrees)
+def _typical(cell: Sequence[float]) -> float:
+    """Returns the deviation of a cell without a repetition that is far off."""
+    middle = median(cell)
+    return robust_deviation(abs(one - middle) for one in cell)
+
+
+def _spread(cells: Sequence[Sequence[float]]) -> Spread:
+    """Returns the pooled variance of cells with several repetitions, by their mean absolute
+    deviations."""
+    degrees = sum(map(len, cells)) - len(cells)
+    pooled = sum(deviation_of(own) * (len(own) - 1) for own in cells) / degrees
+    return Spread(pooled * pooled, degrees)
 
 
 def _medians(cell: Repetitions) -> tuple[float, ...]:
-    """Returns the logarithms of the medians of repetitions; none if a sample is not positive. Of
-    many repetitions, a single one that is far off moves the median as far as the next one would,
-    and counts as that."""
+    """Returns the logarithms of the medians of repetitions; none if a sample is not positive."""
     if not cell or min(map(min, cell)) <= 0:
         return ()
-    logs = [math.log(median(samples)) for samples in cell]
-    if len(logs) < _MANY:
-        return tuple(logs)
-    middle = median(logs)
-    *_, next_farthest, farthest = sorted(abs(one - middle) for one in logs)
-    most = _FAR * robust_deviation(abs(one - middle) for one in logs)
-    if not next_farthest <= most < farthest:
-        return tuple(logs)
-    low, high = middle - next_farthest, middle + next_farthest
-    return tuple(min(max(one, low), high) for one in logs)
+    return tuple(math.log(median(samples)) for samples in cell)
 
 
 def may_lead(share: float, repetitions: int) -> bool:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
-
-from linkgauge.model.grouped import grouped
 
 
 class Moments(NamedTuple):
@@ -33,11 +31,6 @@ class Moments(NamedTuple):
     def rest(self) -> float:
         """The sum of squared deviations from the mean."""
         return max(0.0, self.squares - self.sum**2 / self.n)
-
-
-def moments(pairs: Iterable[tuple[Hashable, float]]) -> Mapping[Hashable, Moments]:
-    """Returns the moments of the values of each key."""
-    return {key: Moments.over(values) for key, values in grouped(pairs).items()}
 
 
 def median_without(ordered: Sequence[float], places: Iterable[int]) -> float:

@@ -8,11 +8,9 @@ width all cells show together (G. Smyth, Statistical Applications in Genetics an
 degrees of freedom: similar cells lend many if they agree, and few if they differ. A cell that an F
 test shows to be unlike them is known by its own runs alone.
 
-How unlike cells are is the covariance of what two halves of the runs show of each. One run that is
-far off makes a cell look noisy in one half only; a cell that is noisier is so in both. All figures
-of a run may be off together: the errors of variances then have the square of the figures'
-correlation. All computations use logarithms, so variances are relative. docs/intervals.md derives
-this."""
+How unlike cells are is what the logarithms of their variances vary by beyond chance. All figures of
+a run may be off together: the errors of variances then have the square of the figures' correlation.
+All computations use logarithms, so variances are relative. docs/intervals.md derives this."""
 
 from __future__ import annotations
 
@@ -27,9 +25,11 @@ import msgspec
 
 from linkgauge.model.grouped import grouped
 
-from .intervals import LEAST
 from .student import beyond, digamma, trigamma
 
+LEAST = 1e-4
+"""The least relative standard deviation of a figure from run to run. Smaller differences are not
+distinguished."""
 _LENT = range(1, 41)
 """The degrees of freedom that similar cells may lend."""
 _SURE = 2.0
@@ -100,8 +100,8 @@ def spreads(
         for own, by in zip(known, lent, strict=True)
         if own is not None and by is not None
     )
-    doubted = min(1.0, _UNSEEN * noisy / max(1, len(cells)))
     count = len(cells)
+    doubted = min(1.0, _UNSEEN * noisy / max(1, count))
     return [_joined(own, by, doubted, count) for own, by in zip(alone, lent, strict=True)]
 
 
@@ -129,41 +129,22 @@ def doubted(cells: Sequence[tuple[Hashable, Spread | None]]) -> list[Spread | No
 
 
 class _Own(NamedTuple):
-    """What a cell's own runs show. `log` is the expected logarithm of the true variance, and
-    `error` the variance of `log`. `halves` are the logarithms by each half of the runs."""
+    """What a cell's own runs show. `log` is the expected logarithm of the true variance, for normal
+    runs, and `error` the variance of `log`."""
 
     cell: CellSpread
     spread: Spread
     log: float
     error: float
-    halves: tuple[float, float] | None
 
 
 def _own(cell: CellSpread) -> _Own | None:
     if not cell.degrees:
         return None
-    sets = [[off for _, off in own] for own in cell.sets]
-    spread = Spread(_variance(sets), cell.degrees)
-    first, *others = sorted(sets, key=len, reverse=True)
-    if not others:
-        others = [first[1::2]]
-        first = first[::2]
-    halves = None
-    if len(others[0]) > 1:
-        halves = (_log(_variance([first]), len(first) - 1),
-                  _log(_variance(others), sum(map(len, others)) - len(others)))  # fmt: skip
-    log = _log(spread.variance, cell.degrees)
-    return _Own(cell, spread, log, trigamma(cell.degrees / 2), halves)
-
-
-def _variance(sets: Sequence[Sequence[float]]) -> float:
-    squares = sum(sum((one - fmean(own)) ** 2 for one in own) for own in sets)
-    return max(squares / (sum(map(len, sets)) - len(sets)), LEAST**2)
-
-
-def _log(variance: float, degrees: int) -> float:
-    """Returns the expected logarithm of the true variance, for normal runs."""
-    return math.log(variance) - digamma(degrees / 2) + math.log(degrees / 2)
+    squares, half = sum(off * off for own in cell.sets for _, off in own), cell.degrees / 2
+    spread = Spread(max(squares / cell.degrees, LEAST**2), cell.degrees)
+    log = math.log(spread.variance) - digamma(half) + math.log(half)
+    return _Own(cell, spread, log, trigamma(half))
 
 
 def _is_unlike(own: Spread, lent: Spread, count: int = 1) -> bool:
@@ -192,35 +173,39 @@ class _Peers:
     within a kind of cells, `_between` how much they do between kinds."""
 
     def __init__(self, known: Sequence[_Own]) -> None:
-        self._kinds = grouped((one.cell.kind, one) for one in known)
-        self._within, self._between = _unlikeness(list(self._kinds.values()))
-        self._equivalent = _correlation(known, by_kind=True) ** 2, _correlation(known) ** 2
+        kinds = grouped((one.cell.kind, one) for one in known)
+        chance = fmean([one.error for one in known] or [0.0])
+        self._within = _beyond([[one.log for one in own] for own in kinds.values()], chance)
+        means = [fmean(one.log for one in own) for own in kinds.values()]
+        of_means = fmean([(self._within + chance) / len(own) for own in kinds.values()] or [0.0])
+        self._between = _beyond([means], of_means)
+        self._equivalent = _correlation(known) ** 2
         self._sums = {kind: (len(of), sum(one.spread.variance for one in of))
-                      for kind, of in self._kinds.items()}  # fmt: skip
+                      for kind, of in kinds.items()}  # fmt: skip
         self._logs = {kind: math.log(total / count) for kind, (count, total) in self._sums.items()}
         self._count = len(known)
 
     def lent(self, kind: Hashable, own: _Own | None) -> Spread | None:
         """Returns the variance that the other cells suggest for a cell of this kind, with the
         degrees of freedom that they lend; None without other cells."""
-        less = (0, 0.0) if own is None else (1, own.spread.variance)
-        in_kind = self._sums.get(kind, (0, 0.0))
-        near, far = in_kind[0] - less[0], self._count - in_kind[0]
-        error = own.error if own is not None else 1.0
+        less, error = (0, 0.0), 1.0
+        if own is not None:
+            less, error = (1, own.spread.variance), own.error
+        count, total = self._sums.get(kind, (0, 0.0))
+        near, far = count - less[0], self._count - count
         parts = []
         if near:
-            doubt = self._within / near + error * max(1 / near, self._equivalent[0])
-            parts.append((doubt, math.log((in_kind[1] - less[1]) / near)))
-        if far and len(self._kinds) > 1:
+            doubt = self._within / near + error * max(1 / near, self._equivalent)
+            parts.append((doubt, math.log((total - less[1]) / near)))
+        if far and len(self._sums) > 1:
             others = [log for name, log in self._logs.items() if name != kind]
             doubt = self._between * (1 + 1 / len(others)) + self._within / far
-            doubt += error * max(1 / far, self._equivalent[1])
-            parts.append((doubt, fmean(others)))
+            parts.append((doubt + error * max(1 / far, self._equivalent), fmean(others)))
         if not parts:
             return None
         weight = sum(1 / doubt for doubt, _ in parts)
         variance = math.exp(sum(log / doubt for doubt, log in parts) / weight)
-        doubt = self._within + max(1 / weight, error * self._equivalent[1])
+        doubt = self._within + max(1 / weight, error * self._equivalent)
         # The logarithm of a scaled inverse χ² with d degrees of freedom has the variance Ψ′(d/2).
         return Spread(variance, max(1, bisect_right(_LENT, -doubt, key=_minus_variance)))
 
@@ -229,52 +214,35 @@ def _minus_variance(degrees: int) -> float:
     return -trigamma(degrees / 2)
 
 
-def _unlikeness(kinds: Sequence[Sequence[_Own]]) -> tuple[float, float]:
-    halves = [[one.halves for one in own if one.halves is not None] for own in kinds]
-    chance = 0.0
-    if not any(halves):  # too few runs for halves: what goes beyond chance (Smyth's estimate)
-        halves = [[(one.log, one.log) for one in own] for own in kinds]
-        chance = fmean([one.error for own in kinds for one in own] or [0.0])
-    groups = [own for own in halves if own]
-    within = _covariance(groups, chance)
-    means = [(fmean(a for a, _ in own), fmean(b for _, b in own)) for own in groups]
-    of_means = fmean([(within + chance) / len(own) for own in groups] or [0.0])
-    return within, _covariance([means], of_means)
-
-
-def _covariance(groups: Iterable[Sequence[tuple[float, float]]], chance: float) -> float:
-    """Returns the covariance of pairs within groups, less what chance makes of it and its standard
-    errors; 0 if nothing is left."""
-    products, degrees = list[float](), 0
+def _beyond(groups: Iterable[Sequence[float]], chance: float) -> float:
+    """Returns the variance of values within groups, less what chance makes of it and its standard
+    errors; 0 if nothing is left (Smyth's estimate)."""
+    squares, degrees = list[float](), 0
     for own in groups:
-        if len(own) > 1:
-            one, other = fmean(a for a, _ in own), fmean(b for _, b in own)
-            part = 1 - 1 / len(own)
-            products += [(a - one) * (b - other) - chance * part for a, b in own]
-            degrees += len(own) - 1
+        mean, part = fmean(own or [0.0]), 1 - 1 / max(1, len(own))
+        squares += [(one - mean) ** 2 - chance * part for one in own if len(own) > 1]
+        degrees += max(0, len(own) - 1)
     if not degrees:
         return 0.0
-    found = sum(products) / degrees
-    error = math.dist(products, [found] * len(products)) / degrees
+    found = sum(squares) / degrees
+    error = math.dist(squares, [found] * len(squares)) / degrees
     return max(0.0, found - (_SURE * error if degrees > 1 else 0.0))
 
 
-def _correlation(known: Sequence[_Own], *, by_kind: bool = False) -> float:
-    """Returns the intraclass correlation of the figures of a run, of all cells or of those of a
-    kind (R. Fisher, Statistical Methods for Research Workers, 1925, chapter 7). Each cell has the
-    same weight, however much it varies."""
-    sums: dict[Hashable, float] = {}
-    squares = count = 0.0
-    for one in known:
-        kind = one.cell.kind if by_kind else None
-        for run, off in (pair for own in one.cell.sets for pair in own):
-            scaled = off / one.spread.deviation
-            sums[kind, run] = sums.get((kind, run), 0.0) + scaled
-            squares += scaled * scaled
-            count += 1
-    cells = count / max(1, len(sums))
+def _correlation(known: Sequence[_Own]) -> float:
+    """Returns the intraclass correlation of the figures of a run in cells of a kind (R. Fisher,
+    Statistical Methods for Research Workers, 1925, chapter 7). Each cell has the same weight,
+    however much it varies."""
+    scaled = [
+        ((one.cell.kind, run), off / one.spread.deviation)
+        for one in known
+        for own in one.cell.sets
+        for run, off in own
+    ]
+    runs, squares = grouped(scaled).values(), sum(off * off for _, off in scaled)
+    cells = len(scaled) / max(1, len(runs))
     if cells <= 1 or not squares:
         return 0.0
     # Of cells that agree, a run's sum is as large as its cells are many.
-    shared = sum(one * one for one in sums.values()) / squares
+    shared = sum(sum(own) ** 2 for own in runs) / squares
     return max(0.0, (shared - 1) / (cells - 1))

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 _TWICE = 2.0
 _TENFOLD = math.log(10)
-_ALL = 1 - 1e-12
-"""The largest loss of a rate: all but nothing."""
 _FLAT = 1.002
 
 
@@ -76,7 +74,7 @@ def hides_all(fraction: float, better: Better) -> bool:
     """It leaves a tenth of a rate, or is ten times a time: nothing is known then."""
     from linkgauge.model.stats.changes import log_of_loss
 
-    return log_of_loss(min(fraction, _ALL) if better == "higher" else fraction, better) > _TENFOLD
+    return log_of_loss(fraction, better) > _TENFOLD
 
 
 def with_reach(figure: float, low: float | None, high: float | None, unit: str) -> str:

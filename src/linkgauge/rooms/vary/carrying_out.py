@@ -17,13 +17,14 @@ from linkgauge.engine.interrupts import Ending, undisturbed
 from linkgauge.engine.kept.folder import create_run_folder
 from linkgauge.engine.kept.runs import VARY_FILE
 from linkgauge.history.keeping import remember
-from linkgauge.judge.compare.likeness import CellFigure, RunFigures, figures_of
-from linkgauge.judge.compare.side_tests import Key, SideFigures, Sides, key_of, table_of
+from linkgauge.judge.compare.likeness import CellFigure, figures_of
+from linkgauge.judge.compare.side_tests import Key, key_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.result import CellResult, Run, exit_code
 from linkgauge.model.documents.variation import Compared, Setting, Variation, VariedCell
 from linkgauge.model.errors import InputError, LinkgaugeError
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.stats.changes import Direction, changed_to
 from linkgauge.model.stats.ranks import MOST_ROUNDS, Change, changes, least_rounds
@@ -244,35 +245,35 @@ def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
     """Returns the figures of each cell, by setting and round. An interrupted run is left out,
     because cells or samples may be missing."""
     threads: dict[Key, set[str]] = {}
-    sides: list[list[RunFigures]] = [[] for _ in range(settings)]
-    for kept, run, _ in sorted(runs, key=lambda one: one.kept.round):
-        if kept.finished:
-            sides[kept.setting].append(_with_all(run, threads))
-    begins = [sum(map(len, sides[:number])) for number in range(settings)]
-    table = _separate(table_of(Sides([""] * settings, sides)), threads)
-    tables = list(dict.fromkeys(of.table for of, *_ in table))
+    table: dict[Key, list[dict[int, CellFigure]]] = {}
+    done = [one for one in runs if one.kept.finished]
+    for kept, run, _ in sorted(done, key=lambda one: (one.kept.setting, one.kept.round)):
+        for cell in _with_all(run, threads):
+            own = table.setdefault(key_of(cell), [{} for _ in range(settings)])
+            own[kept.setting][kept.round] = cell
+    left_out = {key for key, columns in threads.items() if len(columns) == 1}
+    for key in threads.keys() - left_out:
+        counted = ((replace(key[0], column=column), *key[1:]) for column in threads[key])
+        left_out |= {one for one in counted if one not in table or not all(table[one])}
+    tables = grouped((key[0].table, own) for key, own in table.items() if key not in left_out)
+    rounds = 1 + max((one.kept.round for one in done), default=-1)
     return [
-        [
-            [own.get(begin + number) for number in range(max(map(len, sides)))]
-            for begin, own in zip(begins, table[key].sides, strict=True)
-        ]
-        for key in sorted(table, key=lambda key: tables.index(key[0].table))
+        [[by_round.get(number) for number in range(rounds)] for by_round in own]
+        for table in tables.values()
+        for own in table
     ]
 
 
-def _with_all(run: Run, threads: dict[Key, set[str]]) -> RunFigures:
-    """Returns the figures of a run. A cell that uses all threads appears a second time, in the
+def _with_all(run: Run, threads: dict[Key, set[str]]) -> Iterator[CellFigure]:
+    """Yields the figures of a run. A cell that uses all threads appears a second time, in the
     column `ALL`. Its number of threads is recorded in `threads`."""
-    found = figures_of(run)
     cpus = {node.index: len(node.cpus) for node in run.machine.host.nodes}
     every = [(result, cell) for result in run.results for cell in result.cells]
-    cells = list[CellFigure]()
-    for (result, cell), figure in zip(every, found.cells, strict=True):
-        cells.append(figure)
+    for (result, cell), figure in zip(every, figures_of(run).cells, strict=True):
+        yield figure
         if result.sweep and _uses_all(cell, cpus):
-            cells.append(replace(figure, column=ALL))
-            threads.setdefault(key_of(cells[-1]), set()).add(figure.column)
-    return replace(found, cells=tuple(cells))
+            yield (of_all := replace(figure, column=ALL))
+            threads.setdefault(key_of(of_all), set()).add(figure.column)
 
 
 def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
@@ -281,20 +282,6 @@ def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
     there = [cpus.get(engine.owner.index or 0, 0) for engine in engines]
     threads = [engine.count or has for engine, has in zip(engines, there, strict=True)]
     return bool(engines) and threads == there and cell.column == str(sum(threads))
-
-
-def _separate(
-    table: dict[Key, SideFigures], threads: Mapping[Key, set[str]]
-) -> dict[Key, SideFigures]:
-    """Returns the table without duplicates."""
-    left_out = set[Key]()
-    for key, columns in threads.items():
-        if len(columns) == 1:
-            left_out.add(key)
-            continue
-        counted = ((replace(key[0], column=column), *key[1:]) for column in columns)
-        left_out |= {one for one in counted if one not in table or not all(table[one].sides)}
-    return {key: found for key, found in table.items() if key not in left_out}
 
 
 def _pairs(base: _Own, own: _Own) -> list[tuple[float, float]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from itertools import count, starmap
+from collections.abc import Callable, Collection, Mapping
+from itertools import count
 
 from msgspec.structs import replace
 
@@ -14,7 +14,8 @@ from linkgauge.engine.locks import devices_measured, holder
 from linkgauge.engine.plan import Plan, able
 from linkgauge.engine.spending import setup_seconds
 from linkgauge.machine.cpu_time import CpuTime, cpu_time
-from linkgauge.model.documents.result import PlannedCell, PlannedTable
+from linkgauge.model.cell_id import CellId, TableId, cell_id
+from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.load import AT_WORK
@@ -93,76 +94,68 @@ class ProbeSchedule:
         self._plan = plan
         self._grant = budget * every
         self._credit = 0.0
-        self._turns = list(able(plan))
-        self._costs: dict[int, float] = {}
-        self._known: set[int] = set()
-        """The identities of tables of which at least one cell was measured."""
-
-    def __len__(self) -> int:
-        return len(self._turns)
+        self._turns = {cell_id(table, cell): cell for table, cell in able(plan)}
+        self._costs: dict[CellId, float] = {}
 
     def begin(self) -> None:
         """Begins a probe, and adds the time of an interval to what the probe may use."""
-        dearest = max(starmap(self._cost, self._turns), default=0.0)
+        dearest = max(map(self._cost, self._turns), default=0.0)
         self._credit = min(self._credit + self._grant, max(self._grant, dearest / MARGIN))
 
-    def choose(self, is_free: Callable[[PlannedCell], bool]) -> tuple[PlannedCell, ...]:
+    def choose(self, is_free: Callable[[PlannedCell], bool]) -> list[CellId]:
         """Returns the next free cells that fit into the time. Cells that are not free keep their
         turn. If no cell of a table was measured yet, only one of its cells is chosen, because the
         cost is a guess."""
-        left = self._credit * MARGIN
-        chosen, guessed = [], set[int]()
-        for table, cell in self._turns:
-            if not is_free(cell) or id(table) in guessed:
+        left, chosen = self._credit * MARGIN, list[CellId]()
+        known, guessed = {of.table for of in self._costs}, set[TableId]()
+        for of, cell in self._turns.items():
+            if not is_free(cell) or of.table in guessed:
                 continue
-            left -= self._cost(table, cell)
+            left -= self._cost(of)
             if left < 0:
                 break
-            chosen.append(cell)
-            guessed |= {id(table)} - self._known
-        return tuple(chosen)
+            chosen.append(of)
+            guessed |= {of.table} - known
+        return chosen
 
-    def has_room(self, number: int, spent: float) -> bool:
-        """Whether there is time to measure a cell once more, after `spent` seconds. `number` is its
-        number in the plan."""
-        turn = next(turn for turn in self._turns if turn[1].number == number)
-        return spent + self._cost(*turn) <= self._credit
+    def has_room(self, of: CellId, spent: float) -> bool:
+        """Whether there is time to measure a cell once more, after `spent` seconds."""
+        return spent + self._cost(of) <= self._credit
 
-    def spend(self, seconds: float) -> None:
+    def spend(self, seconds: float, took: Mapping[CellId, float]) -> None:
+        """Counts the time of a probe, and how long each of its cells took."""
         self._credit -= seconds
+        for of, latest in took.items():
+            known = self._costs.get(of, latest)
+            self._costs[of] = latest if latest >= known else known + _NEW * (latest - known)
 
-    def took(self, number: int, seconds: float) -> None:
-        known = self._costs.get(number)
-        if known is not None and seconds < known:
-            seconds = known + _NEW * (seconds - known)
-        self._costs[number] = seconds
-        self._known |= {id(table) for table, cell in self._turns if cell.number == number}
+    def measured(self, cells: Collection[CellId], again: Collection[CellId] = ()) -> None:
+        """Moves the measured cells to the end of the queue, but those to measure `again` to its
+        begin."""
 
-    def measured(self, numbers: Sequence[int], again: Sequence[int] = ()) -> None:
-        """Moves the measured cells to the end of the queue."""
+        def order(of: CellId) -> int:
+            return 1 if of not in cells else 0 if of in again else 2
 
-        def order(turn: tuple[PlannedTable, PlannedCell]) -> int:
-            number = turn[1].number
-            return 1 if number not in numbers else 0 if number in again else 2
+        self._turns = {of: self._turns[of] for of in sorted(self._turns, key=order)}
 
-        self._turns.sort(key=order)
+    def _cost(self, of: CellId) -> float:
+        """Returns the cost of a cell in seconds: its last cost, else that of the dearest cell."""
+        if of in self._costs:
+            return self._costs[of]
+        return max(self._costs.values(), default=REPETITION_SECONDS * 4 + setup_seconds(of.size))
 
-    def _cost(self, table: PlannedTable, cell: PlannedCell) -> float:
-        """Returns the cost of a cell in seconds: its last cost."""
-        known = self._costs.get(cell.number)
-        if known is not None:
-            return known
-        return max(self._costs.values(), default=REPETITION_SECONDS * 4 + setup_seconds(table.size))
-
-    def plan_of(self, cells: Sequence[PlannedCell]) -> Plan:
+    def plan_of(self, cells: Collection[CellId]) -> Plan:
         """Returns the plan's tables with only these cells. The cells are numbered from 0."""
-        numbers, counted = {cell.number for cell in cells}, count()
+        counted = count()
         kept = (
-            (table, [cell for cell in table.cells if cell.number in numbers])
+            replace(
+                table,
+                cells=tuple(
+                    replace(cell, number=next(counted))
+                    for cell in table.cells
+                    if cell_id(table, cell) in cells
+                ),
+            )
             for table in self._plan
         )
-        return tuple(
-            replace(table, cells=tuple(replace(cell, number=next(counted)) for cell in own))
-            for table, own in kept
-            if own
-        )
+        return tuple(table for table in kept if table.cells)

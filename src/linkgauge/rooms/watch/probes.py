@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -24,7 +24,7 @@ from linkgauge.judge.doctor import failed
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of
 from linkgauge.judge.verdict import judge
-from linkgauge.model.cell_id import cell_id, table_id
+from linkgauge.model.cell_id import CellId, cell_id, table_id
 from linkgauge.model.documents.history import figures_by_result
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
 from linkgauge.model.errors import InputError, LinkgaugeError
@@ -95,7 +95,6 @@ class Watch:
         self._has_learnt = self._is_judged = False
         self._findings: dict[str, Finding] = {}
         self._alone: dict[str, str] = {}
-        self._numbers = {cell_id(table, cell): cell.number for table, cell in able(plan)}
         self._number = self._cells = 0
         self._busy = 0.0
         self._began = clock.now()
@@ -145,22 +144,15 @@ class Watch:
         with opened(request) as session:
             self._leave_alone(busy_devices(session.machine, self._plan) | host)
             self._schedule.begin()
-            found = self._schedule.choose(lambda cell: is_free(cell, self._alone))
-            chosen = sorted(found, key=lambda cell: cell.number)  # as they are in the plan
+            chosen = self._schedule.choose(lambda cell: is_free(cell, self._alone))
             if not chosen:
                 return 0
-            timer = _Timer(self._clock)
+            timer, plan = _Timer(self._clock), self._schedule.plan_of(chosen)
             try:
-                run = session.measure(
-                    self._schedule.plan_of(chosen),
-                    timer,
-                    lambda run: self._doubts(run, chosen, timer),
-                )
+                run = session.measure(plan, timer, lambda run: self._doubts(run, timer))
             finally:
                 self._busy += timer.busy
-                self._schedule.spend(timer.busy)
-                for number, seconds in timer.took.items():
-                    self._schedule.took(chosen[number].number, seconds)
+                self._schedule.spend(timer.busy, timer.took)
                 self._cells += len(timer.took)
             with Interrupts() as interrupts, interrupts.held():
                 self._learn(run)
@@ -201,7 +193,7 @@ class Watch:
         except LinkgaugeError as error:
             self._tell(ProbeFailed(time=now(), reason=str(error)))
 
-    def _doubts(self, run: Run, chosen: Sequence[PlannedCell], timer: _Timer) -> tuple[CellAt, ...]:
+    def _doubts(self, run: Run, timer: _Timer) -> tuple[CellAt, ...]:
         self._learn(run)
         judged = judge(run)
         tables = {id(result): number for number, result in enumerate(judged.results)}
@@ -209,22 +201,20 @@ class Watch:
         slow = {one.cell for one in self._degradation.suspects(seen)}
         suspects, spent = [], timer.busy
         for one in seen:
-            number = self._numbers[cell_id(one.result, one.found)]
+            of = cell_id(one.result, one.found)
             at = CellAt(tables[id(one.result)], one.found.place)
-            if (one.cell in slow or at in doubted) and self._schedule.has_room(number, spent):
-                spent += timer.cost(chosen, number)
+            if (one.cell in slow or at in doubted) and self._schedule.has_room(of, spent):
+                spent += timer.took.get(of, 0.0)
                 suspects.append(at)
         return tuple(suspects)
 
     def _look_at(self, run: Run, folder: Path | None) -> None:
-        measured, again = [], []
-        for seen in _seen(run):
-            measured.append(self._numbers[cell_id(seen.result, seen.found)])
+        measured = {cell_id(seen.result, seen.found): seen for seen in _seen(run)}
+        for seen in measured.values():
             event = self._degradation.observe(seen, self._clock.now(), now())
             if event is not None:
                 self._tell(event)
-            if self._degradation.is_open(seen.cell):
-                again.append(measured[-1])
+        again = {of for of, seen in measured.items() if self._degradation.is_open(seen.cell)}
         self._schedule.measured(measured, again)
         if folder is not None:
             write_run(folder, run)
@@ -257,32 +247,28 @@ class Watch:
 
 
 class _Timer(Observer):
-    """Times the cells of a probe. `took` has the seconds of each cell, by its number in the probe.
-    `busy` is the time from the start of the first cell to the end of the last."""
+    """Times the cells of a probe. `took` has the seconds of each cell. `busy` is the time from the
+    start of the first cell to the end of the last."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._first: float | None = None
-        self._at = 0.0
-        self._cell = 0
+        self._started: tuple[CellId, float] | None = None
         self.busy = 0.0
-        self.took: dict[int, float] = {}
+        self.took: dict[CellId, float] = {}
 
     def begun(self, _machine: Machine) -> None:
         self._first = self._clock.now()
 
-    def started(self, _table: PlannedTable, cell: PlannedCell) -> None:
-        self._cell, self._at = cell.number, self._clock.now()
+    def started(self, table: PlannedTable, cell: PlannedCell) -> None:
+        self._started = cell_id(table, cell), self._clock.now()
 
     def finished(self, _cell: CellResult, /) -> None:
         at = self._clock.now()
-        self.took[self._cell] = max(at - self._at, self.took.get(self._cell, 0.0))
+        if self._started is not None:
+            of, began = self._started
+            self.took[of] = max(at - began, self.took.get(of, 0.0))
         self.busy = at - (self._first if self._first is not None else at)
-
-    def cost(self, chosen: Sequence[PlannedCell], number: int) -> float:
-        """Returns the seconds that a cell took. `number` is its number in the whole plan."""
-        place = next(at for at, cell in enumerate(chosen) if cell.number == number)
-        return self.took.get(place, 0.0)
 
 
 def _seen(run: Run) -> Iterator[WatchedCell]:
