@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from linkgauge.api.judging import compare as compare
     from linkgauge.api.judging import devices as devices
     from linkgauge.api.judging import doctor as doctor
+    from linkgauge.api.judging import expect as expect
     from linkgauge.api.judging import gate as gate
     from linkgauge.api.judging import judge_files as judge_files
     from linkgauge.api.measuring import check as check
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 _MODULES = {
-    "api.judging": ("compare", "devices", "doctor", "gate", "judge_files"),
+    "api.judging": ("compare", "devices", "doctor", "expect", "gate", "judge_files"),
     "api.measuring": ("check", "measure", "run", "scale", "vary"),
     "api.runs": ("MeasuredRun", "load", "load_all"),
     "judge.findings": ("Finding",),
@@ -66,6 +67,7 @@ __all__ = [
     "compare",
     "devices",
     "doctor",
+    "expect",
     "gate",
     "judge_files",
     "load",

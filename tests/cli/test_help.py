@@ -8,6 +8,7 @@ import sys
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -132,7 +133,11 @@ def test_each_example_works(name, line, files, tmp_path, monkeypatch):
     if name == "history":
         called("history", "import", "results", cwd=tmp_path, **history)
     if name == "exporter":  # it would serve until it is ended, at one port for all
-        monkeypatch.setattr("linkgauge.rooms.exporter.command._serve", lambda page, listen: 0)
+        monkeypatch.setattr("linkgauge.rooms.exporter.command._serve", lambda *_: 0)
+        monkeypatch.setattr("linkgauge.rooms.exporter.command._send", lambda *_: 0)
+    if name == "mcp":  # it would wait for a client
+        server = SimpleNamespace(run=lambda transport: None)
+        monkeypatch.setattr("linkgauge.rooms.mcp.tools.make_server", lambda: server)
     words = [word.replace("cuda:", "sim:") for word in _simulated(name, words)]
     done = called(*words, cwd=tmp_path, **history)
     # 1: what is found of a machine; neither wrong usage nor an error. Nothing simulates torch,

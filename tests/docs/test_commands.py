@@ -30,6 +30,7 @@ UNTRIED = {
     r"--n(sys|cu)\b|--resume|--root|node\d\.tar|hosts?\.log": "profilers, files of other machines",
     r"\$[A-Z_]+|plugins|host_exchange|mine\.yml|topo\.txt": "a CI system, a plug-in, own texts",
     r"--numa-node|latency_doorbell|--tune|--github|/var/|--pdf": "this machine, other systems",
+    r"--hwloc": "a run of host memory by node, as tests/report/test_hwloc.py has one",
 }
 """What a command line needs that is not here, by pattern."""
 FOLDER = re.compile(r"results/[\w.-]+(?:/[\w.-]+)*")

@@ -1,5 +1,6 @@
 """The examples of launchers do what docs/launchers.md says, as far as one machine can show."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def test_linkgauge_takes_what_the_containers_type(typed):
 
 def run(*words, cwd, **variables):
     return subprocess.run(
-        list(map(str, words)), cwd=cwd, env=environment(LINKGAUGE=LINKGAUGE, **variables),
+        list(map(str, words)), cwd=cwd, env=environment(**{"LINKGAUGE": LINKGAUGE, **variables}),
         capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
 
@@ -71,3 +72,36 @@ def test_mpirun_measures_between_ranks(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "multinode_device_to_device_memcpy_write_ce" in done.stdout
     assert list(tmp_path.glob("out/*/nodes/*/run.json"))
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "said"),
+    [
+        ("", 0, "ok: "),
+        ("slow host:0 rate=93%", 1, "not ok: [^;]* 7.[0-9]% less than the baseline"),
+        ("lost sim:3 cells=2", 1, "not ok: fail lost sim:3"),
+    ],
+)
+def test_the_epilog_holds_a_node_against_its_prolog(tmp_path, fault, code, said):
+    """A memory that lost 7 % is still healthy by itself: only the prolog's figures tell."""
+    node = {
+        "SLURM_JOB_ID": "7", "LINKGAUGE_JOBS": str(tmp_path / "jobs"),
+        "CHECK_OPTIONS": "--machine dgx-h200-8 --devices 8",
+    }  # fmt: skip
+    before = run(FOLDER / "prolog.sh", cwd=tmp_path, **node)
+    assert (before.returncode, before.stdout[:4]) == (0, "ok: ")
+    assert [*(tmp_path / "jobs/7").rglob("journal.jsonl")]
+    later = tmp_path / "linkgauge"
+    later.write_text(f'#!/bin/sh\nexec {LINKGAUGE} "$@"{fault and f" --fault {fault!r}"}\n')
+    later.chmod(0o755)
+    after = run(FOLDER / "epilog.sh", cwd=tmp_path, **node, LINKGAUGE=str(later))
+    assert (after.returncode, bool(re.match(said, after.stdout))) == (code, True), after.stdout
+    assert not (tmp_path / "jobs/7").exists()
+
+
+def test_an_epilog_without_a_prolog_judges_the_node_alone(tmp_path):
+    done = run(
+        FOLDER / "epilog.sh", cwd=tmp_path, LINKGAUGE_JOBS=str(tmp_path / "none"),
+        CHECK_OPTIONS="--machine dgx-h200-8",
+    )  # fmt: skip
+    assert (done.returncode, done.stdout[:4]) == (0, "ok: ")

@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = [ROOT / "examples/onboard.sh", ROOT / "examples/ci/measure.sh"]
+SCRIPTS = [
+    ROOT / "examples/onboard.sh",
+    ROOT / "examples/ci/measure.sh",
+    *sorted((ROOT / "examples/launchers").glob("*.sh")),
+    ROOT / "contrib/kubernetes/node-problem-detector/links.sh",
+]
 MACHINE = """
 source: a test
 host: {cpu_model: Test CPU, nodes: [{cpus: 4, memory: 8G}]}

@@ -22,9 +22,16 @@ def manifest(name):
 POD = manifest("base/daemonset.yaml")["spec"]["template"]["spec"]
 
 
-@pytest.mark.parametrize("name", manifest("base/kustomization.yaml")["resources"])
-def test_kubernetes_takes_what_the_base_has(name):
-    kubernetes_validate.validate(manifest(f"base/{name}"), "1.31", strict=True)
+def resources(*folders):
+    for folder in folders:
+        for name in manifest(f"{folder}/kustomization.yaml")["resources"]:
+            yield f"{folder}/{name}"
+
+
+@pytest.mark.parametrize("name", [*resources("base", "node-problem-detector")])
+def test_kubernetes_takes_what_a_base_has(name):
+    for one in yaml.safe_load_all((FOLDER / name).read_text()):
+        kubernetes_validate.validate(one, "1.31", strict=True)
 
 
 @pytest.mark.parametrize("container", POD["containers"], ids=lambda one: one["name"])
@@ -36,7 +43,7 @@ def test_linkgauge_takes_what_the_containers_type(container):
     assert asked["LINKGAUGE_HISTORY"].startswith(mounted["mountPath"] + "/")
 
 
-@pytest.mark.parametrize("name", ["base", "nvidia"])
+@pytest.mark.parametrize("name", ["base", "nvidia", "node-problem-detector"])
 def test_kustomize_has_a_schema_that_takes_its_files(name):
     stored(b"#/definitions/Kustomization").validate(manifest(f"{name}/kustomization.yaml"))
 
@@ -67,3 +74,22 @@ def test_kustomize_makes_manifests_that_kubernetes_takes(name):
     (image,) = kustomization["images"]
     assert {one["image"] for one in pod["containers"]} == {f"{image['newName']}:{image['newTag']}"}
     assert pod.get("runtimeClassName") == ("nvidia" if name == "nvidia" else None)
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
+def test_kustomize_makes_what_reports_a_condition_of_each_node():
+    done = subprocess.run(
+        ["kubectl", "kustomize", FOLDER / "node-problem-detector"], capture_output=True, text=True,
+        check=True, timeout=60,
+    )  # fmt: skip
+    made = {one["kind"]: one for one in yaml.safe_load_all(done.stdout)}
+    for one in made.values():
+        kubernetes_validate.validate(one, "1.31", strict=True)
+    pod = made["DaemonSet"]["spec"]["template"]["spec"]
+    (config,) = (one["configMap"] for one in pod["volumes"] if one["name"] == "config")
+    assert config["name"] == made["ConfigMap"]["metadata"]["name"]
+    assert made["ConfigMap"]["data"].keys() == {"linkgauge-monitor.json", "links.sh"}
+    (subject,) = made["ClusterRoleBinding"]["subjects"]
+    account = made["ServiceAccount"]["metadata"]
+    assert (subject["name"], subject["namespace"]) == (account["name"], account["namespace"])
+    assert pod["serviceAccountName"] == account["name"]

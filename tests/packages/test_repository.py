@@ -18,6 +18,7 @@ UNITS = sorted((ROOT / "contrib").glob("*.service"))
 SCHEMAS = {
     ROOT / ".github/workflows/ci.yml": "github-workflows",
     ROOT / "CITATION.cff": "citation-file-format",
+    ROOT / "contrib/github-action/action.yml": "github-actions",
     **dict.fromkeys(FORMS, "github-issue-forms"),
 }
 

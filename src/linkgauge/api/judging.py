@@ -1,4 +1,5 @@
-"""Functions that judge what is there: `devices`, `doctor`, `judge_files`, `compare` and `gate`."""
+"""Functions that judge what is there: `devices`, `expect`, `doctor`, `judge_files`, `compare` and
+`gate`."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from .keywords import (
     CompareKeywords,
     DevicesKeywords,
     DoctorKeywords,
+    ExpectKeywords,
     GateKeywords,
     JudgeKeywords,
     StrPath,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from linkgauge.judge.compare.gate import GateDocument
     from linkgauge.judge.compare.run_comparison import RunComparison
     from linkgauge.model.hardware.machine import Machine
+    from linkgauge.rooms.expect.expecting import ExpectedMachine
 
 Side = MeasuredRun | StrPath
 """A run in memory, or what a command takes: a run's file or folder, a folder of runs, a baseline or
@@ -50,6 +53,17 @@ def devices(run: Side | None = None, **options: Unpack[DevicesKeywords]) -> Mach
         if any(options.values()):
             raise InputError("a run has its own machine: leave out all options")
         return read_run(one_run(given.run, command="devices")).machine
+
+
+@takes(ExpectKeywords)
+def expect(what: str | None = None, **options: Unpack[ExpectKeywords]) -> ExpectedMachine:
+    """Returns what a machine should reach (default: this one), as `linkgauge expect` does: figures
+    in SI units, each with its arithmetic. Measures nothing. Raises InputError for an unknown
+    machine."""
+    from linkgauge.rooms.expect.command import ExpectOptions, expected
+
+    with asked("expect", ExpectOptions, () if what is None else (what,), options) as given:
+        return expected(given)
 
 
 @takes(DoctorKeywords)

@@ -130,6 +130,11 @@ class DevicesKeywords(TypedDict, total=False):
     hardware: StrPath | None
 
 
+class ExpectKeywords(TypedDict, total=False):
+    change: str | None
+    backend: Texts
+
+
 class DoctorKeywords(TypedDict, total=False):
     machine: StrPath | None
     root: StrPath | None

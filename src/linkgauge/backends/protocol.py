@@ -294,10 +294,9 @@ class SimulatedClock(Clocked, Protocol):
         repetition: int = 0,
         taken: int = 0,
     ) -> None:
-        """Starts a phase for cells that are measured together. The keys of `cells` are the cells'
-        numbers in the plan, from 0. `repetition` is the number of the round, and `taken` the number
-        of earlier samples. These numbers decide which scheduled faults occur, and the errors of
-        those faults are raised."""
+        """Starts a phase for cells that are measured together. `cells` has their numbers in the
+        plan, from 0, `repetition` the number of the round, and `taken` that of earlier samples:
+        they decide which scheduled faults occur. Raises the errors of those faults."""
 
 
 @runtime_checkable

@@ -116,6 +116,7 @@ def formats() -> dict[str, Format]:
         Format("markdown", "A table in Markdown."),
         Format("junit", "JUnit XML: a test case for each cell."),
         Format("sarif", "SARIF 2.1.0: the findings, for code scanning and editors."),
+        Format("hwloc", "hwloc's topology file, with what was measured of host memory."),
         Format("parquet", "A Parquet file, which needs -o."),
         Format("yaml", "Write hardware.yml to stdout."),
     )
@@ -151,6 +152,7 @@ SUMMARY = Document(
         "markdown": f"{_REPORT}.run_texts:run_markdown",
         "junit": f"{_REPORT}.run_texts:summary_junit",
         "sarif": f"{_REPORT}.run_texts:run_sarif",
+        "hwloc": f"{_REPORT}.hwloc:memattrs_xml",
     },
 )
 SAMPLES = Document(

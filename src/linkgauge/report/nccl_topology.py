@@ -30,7 +30,7 @@ def nccl_topology(machine: Machine) -> bytes:
         node = function.numa_node if function.numa_node in cpus else min(cpus)
         if node not in found:
             found[node] = SubElement(
-                system, "cpu", numaid=str(node), affinity=_mask(cpus[node or 0]),
+                system, "cpu", numaid=str(node), affinity=mask(cpus[node or 0]),
                 arch=machine.host.architecture or "x86_64",
             )  # fmt: skip
         place = found[node or 0]
@@ -62,7 +62,8 @@ def _pci(place: Element, function: PciFunction, machine: Machine) -> Element:
     return SubElement(place, "pci", about)
 
 
-def _mask(cpus: Sequence[int]) -> str:
+def mask(cpus: Sequence[int]) -> str:
+    """Returns numbers as bits, in groups of 32 as sysfs writes them: `00000001,00000000`."""
     whole = sum(1 << cpu for cpu in cpus)
     groups = range(max(cpus, default=0) // _GROUP, -1, -1)
     return ",".join(f"{whole >> group * _GROUP & 0xFFFFFFFF:08x}" for group in groups)

@@ -23,15 +23,34 @@ if TYPE_CHECKING:
 
 
 class CellRow(msgspec.Struct, frozen=True, gc=False):
-    """A cell as a row. `figure` is what a matrix shows: the `median`, or the best sample if the
-    cell reports that. `low` to `high` is the 95 % interval of the median. 95 % and 99 % of the
-    samples are at least as good as `slow_p95` and `slow_p99`. `expected` is the figure to expect of
-    the hardware as it is, and `nominal` the figure if every link ran at its best, where this is
-    more. `share` is how much `figure` is of `nominal`, else of `expected`; it is absent if the cell
-    is not judged. `size` is in bytes (None for work without
-    memory), `n` is the number of samples. `transfers` are in linkgauge's notation (`host:0 ->
-    cuda:0`), joined by `&`. A benchmark that was skipped as a whole has a row with empty `row` and
-    `column`."""
+    """A cell as a row. A benchmark that was skipped as a whole has a row, too.
+
+    run: The run's id.
+    label: The run's label.
+    benchmark: The benchmark.
+    backend: The backend.
+    size: The bytes; null for work without memory.
+    row: The row of the matrix; empty if the benchmark was skipped.
+    column: The column of the matrix; empty if the benchmark was skipped.
+    transfers: The transfers (`host:0 -> cuda:0`), joined by `&`.
+    status: The status.
+    verdict: The verdict.
+    unit: The unit of the figures.
+    better: Whether higher or lower figures are better.
+    figure: What a matrix shows: the median, or the best sample if the cell reports that.
+    median: The median.
+    low: The lower end of the 95 % interval of the median.
+    high: The upper end of the 95 % interval of the median.
+    slow_p95: 95 % of the samples are at least as good.
+    slow_p99: 99 % of the samples are at least as good.
+    min: The least sample.
+    max: The greatest sample.
+    n: The number of samples.
+    expected: The figure to expect of the hardware as it is.
+    nominal: The figure to expect if every link ran at its best, where this is more.
+    share: The figure as a share of `nominal`, else of `expected`; null if it is not judged.
+    reason: Why it was skipped or failed, or was not judged.
+    simulated: Whether the machine is simulated."""
 
     run: str
     label: str
@@ -62,8 +81,20 @@ class CellRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class SampleRow(msgspec.Struct, frozen=True, gc=False):
-    """Numbered from 0. `transfer` is empty for the headline figure, else the notation of the
-    transfer, or of a rank's part in a single collective."""
+    """A raw sample as a row.
+
+    run: The run's id.
+    benchmark: The benchmark.
+    backend: The backend.
+    size: The bytes; null for work without memory.
+    row: The row of the matrix.
+    column: The column of the matrix.
+    transfer: Empty for the headline figure, else the single transfer, or a rank's part in a
+        collective.
+    sample: The number of the sample, from 0.
+    value: The sample.
+    unit: The unit of the value.
+    simulated: Whether the machine is simulated."""
 
     run: str
     benchmark: str

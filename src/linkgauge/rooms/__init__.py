@@ -83,6 +83,7 @@ ROOMS: tuple[Room, ...] = (
         sections=("entry:SECTION",),
         machines={"texts": "descriptions:given"},
     ),
+    _room("mcp", commands={"mcp": "command:mcp"}),
     _room(
         "network",
         benchmarks={"Over network interfaces": "benchmarks:OVER_NICS"},

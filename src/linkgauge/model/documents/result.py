@@ -138,17 +138,14 @@ class CellResult(Cell, frozen=True, gc=False):
     notes: Other remarks, as values.
     phase: The phase in which the cell failed or was skipped; null if it passed, or if unknown.
     counters: Events of its host threads; null if they were not counted.
-    cpu_seconds: CPU time in seconds, of all threads, that the measuring process used in `seconds`;
-        null if the machine is simulated, or if unknown.
-    wrong: The number of wrong elements in a collective's result; null if unchecked, and otherwise.
+    cpu_seconds: CPU seconds of all threads of the measuring process; null if simulated or unknown.
+    wrong: The number of wrong elements of a collective; null if unchecked or no collective.
     iterations: The times of each rank of a collective.
     load: The load of other processes meanwhile; null if simulated, or if unknown.
     work: The further results of an AI workload; null for other operations.
     lost: The number of the rank whose loss cost the cell its figures; null if none did.
-    round: A number shared by the cells of a result that were measured at the same time; null if the
-        cell was measured alone, and in files of earlier versions.
-    peers: The median of the cells that should have the same figure, if this cell is far from that
-        median; null if the cell is near, or if there are no such cells.
+    round: A number that cells measured at the same time share; null if it was measured alone.
+    peers: The median of its peers, if this cell is far from it; else null.
     rises: What kernels and adapters counted of the network meanwhile; empty if it used none."""
 
     status: Status
@@ -262,8 +259,7 @@ class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
     reason: Why there are no cells; null if there are cells.
     simulated: Whether the table was measured on a simulated machine.
     sampled: The random sample of pairs that has cells; null if all pairs have.
-    plugins: The packages, with versions, that offer the benchmark and the backend; left out if
-        linkgauge does."""
+    plugins: Packages, with versions, that offer it and the backend; left out if linkgauge does."""
 
     benchmark: shareable.OwnName
     title: shareable.Title
@@ -280,9 +276,12 @@ class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlannedCell(Cell, frozen=True, gc=False):
-    """A cell to be measured. A cell with a `reason` is skipped. Cells of a table with the same
-    `round` are measured at the same time. If `at_once` is set, the round is measured completely or
-    not at all. `number` is the cell's number in the plan."""
+    """A cell to be measured.
+
+    reason: Why it is skipped; null if it is measured.
+    round: Cells of a table with the same number are measured at the same time; null: alone.
+    number: The number of the cell in the plan.
+    at_once: Whether its round is measured completely or not at all."""
 
     reason: shareable.Reason | None = None
     round: int | None = None
@@ -291,7 +290,9 @@ class PlannedCell(Cell, frozen=True, gc=False):
 
 
 class PlannedTable(BenchmarkTable, frozen=True, kw_only=True):
-    """A table of cells to be measured."""
+    """A table of cells to be measured.
+
+    cells: The cells."""
 
     cells: tuple[PlannedCell, ...] = ()
 
@@ -299,13 +300,11 @@ class PlannedTable(BenchmarkTable, frozen=True, kw_only=True):
 class Result(BenchmarkTable, frozen=True, kw_only=True):
     """A table of measured cells.
 
-    status: The worst status of the cells, in the order error, timeout, fail, pass; `skip` if all
-        cells are skipped.
+    status: The worst status of the cells: error, timeout, fail, pass; `skip` if all are skipped.
     cells: The cells.
     texts: Texts that cells share, in files only: a cell that was read has its own text.
     levels: The levels of a memory hierarchy, from the curves of latency over size.
-    average: The mean of the bus bandwidths of its cells, in bytes/s; null if the cells are no
-        collectives, or have no figures."""
+    average: The mean bus bandwidth of its cells, in bytes/s; null if no cell is of a collective."""
 
     status: Status
     cells: tuple[CellResult, ...]

@@ -16,8 +16,13 @@ from linkgauge.report.words.sentences import first_of
 
 
 class DryRun(msgspec.Struct, frozen=True):
-    """Peak bytes by memory. `budget` are the seconds on a quiet machine, and those after which the
-    run ends in any case. `repeated_for` is in seconds."""
+    """What a run would measure.
+
+    plan: The tables of cells.
+    peak_memory: The most bytes that are taken at once, by memory.
+    most_seconds: The most seconds that it takes; null if that depends on the samples.
+    budget: The seconds on a quiet machine, and those after which it ends; null without a budget.
+    repeated_for: The seconds for which it is repeated; null if it is not."""
 
     plan: Plan
     peak_memory: dict[str, int]

@@ -158,8 +158,14 @@ MOST_MESSAGE = 1024
 
 
 class NodeCondition(msgspec.Struct, frozen=True, rename="camel"):
-    """Kubernetes' NodeCondition (core/v1). A check knows no earlier conditions, so the time of the
-    last change is its own end."""
+    """Kubernetes' NodeCondition (core/v1). A check knows no earlier conditions.
+
+    type: The type of the condition.
+    status: Whether the links are healthy.
+    reason: The reason, of a closed list.
+    message: The verdict in one line.
+    lastHeartbeatTime: When the check ended (RFC 3339).
+    lastTransitionTime: The same."""
 
     type: str
     status: Literal["True", "False"]

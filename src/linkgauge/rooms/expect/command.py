@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from linkgauge.cli import common
 from linkgauge.cli.help_text import MACHINES, OUTPUT
 from linkgauge.cli.options import Options, argument, option
 from linkgauge.report.formats import JSON, Document, Format
+
+if TYPE_CHECKING:
+    from .expecting import ExpectedMachine
 
 _BLOCKS = "linkgauge.rooms.expect.sections:blocks"
 EXPECTATIONS = Document(
@@ -45,17 +48,12 @@ def expect(asked: ExpectOptions) -> int:
         linkgauge expect "8 x MI300X" -o expected.html
         linkgauge expect dgx-h200-8 --change 'pcie=4x16' --json
     """
-    from linkgauge.cli.common import simulation_of
     from linkgauge.report.reading import page_of_document
     from linkgauge.report.render.writing import check_name, write_page
 
-    from .expecting import expectations_of
-
     if asked.output is not None:
         check_name(asked.output)
-    what = asked.what or ("mine" if asked.change else None)
-    simulation = simulation_of(what, (), asked.change)
-    found = expectations_of(simulation, asked.backend)
+    found = expected(asked)
     if asked.output is None:
         asked.form.write(EXPECTATIONS, found)
     else:
@@ -63,3 +61,11 @@ def expect(asked: ExpectOptions) -> int:
         write_page(asked.output, page_of_document(EXPECTATIONS, found, name, simulated=False))
         print(f"report: {asked.output}")
     return 0
+
+
+def expected(asked: ExpectOptions) -> ExpectedMachine:
+    """Returns what the machine that the options name should reach. Raises InputError."""
+    from .expecting import expectations_of
+
+    what = asked.what or ("mine" if asked.change else None)
+    return expectations_of(common.simulation_of(what, (), asked.change), asked.backend)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _ONCE = 10.0
 """The seconds that a file waits for readings."""
+_EVERY = 60.0
+"""The seconds between two messages to a collector, as OpenTelemetry has it by default."""
 
 
 class ExporterOptions(Options):
@@ -33,6 +35,12 @@ class ExporterOptions(Options):
         OUTPUT,
         "Write the metrics to this file once, for node_exporter's textfile collector.",
         "FILE.prom",
+    )
+    otlp: str | None = option(
+        OUTPUT,
+        "Send the metrics to this OpenTelemetry collector, each minute or each --refresh if that "
+        "is longer.",
+        "URL",
     )
     refresh: Time = option(
         OUTPUT, "Read devices at most this often: 5, 5s, 2m. Default: 5s.", "TIME", default=5.0
@@ -59,10 +67,13 @@ class ExporterOptions(Options):
 def exporter(asked: ExporterOptions) -> int:
     """Serve the last results and the state of devices to Prometheus.
 
+    With --otlp, sends them to an OpenTelemetry collector instead.
+
     Examples:
         linkgauge exporter
         linkgauge exporter --listen 0.0.0.0:9410
         linkgauge exporter --textfile linkgauge.prom
+        linkgauge exporter --otlp http://127.0.0.1:4318
     """
     from linkgauge.machine.extras import needed
     from linkgauge.report.files import write_asked
@@ -72,6 +83,8 @@ def exporter(asked: ExporterOptions) -> int:
         raise InputError(f"--refresh {asked.refresh:g}: give less than a day")
     if asked.listen is not None and asked.textfile is not None:
         raise InputError("--textfile writes once and serves nothing: leave out --listen")
+    if asked.otlp is not None and (asked.listen or asked.textfile):
+        raise InputError("--otlp sends and serves nothing: leave out --listen and --textfile")
     if asked.history is not None and asked.results is not None:
         raise InputError("--history and --results: choose one")
     from .machine import SimulatedMachine, ThisMachine
@@ -81,6 +94,8 @@ def exporter(asked: ExporterOptions) -> int:
     machine = ThisMachine if simulation is None else partial(SimulatedMachine, simulation)
     live: MachineSource = machine(asked.refresh, _say)
     page = MetricsPage(live, _results(live, asked), _say)
+    if asked.otlp is not None:
+        return _send(page, asked.otlp, live.host, max(asked.refresh, _EVERY))
     path = asked.textfile
     if path is None:
         return _serve(page, asked.listen)
@@ -111,6 +126,13 @@ def _results(live: MachineSource, asked: ExporterOptions) -> ResultSource:
     if asked.benchmark and not source.read().runs:  # else it is that of another tool or version
         check_known(asked.benchmark)
     return source
+
+
+def _send(page: MetricsPage, url: str, host: str, every: float) -> int:
+    from .otlp import Collector, exporter_to, send_all
+
+    send_all(page, Collector(exporter_to(url), host), every, _ONCE, _say)
+    return 0
 
 
 def _serve(page: MetricsPage, listen: str | None) -> int:

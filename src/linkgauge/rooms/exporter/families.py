@@ -58,12 +58,15 @@ class Families:
         for one in states:
             self.add(name, help, one == state, {**labels, key: one})
 
+    def all(self) -> list[Metric]:
+        return [*self._found.values()]
+
     def text(self, *, is_open: bool = False) -> bytes:
         """Returns all families in text format 0.0.4 or, if `is_open`, as OpenMetrics without its
         last line, END."""
         client = needed("prometheus_client", "exporter")
         registry = client.CollectorRegistry(auto_describe=False)
-        registry.register(_Fixed([*self._found.values()]))
+        registry.register(_Fixed(self.all()))
         if not is_open:
             return bytes(client.generate_latest(registry))
         openmetrics = needed("prometheus_client.openmetrics.exposition", "exporter")

@@ -57,7 +57,7 @@ class _Part:
     form. `of` is what the part was made of."""
 
     def __init__(self, of: Any, make: Callable[[], Families]) -> None:
-        self.of, self._make = of, make
+        self.of, self.make = of, make
         self._lock = Lock()
         self._written: dict[PageForm, bytes] = {}
         self.text(PLAIN)
@@ -67,7 +67,7 @@ class _Part:
             if form not in self._written:
                 plain = PageForm(form.is_open)
                 if plain not in self._written:
-                    self._written[plain] = self._make().text(is_open=form.is_open)
+                    self._written[plain] = self.make().text(is_open=form.is_open)
                 if form.packed:
                     self._written[form] = _packed(self._written[plain])
             return self._written[form]
@@ -97,15 +97,23 @@ class MetricsPage:
     def text(self, deadline: float = DEADLINE_SECONDS, form: PageForm = PLAIN) -> bytes:
         """Waits at most `deadline` seconds in all for new readings. Others keep their last
         values."""
+        written, live, last = self._parts(deadline)
+        own = last.text(is_open=form.is_open)
+        own += END if form.is_open else b""
+        return b"".join([written.text(form), live.text(form), _packed(own) if form.packed else own])
+
+    def families(self, deadline: float = DEADLINE_SECONDS) -> tuple[Families, Families, Families]:
+        """Returns what the page shows, as values."""
+        written, live, last = self._parts(deadline)
+        return written.make(), live.make(), last
+
+    def _parts(self, deadline: float) -> tuple[_Part, _Part, Families]:
         readers = self._readers(deadline)
         readings: dict[str, TimedReading[Any]] = {"results": self._results.taken()}
         readings |= {reader.name: reader.taken() for reader in readers}
         written: _Part = readings["results"].value or _NOTHING
         live = self._live([readings[reader.name] for reader in readers])
-        own = _own(written.of, readings).text(is_open=form.is_open)
-        own += END if form.is_open else b""
-        last = _packed(own) if form.packed else own
-        return b"".join([written.text(form), live.text(form), last])
+        return written, live, _own(written.of, readings)
 
     def _live(self, seen: list[TimedReading[InventoryReading]]) -> _Part:
         versions = [one.version for one in seen]

@@ -40,7 +40,9 @@ def export(asked: ExportOptions) -> int:
     from linkgauge.report.reading import judged
 
     if not asked.form.is_document:
-        raise InputError("give a format: --csv, --json, --markdown, --junit, --sarif or --parquet")
+        raise InputError(
+            "give a format: --csv, --json, --markdown, --junit, --sarif, --hwloc or --parquet"
+        )
     found = judged(read_run(one_run(asked.run, "export")))
     document = SAMPLES if asked.samples else SUMMARY
     if asked.output is None:
