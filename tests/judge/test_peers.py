@@ -5,8 +5,10 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from campaign_peers import NOISES
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load
+from linkgauge.engine.profiles import PROFILES
 from linkgauge.judge.findings import evidence_of
 from linkgauge.judge.outcome import doubtful, outcome_of
 from linkgauge.judge.peers import behind
@@ -74,6 +76,21 @@ def test_peers_that_differ_from_each_other_have_a_wider_margin(draw):
     tree["noises"] = {"host and device": {"runs": "6%"}}
     run = run_of("dgx", yaml.safe_dump(tree), *LINKS, faults=["slow sim:3 rate=96%"], draw=draw)
     assert not [one for one in behind(evidence_of(run)) if one.loss < 0.1]
+
+
+def test_a_link_with_errors_is_held_against_the_best_repetitions_of_its_peers():
+    """Other programs slow four in ten repetitions, more than this link is slow."""
+    noisy = yaml.safe_dump({**yaml.safe_load(DGX), "noises": NOISES, "seed": 4})
+    run = run_of("dgx", noisy, *LINKS, faults=["slow sim:3-host:0 rate=92%"], doubts=doubtful,
+                 settings=PROFILES["standard"], size=PROFILES["standard"].sizes[0])  # fmt: skip
+    assert verdicts(run, "sim:3") == ({"low"}, {"ok"})
+    outcome = outcome_of(judge(run))
+    assert (outcome.code, outcome.findings[0].check) == (1, "link-errors")
+    unread = replace(run, after=None)
+    assert verdicts(unread, "sim:3") == ({"ok"}, {"ok"})
+    calm = run_of("dgx", noisy, *LINKS, settings=PROFILES["standard"])
+    errors_alone = replace(calm, machine=run.machine, after=run.after)
+    assert verdicts(errors_alone, "sim:3") == ({"ok"}, {"ok"})
 
 
 def test_what_a_line_below_accuses_is_not_praised():

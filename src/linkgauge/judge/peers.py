@@ -16,10 +16,12 @@ from typing import NamedTuple
 
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
+from linkgauge.model.stats.modes import cut
 from linkgauge.model.stats.moments import Moments, median_without
 
 from .blame.cases import Case, cases_of
-from .blame.excess import chance, spread
+from .blame.counters import troubled
+from .blame.excess import Side, chance, excess, spread
 from .blame.limits import ENOUGH
 from .findings import Evidence
 
@@ -32,13 +34,15 @@ number of comparisons (Bonferroni)."""
 
 class Behind(NamedTuple):
     """`loss` is the share of the `usual` figure that is missing. `is_sure`: another benchmark of
-    the part, or another repetition of the cell, shows it, too."""
+    the part, or another repetition of the cell, shows it, too. `at_best`: the highest repetitions
+    were compared, because the part counted errors."""
 
     case: Case
     usual: float
     peers: int
     loss: float
     is_sure: bool
+    at_best: bool = False
 
 
 class _Standing(NamedTuple):
@@ -89,11 +93,13 @@ def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
 
 
 def behind(evidence: Evidence) -> tuple[Behind, ...]:
-    return _behind(cases_of(evidence), _nodes(evidence))
+    cases = cases_of(evidence)
+    seen = troubled(evidence, frozenset().union(*(case.timed for case in cases)))
+    return _behind(cases, _nodes(evidence), seen)
 
 
 @lru_cache(maxsize=2)
-def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
+def _behind(cases: tuple[Case, ...], cpus: _Nodes, seen: frozenset[Part]) -> tuple[Behind, ...]:
     equivalent = [
         own for own in _classes(cases, cpus) for first in own[:1]
         if first.result.better == "higher"
@@ -112,7 +118,7 @@ def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
         if is_separate and off > -math.log1p(-PERHAPS):
             found.append(one)
     shown = grouped((one.about, case.result.benchmark) for one in found for case in one.inside)
-    known: dict[Case, Behind] = {}
+    known = {each.case: each for part in seen for each in _with_errors(part, equivalent)}
     for one in found:
         several = len(set(shown[one.about])) > 1
         for case in one.inside:
@@ -121,6 +127,32 @@ def _behind(cases: tuple[Case, ...], cpus: _Nodes) -> tuple[Behind, ...]:
             if loss >= PERHAPS and not (case in known and known[case].is_sure):
                 known[case] = Behind(case, one.usual, one.peers, loss, is_sure)
     return tuple(known.values())
+
+
+def _with_errors(part: Part, equivalent: Sequence[Sequence[Case]]) -> Iterator[Behind]:
+    """Yields the cells of a part that counted errors, if two benchmarks together show that it is
+    behind its peers. The errors choose the part, so that nothing else is tried. What other programs
+    do slows repetitions and speeds none up, so the highest ones show what a link carries."""
+    sides = [grouped((part in one.timed, one) for one in own) for own in equivalent]
+    both = [(one[True], one[False]) for one in sides if len(one) > 1 and len(one[False]) >= ENOUGH]
+    usual = {case: median(map(_at_best, others)) for own, others in both for case in own}
+    losses = {case: 1 - _at_best(case) / of for case, of in usual.items()}
+    slow = {case: loss for case, loss in losses.items() if loss >= PERHAPS}
+    found = excess(
+        Side(_noise(own[0]), *(Moments.over(-math.log(_at_best(one)) for one in side)
+                               for side in (own, others)))
+        for own, others in both
+    )  # fmt: skip
+    if found and found.p < CHANCE and len({case.result.benchmark for case in slow}) > 1:
+        peers = {case: len(others) + 1 for own, others in both for case in own}
+        for case, loss in slow.items():
+            yield Behind(case, usual[case], peers[case], loss, is_sure=True, at_best=True)
+
+
+def _at_best(case: Case) -> float:
+    """Returns the highest median of a repetition."""
+    repetitions = cut(case.cell.samples, map(sum, case.cell.repetitions))
+    return max((median(some) for some in repetitions if some), default=case.figure)
 
 
 def _noise(case: Case) -> frozenset[str]:

@@ -70,6 +70,9 @@ def _behind(one: Behind, cell: CellResult) -> CellResult:
     if not (one.is_sure and known):
         return cell
     because = f"the median of {one.peers - 1} equal cells, which are as fast as each other"
+    if one.at_best:
+        because = f"the median of the best repetitions of {one.peers - 1} equal cells; "
+        because += "a part of this one counted errors"
     best = cell.expected.theoretical if cell.expected is not None else None
     expected = Expected(best, one.usual, because, measured=True, peers=one.peers)
     word: Verdict = "low" if one.loss >= LOSS else "perhaps low"

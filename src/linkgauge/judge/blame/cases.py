@@ -44,11 +44,6 @@ class Case(msgspec.Struct, frozen=True, eq=False):
         return len(self.cell.transfers) > 2 and self.cell.report.is_first
 
     @property
-    def is_total(self) -> bool:
-        """Whether the figure is that of several transfers together, in more than one pair."""
-        return len(self.cell.transfers) > 2 and not self.cell.report.is_first
-
-    @property
     def name(self) -> str:
         return spoken(self.result, self.cell)
 
@@ -105,11 +100,8 @@ def _cases_of(judged: _Key) -> tuple[Case, ...]:
 
 
 @lru_cache(maxsize=1)
-def _known(measured: _Key) -> tuple[Case, ...]:
-    return tuple(_each_case(measured.evidence))
-
-
-def _each_case(evidence: Evidence) -> Iterator[Case]:
+def _known(measured: _Key) -> Sequence[Case]:
+    evidence, found = measured.evidence, list[Case]()
     wiring, ways, shared, numbers = evidence.machine.wiring, _Ways(evidence), Shared(), count()
     touched, ways_of = cache(ways.touched), cache(ways.of)
     for result in evidence.results:
@@ -124,7 +116,8 @@ def _each_case(evidence: Evidence) -> Iterator[Case]:
             full = None if is_unknown else links.of(cell)
             equivalent = None if full is None else shared(_equivalent(result, cell, used, full))
             kind = equivalent or _kind(result, cell, each)
-            yield Case(number, result, cell, parts, timed, equivalent, kind)
+            found.append(Case(number, result, cell, parts, timed, equivalent, kind))
+    return found
 
 
 _Way = tuple[frozenset[Part], frozenset[Part], tuple[str, ...]]
@@ -145,8 +138,7 @@ class _Ways:
         """Returns the parts that a transfer uses, with the cluster nodes and rails of its ends."""
         own = self._wiring.touched(transfer)
         ends = transfer.memories if self._groups else ()
-        more = [group for end in ends for group in self._groups.get(str(end.place), ())]
-        parts = own.parts.union(more) if more else own.parts
+        parts = own.parts.union(*(self._groups.get(str(end.place), ()) for end in ends))
         shared = self._shared
         return self._touched(shared(parts), shared(own.kinds), shared(own.directed))
 
@@ -173,8 +165,6 @@ def _used(touched: Sequence[Touched]) -> Iterator[str]:
 
 def _groups(evidence: Evidence) -> dict[str, tuple[Part, ...]]:
     """Returns the node and the rail of each measured device, if others share them."""
-    if len({device.rail for device in evidence.machine.all_devices if device.rail}) < 2:
-        return {}
     transfers = {transfer for cell in evidence.cells() for transfer in cell.transfers}
     ends = {str(memory.place) for transfer in transfers for memory in transfer.memories}
     measured = [
@@ -261,10 +251,7 @@ _OF_DEVICES: tuple[Kind, ...] = ("device", "PCIe link", "PCIe link above")
 def _exchanging(evidence: Evidence) -> frozenset[Part]:
     cells = (cell for cell in evidence.cells() if cell.status != "skip")
     pairs = {pair for cell in cells for pair in exchanging(cell)}
-    if not pairs:
-        return frozenset()
-    wiring = evidence.machine.wiring
-    return frozenset().union(*(wiring.between(*pair) for pair in pairs))
+    return frozenset().union(*(evidence.machine.wiring.between(*pair) for pair in pairs))
 
 
 def exchanging(cell: CellResult) -> tuple[tuple[str, str], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
@@ -27,18 +28,22 @@ def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:
         function = evidence.machine.functions.get(after.address)
         before = function.errors if function else None
         if before is not None and after.errors is not None:
-            more = {kind: n - before.get(kind, 0) for kind, n in after.errors.items()}
-            rose[after.address] = {kind: n for kind, n in more.items() if n > 0}
+            rose[after.address] = Counter(after.errors) - Counter(before)  # only what is above 0
     return {address: more for address, more in rose.items() if more}
+
+
+def _before_and_after(evidence: Evidence) -> Iterator[tuple[Accelerator, Accelerator]]:
+    for after in evidence.after.accelerators if evidence.after else ():
+        if (before := evidence.machine.accelerators.get(after.memory)) is not None:
+            yield before, after
 
 
 def replays(evidence: Evidence) -> dict[str, int]:
     """Returns the packets that each device, by its memory, retransmitted over PCIe."""
-    rose: dict[str, int] = {}
-    for after in evidence.after.accelerators if evidence.after else ():
-        before = evidence.machine.accelerators.get(after.memory)
-        if before is not None and before.pcie_replays is not None:
-            rose[after.memory] = (after.pcie_replays or 0) - before.pcie_replays
+    rose = {
+        after.memory: (after.pcie_replays or 0) - before.pcie_replays
+        for before, after in _before_and_after(evidence) if before.pcie_replays is not None
+    }  # fmt: skip
     return {memory: more for memory, more in rose.items() if more > 0}
 
 
@@ -52,10 +57,9 @@ def bundles(device: Accelerator) -> dict[Part, list[FabricLink]]:
 
 def fabric_errors(evidence: Evidence) -> dict[Part, int]:
     rose: dict[Part, int] = {}
-    for after in evidence.after.accelerators if evidence.after else ():
-        before = evidence.machine.accelerators.get(after.memory)
+    for before, after in _before_and_after(evidence):
         # Libraries number the links of each kind from 0.
-        was = {(link.kind, link.index): link.errors for link in before.links} if before else {}
+        was = {(link.kind, link.index): link.errors for link in before.links}
         for part, links in bundles(after).items():
             counted = sum(
                 link.errors - earlier

@@ -18,10 +18,11 @@ from .table import Row, reach
 
 def bounded_by_engine(
     rows: Sequence[Row], evidence: Evidence
-) -> tuple[Sequence[Row], Finding | None]:
+) -> tuple[Sequence[Row], tuple[Finding, ...]]:
     """Returns the rows without the copies that are slow only because of the copy engines, and the
-    finding on these. All such copies are equally low, while kernels over the same parts are as fast
-    as expected. Without kernels, the copies must be as slow as one of several parallel links."""
+    finding on these, if any. All such copies are equally low, while kernels over the same parts are
+    as fast as expected. Without kernels, the copies must be as slow as one of several parallel
+    links."""
     low = [row for row in rows if row.low]
     kernels = [row for row in rows if low and _engines(row) == {"sm"}]
     well = {row.parts for row in kernels if row.case.cell.is_as_expected and not row.low}
@@ -35,18 +36,15 @@ def bounded_by_engine(
     one_way = {row.parts for row in found if _one_way(row) == row.parts}
     slow = {row: None for row in found if _one_way(row) in one_way}
     if not slow:
-        return rows, None
+        return rows, ()
     finding = _by_engine(list(slow), evidence, is_reported=bool(kernels))
-    return [row for row in rows if row not in slow], finding
+    return [row for row in rows if row not in slow], (finding,)
 
 
 def _fits_one_link(row: Row, evidence: Evidence) -> bool:
-    rate = row.case.figure / len(row.case.cell.transfers)
-    bundles = [
-        bundle
-        for one in row.case.cell.transfers
-        for bundle in evidence.machine.wiring.bundles(*one.way).values()
-    ]
+    wiring, transfers = evidence.machine.wiring, row.case.cell.transfers
+    bundles = [each for one in transfers for each in wiring.bundles(*one.way).values()]
+    rate = row.case.figure / len(transfers)
     return bool(bundles) and all(b.count > 1 and rate <= HIGH * b.each for b in bundles)
 
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cache
 
 import msgspec
 
+from linkgauge.model.errors import PHASES, Phase
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 
 from .cases import Case
-from .causes import Blame, fewest, remembered
+from .causes import Blame, fewest, suspects
 from .excess import weighted_median
 from .limits import LEAST_LOSS, MOST_TRIED, PART, SPARED
 from .table import Row
@@ -50,10 +52,6 @@ class Fit(msgspec.Struct, frozen=True):
     def total(self) -> float:
         return self.unexplained + self.cost
 
-    def is_as_good(self, other: Fit) -> bool:
-        same = abs(self.unexplained - other.unexplained) < SPARED / 4
-        return same and self.cost < other.cost + PART
-
 
 def without(suspect: Suspect, chosen: Suspects) -> Suspects:
     return tuple(one for one in chosen if one != suspect)
@@ -64,34 +62,39 @@ class Search:
     errors, `seen`, costs less. `candidates` are all that were tried."""
 
     def __init__(
-        self, rows: Sequence[Row], blames: Sequence[Blame], seen: frozenset[Part] = frozenset(),
+        self, rows: Sequence[Row], parts: Mapping[Part, Blame], seen: frozenset[Part] = frozenset(),
         *, ordered: bool = True, drifts: bool = True,
     ) -> None:  # fmt: skip
         self._seen = seen
-        self._sizes = {of: len(own) for of, own in grouped((r.peers, r) for r in rows).items()}
+        self._sizes = Counter(row.peers for row in rows)
         self._well = grouped((row.peers, row) for row in rows if not row.slow)
         self._nothing = sum(row.weight * row.lost**2 for row in rows)
-        parts = dict.fromkeys(blame.part for blame in blames)
-        by_part = grouped((part, row) for row in rows for part in parts.keys() & row.parts)
-        self.touching = {part: dict.fromkeys(own) for part, own in by_part.items()}
+        self.touching = grouped((part, row) for row in rows for part in parts.keys() & row.parts)
         self._steps = cache(self._find_steps)
-        self.fit = remembered(self._fit)
-        likely = sorted(parts, key=lambda part: _explained(by_part[part]), reverse=True)
+        self._fit = cache(self._find_fit)
+        likely = sorted(parts, key=lambda part: _explained(self.touching[part]), reverse=True)
         self.candidates = [
             suspect for part in likely[:MOST_TRIED]
-            for suspect in _ways_to_be_slow(part, by_part[part])
+            for suspect in _ways_to_be_slow(part, self.touching[part])
             if ordered or not (suspect.drifts or suspect.since)
             if drifts or not suspect.drifts
         ]  # fmt: skip
+        self._places = {one: place for place, one in enumerate(self.candidates)}
         self.chosen: Suspects = fewest(self.candidates, lambda tried: self.fit(tried).total)
         self.best = self.fit(self.chosen)
 
-    def as_good(self, suspect: Suspect) -> list[Part]:
+    def as_good(self, suspect: Suspect, more: float = PART) -> list[Part]:
+        """Returns the parts that explain as much as a suspect and cost less than `more` beyond."""
         rest, parts = without(suspect, self.chosen), {one.part for one in self.chosen}
-        return [one.part for one in self.candidates if one.part not in parts
-                and self.fit((*rest, one)).is_as_good(self.best)]  # fmt: skip
+        others = ((one, self.fit((*rest, one))) for one in self.candidates if one.part not in parts)
+        return [one.part for one, fit in others
+                if abs(fit.unexplained - self.best.unexplained) < SPARED / 4
+                and fit.cost < self.best.cost + more]  # fmt: skip
 
-    def _fit(self, suspects: Suspects) -> Fit:
+    def fit(self, suspects: Suspects) -> Fit:
+        return self._fit(tuple(sorted(suspects, key=self._places.__getitem__)))
+
+    def _find_fit(self, suspects: Suspects) -> Fit:
         """Returns an infinite cost if a suspect hardly slows anything, or if two are the same
         part."""
         affected: dict[Row, dict[Suspect, int]] = {}
@@ -103,7 +106,7 @@ class Search:
         is_twice = len({s.part for s in suspects}) < len(suspects)
         if is_twice or any(self._is_nothing(s, level) for s, level in levels.items()):
             return Fit(math.inf, 0.0, levels)
-        cost = sum(self._cost(s, suspects) for s in suspects)
+        cost = sum(map(self._cost, suspects))
         cost += sum(SPARED * (len(of) - 1) for s, of in found.items() if not s.drifts)
         left = self._nothing
         for row, by in affected.items():
@@ -121,19 +124,18 @@ class Search:
         steps = max(self._steps(suspect).values(), default=0) if level else 0
         return level * steps > math.log1p(-LEAST_LOSS)
 
-    def _cost(self, suspect: Suspect, suspects: Suspects) -> float:
-        """Errors that a part counted do not count if a suspected part around it explains them."""
-        own = self.touching[suspect.part].keys()
-        around = {o.part for o in suspects if own < self.touching[o.part].keys()}
-        is_seen = suspect.part in self._seen and self._seen.isdisjoint(around)
-        return PART * (1 - is_seen / 2 + bool(suspect.since or suspect.drifts) / 2)
+    def _cost(self, suspect: Suspect) -> float:
+        is_seen, is_late = suspect.part in self._seen, bool(suspect.since or suspect.drifts)
+        return PART * (1 - is_seen / 2 + is_late / 2)
 
     def _find_steps(self, suspect: Suspect) -> dict[Row, int]:
         """Returns the rows that a suspect slows, each with the multiple of its level."""
         since = [row for row in self.touching[suspect.part] if row.number >= suspect.since]
         within = grouped((row.peers, row.number) for row in since)
         if not suspect.drifts:
-            return {row: 1 for row in since if row.slow or row.fine or self._tells(suspect, row)}
+            # What some cells of a class show counts against a part that all of them use.
+            mixed = {row.peers for row in since if row.slow}
+            return {row: 1 for row in since if row.peers in mixed or self._tells(suspect, row)}
         # What all peers share slows their fastest, too: it is the first of them.
         begin = {peers: numbers[0] if len(numbers) == self._sizes[peers] else suspect.since
                  for peers, numbers in within.items()}  # fmt: skip
@@ -160,16 +162,13 @@ class Search:
         if suspect.drifts and values:
             level = weighted_median([value for _, value in values])
             return {peers: level for peers, _ in values}
-        totals = {row.peers for row in alone if row.case.is_total}
-        return {peers: min(some)[0] if peers in totals else weighted_median(some)
-                for peers, some in grouped(values).items()}  # fmt: skip
+        return {peers: weighted_median(some) for peers, some in grouped(values).items()}
 
 
 def _unexplained(row: Row, levels: Sequence[float]) -> float:
     """Returns what suspects leave of a row's loss. Together they slow a cell at least as much as
-    the slowest of them, and at most as much as all; of several transfers at once, any number."""
-    least = 0.0 if row.case.is_total and row.slow else min(levels)
-    return max(sum(levels) - row.lost, row.lost - least, 0.0) ** 2
+    the slowest of them, and at most as much as all."""
+    return max(sum(levels) - row.lost, row.lost - min(levels), 0.0) ** 2
 
 
 def _explained(touching: Sequence[Row]) -> float:
@@ -179,18 +178,16 @@ def _explained(touching: Sequence[Row]) -> float:
 def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
     """Yields the part as slow from the beginning, from some cell on, and as ever slower."""
     yield Suspect(part)
-    kinds = {row.peers for row in touching if row.slow}
-    ways = {row.parts for row in touching if row.slow}
-    first = next((row.number for row in touching if row.slow), 0)
+    slow = [row for row in touching if row.slow]
+    kinds, ways = {row.peers for row in slow}, {row.parts for row in slow}
     # Only a cell of the same kind or over the same parts shows that the part was well before.
     well = [row.number for row in touching
             if not row.slow and (row.peers in kinds or row.parts in ways)]  # fmt: skip
-    for since in {_onset(touching), first}:
-        if well and well[0] < since:
-            yield Suspect(part, since)
+    begun = [row.number for row in slow if well and row.number > well[0]]
+    for since in {n for n in (_onset(touching), *begun[:1]) if n in begun}:
+        yield Suspect(part, since)
     below = grouped((row.peers, row) for row in touching if row.slow or row.low)
     equal = [below[of] for of in kinds]
-    slow = [row for row in touching if row.slow]
     if any(map(_falls, equal)) or (len(slow) == len(equal) and _falls(slow)):
         yield Suspect(part, drifts=True)
         # What else bounds may hide it before.
@@ -214,3 +211,38 @@ def _onset(touching: Sequence[Row]) -> int:
         if row.slow:
             found = max(found, (later / math.sqrt(before * (count - before)), row.number))
     return found[1]
+
+
+def causes(
+    bad: Sequence[Case],
+    good: Sequence[Case],
+    *,
+    stays: bool = False,
+    seen: frozenset[Part] = frozenset(),
+) -> tuple[list[tuple[Blame, list[Case]]], list[Case]]:
+    """Returns the fewest parts that explain the bad cells and contradict few good cells, each with
+    the cells that it explains, and the bad cells that stay unexplained. A part must end its cells
+    in the same phase, unless it `stays` bad: then good cells after its first bad one speak strongly
+    against it. A failed cell has lost twice what it costs to blame a part for it."""
+    clear = math.sqrt(2 * PART)
+    ended: dict[Phase | None, list[Case]]
+    ended = {None: [*bad]} if stays else grouped((case.cell.phase, case) for case in bad)
+    blamed: dict[Part, Blame] = {}
+    found: list[tuple[Part, Case]] = []
+    for phase, own in ended.items():
+        past = (None, *(PHASES[PHASES.index(phase) + 1 :] if phase else ()))
+        well = [case for case in (*good, *bad) if case not in own and case.cell.phase in past]
+        rows = [
+            Row(case=case, peers=None, lost=-clear * is_bad, relative=-clear * is_bad, slow=is_bad,
+                low=True, off=math.inf, weight=4.0 if stays and not is_bad else 1.0)
+            for is_bad, some in ((True, own), (False, well)) for case in some
+        ]  # fmt: skip
+        blames = suspects(own, [*own, *well], seen)
+        rows.sort(key=lambda row: row.number)
+        search = Search(rows, blames, seen, drifts=False)
+        for one in search.chosen:
+            blame = blames[one.part].beside(map(blames.__getitem__, search.as_good(one, SPARED)))
+            blamed.setdefault(one.part, blame)
+            found += [(one.part, case) for case in own if one.part in case.touched]
+    left = [case for case in bad if case.touched.isdisjoint(blamed)]
+    return [(blamed[part], own) for part, own in grouped(found).items()], left

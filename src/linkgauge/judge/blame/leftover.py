@@ -16,7 +16,7 @@ from linkgauge.model.stats.moments import Moments
 
 from .excess import Excess, Side, excess
 from .limits import CHANCE, ENOUGH, LEAST_LOSS
-from .table import Row, kinds_of, scatter_of
+from .table import Row, kinds_of
 
 
 class Comparison(msgspec.Struct, frozen=True, eq=False):
@@ -60,8 +60,9 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Compariso
         of: Counter(part.kind for part in frozenset().union(*(row.parts & known for row in own)))
         for of, own in classes.items()
     }
-    for part, touching in grouped((p, row) for row in rows for p in row.parts & known).items():
-        by_class = grouped((row.peers, row) for row in touching)
+    touching = grouped((part, row) for row in rows for part in row.parts & known)
+    for part in (part for part in parts if part in touching):
+        by_class = grouped((row.peers, row) for row in touching[part])
         within = {of: own for of, own in by_class.items()
                   if len(own) < whole[of].n and kinds[of][part.kind] > 1}  # fmt: skip
         if sum(map(len, within.values())) > ENOUGH:
@@ -74,32 +75,26 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Compariso
 
 def small_losses(
     rows: Sequence[Row], parts: Collection[Part]
-) -> Iterator[tuple[Part, float, Sequence[Row]]]:
+) -> Iterator[tuple[list[Part], float, Sequence[Row]]]:
     """Yields the parts that all their cells together show to be slow, the surest first, with the
-    loss as a logarithm and these cells. Cells of such a part are no peers of others, and these show
-    how much equal parts differ."""
+    loss as a logarithm and these cells. Parts that the same cells show are together. Cells of such
+    a part are no peers of others, and these show how much equal parts differ."""
     left, found = list(rows), _losses(rows, parts)
     while sure := [one for one in found if found[one].p < CHANCE / len(found)]:
         surest = max(sure, key=lambda one: found[one].errors)
+        equivalent = [
+            one.part for one in sure if math.isclose(found[one].errors, found[surest].errors)
+        ]
         loss = found[surest].gain
         left = [row for row in left if surest.part not in row.parts]
         found = _losses(left, parts)
         usual = [abs(lost.gain) for one, lost in found.items()
                  if one.part.kind == surest.part.kind]  # fmt: skip
         least = max(surest.least, ENOUGH * statistics.median(usual or [0.0]))
-        if loss > max(least, _unrest(surest, rows)):
-            yield surest.part, loss, surest.rows
+        if loss > least:
+            yield equivalent, loss, surest.rows
 
 
 def _losses(rows: Sequence[Row], parts: Collection[Part]) -> dict[Comparison, Excess]:
     every = ((one, one.lost()) for one in compared(rows, parts))
     return {one: lost for one, lost in every if lost is not None}
-
-
-def _unrest(loss: Comparison, rows: Sequence[Row]) -> float:
-    """Returns the root of the difference of variances between the part's cells and their peers.
-    Scatter alone lowers the total of several transfers."""
-    beside = [row for row in rows if row.peers in loss.within and loss.part not in row.parts]
-    one, other = (statistics.median(scatter_of(row.case) for row in side)
-                  for side in (loss.rows, beside))  # fmt: skip
-    return math.sqrt(max(0.0, one**2 - other**2))

@@ -47,10 +47,5 @@ SHOWN = 0.1
 MOST_TRIED = 400
 """The most parts that are tried: those that slow cells use most often. A cluster has thousands."""
 MOST_CAUSES = 5
-"""The most causes that are searched for at once."""
-CAUSE = 1.5
-"""The cost of each part that is blamed for cells that failed: doubled for a part that was well at
-first, and for one whose cells ended in several phases. A good cell that touches it costs 1."""
-MISSED = 4.0
-"""The cost of a failed cell that no blamed part explains, or of a good one that touches a part
-which stays bad once it is bad."""
+"""The most causes that are searched for at once, and the most sets of them that are kept to be
+extended."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
+from operator import attrgetter
 
 import msgspec
 
 from linkgauge.judge.findings import Finding
 from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.hardware.topology import Joint, Topology, TopologyPlace
@@ -37,23 +39,16 @@ def link_figures(
 ) -> dict[Joint, LinkFigures]:
     """Returns the cells that show the rate of each link best: all their bytes cross the link, and
     no other link on the path may carry less."""
-    found: dict[Joint, LinkFigures] = {}
-
-    @cache
-    def crossed(transfer: Transfer) -> dict[Joint, set[bool]]:
-        return _crossed(machine, topology, transfer)
-
-    for result in results:
-        for cell in result.cells if result.unit == BANDWIDTH.symbol else ():
-            one, ways = Best(result, cell), _ways(cell, crossed)
-            for joint, directions in ways.items():
-                name = "one_way" if len(directions) == 1 else "both"
-                known = found.get(joint, LinkFigures())
-                before: Best | None = getattr(known, name)
-                is_best = before is None or before.figure < one.figure
-                if is_best and all(map(joint.carries_no_more, ways)):
-                    found[joint] = msgspec.structs.replace(known, **{name: one})
-    return found
+    crossed = cache(partial(_crossed, machine, topology))
+    shown = grouped(
+        ((joint, len(directions)), Best(result, cell))
+        for result in results if result.unit == BANDWIDTH.symbol
+        for cell in result.cells
+        for ways in [_ways(cell, crossed)]
+        for joint, directions in ways.items() if all(map(joint.carries_no_more, ways))
+    )  # fmt: skip
+    best = {of: max(some, key=attrgetter("figure")) for of, some in shown.items()}
+    return {joint: LinkFigures(best.get((joint, 1)), best.get((joint, 2))) for joint, _ in best}
 
 
 def _ways(

@@ -14,9 +14,9 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.units import count_of
 
-from .causes import causes
 from .counters import troubled
-from .table import Row
+from .explain import causes
+from .table import Row, they_reach
 
 
 def alone(rows: Sequence[Row]) -> frozenset[Part]:
@@ -49,17 +49,14 @@ def lost_parts(
     good = [case for case in cases if case.number not in lost and shows(evidence, case.number)]
     seen = troubled(evidence, frozenset().union(*(case.touched for case in bad)))
     sole = alone(rows)
-    for cause in causes(bad, good, seen=seen)[0] if bad else ():
-        if cause.blame.part not in sole:
+    for blame, explained in causes(bad, good, seen=seen)[0] if bad else ():
+        if blame.part not in sole:
             continue
-        own = sorted((lost[case.number].share, case.name, case) for case in cause.cases)
+        own = sorted((lost[case.number].share, case.name, case) for case in explained)
         share, lowest = statistics.median(each[0] for each in own), own[0][2]
         of = f"{figure(lowest.figure)} of {figure(lost[lowest.number].figure)}"
-        who, of = (
-            (f"{count_of(len(own))} through it reach", f"{lowest.name} {of}")
-            if own[1:]
-            else (f"{lowest.name} reaches", of)
-        )
+        of = f"{lowest.name} {of}" if own[1:] else of
+        who = they_reach("through it", explained)
         found = f"{who} {share:.0%} of what {count_of(earlier.runs, 'earlier run')} reached ({of})"
         if earlier.since:
             found += f", as did {count_of(earlier.since, 'run')} before this one"
@@ -67,7 +64,7 @@ def lost_parts(
         first = f"{trend}  # since when; to take it as usual: linkgauge history accept"
         lines = (_ONCE_MORE, first, *remedy) if _may_be_off(earlier) else (first, *remedy)
         severity = _severity(share, earlier)
-        yield cause.blame.finding("slow", severity, found, _why(earlier), lines, cause.cases)
+        yield blame.finding("slow", severity, found, _why(earlier), lines, explained)
 
 
 _ONCE_MORE = "# Measure again: one run may be off, but hardly two in a row."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -19,7 +20,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.units import count_of
 
-from .cases import Case, named
+from .cases import named
 from .causes import Blame, suspects
 from .counters import slowed, troubled
 from .engines import bounded_by_engine
@@ -34,8 +35,7 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     """Yields findings on parts that slow the cells that use them."""
     rows, by_engine = bounded_by_engine(rows_of(evidence), evidence)
     remedy = _remedy(evidence)
-    if by_engine is not None:
-        yield by_engine
+    yield from by_engine
     blamed = set[Part | str]()
     for some in (_by_cells, _together):
         left = [row for row in rows if blamed.isdisjoint(row.parts)] if blamed else rows
@@ -51,9 +51,9 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
         return
     seen = troubled(evidence, frozenset().union(*(row.parts for row in rows)))
     found = suspects([row.case for row in slow], [row.case for row in rows], seen)
-    blames = {b.part: b for b in (one.of_link(seen | slowed(evidence)) for one in found)}
+    blames = _of_links(found, seen | slowed(evidence))
     # Nothing tells when another tool measured each cell.
-    search = Search(rows, list(blames.values()), seen, ordered=evidence.tool is None)
+    search = Search(rows, blames, seen, ordered=evidence.tool is None)
     chosen, best, fit, touching = search.chosen, search.best, search.fit, search.touching
     gains = {s: fit(without(s, chosen)).total - best.total for s in chosen}
     affected = {s: _most_affected(s, slow, best) for s in chosen}
@@ -62,8 +62,6 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
         cells, others = affected[suspect], without(suspect, chosen)
         surer = [other for other in others if gains[other] >= gains[suspect]]
         if any(_adds_nothing(suspect, other, touching, affected) for other in surer):
-            continue
-        if any(_shows_all(other, suspect, touching) for other in others):
             continue
         if links := _only_both_ways(suspect.part, cells, rows):
             opposed |= dict.fromkeys(links, cells)
@@ -80,19 +78,24 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
     if opposed:
         yield _opposed(opposed, evidence)
     if rest := [row for row in slow if not any(s.part in row.parts for s in chosen)]:
-        fast = grouped((_copies(row.case), row.case) for row in rows if not row.slow)
-        yield _unexplained(rest, all(_is_fast(row.case, fast) for row in rest))
+        fast = grouped((_copies(row), _table(row)) for row in rows if not row.slow)
+        are_fast = all({*fast.get(_copies(row), ())} - {_table(row)} for row in rest)
+        yield _unexplained(rest, are_fast)
 
 
 def _together(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
     cases = [row.case for row in rows]
-    known = slowed(evidence)
-    blames = {one.part: one for one in (each.of_link(known) for each in suspects(cases, cases))}
-    for part, loss, own in small_losses(rows, blames):
-        share = math.exp(-loss)
-        found = f"{count_of(len(own))} through it together reach {share:.1%} of their peers"
+    blames = _of_links(suspects(cases, cases), slowed(evidence))
+    for (part, *others), loss, own in small_losses(rows, blames):
+        blame = blames[part].beside(map(blames.__getitem__, others))
+        share = f"{math.exp(-loss):.1%} of their peers"
+        found = f"{count_of(len(own))} through it together reach {share}"
         why = "hardly one shows it alone, but chance does that to all of them once in 1,000 runs"
-        yield blames[part].finding("slow", "warn", found, why, (), [row.case for row in own])
+        yield blame.finding("slow", "warn", found, why, (), [row.case for row in own])
+
+
+def _of_links(found: Mapping[Part, Blame], seen: frozenset[Part]) -> dict[Part, Blame]:
+    return {one.part: one for one in (blame.of_link(seen) for blame in found.values())}
 
 
 def _adds_nothing(
@@ -106,13 +109,6 @@ def _adds_nothing(
     own, around = ([row.shown for row in affected[s]] for s in (suspect, other))
     level = min(around) if other.drifts else statistics.median(around)
     return inner < outer and statistics.median(own) > level + math.log(1 - 3 * LEAST_LOSS)
-
-
-def _shows_all(inner: Suspect, outer: Suspect, touching: Mapping[Part, Collection[Row]]) -> bool:
-    """Whether all slow cells of a part use a chosen part within it."""
-    slow = [row for row in touching[outer.part] if row.slow]
-    is_within = len(touching[inner.part]) < len(touching[outer.part])
-    return is_within and all(inner.part in row.parts for row in slow)
 
 
 def _most_affected(suspect: Suspect, slow: Sequence[Row], fit: Fit) -> list[Row]:
@@ -137,7 +133,7 @@ def _slow(blame: Blame, suspect: Suspect, slow: Sequence[Row], rows: Sequence[Ro
 
 
 def _drift(blame: Blame, level: float, slow: Sequence[Row], evidence: Evidence) -> Finding:
-    lowest = min(slow, key=_shown)
+    lowest = min(slow, key=attrgetter("shown"))
     last = f"{lowest.case.name} is down to {math.exp(lowest.shown):.0%}"
     found = f"each cell through it is {-math.expm1(level):.2%} slower than the one before: {last}"
     why = "a part that slows down as it works may be heating up, or filling up"
@@ -172,22 +168,19 @@ def _opposed(slow: Mapping[Part, Sequence[Row]], evidence: Evidence) -> Finding:
     return Finding("slow", "warn", subject, found, why, remedy, named(row.case for row in cells))
 
 
-def _copies(case: Case) -> Hashable:
-    return case.result.benchmark, case.cell.transfers
+def _copies(row: Row) -> Hashable:
+    return row.case.result.benchmark, row.case.cell.transfers
 
 
-def _is_fast(case: Case, fast: Mapping[Hashable, Sequence[Case]]) -> bool:
-    """Whether the same copies are fast at another size or in another table."""
-    return any(
-        case.result is not other.result or case.cell.bytes != other.cell.bytes
-        for other in fast.get(_copies(case), ())
-    )
+def _table(row: Row) -> Hashable:
+    """The same copies may be fast in another table, or at another size."""
+    return id(row.case.result), row.case.cell.bytes
 
 
 def _unexplained(slow: Sequence[Row], are_fast: bool) -> Finding:
     """Returns the finding for cells that no part explains. `are_fast` says that the same copies are
     not slow in other cells: of other sizes, or of another moment."""
-    lowest = min(slow, key=_shown)
+    lowest = min(slow, key=attrgetter("shown"))
     found = reach("that no part explains", slow, share_of([lowest]))
     if len(slow) > 1:
         found += f" or more, {lowest.case.name} the least"
@@ -199,10 +192,6 @@ def _unexplained(slow: Sequence[Row], are_fast: bool) -> Finding:
     severity = "warn" if are_fast else _severity([lowest])
     cells = named(row.case for row in slow)
     return Finding("slow", severity, str(lowest.case.cell), found, why, cells=cells)
-
-
-def _shown(row: Row) -> float:
-    return row.shown
 
 
 def _remedy(evidence: Evidence) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.judge.findings import Evidence
+from linkgauge.model.stats.modes import cut
 from linkgauge.model.stats.summary import deviation, robust_deviation
 
 from .cases import Case, timed_cases_of
@@ -44,23 +45,17 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
         return _relative(self.case.times)
 
     @cached_property
-    def repetitions(self) -> tuple[range, ...]:
+    def repetitions(self) -> tuple[Sequence[int], ...]:
         """Returns the positions of the samples of each time that the cell was measured."""
-        ends, begin = [], 0
-        for repetition in self.case.cell.repetitions:
-            ends.append(range(begin, begin + sum(repetition)))
-            begin += sum(repetition)
-        return tuple(each for each in ends if each) or (range(self.count),)
+        places = range(self.count)
+        repetitions = cut(places, map(sum, self.case.cell.repetitions))
+        return tuple(repetition for repetition in repetitions if repetition) or (places,)
 
     @property
     def episodes(self) -> int:
         """Returns the number of spikes. Consecutive spikes in a repetition count once."""
-        return sum(
-            place not in repetition or place - 1 not in self.spikes or place == repetition.start
-            for repetition in self.repetitions
-            for place in self.spikes
-            if place in repetition
-        )
+        first, spikes = {repetition[0] for repetition in self.repetitions}, frozenset(self.spikes)
+        return sum(place in first or place - 1 not in spikes for place in spikes)
 
     @cached_property
     def lasting(self) -> float:

@@ -33,7 +33,6 @@ class Row(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         even the fastest peer is `low`, against the expectation.
     slow: Whether the cell is clearly below the fastest peer or its expectation.
     low: Whether even the fastest peer is below the expectation.
-    fine: Whether the cell is as fast as expected.
     figure: The cell's rate, or the mean of cells that share it.
     relative: The figure relative to the fastest peer.
     off: By how much the figure may be off by chance.
@@ -44,7 +43,6 @@ class Row(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     lost: float
     slow: bool
     low: bool = False
-    fine: bool = False
     figure: float = 0.0
     relative: float = 0.0
     off: float = 0.0
@@ -79,7 +77,7 @@ def rows_of(evidence: Evidence) -> list[Row]:
             if equivalent[0].is_oversubscribed
             else [(case, case.figure) for case in equivalent]
         )
-        rows += _rows(shared, scatter)
+        rows += _rows(shared, scatter) if shared else ()
     return sorted(rows, key=lambda row: row.number)
 
 
@@ -100,8 +98,6 @@ def _shares(equivalent: Sequence[Case]) -> list[tuple[Case, float]]:
 
 
 def _rows(equivalent: Sequence[tuple[Case, float]], scatter: Mapping[int, float]) -> Iterator[Row]:
-    if not equivalent:
-        return
     ordered = sorted(equivalent, key=lambda each: -each[1])
     peers = tuple(case for case, _ in ordered)
     expected, top = max(map(_expected, peers)), ordered[0][1]
@@ -119,7 +115,6 @@ def _rows(equivalent: Sequence[tuple[Case, float]], scatter: Mapping[int, float]
         yield Row(
             case=case, peers=case.equivalent, figure=figure, relative=relative,
             lost=min(lost, relative) if all_low else lost, slow=case in slow, low=all_low,
-            fine=case not in low and figure > SLOW * expected > 0,
             off=off[case], weight=1 / (1 + (off[case] / deviations / NOISE) ** 2),
         )  # fmt: skip
 
@@ -160,12 +155,10 @@ def _usual_scatter(cases: Iterable[Case]) -> dict[int, float]:
     """Returns the scatter of each cell, at least that of the noisiest of its parts (a median over
     cells of the same kinds), because few samples may lie close together by chance."""
     own = [(case, kinds_of(case), scatter_of(case)) for case in cases]
-    usual = {
-        key: statistics.median(some)
-        for key, some in grouped(
-            ((part, kinds), scatter) for case, kinds, scatter in own for part in case.touched
-        ).items()
-    }
+    by_part = grouped(
+        ((part, kinds), scatter) for case, kinds, scatter in own for part in case.touched
+    ).items()
+    usual = {key: statistics.median(some) for key, some in by_part}
     return {
         case.number: max(scatter, *(usual[part, kinds] for part in case.touched))
         for case, kinds, scatter in own
@@ -180,9 +173,11 @@ def reach(which: str, slow: Sequence[Row], share: float | None = None) -> str:
     """Says how slow cells are: `device_local_copy sim:3 reaches 62% of its peers`."""
     lowest = min(slow, key=lambda row: row.shown)
     by_peers = lowest.shown >= lowest.relative - 1e-9
-    if len(slow) == 1:
-        who, peers = f"{lowest.case.name} reaches", "its peers"
-    else:
-        who, peers = f"{count_of(len(slow))} {which} reach", "their peers"
+    peers = "their peers" if slow[1:] else "its peers"
     of = peers if by_peers else "what the hardware should reach"
+    who = they_reach(which, [row.case for row in slow])
     return f"{who} {share or share_of(slow):.0%} of {of}"
+
+
+def they_reach(which: str, cases: Sequence[Case]) -> str:
+    return f"{count_of(len(cases))} {which} reach" if cases[1:] else f"{cases[0].name} reaches"

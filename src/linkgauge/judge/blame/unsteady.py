@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 from linkgauge.judge.findings import Evidence, Finding
@@ -15,53 +15,40 @@ from linkgauge.judge.remedies import BUSIEST, kernel_log
 from linkgauge.judge.vendor import tools
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind
-from linkgauge.model.memory import Memory
 from linkgauge.model.names import and_all
 from linkgauge.model.stats.moments import Moments
-from linkgauge.model.stats.summary import deviation
 from linkgauge.model.units import count_of
 
 from .cases import Case, listed, named, timed_cases_of
 from .causes import Blame, suspects
 from .excess import Side, excess
 from .explain import Search, Suspect
-from .limits import ENOUGH, MORE_SCATTER, NOISE, SCATTER, SIGMAS, SPARED, SPIKE, UNSTEADY
+from .limits import ENOUGH, MORE_SCATTER, NOISE, SCATTER, SPARED, UNSTEADY
 from .spikes import Steadiness, pooled, steadiness_of
 from .table import Row, kinds_of
 
 Cells = Sequence[Steadiness]
 
 
-class _Odd(NamedTuple):
-    """A part whose cells, `inside`, are less steady than its peers."""
-
-    blame: Blame
-    inside: Cells
-    peers: Cells
-
-
 class _Measure(NamedTuple):
     """What is compared of cells: a `value` with the standard deviation `error` that chance gives
-    it, which exceeds that of steady cells by `least` or more in a cell that `is_bad`. So many
-    `moments` show it at least. `usual` is the value of steady cells of a kind, infinite if only
-    others of the kind show it."""
+    it, which exceeds that of steady cells by `least` or more in a cell that `is_bad`. `usual` is
+    the value of steady cells of a kind, infinite if only others of the kind show it."""
 
     value: Callable[[Steadiness], float]
     error: Callable[[Steadiness], float]
     is_bad: Callable[[Steadiness], bool]
     least: float
-    moments: int
     usual: Callable[[Case], float]
 
 
-def _odd_parts(cells: Cells, of: _Measure) -> Iterator[_Odd]:
+def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells]]:
     """Yields the parts that explain which cells are unsteady, and whose moments differ from those
-    of their peers by more than chance."""
+    of their peers by more than chance: each with its cells and these peers."""
     rows = [row for own in grouped((kinds_of(cell.case), cell) for cell in cells).values()
             for row in _rows(own, of)]  # fmt: skip
-    blames = {one.part: one for one in suspects(
-        [row.case for row in rows if row.slow], [row.case for row in rows])}  # fmt: skip
-    search = Search(rows, list(blames.values()), drifts=False)
+    blames = suspects([row.case for row in rows if row.slow], [row.case for row in rows])
+    search = Search(rows, blames, drifts=False)
     bad = [cell.case.touched for cell in cells if of.is_bad(cell)]
     for suspect in search.chosen:
         inside, peers = _sides(suspect, search.chosen, cells)
@@ -69,12 +56,12 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[_Odd]:
         tries = equivalent * (len(search.touching[suspect.part]) if suspect.since else 1)
         sides = list(_compared(inside, peers, of))
         found = excess(sides, statistics.median(map(of.error, inside)))
-        is_shown = sum(side.inside.n for side in sides) >= of.moments
+        is_shown = sum(side.inside.n for side in sides) >= ENOUGH
         if found and is_shown and found.gain >= of.least and found.p * tries < UNSTEADY:
             # Of parts that explain the rows equally well, the one that most bad cells use.
             parts = (suspect.part, *search.as_good(suspect))
             first, *others = sorted(parts, key=lambda part: -sum(part in one for one in bad))
-            yield _Odd(blames[first].beside(map(blames.__getitem__, others)), inside, peers)
+            yield blames[first].beside(map(blames.__getitem__, others)), inside, peers
 
 
 def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
@@ -95,42 +82,43 @@ def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
 
 
 def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
-    """Yields both sides of each kind of cells, with a value for each moment, and those of the cells
-    that have no peers of their kind beside the others that nobody disturbs."""
-    own, others = ({
-        kind: Moments.over(statistics.fmean(map(of.value, cells)) for cells in some)
-        for kind, some in grouped(
-            (cells[0].case.kind, cells)
-            for cells in grouped((cell.moment, cell) for cell in side).values()
-        ).items()
-    } for side in (inside, peers))  # fmt: skip
-    for kind in own.keys() & others.keys():
-        yield Side(None, own[kind], others[kind])
-    calm = [[of.value(cell) for cell in side if _is_inside(cell.case) and cell.case.kind not in out]
-            for side, out in ((inside, others), (peers, ()))]  # fmt: skip
-    if all(calm):
-        yield Side(None, Moments.over(calm[0]), Moments.over(calm[1]))
+    """Yields both sides of each class of cells, with a value for each moment. Cells without peers
+    of their kind are compared, each by itself, with the others that only devices and their fabric
+    carry out, or only the host."""
+    kinds = {cell.case.kind for cell in inside} & {cell.case.kind for cell in peers}
+
+    def class_of(cell: Steadiness) -> Hashable:
+        within = (some for some in (_INSIDE, _HOST) if _is_within(cell.case, some))
+        return cell.case.kind if cell.case.kind in kinds else next(within, None)
+
+    def values(side: Cells) -> dict[Hashable, list[float]]:
+        moments = grouped(
+            ((known, cell.moment if known in kinds else cell), cell)
+            for cell in side for known in [class_of(cell)]
+        ).items()  # fmt: skip
+        means = ((known, statistics.fmean(map(of.value, some))) for (known, _), some in moments)
+        return grouped(means)
+
+    own, others = values(inside), values(peers)
+    for known in own:
+        if known is not None and known in others:
+            yield Side(None, Moments.over(own[known]), Moments.over(others[known]))
 
 
-_INSIDE = frozenset[Kind](("device", "link", "switch"))
+_INSIDE, _HOST = frozenset[Kind](("device", "link", "switch")), frozenset[Kind](("node", "link"))
+"""The kinds of parts of devices and their fabric, which nobody else uses, and of the host alone."""
 
 
-def _is_inside(case: Case) -> bool:
-    """Whether only devices and their fabric carry the cell out, which nobody else uses."""
-    return case.result.better == "higher" and kinds_of(case) <= _INSIDE
+def _is_within(case: Case, kinds: frozenset[Kind]) -> bool:
+    return case.result.better == "higher" and kinds_of(case) <= kinds
 
 
 def _sides(one: Suspect, chosen: Sequence[Suspect], cells: Cells) -> tuple[Cells, Cells]:
-    """Returns the cells that only this suspect affects, or else all that it affects; and its peers,
-    which no suspect affects, or else all others."""
-    others = [each for each in chosen if each != one]
-    inside = [cell for cell in cells if one.has(cell.case)]
-    every = [cell for cell in cells if one.part not in cell.case.touched]
-    alone, rest = (
-        [cell for cell in side if not any(each.has(cell.case) for each in others)]
-        for side in (inside, every)
-    )
-    return alone or inside, rest or every
+    """Returns the cells that this suspect affects, and its peers: the cells that no suspect
+    affects, or else all others."""
+    others = [cell for cell in cells if not one.has(cell.case)]
+    calm = [cell for cell in others if not any(each.has(cell.case) for each in chosen)]
+    return [cell for cell in cells if one.has(cell.case)], calm or others
 
 
 def _among_peers(said: str, affected: Cells, every: Cells) -> str:
@@ -155,7 +143,6 @@ _STALLS = _Measure(
     error=lambda cell: 1 / (2 * math.sqrt(cell.count)),
     is_bad=lambda cell: bool(cell.spikes),
     least=0.0,
-    moments=2,
     usual=lambda case: 0.0,
 )
 
@@ -164,51 +151,26 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
     """Yields findings on parts whose cells have samples that sometimes last much longer."""
     cells = steadiness_of(evidence)
     bad = [cell for cell in cells if cell.spikes]
-    if not bad or not _are_stalls(bad, cells):
+    if len(bad) < 2:
         return
-    single = [cell for cell in bad if len(cell.case.cell.transfers) == 1 and _seconds(cell)]
-    stall = statistics.median([(one.longest - 1) * _seconds(one) for one in single] or [math.inf])
-    shown = [cell for cell in cells if cell.spikes or _would_show(cell, stall)]
     left, passing = bad, list[str]()
-    for odd in _odd_parts(shown, _STALLS):
-        affected = [cell for cell in odd.inside if cell.spikes]
-        if len(affected) > 1 and not _is_lasting(odd.inside):
-            passing.append(str(odd.blame.part))
+    for blame, inside, _ in _odd_parts(cells, _STALLS):
+        affected = [cell for cell in inside if cell.spikes]
+        if len(affected) > 1 and not _is_lasting(inside):
+            passing.append(str(blame.part))
         elif len(affected) > 1:
             left = [cell for cell in left if cell not in affected]
             polls = "# Look for monitoring that polls the device, interrupts, CPU steal, "
             remedy = (f"{polls}or a retraining link:", kernel_log("aer", "pciehp", "xid"), BUSIEST)
-            cases = [cell.case for cell in affected]
-            yield odd.blame.finding("stall", "warn", _longest_of(affected), _WHY, remedy, cases)
+            own = [cell.case for cell in affected]
+            yield blame.finding("stall", "warn", _longest_of(affected), _WHY, remedy, own)
     if len(left) > 1:
-        said = "no part is shown to have more such samples than its peers"
-        said = _among_peers(said, left, cells)
+        more = "more such samples than its peers"
+        said = _among_peers(f"no part is shown to have {more}", left, cells)
         said = f"{and_all(passing)} had more than its peers for a while" if passing else said
-        subject = f"{len(left)} of {count_of(len(cells))}"
+        subject, cases = f"{len(left)} of {count_of(len(cells))}", named(cell.case for cell in left)
         found = f"{_longest_of(left)}; {said}"
-        yield Finding("stall", "note", subject, found, _WHY, (BUSIEST,), _names(left))
-
-
-def _seconds(cell: Steadiness) -> float:
-    """Returns the seconds that a sample lasts, or 0 for a latency."""
-    of, is_rate = cell.case.cell, cell.case.result.better == "higher"
-    return (of.bytes or 0) * (of.loops or 0) * statistics.median(cell.case.times) * is_rate
-
-
-def _would_show(cell: Steadiness, stall: float) -> bool:
-    """Whether a stall of so many seconds would be a spike in this cell: long samples hide it."""
-    least = max(SPIKE, SIGMAS * math.sqrt(cell.variance), 2 * (cell.longest - 1))
-    return _seconds(cell) * least <= stall
-
-
-def _are_stalls(bad: Cells, cells: Cells) -> bool:
-    """Whether these cells stall and do not just scatter: without the spikes, they are about as
-    steady as the others."""
-    if len(bad) < 2:
-        return False
-    whole = math.sqrt(statistics.fmean(deviation(cell.times) ** 2 for cell in bad))
-    rest, usual = pooled(bad), pooled([cell for cell in cells if not cell.spikes])
-    return whole > (2 if rest < max(SCATTER, MORE_SCATTER * usual) else 4) * rest
+        yield Finding("stall", "note", subject, found, _WHY, (BUSIEST,), cases)
 
 
 def _is_lasting(cells: Cells) -> bool:
@@ -229,11 +191,10 @@ def _longest_of(affected: Cells) -> str:
     to 65 times as long as usual`."""
     worst = max(affected, key=lambda cell: cell.longest)
     more = f"; {len(affected) - 1} more of the cells have such samples" if len(affected) > 1 else ""
-    at = worst.spikes
-    gaps = {later - earlier for earlier, later in itertools.pairwise(at)}
+    gaps = {later - earlier for earlier, later in itertools.pairwise(worst.spikes)}
     period = f", every {gaps.pop()} samples" if len(gaps) == 1 and gaps != {1} else ""
     return (
-        f"{len(at)} of {worst.count} samples of {worst.case.name} took up to "
+        f"{len(worst.spikes)} of {worst.count} samples of {worst.case.name} took up to "
         f"{worst.longest:.3g} times as long as usual{period}{more}"
     )
 
@@ -245,8 +206,7 @@ _SCATTER = _Measure(
     error=lambda cell: 1 / math.sqrt(2 * cell.degrees),
     is_bad=lambda cell: cell.lasting > SCATTER,
     least=math.log(MORE_SCATTER),
-    moments=ENOUGH,
-    usual=lambda case: math.log(NOISE) if _is_inside(case) else math.inf,
+    usual=lambda case: math.log(NOISE) if _is_within(case, _INSIDE) else math.inf,
 )
 
 
@@ -254,28 +214,26 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
     """Yields findings on parts whose cells scatter much more than their peers, and notes on kinds
     of figures that scatter equally on all parts, or that cannot be compared."""
     cells = steadiness_of(evidence)
-    left = [cell for cell in cells if math.sqrt(cell.variance) > SCATTER]
+    left = [cell for cell in cells if cell.lasting > SCATTER]
     if len(left) < 2:
         return
-    for odd in _odd_parts(cells, _SCATTER):
-        left = [cell for cell in left if cell not in odd.inside]
-        yield _scatter(odd, evidence)
-    left = [cell for cell in left if cell.lasting > SCATTER]
+    for blame, inside, peers in _odd_parts(cells, _SCATTER):
+        left = [cell for cell in left if cell not in inside]
+        yield _scatter(blame, inside, peers, evidence)
     for kind, varying in grouped((_kind(cell.case), cell) for cell in left).items():
         if len(varying) > 1:
             parts = frozenset[str]().union(*(_ends(cell.case) for cell in varying))
             on = f"{len(parts)} parts" if len(parts) > 3 else and_all(sorted(parts))
             found = f"they vary by {pooled(varying):.1%} on {on}"
-            is_guest = evidence.machine.known.host.hypervisor
-            why = "others use the host of this virtual machine"
-            why = why if is_guest else "look for what else this machine does"
-            why = f"no part varies more than its peers: {why}"
-            why = _among_peers(why, varying, cells)
-            yield Finding("scatter", "note", kind, found, why, (BUSIEST,), _names(varying))
+            why = "look for what else this machine does"
+            if evidence.machine.known.host.hypervisor:
+                why = "others use the host of this virtual machine"
+            why = _among_peers(f"no part varies more than its peers: {why}", varying, cells)
+            cases = named(cell.case for cell in varying)
+            yield Finding("scatter", "note", kind, found, why, (BUSIEST,), cases)
 
 
-def _scatter(odd: _Odd, evidence: Evidence) -> Finding:
-    inside, others = odd.inside, odd.peers
+def _scatter(blame: Blame, inside: Cells, others: Cells, evidence: Evidence) -> Finding:
     equivalent = {cell.case.kind for cell in inside}
     peers = [cell for cell in others if cell.case.kind in equivalent] or others
     name = inside[0].case.name if len(inside) == 1 else f"{len(inside)} cells through it"
@@ -284,7 +242,7 @@ def _scatter(odd: _Odd, evidence: Evidence) -> Finding:
     why = "something else uses or disturbs the part, so its figures are less certain"
     clocks = [f"{tool}  # look for changing clocks" for tool in tools(evidence, "state")]
     remedy = (*tools(evidence, "users"), BUSIEST, *clocks)
-    return odd.blame.finding("scatter", "warn", found, why, remedy, [cell.case for cell in inside])
+    return blame.finding("scatter", "warn", found, why, remedy, [cell.case for cell in inside])
 
 
 def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
@@ -299,7 +257,7 @@ def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
 
 def _kind(case: Case) -> str:
     what = "copies" if case.result.better == "higher" else "latencies"
-    devices, every = _ends(case), _places(case)
+    devices, every = _ends(case), case.cell.places
     if not any(place.is_device for place in every):
         return f"{what} within the host"
     if len(devices) < len(every):
@@ -308,21 +266,10 @@ def _kind(case: Case) -> str:
     return f"{what} between devices" if len(devices) > 1 else f"{what} within devices"
 
 
-def _places(case: Case) -> frozenset[Memory]:
-    """Returns the memories of a cell; of work that moves no bytes, the place that does it."""
-    transfers = case.cell.transfers[:1] if case.cell.report.is_first else case.cell.transfers
-    ends = (end for one in transfers for end in (*one.memories,) or (one.engine.owner,))
-    return frozenset(end.place for end in ends)
-
-
 def _ends(case: Case) -> frozenset[str]:
     """Returns the devices of a cell; the nodes or CPUs of one that only uses the host."""
-    places = _places(case)
-    return frozenset(map(str, {place for place in places if place.is_device} or places))
-
-
-def _names(cells: Cells) -> tuple[str, ...]:
-    return named(cell.case for cell in cells)
+    places = case.cell.places
+    return frozenset(map(str, [place for place in places if place.is_device] or places))
 
 
 CHECKS = (check_stalls, check_scatter)

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 
 from linkgauge.judge.blame.cases import Case, cases_of, named
-from linkgauge.judge.blame.causes import Blame, causes
+from linkgauge.judge.blame.causes import Blame
+from linkgauge.judge.blame.explain import causes
 from linkgauge.judge.blame.xids import broken
 from linkgauge.judge.findings import Check, Evidence, Finding
 from linkgauge.judge.remedies import DEVICE_LOST, IOMMU_PT, LESS_MEMORY, RESET, kernel_log
@@ -43,14 +44,14 @@ def _outcome(
         blamed, rest = causes(rest, good, stays=kind == "lost", seen=seen)
         rest = [*rest, *wide]
         steps = (*(tools(evidence, first) if first else ()), *remedy)
-        for cause in blamed:
-            one = f"{count_of(len(cause.cases))} {found}"
-            blame = _of_memory(cause.blame) if kind in _OF_MEMORIES else cause.blame
-            yield blame.finding(check, "fail", one, why, steps, cause.cases)
+        for blame, own in blamed:
+            one = f"{count_of(len(own))} {found}"
+            named_one = _of_memory(blame) if kind in _OF_MEMORIES else blame
+            yield named_one.finding(check, "fail", one, why, steps, own)
         if rest:
             alone = f"{count_of(len(rest))} {found}"
             yield Finding(check, "fail", rest[0].name, alone, why, steps, named(rest))
-        parts = {cause.blame.part for cause in blamed}
+        parts = {blame.part for blame, _ in blamed}
         for group in together.values():
             if all(case.touched.isdisjoint(parts) for case in group):
                 one = f"{count_of(len(group))} that share no part {found}"

@@ -7,9 +7,11 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 import msgspec
 
+_T = TypeVar("_T")
 LEAST = 6
 """With fewer gates, two groups cannot be distinguished from chance."""
 _SHARE = 10
@@ -83,7 +85,7 @@ def _medians(samples: Sequence[float], units: Sequence[int]) -> Iterator[float]:
     yield from map(statistics.median, cut(samples, units))
 
 
-def cut(samples: Sequence[float], units: Iterable[int]) -> Iterator[Sequence[float]]:
+def cut(samples: Sequence[_T], units: Iterable[int]) -> Iterator[Sequence[_T]]:
     """Yields the samples of each unit (a gate or a repetition). `units` has the number of samples
     in each unit."""
     first = 0
