@@ -45,7 +45,7 @@ class Judged(msgspec.Struct, kw_only=True):
     verdict: The verdict.
     exit_code: The exit code of the command.
     findings: What the doctor found of what was measured; those of `doctor` are all.
-    undetectable: Parts that may be slow without any figure that shows it; left out if there are none."""
+    undetectable: Parts that may be slow without a figure that shows it; left out if none are."""
 
     verdict: RunVerdict
     exit_code: int

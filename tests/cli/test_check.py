@@ -2,6 +2,7 @@
 
 import json
 import re
+import resource
 import shlex
 import threading
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 import kubernetes_validate
 import pytest
 
-from command_kit import called, with_processes
+from command_kit import called, linkgauge, with_processes
 from linkgauge.machine.processes import process
 from linkgauge.rooms.check import bounded
 
@@ -167,3 +168,22 @@ def test_a_check_that_hangs_itself_ends_at_the_deadline(monkeypatch, form, says)
     check(*NODE, "--under", "5s", *form)
     assert codes == [1]
     assert says in said[0]
+
+
+def test_the_line_of_a_healthy_node_names_the_worst_that_was_read():
+    line = called("check", "--machine", "dgx-h200-8", "--fault", "hot sim:3 celsius=91").stdout
+    assert line.startswith("ok: 78 cells measured in ")
+    assert "; the lowest reaches 9" in line
+    assert "; the hottest is sim:3 at 91 °C" in line
+
+
+def test_a_check_takes_less_than_a_second_of_the_processors_time():
+    """The least of some, since others have this machine's processors, too."""
+
+    def seconds():
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert linkgauge("check", "--machine", "dgx-h200-8").returncode == 0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    assert any(seconds() <= 1.0 for _ in range(6))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command_kit import called
-from docs_kit import PAGES, in_blocks, words
+from docs_kit import PAGES, ROOT, in_blocks, words
 from linkgauge.backends.sim.description import shipped
 from worker_threads import worker_threads
 
@@ -80,6 +80,8 @@ def kept(tmp_path_factory):
             text = re.sub(r'"label": ?"default"', f'"label": "{parts[2]}"', text)
             (folder / "run.json").write_text(text.replace(simulated.name, own_id))
     (root / "ci/baselines").mkdir(parents=True)
+    waivers = (ROOT / "docs/waivers.md").read_text().partition("```yaml\n")[2].partition("```")[0]
+    (root / "waivers.yml").write_text(waivers)
     (root / "limits.yml").write_text('limits:\n  - {limit: "median >= 1 GB/s"}\n')
     called("check", "--machine", MACHINE, "--out", "results", "--label", "good", cwd=root)
     for label, file in (("before", "baseline.json"), ("good", "good.json")):

@@ -16,7 +16,9 @@ from .options import Count, Options, Time, instead, option
 
 if TYPE_CHECKING:
     from linkgauge.judge.limits import Limit
+    from linkgauge.model.documents.result import Run
     from linkgauge.model.settings import Simulation
+    from linkgauge.model.waiver import Waiver
 
 RunFormat = Annotated[Format, formats.RUN]
 MachineFormat = Annotated[Format, formats.MACHINE]
@@ -49,6 +51,13 @@ LIMITS = option(
     "Fail the cells that miss the limits in this file (docs/limits.md).",
     "FILE",
     is_input=True,
+)
+WAIVERS = option(
+    OUTPUT,
+    "Accept what this file names, beside /etc/linkgauge/waivers.yml (docs/waivers.md).",
+    "FILE",
+    is_input=True,
+    envvar="LINKGAUGE_WAIVERS",
 )
 UTILIZATION = option(OUTPUT, "Also show percentages of the theoretical figures, and CPU use.")
 MATRIX = option(OUTPUT, "Show a matrix for each benchmark, and all that is known of its figures.")
@@ -213,6 +222,22 @@ def limits_in(file: Path | None) -> tuple[Limit, ...]:
     from linkgauge.judge.limits import read_limits
 
     return read_limits(file)
+
+
+def waivers_in(file: Path | None) -> tuple[Waiver, ...]:
+    """Returns the waivers of the machine, and of the file that the user named. Raises
+    InputError."""
+    from linkgauge.judge.waivers import SYSTEM, read_waivers
+
+    system = (SYSTEM,) if SYSTEM.exists() else ()
+    return read_waivers(*system, *(() if file is None else (file,)))
+
+
+def with_waivers(run: Run, waivers: tuple[Waiver, ...]) -> Run:
+    """Returns the run with these waivers; without any, with those that it recorded."""
+    from msgspec.structs import replace
+
+    return replace(run, waivers=waivers) if waivers else run
 
 
 def simulation_of(

@@ -7,10 +7,11 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from linkgauge.report.formats import FINDINGS
+from linkgauge.report.formats import CHECKS, FINDINGS
 
 from . import common
-from .options import Options, argument
+from .help_text import OUTPUT
+from .options import Options, argument, option
 from .proposals import labels
 from .remedies import FIX_SCRIPT, write_fixes
 
@@ -32,6 +33,7 @@ class DoctorOptions(Options):
     root: Path | None = common.ROOT
     machine: str | None = common.MACHINE
     fix_script: Path | None = FIX_SCRIPT
+    checks: bool = option(OUTPUT, "List all checks: what they read, their limits, and what to do.")
     form: common.FindingsFormat
 
 
@@ -45,11 +47,17 @@ def doctor(asked: DoctorOptions) -> int:
         linkgauge doctor
         linkgauge doctor results/cpu/default/20261121T201500Z
         linkgauge doctor --machine vm-degraded
+        linkgauge doctor --checks --json
     """
     from linkgauge.judge.outcome import outcome_of_setup
     from linkgauge.report.sections.findings import Diagnosis
     from linkgauge.report.sections.verdict import of_machine
 
+    if asked.checks:
+        from linkgauge.judge.doctor.catalogue import catalogue
+
+        asked.form.write(CHECKS, catalogue())
+        return 0
     check_source(asked)
     if asked.run is not None:
         return _examine(asked.run, asked.fix_script, asked.form)

@@ -14,7 +14,8 @@ from linkgauge.model.units import format_size, parse_fraction, parse_sizes
 from .options import Field, Options, values_of
 
 FREE = {
-    "resume", "wait", "limits", "utilization", "matrix", "whole", "no_verdict", "no_report",
+    "resume", "wait", "limits", "waivers", "utilization", "matrix", "whole", "no_verdict",
+    "no_report",
 }  # fmt: skip
 """Options that do not affect what is measured, or how."""
 

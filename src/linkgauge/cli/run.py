@@ -69,6 +69,7 @@ class RunOptions(Options):
         is_input=True,
     )
     limits: Path | None = common.LIMITS
+    waivers: Path | None = common.WAIVERS
     utilization: bool = common.UTILIZATION
     matrix: bool = common.MATRIX
     whole: bool = common.WHOLE
@@ -147,6 +148,7 @@ def displayed(asked: RunOptions) -> Display:
         asked.form, asked.utilization, common.limits_in(asked.limits),
         verdict=not asked.no_verdict, matrix=asked.matrix, whole=asked.whole,
         verbose=asked.verbose, page=not asked.no_report,
+        waivers=common.waivers_in(asked.waivers),
     )  # fmt: skip
 
 

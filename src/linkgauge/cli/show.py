@@ -86,14 +86,19 @@ def show(asked: ShowOptions) -> int:
 
 
 def _compare(folder: Path, against: str | None, form: Format) -> int:
-    """Compares the labels of all runs below a folder, for each accelerator's folder. Returns the
-    exit code."""
+    """Compares the nodes or the labels of all runs below a folder, for each accelerator's folder.
+    Returns the exit code."""
     from functools import partial
 
     from linkgauge.judge.compare.configurations import compare
-    from linkgauge.report.reading import runs_by_accelerator
+    from linkgauge.report.formats import FLEET
+    from linkgauge.report.reading import fleets_in, runs_by_accelerator
 
-    found = runs_by_accelerator([folder], against, partial(print, file=sys.stderr))
+    say = partial(print, file=sys.stderr)
+    if against is None and (fleets := fleets_in([folder], say)):
+        form.write(FLEET, fleets)
+        return 0
+    found = runs_by_accelerator([folder], against, say)
     comparisons = [
         compare(name, [run for _, run in some], against)
         for name, some in found.items()

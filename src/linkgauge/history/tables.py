@@ -39,7 +39,9 @@ from linkgauge.model.documents.result import RunVerdict, Status, Verdict
 from linkgauge.model.settings import Settings
 
 STATUSES: tuple[Status, ...] = ("pass", "fail", "skip", "error", "timeout")
-VERDICTS: tuple[Verdict, ...] = ("not judged", "ok", "low", "high", "degraded", "perhaps low")
+VERDICTS: tuple[Verdict, ...] = (
+    "not judged", "ok", "low", "high", "degraded", "perhaps low", "waived",
+)  # fmt: skip
 """All verdicts. The database stores a verdict as its position here, so add new verdicts only at the
 end; likewise for runs."""
 RUN_VERDICTS: tuple[RunVerdict, ...] = get_args(RunVerdict)

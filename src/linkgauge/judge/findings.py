@@ -19,9 +19,11 @@ from linkgauge.model.hardware.part import Kind, Part
 from linkgauge.model.kernel_log import KernelLog
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import count_of
+from linkgauge.model.waiver import Waiver
 
-Severity = Literal["fail", "warn", "note", "unknown"]
-"""`fail` costs bandwidth or correctness, `warn` may, `unknown` could not be read here."""
+Severity = Literal["fail", "warn", "note", "unknown", "waived"]
+"""`fail` costs bandwidth or correctness, `warn` may, `unknown` could not be read here, `waived` is
+accepted."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
@@ -32,7 +34,9 @@ class Finding(msgspec.Struct, frozen=True):
     about: The part that the finding is about, or the name of something that is no part.
     cells: The cells on which the finding is based.
     lines: The lines of the kernel's log on which the finding is based.
-    explained_by: The names of the findings that explain this finding."""
+    explained_by: The names of the findings that explain this finding.
+    value: What was found, in the unit that the catalogue of checks names.
+    waived: The waiver that accepts the finding."""
 
     check: str
     severity: Severity
@@ -43,6 +47,13 @@ class Finding(msgspec.Struct, frozen=True):
     cells: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     explained_by: tuple[str, ...] = ()
+    value: float | msgspec.UnsetType = msgspec.UNSET
+    waived: Waiver | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def about_names(self) -> tuple[str, ...]:
+        """The names by which people know the part: its own, and those of what it joins."""
+        return (self.subject, *sorted(self.ends))
 
     @property
     def subject(self) -> str:

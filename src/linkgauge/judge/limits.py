@@ -21,17 +21,16 @@ The statistic defaults to the median. `p95` and `p99` mean the slow side, `slow_
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
 import msgspec
-import yaml
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.machine.given import MOST_YAML, read_given, yaml_problem
+from linkgauge.machine.given import entries_in, entries_of
 from linkgauge.model.documents.result import CellResult, PlannedTable, Result, Run, worst
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Machine
@@ -42,7 +41,8 @@ from linkgauge.model.stats.summary import summarize
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, HIDDEN, LATENCY, STEP, STREAM, unit_of
 
 _STATISTICS = ("median", "p50", "p95", "p99", "slow_p95", "slow_p99", "min", "max", "mean")
-_UNITS = {
+Units = Mapping[str, tuple[str, float]]
+UNITS: Units = {
     "B/s": ("B/s", 1.0), "kB/s": ("B/s", 1e3), "MB/s": ("B/s", 1e6), "GB/s": ("B/s", 1e9),
     "TB/s": ("B/s", 1e12), "ns": ("s", 1e-9), "us": ("s", 1e-6), "µs": ("s", 1e-6),
     "μs": ("s", 1e-6), "ms": ("s", 1e-3), "s": ("s", 1.0), "GFLOP/s": ("FLOP/s", 1e9),
@@ -79,52 +79,15 @@ class Limit(msgspec.Struct, frozen=True):
 
 def read_limits(path: Path) -> tuple[Limit, ...]:
     """Reads the limits from a file. Raises InputError, which names the line."""
-    try:
-        text = read_given(path, MOST_YAML).decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
-        raise InputError(f"cannot read limits {str(path)!r}: {reason}") from error
-    return parse_limits(text, path.name)
+    return tuple(_entry(*one) for one in entries_in(path, "limit", _FIELDS))
 
 
 def parse_limits(text: str, name: str = "limits.yml") -> tuple[Limit, ...]:
     """`name` is for messages. Raises InputError."""
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        at = f" line {mark.line + 1}" if mark else ""
-        raise InputError(f"{name}{at}: not YAML: {yaml_problem(error)}") from error
-    if not isinstance(root, yaml.MappingNode) or [k.value for k, _ in root.value] != ["limits"]:
-        raise InputError(f"{name}: expected a list of limits below 'limits:'")
-    entries = root.value[0][1]
-    if not isinstance(entries, yaml.SequenceNode):
-        raise InputError(f"{name} {_line(entries)}: expected a list of limits, each after '- '")
-    return tuple(_entry(node, name) for node in entries.value)
+    return tuple(_entry(*one) for one in entries_of(text, name, "limit", _FIELDS))
 
 
-def _line(node: yaml.Node) -> str:
-    return f"line {node.start_mark.line + 1}"
-
-
-def _entry(node: yaml.Node, name: str) -> Limit:
-    where = f"{name} {_line(node)}"
-    if not isinstance(node, yaml.MappingNode):
-        raise InputError(f"{where}: a limit has the fields {', '.join(_FIELDS)}")
-    fields: dict[str, str] = {}
-    for key, value in node.value:
-        at = f"{name} {_line(key)}"
-        if not isinstance(key, yaml.ScalarNode):
-            raise InputError(f"{at}: a field name must be one of {', '.join(_FIELDS)}")
-        if key.value not in _FIELDS:
-            raise InputError(
-                f"{at}: unknown field {key.value!r}: the fields are {', '.join(_FIELDS)}"
-            )
-        if key.value in fields:
-            raise InputError(f"{at}: {key.value} appears twice")
-        if not isinstance(value, yaml.ScalarNode) or not value.value:
-            raise InputError(f"{at}: {key.value} must be a string")
-        fields[key.value] = value.value
+def _entry(where: str, fields: dict[str, str]) -> Limit:
     if "limit" not in fields:
         raise InputError(f'{where}: missing limit, such as limit: "≥ 50 GB/s"')
     bound = parse_bound(fields["limit"], f"{where}: ")
@@ -132,14 +95,17 @@ def _entry(node: yaml.Node, name: str) -> Limit:
     return Limit(*patterns, bound, " ".join(fields["limit"].split()), where)
 
 
-def parse_bound(text: str, where: str = "") -> StatisticLimit:
+def parse_bound(text: str, where: str = "", units: Units = UNITS) -> StatisticLimit:
     """Returns the bound in a text. Raises NotationError, which points at the error."""
-    return _LimitParser(text, where).bound()
+    parser = _LimitParser(text, where)
+    parser.units = units
+    return parser.bound()
 
 
 class _LimitParser(Cursor):
     """Each method reads one rule of the grammar above."""
 
+    units = UNITS
     blanks = frozenset(" \t\u00a0")
     word = re.compile(".", re.DOTALL)
 
@@ -156,7 +122,7 @@ class _LimitParser(Cursor):
             of = self.known(_EXPECTED, "an expected figure")
             bound = StatisticLimit(statistic, at_least, value / (100 if share else 1), of=of)
         else:
-            unit, scale = _UNITS[self.known(_UNITS, "a unit")]
+            unit, scale = self.units[self.known(self.units, "a unit")]
             bound = StatisticLimit(statistic, at_least, value * scale, unit)
         self.end("expected the end of the limit")
         return bound
@@ -208,7 +174,7 @@ _SLOW = {"p95": "slow_p95", "p99": "slow_p99"}
 """The statistics that people mean by a percentile: those of the slow side."""
 _OF_TIME = {"min": "max", "max": "min"}
 """The statistic of times from which the statistic of a bandwidth follows."""
-_QUANTITY = {
+QUANTITY = {
     STREAM.symbol: BANDWIDTH.symbol, STEP.symbol: LATENCY.symbol, HIDDEN.symbol: "%",
 }  # fmt: skip
 """The units that count as the same unit in limits."""
@@ -222,8 +188,11 @@ def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
     run must have the expectations from `judge`."""
     if not limits:
         return run
+    from .waivers import waive_cells
+
     models = _MachineModels(run.machine)
-    return replace(run, results=tuple(_limited(each, limits, models) for each in run.results))
+    results = tuple(_limited(each, limits, models) for each in run.results)
+    return waive_cells(replace(run, results=results))
 
 
 def refuse_unmatched(tables: Tables, machine: Machine, limits: Sequence[Limit]) -> None:
@@ -302,7 +271,7 @@ def _fits(limit: Limit, unit: str) -> bool:
     asked = limit.bound.unit
     if unit == COLLECTIVE.symbol:
         return asked in (None, LATENCY.symbol, BANDWIDTH.symbol)
-    return asked in (None, _QUANTITY.get(unit, unit))
+    return asked in (None, QUANTITY.get(unit, unit))
 
 
 def _limited(result: Result, limits: tuple[Limit, ...], models: _MachineModels) -> Result:

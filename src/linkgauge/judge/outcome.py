@@ -20,6 +20,7 @@ from .doctor.busy import is_host_taken
 from .findings import Evidence, Finding, Undetectable, evidence_of
 from .peers import behind
 from .verdict import BELOW, judge, pair_of
+from .waivers import waive_findings
 
 _BROKEN = (1, 3)
 """A cell failed. One that was interrupted, or measured nothing, is judged by its figures."""
@@ -29,7 +30,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """`findings` are to be reported, `found` are all. `low`: a cell is, and no process explains it.
     Without `verdict`, the code is that of the statuses alone. `unjudged` says why the run cannot be
     judged. `broken`: a cell failed. `judged`: a cell has a verdict. `undetectable` has the losses
-    that no figure would show."""
+    that no figure would show. `waived` are the findings that are accepted, and notes on waivers
+    that cover nothing."""
 
     code: int
     findings: tuple[Finding, ...] = ()
@@ -41,6 +43,14 @@ class Outcome(msgspec.Struct, frozen=True):
     judged: bool = False
     perhaps_low: bool = False
     undetectable: tuple[Undetectable, ...] = ()
+    waived: tuple[Finding, ...] = ()
+
+    @property
+    def accepted(self) -> frozenset[str]:
+        """The names of the cells on which waived findings rest."""
+        return frozenset(
+            cell for one in self.waived if one.severity == "waived" for cell in one.cells
+        )
 
     @property
     def word(self) -> RunVerdict:
@@ -57,7 +67,7 @@ class Outcome(msgspec.Struct, frozen=True):
     @property
     def answer(self) -> tuple[RunVerdict, int, tuple[Finding, ...], tuple[Undetectable, ...]]:
         """What every document of a command that judges says after its schema."""
-        return self.word, self.code, self.findings, self.undetectable
+        return self.word, self.code, (*self.findings, *self.waived), self.undetectable
 
     def parts(self, *checks: str) -> list[str]:
         return [one.subject for one in self.found if one.check in checks]
@@ -79,18 +89,24 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
             code, verdict=False, unjudged=(why or "") if verdict else "", broken=code in _BROKEN
         )
     evidence = evidence_of(run)
-    found = diagnose(evidence)
-    findings = concerns(evidence, found)
+    found, notes = waive_findings(run, diagnose(evidence))
+    findings, waived = concerns(evidence, found), tuple(f for f in found if f.severity == "waived")
     used = {one.about for one in found if (one.check, one.severity) == ("processes", "warn")}
-    verdicts = {cell.verdict for result in run.results for cell in result.cells}
+    names = {name for one in waived for name in one.cells}
+    verdicts = {
+        cell.verdict for result in run.results for cell in result.cells
+        if not (names and cell.verdict in BELOW and spoken(result, cell) in names)
+    }  # fmt: skip
     low, cpus = "low" in verdicts, run.machine.host.cpus
     if low:
-        cases = (case for case in cases_of(evidence) if case.cell.verdict == "low")
+        low_cells = (case for case in cases_of(evidence) if case.cell.verdict == "low")
+        cases = (case for case in low_cells if case.name not in names)
         low = any(used.isdisjoint(one.touched) and not is_host_taken(one, cpus) for one in cases)
     return Outcome(
-        code or int(low or failed(findings)), findings, low=low, found=found,
+        code or int(low or failed(findings)), findings, low=low, found=(*found, *notes),
         broken=code in _BROKEN, judged=verdicts != {"not judged"},
         perhaps_low="perhaps low" in verdicts, undetectable=_undetectable(evidence),
+        waived=(*waived, *notes),
     )  # fmt: skip
 
 

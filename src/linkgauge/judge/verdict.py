@@ -190,7 +190,12 @@ class Judge:
                 results = with_ranks(results, run.results)
             self._last = verdicts, with_lines(replace(run, results=results))
         judged = self._last[1]
-        return replace(run, results=judged.results, lines=judged.lines)
+        run = replace(run, results=judged.results, lines=judged.lines)
+        if not run.waivers:
+            return run
+        from .waivers import waive_cells
+
+        return waive_cells(run)
 
 
 def pair_of(transfer: Transfer) -> tuple[str, ...]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
 from linkgauge.model.errors import InputError
+
+if TYPE_CHECKING:
+    import yaml
 
 MOST_YAML = 1 << 20
 """The largest size of a YAML file in bytes."""
@@ -70,3 +74,63 @@ def yaml_problem(error: Exception) -> str:
     if isinstance(error, UnicodeEncodeError):
         return "it has half of a character"
     return getattr(error, "problem", None) or "it has a control character"
+
+
+Entry = tuple[str, dict[str, str]]
+"""The file and line of an entry, and its fields."""
+
+
+def entries_in(path: Path, what: str, fields: Sequence[str]) -> list[Entry]:
+    """Reads the entries of a file, a list below the plural of `what`. Raises InputError, which
+    names the line."""
+    try:
+        text = read_given(path, MOST_YAML).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text file"
+        raise InputError(f"cannot read {what}s {str(path)!r}: {reason}") from error
+    return entries_of(text, path.name, what, fields)
+
+
+def entries_of(text: str, name: str, what: str, fields: Sequence[str]) -> list[Entry]:
+    """`name` is for messages. Raises InputError as `entries_in` does."""
+    import yaml  # takes long to load
+
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        at = f" line {mark.line + 1}" if mark else ""
+        raise InputError(f"{name}{at}: not YAML: {yaml_problem(error)}") from error
+    if not isinstance(root, yaml.MappingNode) or [k.value for k, _ in root.value] != [f"{what}s"]:
+        raise InputError(f"{name}: expected a list of {what}s below '{what}s:'")
+    entries = root.value[0][1]
+    if not isinstance(entries, yaml.SequenceNode):
+        raise InputError(f"{name} {_line(entries)}: expected a list of {what}s, each after '- '")
+    return [_fields(node, name, what, fields) for node in entries.value]
+
+
+def _line(node: yaml.Node) -> str:
+    return f"line {node.start_mark.line + 1}"
+
+
+def _fields(node: yaml.Node, name: str, what: str, known: Sequence[str]) -> Entry:
+    import yaml
+
+    where = f"{name} {_line(node)}"
+    if not isinstance(node, yaml.MappingNode):
+        raise InputError(f"{where}: a {what} has the fields {', '.join(known)}")
+    fields: dict[str, str] = {}
+    for key, value in node.value:
+        at = f"{name} {_line(key)}"
+        if not isinstance(key, yaml.ScalarNode):
+            raise InputError(f"{at}: a field name must be one of {', '.join(known)}")
+        if key.value not in known:
+            raise InputError(
+                f"{at}: unknown field {key.value!r}: the fields are {', '.join(known)}"
+            )
+        if key.value in fields:
+            raise InputError(f"{at}: {key.value} appears twice")
+        if not isinstance(value, yaml.ScalarNode) or not value.value:
+            raise InputError(f"{at}: {key.value} must be a string")
+        fields[key.value] = value.value
+    return where, fields

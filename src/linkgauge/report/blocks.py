@@ -25,6 +25,7 @@ TONES: Mapping[str, Tone] = {
     "high": "simulated",
     "part": "dim",
     "degraded": "warn",
+    "waived": "dim",
     "ok": "good",
     "pass": "good",
     "not judged": "dim",

@@ -181,6 +181,7 @@ BENCHMARKS = Document(
     "benchmarks", f"{_CATALOG}:benchmark_blocks", {"json": f"{_CATALOG}:benchmarks_document"}
 )
 NAMES_OF_BENCHMARKS = BENCHMARKS._replace(blocks=f"{_CATALOG}:overview_blocks")
+CHECKS = Document("checks", f"{_CATALOG}:check_blocks", {"json": f"{_CATALOG}:checks_document"})
 FAULTS = Document("faults", f"{_REPORT}.sections.catalog:fault_blocks")
 COMPARISONS = Document(
     "configurations",
@@ -189,4 +190,11 @@ COMPARISONS = Document(
         "json": f"{_REPORT}.sections.configurations:configurations_json",
         "csv": f"{_REPORT}.sections.configurations:configurations_csv",
     },
+)
+_FLEET = f"{_REPORT}.sections.fleet"
+FLEET = Document(
+    "nodes",
+    f"{_FLEET}:fleet_blocks",
+    {"json": f"{_FLEET}:fleet_json", "csv": f"{_FLEET}:fleet_csv"},
+    "Nodes",
 )

@@ -12,9 +12,11 @@ from msgspec.structs import replace
 from linkgauge.engine.repetitions import CellAt
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
 from linkgauge.judge.verdict import Judge, judge, unjudged
+from linkgauge.judge.waivers import waive_named
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import ResultsError
 from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.waiver import Waiver
 
 from .files import write_run
 from .formats import Format
@@ -41,9 +43,10 @@ class Display(msgspec.Struct, frozen=True):
     whole: bool = False
     verbose: bool = False
     page: bool = False
+    waivers: tuple[Waiver, ...] = ()
 
     def judged(self, run: Run, judge: Callable[[Run], Run] = judge) -> Run:
-        run = judge(run)
+        run = judge(replace(run, waivers=self.waivers) if self.waivers else run)
         if not self.limits and self.objection is None:
             return run
         from linkgauge.judge.limits import apply, hold_run
@@ -98,14 +101,19 @@ class Keeper:
     def keep(self, run: Run, folder: Path | None) -> Kept:
         run = self.display.judged(run, self.judge)
         if folder is None:
-            return Kept(run, self.outcome(run))
+            return self._settled(run)
         found, said = (run, None) if self._since is None else self._since(run)
         run = found if found.results is run.results else self.display.judged(found, self.judge)
+        kept = self._settled(run)
         try:
-            self.write(folder, run)
+            self.write(folder, kept.run)
         except ResultsError as error:
-            return Kept(run, self.outcome(run), problem=error)
-        return Kept(run, self.outcome(run), folder, since=said)
+            return replace(kept, problem=error)
+        return replace(kept, folder=folder, since=said)
+
+    def _settled(self, run: Run) -> Kept:
+        outcome = self.outcome(run)
+        return Kept(waive_named(run, outcome.accepted), outcome)
 
     def remember(self, kept: Kept) -> None:
         if kept.folder is not None and self._remember is not None:
@@ -117,11 +125,12 @@ def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:
     display.refuse_unmatched(run.results, run.machine)
     run = display.judged(run)
     folder = None if path is None else path.parent
-    return Kept(run, outcome_of(run, verdict=display.verdict), folder)
+    outcome = outcome_of(run, verdict=display.verdict)
+    return Kept(waive_named(run, outcome.accepted), outcome, folder)
 
 
 def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
     """If the run cannot be judged, its figures have no verdicts."""
     if not outcome.verdict:
         run = replace(run, results=tuple(map(unjudged, run.results)))
-    return OneRun(run, outcome, folder)
+    return OneRun(waive_named(run, outcome.accepted), outcome, folder)

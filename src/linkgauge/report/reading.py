@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,19 @@ from typing import TYPE_CHECKING, Any
 from linkgauge import registry
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
 from linkgauge.engine.kept.folder import accelerator_of
-from linkgauge.engine.kept.runs import is_run, none_in, read_kept, read_run, run_folders, usable
+from linkgauge.engine.kept.outline import outline_of
+from linkgauge.engine.kept.runs import (
+    in_order,
+    is_run,
+    none_in,
+    read_kept,
+    read_run,
+    run_file,
+    run_folders,
+    usable,
+)
 from linkgauge.hooks import expect
+from linkgauge.judge.compare.fleet import LEAST, Fleet, FleetReader, NodeRun, names_of
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.documents.result import Run
@@ -23,8 +34,8 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.names import hint
 from linkgauge.model.units import count_of
 
-from .blocks import Attachments, Block, Line, Page, ShownSection, attachment, plain
-from .formats import Document, formats
+from .blocks import Attachments, Block, Line, Page, ShownSection, attachment, plain, text_of
+from .formats import FLEET, Document, formats
 from .forms import cells_of
 from .keeping import shown_as
 from .results import label, named
@@ -32,6 +43,7 @@ from .rows import OneRun
 from .sections import Section, SeveralRuns, sections
 from .sections.opening import sentence_of
 from .words.comparison import compared
+from .words.worst import worst_of
 
 if TYPE_CHECKING:
     from linkgauge.judge.compare.configurations import ConfigurationComparison
@@ -47,14 +59,20 @@ def judged(run: Run, path: Path | None = None) -> OneRun:
 
 MOST_NAME = 120
 MOST_ASPECTS = 24
+COMPARED = "vm"
+"""The profile whose runs are configurations to compare, not nodes that should be equal."""
 
 
 def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
-    """Runs are compared by label, `against` first. Raises InputError if there is none."""
+    """Nodes that should be equal are compared with each other, others by label, `against` first.
+    Raises InputError if there is none."""
     if len(paths) == 1 and is_run(paths[0]):
         if against is not None:
             raise InputError(f"--against is of several runs: {paths[0]} is one")
         return page_of_run(judged(read_run(paths[0]), paths[0]))
+    left_out: list[str] = []
+    if against is None and (fleets := fleets_in(paths, left_out.append)):
+        return page_of_fleets(fleets, left_out)
     return page_of_runs(_several(paths, against))
 
 
@@ -87,6 +105,60 @@ def _several(paths: Sequence[Path], against: str | None) -> SeveralRuns:
 
 def _is_measured(run: Run) -> bool:
     return any(cell.status != "skip" for _, cell in cells_of(run.results))
+
+
+# Nodes that should be equal.
+
+
+def fleets_in(paths: Sequence[Path], say: Callable[[str], object]) -> list[Fleet]:
+    """Returns the fleets of each accelerator below these folders: the last run of each host and
+    label. Returns none if there are too few nodes to say which is odd, or if runs are of
+    configurations: of profile vm, or measured in several ways. `say` gets a message about each run
+    that is left out."""
+    if any(map(is_run, paths)):
+        return []
+    ways = set()
+    found: dict[str, dict[tuple[str, str], Path]] = {}
+    for path in in_order(_kept(paths)):
+        outline = outline_of(run_file(path))
+        if outline is not None and outline.machine is not None and outline.is_measured:
+            group = found.setdefault(path.parent.parent.name, {})
+            name = outline.machine.host.hostname, outline.label
+            if group.setdefault(name, path) is path:
+                ways.add(outline.settings)
+    is_fleet = len(ways) == 1 and {one.profile for one in ways} != {COMPARED}
+    if not is_fleet or all(len(nodes) < LEAST for nodes in found.values()):
+        return []
+    return [_fleet(name, found[name], say) for name in sorted(found)]
+
+
+def _fleet(
+    accelerator: str, nodes: Mapping[tuple[str, str], Path], say: Callable[[str], object]
+) -> Fleet:
+    reader = FleetReader(len(nodes))
+    names = dict(zip(nodes.values(), names_of([*nodes]), strict=True))
+    for path, run in usable(sorted(names, key=names.__getitem__), say):
+        judged_run = judge(run)
+        reader.add(node_of(names[path], judged_run, path), judged_run)
+    return reader.fleet(accelerator)
+
+
+def node_of(name: str, run: Run, path: Path | None = None) -> NodeRun:
+    """The verdict on a node's judged run."""
+    outcome = outcome_of(run)
+    wrong = worst_of(run, outcome)
+    return NodeRun(
+        name, run.machine.host.hostname, run.label, run.started, str(path or ""),
+        outcome.word, outcome.code, "" if wrong is None else text_of(wrong.cause or wrong.what),
+        None if wrong is None or wrong.group is None else wrong.group.first,
+    )  # fmt: skip
+
+
+def page_of_fleets(found: Sequence[Fleet], left_out: Sequence[str] = ()) -> Page:
+    count = count_of(sum(len(one.nodes) for one in found), "node")
+    lines = [plain(why, "warn") for why in left_out]
+    simulated = any(one.simulated for one in found)
+    return page_of_document(FLEET, found, count, lines, simulated=simulated)
 
 
 def _kept(paths: Sequence[Path]) -> Iterator[Path]:

@@ -22,6 +22,11 @@ class _MachineOnly(msgspec.Struct, frozen=True):
     simulated: str | None = None
 
 
+class _HowOnly(msgspec.Struct, frozen=True):
+    profile: str = ""
+    sizes: tuple[int, ...] = ()
+
+
 class _CellOnly(msgspec.Struct, frozen=True):
     status: Status = "skip"
 
@@ -42,6 +47,8 @@ class RunOutline(msgspec.Struct, frozen=True):
 
     simulated: bool = False
     machine: _MachineOnly | None = None
+    label: str = ""
+    settings: _HowOnly = _HowOnly()
     results: tuple[_ResultOnly, ...] | None = None
 
     @property

@@ -41,7 +41,8 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
         left = [row for row in rows if blamed.isdisjoint(row.parts)] if blamed else rows
         for finding in some(left, evidence):
             blamed.add(finding.about)
-            yield replace(finding, remedy=finding.remedy or remedy)
+            shown = share_of(row for row in left if row.case.name in {*finding.cells})
+            yield replace(finding, remedy=finding.remedy or remedy, value=shown)
     yield from lost_parts(rows, evidence, blamed, remedy)
 
 

@@ -12,12 +12,14 @@ from typing import Any, Literal
 
 import msgspec
 
+from linkgauge.judge.waivers import Waiving
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.printable import BriefRepr
 from linkgauge.model.recorded import RECORDED
 from linkgauge.model.stats.changes import Aim, RunChange, largest_loss, log_of_loss, loss
 from linkgauge.model.stats.student import critical
 from linkgauge.model.units import Better, count_of, percent
+from linkgauge.model.waiver import Waiver
 
 from .disturbance import Disturbance, undisturbed
 from .likeness import Runs, as_recorded, of_one_size
@@ -34,7 +36,7 @@ from .side_tests import Sides, key_of
 SCHEMA: Literal["linkgauge.gate/2"] = "linkgauge.gate/2"
 Verdict = Literal[
     "regression", "missing", "worse status", "inconclusive", "measure again", "too noisy",
-    "far off", "not enough", "not compared", "ok",
+    "far off", "not enough", "not compared", "waived", "ok",
 ]  # fmt: skip
 FAILURES: tuple[Verdict, ...] = ("regression", "missing", "worse status")
 _UNSEEN = 0.05
@@ -55,7 +57,7 @@ class GateCell(msgspec.Struct, frozen=True):
         healthy machines, and no second run shows it; `far off` if it is as large as in such runs;
         `too noisy` if a large loss may go unnoticed; `not enough` if there
         are too few runs to find the loss that the aim names; `not compared` if one side did not try
-        the cell.
+        the cell; `waived` if it failed and a waiver accepts the figure.
     loss: The fraction of the baseline's figure that is lost, negative for a gain; null if unknown.
     largest: The largest loss within the interval of the change, as a fraction; null if unknown.
     disturbance: The cause of an inconclusive verdict; null for any other verdict."""
@@ -117,11 +119,12 @@ def hold(
     allow_noisy: bool = False,
     again: tuple[int, int] = (0, 0),
     findings: tuple[Any, ...] = (),
+    waivers: Sequence[Waiver] = (),
 ) -> GateDocument:
     """Compares the current runs with the baseline, and returns the gate's verdict. With `force`,
     cells are judged even if the load differed. With `allow_noisy`, runs may pass although a large
     loss may go unnoticed. `again` is how many cells were measured again, and how often. `findings`
-    are those about the current runs."""
+    are those about the current runs, `waivers` what is accepted of them."""
     sized = of_one_size([*current, *baseline])  # which the current runs may measure again
     current, baseline = sized[: len(current)], sized[len(current) :]
     disturbed: dict[object, Disturbance] = {}
@@ -136,6 +139,9 @@ def hold(
         for cell in comparison.cells
         if cell.sides[0] is not None
     )
+    if waivers and current:
+        waiving = Waiving(waivers, current[-1].machine.host.hostname, current[-1].started)
+        cells = tuple(waiving.gated(one) if one.verdict in FAILURES else one for one in cells)
     return GateDocument(
         code=_code(cells, allow_noisy=allow_noisy),
         undetectable=_undetectable(cells, aim, allow_noisy=allow_noisy),

@@ -52,7 +52,8 @@ def check_clocks(evidence: Evidence) -> Iterator[Finding]:
         if locked and most and locked < most:
             found = f"clocks are locked at {locked / 1e6:.0f} MHz of {most / 1e6:.0f}"
             remedy = nvidia_option(evidence, device, "-rgc")
-            yield Finding("locked-clock", "warn", device.part, found, why, remedy)
+            value = locked / 1e6
+            yield Finding("locked-clock", "warn", device.part, found, why, remedy, value=value)
 
 
 def check_ecc(evidence: Evidence) -> Iterator[Finding]:
@@ -70,11 +71,11 @@ def check_ecc(evidence: Evidence) -> Iterator[Finding]:
             found = f"ECC could not correct {rose} memory errors during the run"
             why = "its memory returns wrong bytes"
             remedy = (*shown, "# If the errors recur, replace the card.")
-            yield Finding("ecc", "fail", device.part, found, why, remedy)
+            yield Finding("ecc", "fail", device.part, found, why, remedy, value=rose)
         elif before:
             found = f"ECC could not correct {before} memory errors before the run"
             why = "its memory may return wrong bytes"
-            yield Finding("ecc", "warn", device.part, found, why, shown)
+            yield Finding("ecc", "warn", device.part, found, why, shown, value=before)
 
 
 def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
@@ -240,7 +241,7 @@ def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
             found = f"its power is limited to {limit:.0f} W, {usual:.0f} W {whose}"
             again = nvidia_option(evidence, device, f"-pl {usual:.0f}")
             remedy = (*again, "# If the rack's power allows it, set the board's own limit again.")
-            yield Finding("power-limit", "warn", device.part, found, why, remedy)
+            yield Finding("power-limit", "warn", device.part, found, why, remedy, value=limit)
 
 
 def check_gone(evidence: Evidence) -> Iterator[Finding]:

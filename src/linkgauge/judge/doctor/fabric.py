@@ -217,7 +217,7 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
                 why = f"copies over them reach {len(up) / len(all_links):.0%} of the rate"
             look = "linkgauge devices  # where each link leads"
             remedy = (*tools(evidence, "links"), *_manager(evidence, device), look, _RESEAT)
-            yield Finding("fabric-links", "fail", part, found, why, remedy)
+            yield Finding("fabric-links", "fail", part, found, why, remedy, value=len(down))
 
 
 def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:

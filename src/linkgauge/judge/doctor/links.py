@@ -158,7 +158,7 @@ def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding
     severity: Severity = "fail" if loaded and hop.both_speeds else "warn"
     found = f"the link runs at {at:g} GT/s {when}; {_able(hop.both_speeds, f'{best:g}')}"
     remedy = retraining(hop.port, hop.function, best, virtual=evidence.machine.is_virtual)
-    return Finding("link-speed", severity, hop.part, found, why, remedy)
+    return Finding("link-speed", severity, hop.part, found, why, remedy, value=at)
 
 
 def _able(both: bool, most: str) -> str:
@@ -180,7 +180,7 @@ def check_link_width(evidence: Evidence) -> Iterator[Finding]:
             severity: Severity = "fail" if hop.both_widths else "warn"
             found = f"the link runs at x{at}; {_able(hop.both_widths, f'x{best:g}')}"
             why = f"it reaches {at / best:.0%} of its possible rate"
-            yield Finding("link-width", severity, hop.part, found, why, remedy)
+            yield Finding("link-width", severity, hop.part, found, why, remedy, value=at)
 
 
 def _unread(hop: PcieChain, what: str) -> Finding:

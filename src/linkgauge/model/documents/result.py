@@ -31,6 +31,7 @@ from linkgauge.model.stats.modes import Mode
 from linkgauge.model.stats.summary import Interval, Summary
 from linkgauge.model.transfer import Cell, Report
 from linkgauge.model.units import Better
+from linkgauge.model.waiver import Waiver
 
 from .expected import Expected as Expected  # noqa: PLC0414  # readers of a cell find it here
 from .soak import Soak
@@ -38,9 +39,9 @@ from .tool_run import ToolRun
 
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise", "budget"]
-Verdict = Literal["ok", "perhaps low", "degraded", "low", "high", "not judged"]
+Verdict = Literal["ok", "perhaps low", "degraded", "low", "high", "waived", "not judged"]
 """Whether a figure is as expected. `degraded`: it is as expected of links that run below their
-best. `perhaps low`: it may be low, which is a warning."""
+best. `perhaps low`: it may be low, which is a warning. `waived`: it is low, and accepted."""
 RunVerdict = Literal["ok", "warn", "low", "fail", "not judged"]
 """The verdict on a run: that of its worst figure or finding."""
 NotJudged = Literal["no-limit", "path", "bound", "start", "shared", "assumed", "run", "no-figure"]
@@ -259,7 +260,7 @@ class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
     reason: Why there are no cells; null if there are cells.
     simulated: Whether the table was measured on a simulated machine.
     sampled: The random sample of pairs that has cells; null if all pairs have.
-    plugins: Packages, with versions, that offer it and the backend; left out if linkgauge does."""
+    plugins: Packages, with versions, that offer it or its backend; left out if linkgauge does."""
 
     benchmark: shareable.OwnName
     title: shareable.Title
@@ -331,16 +332,16 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     after: The inventory of the machine at the run's end; null if the run did not get there.
     kernel_log: The kernel's log during the run; null if the log was not followed.
     settings: The settings of the measurement.
-    budget: The time that the run might take; left out if it had no such limit.
+    budget: The time that the run might take; left out without such a limit.
     results: The results that were measured.
     lines: Hockney's lines of benchmarks that were measured at several sizes.
     profiler_files: The names of a profiler's files in the run's folder.
     lost: The rank whose loss ended the run; null for every other run.
     soak: The results over time of a soak (a repeated run), whose cells keep only some samples.
     earlier: The comparison with earlier runs of the machine; left out if there are no earlier runs.
-    between_runs: The relative standard deviation of figures between earlier runs of the machine, by
-        kind of path, which its ranges count; left out if too few earlier runs are known.
+    between_runs: The relative deviation between earlier runs, by kind of path; left out if unknown.
     tool: The other program that measured the run; left out if linkgauge measured it.
+    waivers: What is known of the machine and accepted; left out if nothing is.
     ranges: `anew` if its file has other ranges, of an earlier rule; else left out."""
 
     schema: Literal["linkgauge.run/3"] = SCHEMA
@@ -364,6 +365,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     earlier: Earlier | msgspec.UnsetType = msgspec.UNSET
     between_runs: dict[PathKind, float] | msgspec.UnsetType = msgspec.UNSET
     tool: ToolRun | msgspec.UnsetType = msgspec.UNSET
+    waivers: tuple[Waiver, ...] | msgspec.UnsetType = msgspec.UNSET
     ranges: Literal["anew"] | msgspec.UnsetType = msgspec.UNSET
 
     def with_cells(self, change: Callable[[CellResult], CellResult]) -> Run:
@@ -372,8 +374,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_profiled(self) -> bool:
         """Also without `settings.profiler`. Its figures are neither judged nor compared."""
-        notes = (note for result in self.results for cell in result.cells for note in cell.notes)
-        return any(isinstance(note, Profiled) for note in notes)
+        return any(isinstance(n, Profiled) for r in self.results for c in r.cells for n in c.notes)
 
 
 _WORST_FIRST: tuple[Status, ...] = ("error", "timeout", "fail", "pass")

@@ -33,6 +33,7 @@ _SHOULD = {
     "part": "; what some of it should be is not known",
     "low": ", less than this hardware should",
     "perhaps low": ", perhaps less than this hardware should",
+    "waived": ", partly less than this hardware should, which is waived",
 }
 
 
@@ -197,7 +198,8 @@ def _judged(run: Run) -> Iterator[Tile]:
     yield Tile(f"{low:,}", "low", "warn" if low else "dim")
     why = f"not judged ({_why_not(passed)})" if verdicts["not judged"] else ""
     yield from _counted([
-        (verdicts["perhaps low"], "perhaps low", "warn"), (verdicts["high"], "high", "simulated"),
+        (verdicts["perhaps low"], "perhaps low", "warn"),
+        (verdicts["waived"], "low and waived", "dim"), (verdicts["high"], "high", "simulated"),
         (verdicts["not judged"], why, "dim"),
     ])  # fmt: skip
 

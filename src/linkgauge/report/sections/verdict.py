@@ -27,8 +27,9 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
+from linkgauge.report.results import title_of
 from linkgauge.report.words.expectations import NOTHING, nothing_wrong
-from linkgauge.report.words.groups import groups_of, headline
+from linkgauge.report.words.groups import groups_of, headline, of_waivers
 from linkgauge.report.words.remedies import Command, RemedyText, Step
 from linkgauge.report.words.run_notes import Missed, missed_precision, more_precise, unreached
 from linkgauge.report.words.sentences import first_of, program
@@ -61,7 +62,7 @@ class Closing(msgspec.Struct, frozen=True):
 def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
     """All that is known of it, for a page: what is wrong, why, and what to do first."""
     wrong = worst_of(run, outcome)
-    last = (*_lowest(run, outcome), *numbers(run, outcome))
+    last = (*_lowest(run, outcome), *_waived(outcome), *numbers(run, outcome))
     if wrong is not None:
         yield _problem(wrong, last, _where(run.machine, run))
     elif outcome.verdict or outcome.unjudged:
@@ -79,7 +80,7 @@ def ending(
     why, what to do first, the next command. The caller adds where the run is kept. With `verbose`,
     what the figures cannot show stands above, too."""
     wrong = worst_of(run, outcome)
-    above = list(_lowest(run, outcome))
+    above = [*_lowest(run, outcome), *_waived(outcome)]
     if wrong is not None and wrong.cause is None:
         above += _explained(wrong)
     above += numbers(run, outcome) if verbose else _left_out(run)
@@ -219,10 +220,16 @@ def can_go_on(run: Run, folder: Path) -> bool:
 
 
 def _well(run: Run, outcome: Outcome) -> Problem:
-    said = nothing_wrong(run, outcome.unjudged)
+    is_waived = any(one.severity == "waived" for one in outcome.waived)
+    said = nothing_wrong(run, outcome.unjudged, is_waived=is_waived)
     tone: Tone = "good" if outcome.word == "ok" else "dim"
     word = line(Span(outcome.word, tone), f": {said}")
     return Problem("", tone, "", plain(said, "warn") if said == NOTHING else word, first=True)
+
+
+def _waived(outcome: Outcome) -> Iterator[tuple[str, Line]]:
+    for text in of_waivers(outcome.waived):
+        yield "waived", plain(title_of(text), "dim")
 
 
 def numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:

@@ -100,7 +100,7 @@ def _expected(cell: CellResult, unit: str) -> Iterator[str]:
 # that is not judged is not ok.
 
 _WORST_FIRST: tuple[Status | Verdict, ...] = (
-    "error", "timeout", "fail", "low", "degraded", "perhaps low", "high",
+    "error", "timeout", "fail", "low", "degraded", "perhaps low", "waived", "high",
 )  # fmt: skip
 
 
@@ -152,8 +152,9 @@ def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | No
 NOTHING = "nothing was measured"
 
 
-def nothing_wrong(run: Run, unjudged: str = "") -> str:
-    """`unjudged` says why the run cannot be judged, if it cannot."""
+def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> str:
+    """`unjudged` says why the run cannot be judged, if it cannot. `is_waived`: something is
+    accepted."""
     passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
     known = judged_of(run)
     if not passed:
@@ -166,14 +167,16 @@ def nothing_wrong(run: Run, unjudged: str = "") -> str:
         if printed or compared_with(run):
             return unjudged or "the references are only upper limits, or of other machines"
         return unjudged or "no figure has a reference"
-    found = "nothing wrong was found"
+    found = f"nothing wrong was found{' but what is waived' if is_waived else ''}"
     if run.finished is None:
         found += " before it was interrupted"
     pairs = [f"{known.cpus:,} pairs of CPUs"] if known.cpus else []
     pairs += [f"{known.others:,}{' others' if pairs else ''}"] if known.others else []
     left = known.measured - known.judged
-    calculated = known.judged - known.cpus - known.others
+    waived = sum(cell.verdict == "waived" for cell in passed)
+    calculated = known.judged - known.cpus - known.others - waived
     parts = [
+        *([f"{waived:,} waived"] if waived else []),
         *([f"{calculated:,} as calculated"] if calculated else []),
         *([f"{' and '.join(pairs)} compared only with each other"] if pairs else []),
         *([f"{left:,} not judged"] if left else []),

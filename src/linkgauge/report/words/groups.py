@@ -3,7 +3,7 @@ findings that they explain."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -18,6 +18,7 @@ SEVERITIES: Mapping[Severity, Tone] = {
     "warn": "warn",
     "note": "name",
     "unknown": "dim",
+    "waived": "dim",
 }
 
 
@@ -60,6 +61,17 @@ def equivalent_findings(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
 
 def subjects_of(*equivalent: Sequence[Finding]) -> str:
     return first_of([finding.subject for findings in equivalent for finding in findings], ", ")
+
+
+def of_waivers(findings: Iterable[Finding]) -> Iterator[str]:
+    """Yields a line for each waived finding, with who accepts it until when, and for each waiver
+    that covers nothing."""
+    for one in findings:
+        if one.severity == "waived":
+            by = f", {one.waived}" if one.waived else f": {one.why}"
+            yield f"{one.check}  {one.subject}: {one.found}; waived{by}"
+        elif one.check == "waiver":
+            yield f"the waiver of {one.subject} {one.found}"
 
 
 def headline(equivalent: Sequence[Finding]) -> Line:

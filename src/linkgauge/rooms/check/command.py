@@ -41,6 +41,7 @@ class CheckOptions(Options):
     backend: tuple[str, ...] = common.BACKEND
     devices: Count | None = option(WHAT, "Fail unless there are N accelerators.", "N")
     limits: Path | None = common.LIMITS
+    waivers: Path | None = common.WAIVERS
     baseline: Path | None = option(
         WHAT,
         "Also hold this node against a run, a baseline or a label.",
@@ -88,6 +89,8 @@ def checked(
     with tempfile.TemporaryDirectory(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
     ) as folder:
+        from msgspec.structs import replace
+
         from linkgauge.engine.kept.folder import check_writable
         from linkgauge.judge.limits import refuse_unmatched
         from linkgauge.uses.sides import side_of, to_stderr
@@ -96,6 +99,7 @@ def checked(
         from .health import HealthResult, health_of
 
         limits = common.limits_in(asked.limits)
+        waivers = common.waivers_in(asked.waivers)
         before = side_of(asked.baseline, say or to_stderr) if asked.baseline else ()
         request = _request(asked, Path(folder) / "runs")
         if before:
@@ -104,6 +108,8 @@ def checked(
             check_writable(asked.out)
         task = task_of(request, began + under - _reserve(under))
         bounded = measure_within(task, Path(folder), now)
+        if bounded.run is not None:
+            bounded = replace(bounded, run=common.with_waivers(bounded.run, waivers))
         if bounded.run is not None and not bounded.missing:
             refuse_unmatched(bounded.run.results, bounded.run.machine, limits)
         longest = request.settings.timeout or under

@@ -26,8 +26,9 @@ from linkgauge.report.blocks import Block, Line, Prose, Span, line, said, text_o
 from linkgauge.report.files import judged_document
 from linkgauge.report.forms import cells_of
 from linkgauge.report.sections.findings import blocks
+from linkgauge.report.words.expectations import lowest_share
 from linkgauge.report.words.figures import difference
-from linkgauge.report.words.groups import groups_of, headline
+from linkgauge.report.words.groups import groups_of, headline, of_waivers
 from linkgauge.report.words.sentences import first_of
 from linkgauge.report.words.worst import more_of, worst_of
 
@@ -116,7 +117,11 @@ def _by_run(bounded: Bounded, run: Run, outcome: Outcome, timeout: float) -> Rea
         return "NotMeasured" if bounded.missing else "NothingMeasured"
     if failed(outcome.findings):
         return "FaultFound"
-    low = any(cell.verdict == "low" for cell in cells)
+    accepted = outcome.accepted
+    low = any(
+        cell.verdict == "low" and spoken(result, cell) not in accepted
+        for result, cell in cells_of(run.results)
+    )
     used = {one.name for one in outcome.findings if one.check == "processes"}
     if used and (low or any(not used.isdisjoint(one.explained_by) for one in outcome.findings)):
         return "Busy"
@@ -132,7 +137,9 @@ def _held(health: Health, run: Run, baseline: Runs) -> Health:
     if facts := tuple(unlike([baseline, [current]])):
         return replace(health, reason="UnlikeBaseline", unlike=facts)
     measured = {cell.id for cell in current.cells}
-    lost = hold([_only(one, measured) for one in baseline], [current], [], _AIM).of(*FAILURES)
+    lost = hold(
+        [_only(one, measured) for one in baseline], [current], [], _AIM, waivers=run.waivers or ()
+    ).of(*FAILURES)
     if not lost:
         return health
     since = held_against(baseline, current)
@@ -221,7 +228,9 @@ def _cause(health: Health) -> str:
             warned = _headlines(health.outcome)
             if not warned and (wrong := worst_of(run, health.outcome)) is not None:
                 warned = [text_of(wrong.what)]
-            return "; ".join([_measured(run, bounded.seconds), *warned]) + more
+            waived = of_waivers(health.outcome.waived)
+            parts = [_measured(run, bounded.seconds), *warned, *waived, *_worst_read(run)]
+            return "; ".join(parts) + more
         case "DeviceMissing":
             there, wanted = health.devices or (0, 0)
             return f"{there} of {wanted} accelerators are there: {_unavailable(run)}"
@@ -241,6 +250,23 @@ def _cause(health: Health) -> str:
     return "; ".join(
         [what, *(_headlines(health.outcome) if health.reason == "SlowTransfer" else cause)]
     )
+
+
+def _worst_read(run: Run) -> Iterator[str]:
+    """Yields the lowest share of what is expected, and the highest temperature."""
+    shares = [
+        (low.share, spoken(result, cell))
+        for result, cell in cells_of(run.results)
+        if cell.status == "pass" and (low := lowest_share(cell)) is not None
+    ]
+    if shares:
+        share, name = min(shares)
+        yield f"the lowest reaches {share:.0%} of what is expected: {name}"
+    read = (one for _, cell in cells_of(run.results) for one in cell.readings)
+    degrees = [(one.temperature_max, one.memory) for one in read if one.temperature_max is not None]
+    if degrees:
+        most, device = max(degrees)
+        yield f"the hottest is {device} at {most:.0f} °C"
 
 
 def _headlines(outcome: Outcome) -> list[str]:

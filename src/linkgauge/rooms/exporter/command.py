@@ -58,6 +58,7 @@ class ExporterOptions(Options):
     benchmark: tuple[str, ...] = option(
         WHICH, "Show the runs that measured this benchmark. Repeatable.", "NAME"
     )
+    waivers: Path | None = common.WAIVERS
     all_hosts: bool = option(
         WHICH, "Show the runs of every host of the history, simulated ones too."
     )
@@ -122,7 +123,9 @@ def _results(live: MachineSource, asked: ExporterOptions) -> ResultSource:
     if results is not None and not results.is_dir():
         _say(f"warning: there is no folder {results} yet: its runs are shown once there is")
     url = None if results is not None else address(asked.history)
-    source = FromFolder(results or RESULTS, which) if url is None else FromHistory(url, which)
+    waivers = common.waivers_in(asked.waivers)
+    folder = results or RESULTS
+    source = FromFolder(folder, which, waivers) if url is None else FromHistory(url, which)
     if asked.benchmark and not source.read().runs:  # else it is that of another tool or version
         check_known(asked.benchmark)
     return source

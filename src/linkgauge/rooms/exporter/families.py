@@ -226,7 +226,9 @@ FIGURES = {
 }
 """The end of a metric's name and the meaning of its values, by the unit of a result."""
 STATUSES: tuple[Status, ...] = get_args(Status)
-VERDICTS = {"degraded": -2.0, "low": -1.0, "perhaps low": -0.5, "ok": 0.0, "high": 1.0}
+VERDICTS = {
+    "degraded": -2.0, "low": -1.0, "perhaps low": -0.5, "waived": -0.25, "ok": 0.0, "high": 1.0,
+}  # fmt: skip
 _KINDS = {
     "figure": ("", "The last figure of a cell"),
     "expected": ("expected_", "What the hardware should achieve in a cell"),
@@ -240,7 +242,8 @@ _KINDS = {
 _HELP = {
     "status": f"Status of a cell: {', '.join(f'{n} {one}' for n, one in enumerate(STATUSES))}.",
     "verdict": "-2 what links below their best allow, -1 lower than the hardware allows, -0.5 "
-    "perhaps lower, 0 as it should be, 1 higher than is possible; absent where that is not known.",
+    "perhaps lower, -0.25 lower and accepted by a waiver, 0 as it should be, 1 higher than is "
+    "possible; absent where that is not known.",
     "share_ratio": "The figure as a share of what the hardware should reach when nothing is "
     "degraded; absent where that is not known.",
     "measured_timestamp_seconds": "When the run that measured the cell ended.",

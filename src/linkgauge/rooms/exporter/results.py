@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from msgspec.structs import replace
 from sqlalchemy import func, select
 from sqlalchemy.engine import URL
 
@@ -16,10 +17,13 @@ from linkgauge.history.records import machine_row, microseconds, run_row
 from linkgauge.history.store import Store, opened
 from linkgauge.history.tables import runs
 from linkgauge.judge.outcome import outcome_of
+from linkgauge.judge.verdict import judge
+from linkgauge.judge.waivers import waive_named
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.documents.history import Figure, PastRun, figures_by_result
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
+from linkgauge.model.waiver import Waiver
 
 SECOND = 1e-6
 DAYS = 30
@@ -176,8 +180,8 @@ class FromFolder:
 
     period = 5.0
 
-    def __init__(self, folder: Path, which: Which) -> None:
-        self._folder, self._which = folder, which
+    def __init__(self, folder: Path, which: Which, waivers: tuple[Waiver, ...] = ()) -> None:
+        self._folder, self._which, self._waivers = folder, which, waivers
         self._state: object = None
         self._results = Results()
 
@@ -198,6 +202,9 @@ class FromFolder:
         for path in paths:
             try:
                 run = read_run(path)
+                if self._waivers:
+                    run = judge(replace(run, waivers=self._waivers))
+                    run = waive_named(run, outcome_of(run).accepted)
             except InputError:
                 continue  # it is being written, or damaged: `linkgauge show` says why
             shown = _of_file(run)

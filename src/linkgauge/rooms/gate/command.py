@@ -77,6 +77,7 @@ class GateOptions(Options):
     )
     no_history: bool = option(RUNS, "Use only the runs that are given.")
     limits: Path | None = common.LIMITS
+    waivers: Path | None = common.WAIVERS
     wait: bool = common.WAIT
     out: Path = option(
         RUNS, "Keep what is measured again below this folder.", "DIR", default=Path("results")
@@ -146,11 +147,13 @@ def held(
         raise InputError(f"--rerun {times} is too many: give at most {MOST_AGAIN}")
     aim, patterns = aim_of(asked.significance, asked.min_loss, asked.detect), asked.benchmark
     bounds = common.limits_in(asked.limits)
-    before, kept = read()
+    waivers = common.waivers_in(asked.waivers)
+    before, read_runs = read()
+    kept = [(path, common.with_waivers(run, waivers)) for path, run in read_runs]
     for _, run in kept:
         refuse_unmatched(run.results, run.machine, bounds)
     judged = [apply(judge_run(run), bounds) for _, run in kept]
-    findings = tuple(one for run in judged for one in outcome_of(run).findings)
+    findings = tuple(one for run in judged for one in outcome_of(run).answer[2])
     after: Runs = [figures_of(run) for run in judged]
     refuse_unknown(patterns, before, after)
     if not asked.force:
@@ -160,7 +163,7 @@ def held(
     judge = partial(
         hold, before,
         history=history, aim=aim, force=asked.force, allow_noisy=asked.allow_noisy,
-        findings=findings,
+        findings=findings, waivers=waivers,
     )  # fmt: skip
     found = judge(after)
     doubts = suspects(found) if times else ()

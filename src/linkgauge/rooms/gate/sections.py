@@ -209,7 +209,7 @@ def _said(one: CellChange, sides: _Sides, better: Better) -> str:
 
 def gate(one: GateDocument) -> Iterator[Block]:
     word, tone = _CODES[one.code]
-    verdicts: tuple[Verdict, ...] = (*FAILURES, *UNDECIDED, "ok")
+    verdicts: tuple[Verdict, ...] = (*FAILURES, *UNDECIDED, "waived", "ok")
     found = [f"{len(cells)} {each}" for each in verdicts if (cells := one.of(each))]
     said = plain(", ".join(found) or "no cell")
     yield Problem(word, tone, "", said, tuple(_behind(one)), first=True)

@@ -51,7 +51,7 @@ def why(one: GateCell) -> str:
             return _noisy(one)
         case "not enough":
             return f"{_lost(one)}; {lacking(one.cell.changes[0], one.cell.better)}"
-    return _lost(one)
+    return f"{_lost(one)}{'; a waiver accepts it' if one.verdict == 'waived' else ''}"
 
 
 def _lost(one: GateCell) -> str:

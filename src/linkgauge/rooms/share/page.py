@@ -177,7 +177,7 @@ def _finding(problem: Problem) -> str:
     prose = [step.text for step in problem.steps if isinstance(step, RemedyText)]
     do = [f"do: {step}" for step in (*commands, *prose)[:1]]
     full = [f"{check} {found[0]}"] if subject else found
-    last = [f"{check} {subject}", *cause, *do] if cause else [*found, *do]
+    last = [f"{check} {subject}" if subject else found[0], *cause, *do] if cause else [*found, *do]
     for pieces in ([*full, *said, *do], [*full, *cause, *do], [*found, *cause, *do], last):
         if len("; ".join(pieces)) <= _ROOM:
             return "; ".join(pieces)

@@ -1,0 +1,318 @@
+"""Compares nodes that should be equal, and finds those that are unlike the others.
+
+Each part of a node is compared with the same part of the other nodes: by the mean distance of its
+cells of a kind from the median of all nodes, in logarithms, of medians and of the slow side. How
+far parts lie apart by chance is what all nodes show. Copies over PCIe are now and then far off, so
+the distances beyond the median distance are taken as exponential, which is more than a normal
+distribution has; the ratio of one to the mean of the others then follows an F distribution. Nodes
+that are far off would hide each other, so the farthest are left out one after another, and the last
+that is still too far for chance decides (B. Rosner, Technometrics 25, 1983). `CHANCE` is the
+probability that any part of any node of a healthy fleet is odd."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from operator import neg
+from statistics import fmean, median
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from linkgauge.judge.blame.limits import ENOUGH, QUIET
+from linkgauge.judge.findings import Finding
+from linkgauge.judge.peers import CHANCE, PERHAPS
+from linkgauge.model.cell_id import CellId, TableId, numbered
+from linkgauge.model.documents.result import CellResult, Result, Run, RunVerdict
+from linkgauge.model.grouped import grouped
+from linkgauge.model.stats.student import beyond
+from linkgauge.model.units import COLLECTIVE, Better, unit_of
+
+SCHEMA: Literal["linkgauge.fleet/1"] = "linkgauge.fleet/1"
+LEAST = ENOUGH + 1
+"""The fewest nodes of which one can be odd."""
+_MOST_ODD = 4
+"""At most every fourth value can be far off: with more, nothing is usual."""
+Kind = Literal[
+    "between devices", "copies with the host", "collectives", "latencies", "within a device",
+    "host", "work",
+]  # fmt: skip
+Statistic = Literal["median", "slow_p99"]
+
+
+class Distance(msgspec.Struct, frozen=True):
+    """How far a part of a node is from the same part of the other nodes.
+
+    kind: The kind of cells.
+    statistic: The statistic of their samples.
+    part: The device, or empty for what all devices or the host do.
+    ratio: The mean ratio to the usual figure; below 1 for the worse, also of times.
+    times: How often the distance beyond the median distance is the mean of that of the others.
+    p: The probability that chance puts a part so far off, adjusted for all comparisons; at most 1.
+    is_odd: Whether the distance is too large for chance and at least 2 %."""
+
+    kind: Kind
+    statistic: Statistic
+    part: str
+    ratio: float
+    times: float
+    p: float = 1.0
+    is_odd: bool = False
+
+
+class FleetColumn(msgspec.Struct, frozen=True):
+    """The table of a kind in which nodes differ most. Figures are the worst cell of each node, in
+    `unit`; `usual` is their median."""
+
+    kind: Kind
+    benchmark: str
+    size: int
+    unit: str
+    better: Better
+    usual: float
+
+
+class NodeRun(msgspec.Struct, frozen=True):
+    """The last run of a node: its verdict, with the first finding and its cause in words."""
+
+    name: str
+    host: str
+    label: str
+    started: str
+    path: str
+    verdict: RunVerdict
+    exit_code: int
+    cause: str = ""
+    finding: Finding | None = None
+
+
+class Node(NodeRun, frozen=True):
+    """`figures` are by column. `missing` figures are those that most nodes have. `farthest` is the
+    largest distance of its parts."""
+
+    figures: tuple[float | None, ...] = ()
+    missing: int = 0
+    farthest: Distance | None = None
+
+    @property
+    def is_odd(self) -> bool:
+        return self.missing > 0 or (self.farthest is not None and self.farthest.is_odd)
+
+    @property
+    def is_equivalent(self) -> bool:
+        return not self.is_odd and self.verdict in ("ok", "not judged")
+
+
+class Fleet(msgspec.Struct, frozen=True):
+    """Nodes, the odd ones first, then those whose own run found something. `name` is that of the
+    accelerators."""
+
+    name: str
+    columns: tuple[FleetColumn, ...]
+    nodes: tuple[Node, ...]
+    simulated: bool = False
+
+    @property
+    def equivalent(self) -> int:
+        return sum(node.is_equivalent for node in self.nodes)
+
+    @property
+    def odd(self) -> int:
+        return sum(node.is_odd for node in self.nodes)
+
+
+class _Cells(NamedTuple):
+    """A cell of all nodes. The figures are by node, NaN where a node has none."""
+
+    kind: Kind
+    parts: tuple[str, ...]
+    unit: str
+    better: Better
+    figures: Mapping[Statistic, array[float]]
+
+    def distances(self, statistic: Statistic) -> dict[int, float]:
+        """Logarithms of ratios to the median of all nodes, negative for the worse."""
+        known = {n: value for n, value in enumerate(self.figures[statistic]) if value > 0}
+        if len(known) < LEAST:
+            return {}
+        usual, sign = median(known.values()), 1 if self.better == "higher" else -1
+        return {node: sign * math.log(value / usual) for node, value in known.items()}
+
+
+class FleetReader:
+    """Takes the figures of runs one after another, so that no run is kept in memory."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._nodes: list[NodeRun] = []
+        self._cells: dict[CellId, _Cells] = {}
+        self._simulated = False
+
+    def add(self, node: NodeRun, run: Run) -> None:
+        number = len(self._nodes)
+        self._nodes.append(node)
+        self._simulated |= run.simulated
+        for result, table, repeat in numbered(run.results):
+            for cell in result.cells:
+                if cell.status == "pass" and cell.headline and cell.summary is not None:
+                    key = table.cell(cell.place, repeat)
+                    if key not in self._cells:
+                        self._cells[key] = self._made(result, cell)
+                    figures = self._cells[key].figures
+                    figures["median"][number] = cell.headline
+                    figures["slow_p99"][number] = cell.summary.slow_p99 or math.nan
+
+    def _made(self, result: Result, cell: CellResult) -> _Cells:
+        devices = tuple(str(place) for place in cell.places if place.is_device)
+        kind = _kind(result, cell, len(devices))
+        none = array("d", [math.nan]) * self._count
+        parts = devices if 0 < len(devices) <= 2 else ("",)
+        return _Cells(
+            kind, parts, result.unit, result.better, {"median": none, "slow_p99": none[:]}
+        )
+
+    def fleet(self, name: str) -> Fleet:
+        farthest = _farthest(self._cells.values())
+        columns, figures = self._columns()
+        missing = self._missing()
+        nodes = [
+            Node(
+                **msgspec.structs.asdict(node), farthest=farthest.get(number),
+                figures=tuple(column.get(number) for column in figures), missing=missing[number],
+            )
+            for number, node in enumerate(self._nodes)
+        ]  # fmt: skip
+        return Fleet(name, columns, tuple(sorted(nodes, key=_order)), self._simulated)
+
+    def _missing(self) -> list[int]:
+        there = [[value > 0 for value in cells.figures["median"]] for cells in self._cells.values()]
+        usual = [own for own in there if 2 * sum(own) > len(self._nodes)]
+        return [sum(not own[number] for own in usual) for number in range(len(self._nodes))]
+
+    def _columns(self) -> tuple[tuple[FleetColumn, ...], list[dict[int, float]]]:
+        """The table of each kind in which the worst figures of nodes differ most, those that differ
+        most first."""
+        tables: dict[TableId, list[_Cells]] = grouped(
+            (key.table, cells) for key, cells in self._cells.items()
+        )
+        found: dict[Kind, tuple[float, FleetColumn, dict[int, float]]] = {}
+        for table, own in tables.items():
+            first = own[0]
+            worst = min if first.better == "higher" else max
+            each = zip(*(cells.figures["median"] for cells in own), strict=True)
+            known = ((n, [value for value in values if value > 0]) for n, values in enumerate(each))
+            figures = {number: worst(values) for number, values in known if values}
+            usual = median(figures.values())
+            spread = max(abs(math.log(figure / usual)) for figure in figures.values())
+            if first.kind not in found or spread > found[first.kind][0]:
+                of = table.benchmark, table.size, first.unit, first.better, usual
+                found[first.kind] = spread, FleetColumn(first.kind, *of), figures
+        ordered = sorted(found.values(), key=lambda one: -one[0])
+        return tuple(column for _, column, _ in ordered), [figures for *_, figures in ordered]
+
+
+def _kind(result: Result, cell: CellResult, devices: int) -> Kind:
+    unit, memories = unit_of(result.unit), cell.transfers[0].memories
+    if unit == COLLECTIVE:
+        return "collectives"
+    if not devices:
+        return "host"
+    if unit.quantity == "time":
+        return "latencies"
+    if unit.quantity != "bandwidth" or not memories:
+        return "work"
+    if any(one.is_host for transfer in cell.transfers for one in transfer.memories):
+        return "copies with the host"
+    return "within a device" if devices == 1 else "between devices"
+
+
+def _order(node: Node) -> tuple[object, ...]:
+    words = ("fail", "low", "warn")
+    rank = words.index(node.verdict) if node.verdict in words else len(words)
+    times = 0.0 if node.farthest is None else node.farthest.times
+    return not node.is_odd, rank, -times, node.name
+
+
+_Means = Mapping[tuple[int, str], float]
+"""The mean distances of parts in cells of a kind, by node and part."""
+
+
+def _farthest(every: Iterable[_Cells]) -> dict[int, Distance]:
+    pools = dict(_pools(every))
+    found: dict[int, Distance] = {}
+    for of, means in pools.items():
+        for node, distance in _tested(of, means, len(pools)):
+            known = found.get(node)
+            if known is None or _weight(distance) > _weight(known):
+                found[node] = distance
+    return found
+
+
+def _weight(distance: Distance) -> tuple[bool, float]:
+    return distance.is_odd, distance.times
+
+
+def _pools(every: Iterable[_Cells]) -> Iterable[tuple[tuple[Kind, Statistic], _Means]]:
+    statistics: tuple[Statistic, ...] = ("median", "slow_p99")
+    for kind, cells in grouped((one.kind, one) for one in every).items():
+        for statistic in statistics:
+            of_parts: dict[tuple[int, str], list[float]] = {}
+            for one in cells:
+                for node, off in one.distances(statistic).items():
+                    for part in one.parts:
+                        of_parts.setdefault((node, part), []).append(off)
+            if of_parts:
+                yield (kind, statistic), {key: fmean(own) for key, own in of_parts.items()}
+
+
+def _tested(
+    of: tuple[Kind, Statistic], means: _Means, pools: int
+) -> Iterable[tuple[int, Distance]]:
+    """Those that are nearer than `PERHAPS` are left in, and so count as what is usual."""
+    ordered = sorted(means.items(), key=lambda one: -abs(one[1]))
+    tail = _Tail([abs(off) for _, off in ordered])
+    small = bisect_left(tail.sizes, math.log1p(-PERHAPS), key=neg)
+    chances = [tail.chance(at) * pools for at in range(min(small, len(ordered) // _MOST_ODD))]
+    odd = max((at + 1 for at, p in enumerate(chances) if p < CHANCE), default=0)
+    least = math.inf
+    adjusted = [least := min(least, p) for p in reversed(chances[:odd])][::-1]
+    middle, mean, _ = tail.others(odd)
+    for at, ((node, part), off) in enumerate(ordered):
+        times, is_odd = max(0.0, abs(off) - middle) / mean, at < odd
+        p = adjusted[at] if is_odd else 1.0
+        yield node, Distance(*of, part, math.exp(off), times, p, is_odd)
+
+
+class _Tail:
+    """Distances, the largest first."""
+
+    def __init__(self, sizes: Sequence[float]) -> None:
+        self.sizes = sizes
+        self._sums = [0.0, *accumulate(sizes)]
+
+    def others(self, out: int) -> tuple[float, float, int]:
+        """The median of all but the `out` largest, by how much those beyond it exceed it in the
+        mean, and how many these are."""
+        count = max(1, (len(self.sizes) - out) // 2)
+        end = min(out + count, len(self.sizes) - 1)
+        middle = self.sizes[end]
+        return middle, (self._sums[end] - self._sums[out]) / count - middle + QUIET, count
+
+    def chance(self, at: int) -> float:
+        """The probability that any of the distances from this one on is as large by chance."""
+        middle, mean, count = self.others(at + 1)
+        times = max(1e-9, (self.sizes[at] - middle) / mean)
+        return min(1.0, count * beyond(times, 2, 2 * count))
+
+
+def names_of(nodes: Sequence[tuple[str, str]]) -> list[str]:
+    """Returns a name for each host and label: what tells them apart."""
+    hosts, labels = {host for host, _ in nodes}, {label for _, label in nodes}
+    if len(labels) == len(nodes):
+        return [label for _, label in nodes]
+    if len(hosts) == len(nodes):
+        return [host for host, _ in nodes]
+    return [f"{host} {label}" for host, label in nodes]

@@ -1,0 +1,247 @@
+"""Waivers: what is known of machines and accepted, as users write it in waivers.yml.
+
+    waivers:
+      - {check: link-width, part: "0000:41:*", host: "node1?", accept: ">= 8 lanes",
+         owner: ops, reason: wired so by design, until: 2027-06-30}
+      - {cell: "host_to_device_memcpy_ce [0, 3]", accept: ">= 40 GB/s", owner: ops,
+         reason: known slow slot, until: 2027-06-30}
+
+`accept` of a check is a value in the unit that the catalogue of checks names, or the severity
+`warn` or `fail`. A waiver of a finding covers the low cells on which it rests, and one of cells
+covers the findings that rest on them alone. Whether a waiver has ended is a matter of the day on
+which the run began."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import date
+from fnmatch import fnmatchcase
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from linkgauge.machine.given import entries_in
+from linkgauge.model.cell_id import CellId, cell_id, spoken
+from linkgauge.model.documents.result import CellResult, Result, Run, Verdict, worst
+from linkgauge.model.errors import InputError
+from linkgauge.model.names import hint
+from linkgauge.model.waiver import Waiver
+
+from .findings import SEVERITIES, Finding
+from .limits import QUANTITY, UNITS, StatisticLimit, parse_bound
+
+if TYPE_CHECKING:
+    from .compare.gate import GateCell
+
+SYSTEM = Path("/etc/linkgauge/waivers.yml")
+"""Read beside the file that the user names, if it exists."""
+_FIELDS = ("check", "cell", "part", "host", "accept", "owner", "reason", "until")
+_ALWAYS = ("accept", "owner", "reason", "until")
+_OF_CHECKS = {
+    "lanes": ("lanes", 1.0), "GT/s": ("GT/s", 1.0), "links": ("links", 1.0), "W": ("W", 1.0),
+    "errors": ("errors", 1.0), "MHz": ("MHz", 1.0),
+}  # fmt: skip
+_SPARED: tuple[Verdict, ...] = ("low", "perhaps low")
+
+
+def read_waivers(*paths: Path) -> tuple[Waiver, ...]:
+    """Reads the waivers of files. Raises InputError, which names the line."""
+    return tuple(
+        _waiver(where, fields)
+        for path in paths
+        for where, fields in entries_in(path, "waiver", _FIELDS)
+    )
+
+
+def _waiver(where: str, fields: dict[str, str]) -> Waiver:
+    if ("check" in fields) == ("cell" in fields):
+        raise InputError(f"{where}: give either check, an id, or cell, a pattern")
+    if lacking := [name for name in _ALWAYS if name not in fields]:
+        raise InputError(f"{where}: missing {lacking[0]}")
+    check = fields.setdefault("check", "")
+    try:
+        date.fromisoformat(fields["until"])
+    except ValueError as error:
+        raise InputError(f"{where}: until {fields['until']!r}: write 2027-06-30") from error
+    if check:
+        _refuse_wrong(check, fields["accept"], where)
+    elif (bound := bound_of(fields["accept"], where)).of or bound.statistic != "median":
+        raise InputError(f"{where}: accept of a cell is a median, such as '>= 40 GB/s'")
+    return Waiver(**{"cell": "", **fields}, where=where)
+
+
+def _refuse_wrong(check: str, accept: str, where: str) -> None:
+    from .doctor.catalogue import NOTHING, checks
+
+    known = {one.id: one.unit for one in checks() if one.of == "doctor"}
+    if check not in known:
+        near = hint(check, known, ": linkgauge doctor --checks lists them")
+        raise InputError(f"{where}: no check is called {check!r}{near}")
+    unit = known[check]
+    if unit == NOTHING:
+        raise InputError(f"{where}: {check} cannot be waived: nothing was measured, or wrongly")
+    wanted = f"a value in {unit}" if unit else "warn or fail"
+    if accept in SEVERITIES if unit else accept not in ("warn", "fail"):
+        raise InputError(f"{where}: accept {accept!r}: of {check}, write {wanted}")
+    if unit and bound_of(accept, where).unit != unit:
+        raise InputError(f"{where}: accept {accept!r}: of {check}, write {wanted}")
+
+
+@cache
+def bound_of(accept: str, where: str = "") -> StatisticLimit:
+    return parse_bound(accept, f"{where}: " if where else "", {**UNITS, **_OF_CHECKS})
+
+
+def _accepts(one: Waiver, severity: str, value: float | None, unit: str) -> bool:
+    if one.accept in SEVERITIES:
+        return SEVERITIES.index(one.accept) <= SEVERITIES.index(severity)
+    bound = bound_of(one.accept)
+    if value is None or bound.unit != unit:
+        return False
+    return value >= bound.value if bound.at_least else value <= bound.value
+
+
+class Waiving:
+    """The one filter over findings and verdicts: the waivers for a host on a day. It remembers
+    which were used, so that the others can be named."""
+
+    def __init__(self, waivers: Iterable[Waiver], host: str, started: str) -> None:
+        self._waivers = [one for one in waivers if fnmatchcase(host, one.host)]
+        self._day = started[:10]
+        self._used: set[Waiver] = set()
+        self._why: dict[Waiver, str] = {}
+
+    @classmethod
+    def of(cls, run: Run) -> Waiving:
+        return cls(run.waivers or (), run.machine.host.hostname, run.started)
+
+    def _covering(
+        self, meant: Iterable[Waiver], name: str, severity: str, value: float | None, unit: str
+    ) -> Waiver | None:
+        found: Waiver | None = None
+        for one in meant:
+            if one.until < self._day:
+                self._why[one] = f"ended on {one.until}, so that {name} counts"
+            elif not _accepts(one, severity, value, unit):
+                self._why[one] = f"{name} is worse than {one.accept}"
+            elif found is not None:
+                self._why[one] = f"{name} is covered by {found.where}"
+            else:
+                found = one
+        if found is not None:
+            self._used.add(found)
+        return found
+
+    def _covering_cell(
+        self, key: CellId, names: Iterable[str], parts: Sequence[str], figure: float | None,
+        unit: str,
+    ) -> Waiver | None:  # fmt: skip
+        shown = [_bare(name) for name in (key.name, *names)]
+        meant = (
+            one for one in self._waivers
+            if one.cell and _is_part(one, parts)
+            and any(fnmatchcase(name, _bare(one.cell)) for name in shown)
+        )  # fmt: skip
+        return self._covering(meant, key.name, "fail", figure, QUANTITY.get(unit, unit))
+
+    def cell(self, result: Result, cell: CellResult) -> CellResult:
+        """A low cell, or one that misses a limit, is waived."""
+        misses = cell.status == "fail" and cell.kind == "limit"
+        if not misses and not (cell.status == "pass" and cell.verdict in _SPARED):
+            return cell
+        parts = [str(place) for place in cell.places]
+        of = cell_id(result, cell), (spoken(result, cell),), parts, cell.headline, result.unit
+        if self._covering_cell(*of) is None:
+            return cell
+        return replace(cell, status="pass", verdict="waived", reason=None, kind=None)
+
+    def gated(self, one: GateCell) -> GateCell:
+        """A cell of a gate that failed is waived."""
+        key, current = one.cell.id, one.cell.sides[1]
+        figure = None if current is None else current.figure
+        parts = [f"{key.backend}:{place}" for place in key.place]
+        found = self._covering_cell(key, (), parts, figure, one.cell.unit)
+        return one if found is None else replace(one, verdict="waived")
+
+    def finding(self, one: Finding, waived: frozenset[str]) -> Finding:
+        """`waived` are the names of cells that are waived."""
+        if not one.is_grave:
+            return one
+        meant = [
+            waiver for waiver in self._waivers
+            if waiver.check == one.check and _is_part(waiver, one.about_names)
+        ]  # fmt: skip
+        of = one.name, one.severity, one.value or None, _unit(one.check)
+        found = self._covering(meant, *of)
+        if found is not None:
+            return replace(one, severity="waived", waived=found)
+        if one.cells and waived.issuperset(one.cells):
+            return replace(one, severity="waived", why="a waiver accepts all of its cells")
+        return one
+
+    def unused(self) -> Iterator[Finding]:
+        """Says of each waiver that covers nothing why it does not."""
+        for one in self._waivers:
+            if one not in self._used:
+                why = self._why.get(one, f"covers nothing: {one.check or one.cell} was not found")
+                yield Finding("waiver", "note", one.where, why)
+
+
+def _bare(name: str) -> str:
+    """Brackets of a cell's name are no pattern."""
+    return name.translate({ord("["): None, ord("]"): None})
+
+
+def _is_part(one: Waiver, names: Iterable[str]) -> bool:
+    return one.part == "*" or any(fnmatchcase(name, one.part) for name in names)
+
+
+@cache
+def _unit(check: str) -> str:
+    from .doctor.catalogue import checks
+
+    return next((one.unit for one in checks() if one.id == check), "")
+
+
+def waive_cells(run: Run) -> Run:
+    """Returns the run with the verdict `waived` for the cells that its waivers cover."""
+    if not run.waivers:
+        return run
+    waiving = Waiving.of(run)
+    results = (one.with_cells(partial(waiving.cell, one)) for one in run.results)
+    return replace(run, results=tuple(
+        replace(one, status=worst(cell.status for cell in one.cells)) for one in results
+    ))  # fmt: skip
+
+
+def waive_named(run: Run, names: Collection[str]) -> Run:
+    """Returns the run with the verdict `waived` for low cells of these names, on which waived
+    findings rest."""
+
+    def waived(result: Result, cell: CellResult) -> CellResult:
+        is_waived = cell.verdict in _SPARED and spoken(result, cell) in names
+        return replace(cell, verdict="waived") if is_waived else cell
+
+    results = (one.with_cells(partial(waived, one)) for one in run.results)
+    return replace(run, results=tuple(results)) if names else run
+
+
+def waive_findings(
+    run: Run, found: Sequence[Finding]
+) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """Returns the findings, of which the waivers of the run waive some, and what is to be said of
+    waivers that cover nothing."""
+    if not run.waivers:
+        return tuple(found), ()
+    waiving, judged = Waiving.of(run), []
+    for result in run.results:
+        for cell in result.cells:
+            if cell.verdict == "waived":
+                waiving.cell(result, replace(cell, verdict="low"))
+                judged.append(spoken(result, cell))
+            else:
+                waiving.cell(result, cell)
+    findings = tuple(waiving.finding(one, frozenset(judged)) for one in found)
+    return findings, tuple(waiving.unused())
