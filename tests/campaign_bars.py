@@ -7,7 +7,7 @@
     several   two or three faults: all named, and no part beside them called a failure
     healthy   no part is named
     stalls    every 3rd to 8th sample of a link or device of 2, 4 or 8 stalls: named
-    unseen    a loss that `undetectable` declares is not named in each of five runs
+    undetectable  a loss that it declares is not named in each of five runs
 
 Machines are those that are shipped, and those of unseen_machines.yml and known.yml. Noise is 0.1 to
 1.5 %, as in recordings. Half of the draws see no counter, clock or link state that tells of the
