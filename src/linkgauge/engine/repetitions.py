@@ -319,7 +319,8 @@ class Repetitions:
             return peers.always
         if self._spending is not None:
             return REPETITIONS
-        return max(least_repetitions(len(peers.cells)), peers.always)
+        fewest = 1 if peers.settings.simulation is not None else REPETITIONS
+        return max(least_repetitions(len(peers.cells)), peers.always, fewest)
 
     def _merged(self, one: _Cell) -> CellResult:
         if not one.peers.merged:
