@@ -26,7 +26,8 @@ class FindingText(msgspec.Struct):
     remedy: The lines that fix it: commands, and prose behind `# `.
     cells: The cells that it is based on.
     lines: The lines of the kernel's log that it is based on.
-    explained_by: The names of the findings that explain it."""
+    explained_by: The names of the findings that explain it.
+    value: What was found, in the unit that the catalogue of checks names; left out if it is none."""
 
     check: str
     severity: Severity
@@ -37,6 +38,7 @@ class FindingText(msgspec.Struct):
     cells: tuple[str, ...]
     lines: tuple[str, ...]
     explained_by: tuple[str, ...]
+    value: float | msgspec.UnsetType = msgspec.UNSET
 
 
 class Judged(msgspec.Struct, kw_only=True):

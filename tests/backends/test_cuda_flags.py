@@ -145,7 +145,7 @@ def calls(monkeypatch):
 def hand_over(device, operation):
     """The operation on a backend of this device alone."""
     backend = SimpleNamespace(queue=lambda _, made: queue.CudaQueue(device, made),
-                              beside=lambda group, loads: group)  # fmt: skip
+                              concurrent=lambda group, loads: group)  # fmt: skip
     work = Copy(parse_transfer("null -> null by cuda:0.sm"), None, None, 1, 1)
     return transfers.hand_over(backend, [work], named(operation))
 

@@ -97,14 +97,14 @@ def test_a_share_of_the_rate_is_not_exceeded(backend):
             copy_of(backend, f"cuda:0 -> cuda:0 by sm{share}") for share in ("", " at 25%")
         )
     )
-    assert whole._policy.value == 0
-    assert part._policy.value > 0
+    assert whole._pace.value == 0
+    assert part._pace.value > 0
     part.start()
     assert part.stop() > 0
     _, tiles, began, ended = (ctypes.c_uint64 * 4).from_address(part._done)
     # Of one block, since the emulator runs them one after another: a tile at once, then one a
     # sampling policy.
-    assert 0 < tiles <= (ended - began) / part._policy.value + 1
+    assert 0 < tiles <= (ended - began) / part._pace.value + 1
     for one in (whole, part):
         one.close()
 

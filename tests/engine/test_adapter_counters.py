@@ -8,7 +8,7 @@ from linkgauge.engine.measuring import adapter_counters
 from linkgauge.engine.measuring.adapter_counters import AdapterCounters
 from linkgauge.machine.interfaces import read_interfaces
 from linkgauge.model.hardware.inventory import Interface
-from linkgauge.model.hardware.network_counters import CounterRise, NetworkCounters
+from linkgauge.model.hardware.network import CounterRise, NetworkCounters
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.transfer import Cell, Report
 

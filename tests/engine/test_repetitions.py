@@ -30,7 +30,9 @@ def go(repetitions, plan, figure, limit=40):
     return order
 
 
-@pytest.mark.parametrize(("equivalent", "least"), [(1, 7), (2, 4), (3, 3), (4, 3), (6, 2), (1000, 2)])
+@pytest.mark.parametrize(
+    ("equivalent", "least"), [(1, 7), (2, 4), (3, 3), (4, 3), (6, 2), (1000, 2)]
+)
 def test_the_fewer_are_alike_the_more_often_each_is_repeated(equivalent, least):
     assert least_repetitions(equivalent) == least
     if equivalent < 10:  # each cell of a machine has three at least

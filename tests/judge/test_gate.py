@@ -180,7 +180,7 @@ def test_virtual_cpus_that_the_host_moved_are_another_machine(before, after):
     gate = hold(base, runs("b", *LOSS, busy=0.0, apart=after), [], AIM)
     (one,) = gate.cells
     assert (one.verdict, gate.code) == ("inconclusive", 3)
-    assert one.disturbance.apart == (*before, *after)
+    assert one.disturbance.cpu_distances == (*before, *after)
 
 
 def test_runs_before_the_cpus_were_moved_are_judged():

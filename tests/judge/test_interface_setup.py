@@ -11,9 +11,8 @@ from linkgauge.machine.interfaces import read_interfaces
 from linkgauge.machine.tree import ROOT, Captured
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.hardware.host_details import HostDetails
-from linkgauge.model.hardware.interface_setup import InterfaceSetup
 from linkgauge.model.hardware.inventory import Interface, Inventory
-from linkgauge.model.hardware.network_counters import CounterRise
+from linkgauge.model.hardware.network import CounterRise, InterfaceSetup
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.ranks import Rank
 from linkgauge.model.transfer import Report

@@ -15,7 +15,7 @@ from linkgauge.judge.findings import Evidence, evidence_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.hardware.inventory import Interface
-from linkgauge.model.hardware.network_counters import CounterRise, CounterSource
+from linkgauge.model.hardware.network import CounterRise, CounterSource
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.ranks import Rank
 from linkgauge.model.stats.summary import summarize

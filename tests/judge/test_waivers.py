@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from command_kit import called
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load
-from linkgauge.judge import waivers as module
+from linkgauge.cli import common
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.judge.waivers import read_waivers
@@ -165,7 +165,7 @@ def test_run_check_gate_and_exporter_use_the_same_waivers(file, tmp_path, monkey
         assert line.endswith(" 1.0")
     assert "verdict:   ok: nothing wrong was found but what is waived" in run.stdout
     # The file of the machine counts without being named, and the kept run keeps its waivers.
-    monkeypatch.setattr(module, "SYSTEM", waivers)
+    monkeypatch.setattr(common, "WAIVERS_FILE", waivers)
     assert called("check", *simulated(), cwd=tmp_path).returncode == 0
     assert called("show", "c0", cwd=tmp_path).returncode == 0
 

@@ -9,7 +9,7 @@ import pytest
 
 from fakes import machine
 from linkgauge.machine import kernel_log
-from linkgauge.machine.kernel_log import EQUIVALENT, KMSG, Follower, following
+from linkgauge.machine.kernel_log import KMSG, MOST_OF_A_KIND, Follower, following
 from linkgauge.model.hardware.inventory import Inventory, PciFunction
 from linkgauge.model.kernel_log import KernelLog
 
@@ -101,7 +101,7 @@ def test_of_a_flood_the_first_are_kept_and_the_rest_counted():
     flood = ["pcieport 0000:00:1c.0: AER: Correctable error message received from 0000:01:00.0"]
     log.write(*flood * 50, XID, *flood * 7)
     new = follower.new()
-    assert (len(new.lines), new.more) == (EQUIVALENT + 1, 57 - EQUIVALENT)
+    assert (len(new.lines), new.more) == (MOST_OF_A_KIND + 1, 57 - MOST_OF_A_KIND)
     assert texts(new)[-1] == XID
     log.write(*flood)
     assert follower.new() == KernelLog(more=1)

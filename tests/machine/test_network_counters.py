@@ -14,7 +14,7 @@ from linkgauge.machine.ethtool import Drivers
 from linkgauge.machine.network_counters import CounterReader, interface_counters, rdma_counters
 from linkgauge.machine.tree import ROOT, Captured
 from linkgauge.model.hardware.inventory import Interface
-from linkgauge.model.hardware.network_counters import (
+from linkgauge.model.hardware.network import (
     CounterRise,
     NetworkCounters,
     joined_rises,

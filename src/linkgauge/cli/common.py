@@ -52,6 +52,8 @@ LIMITS = option(
     "FILE",
     is_input=True,
 )
+WAIVERS_FILE = Path("/etc/linkgauge/waivers.yml")
+"""Read beside the file that the user names, if it exists."""
 WAIVERS = option(
     OUTPUT,
     "Accept what this file names, beside /etc/linkgauge/waivers.yml (docs/waivers.md).",
@@ -227,10 +229,13 @@ def limits_in(file: Path | None) -> tuple[Limit, ...]:
 def waivers_in(file: Path | None) -> tuple[Waiver, ...]:
     """Returns the waivers of the machine, and of the file that the user named. Raises
     InputError."""
-    from linkgauge.judge.waivers import SYSTEM, read_waivers
+    files = [WAIVERS_FILE] if WAIVERS_FILE.exists() else []
+    files += [] if file is None else [file]
+    if not files:
+        return ()
+    from linkgauge.judge.waivers import read_waivers
 
-    system = (SYSTEM,) if SYSTEM.exists() else ()
-    return read_waivers(*system, *(() if file is None else (file,)))
+    return read_waivers(*files)
 
 
 def with_waivers(run: Run, waivers: tuple[Waiver, ...]) -> Run:

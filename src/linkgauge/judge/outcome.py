@@ -20,7 +20,6 @@ from .doctor.busy import is_host_taken
 from .findings import Evidence, Finding, Undetectable, evidence_of
 from .peers import behind
 from .verdict import BELOW, judge, pair_of
-from .waivers import waive_findings
 
 _BROKEN = (1, 3)
 """A cell failed. One that was interrupted, or measured nothing, is judged by its figures."""
@@ -64,6 +63,14 @@ class Outcome(msgspec.Struct, frozen=True):
             return "warn"
         return "ok" if self.verdict and self.judged else "not judged"
 
+    def marked(self, run: Run) -> Run:
+        """Returns the run with the verdict `waived` for low cells that are accepted."""
+        if not self.accepted:
+            return run
+        from .waivers import waive_named
+
+        return waive_named(run, self.accepted)
+
     @property
     def answer(self) -> tuple[RunVerdict, int, tuple[Finding, ...], tuple[Undetectable, ...]]:
         """What every document of a command that judges says after its schema."""
@@ -89,7 +96,7 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
             code, verdict=False, unjudged=(why or "") if verdict else "", broken=code in _BROKEN
         )
     evidence = evidence_of(run)
-    found, notes = waive_findings(run, diagnose(evidence))
+    found, notes = _waived(run, diagnose(evidence))
     findings, waived = concerns(evidence, found), tuple(f for f in found if f.severity == "waived")
     used = {one.about for one in found if (one.check, one.severity) == ("processes", "warn")}
     names = {name for one in waived for name in one.cells}
@@ -108,6 +115,15 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
         perhaps_low="perhaps low" in verdicts, undetectable=_undetectable(evidence),
         waived=(*waived, *notes),
     )  # fmt: skip
+
+
+def _waived(run: Run, found: Sequence[Finding]) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """Returns the findings, of which the run's waivers waive some, and notes on these waivers."""
+    if not run.waivers:
+        return tuple(found), ()
+    from .waivers import waive_findings
+
+    return waive_findings(run, found)
 
 
 def _undetectable(evidence: Evidence) -> tuple[Undetectable, ...]:

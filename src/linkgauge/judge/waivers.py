@@ -35,8 +35,6 @@ from .limits import QUANTITY, UNITS, StatisticLimit, parse_bound
 if TYPE_CHECKING:
     from .compare.gate import GateCell
 
-SYSTEM = Path("/etc/linkgauge/waivers.yml")
-"""Read beside the file that the user names, if it exists."""
 _FIELDS = ("check", "cell", "part", "host", "accept", "owner", "reason", "until")
 _ALWAYS = ("accept", "owner", "reason", "until")
 _OF_CHECKS = {
@@ -233,8 +231,6 @@ def waive_findings(
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Returns the findings, of which the waivers of the run waive some, and what is to be said of
     waivers that cover nothing."""
-    if not run.waivers:
-        return tuple(found), ()
     waiving, judged = Waiving.of(run), []
     for result in run.results:
         for cell in result.cells:

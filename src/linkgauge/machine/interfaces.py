@@ -15,8 +15,8 @@ from itertools import takewhile
 
 import msgspec
 
-from linkgauge.model.hardware.interface_setup import InterfaceSetup
 from linkgauge.model.hardware.inventory import Interface
+from linkgauge.model.hardware.network import InterfaceSetup
 
 from .ethtool import Drivers
 from .network import ADAPTERS, read_adapter

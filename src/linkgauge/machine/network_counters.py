@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from linkgauge.model.hardware.inventory import Interface
-from linkgauge.model.hardware.network_counters import NetworkCounters
+from linkgauge.model.hardware.network import NetworkCounters
 
 from .ethtool import Drivers
 from .network import ADAPTERS

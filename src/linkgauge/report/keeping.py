@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from linkgauge.engine.repetitions import CellAt
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
 from linkgauge.judge.verdict import Judge, judge, unjudged
-from linkgauge.judge.waivers import waive_named
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import ResultsError
 from linkgauge.model.hardware.machine import Machine
@@ -113,7 +112,7 @@ class Keeper:
 
     def _settled(self, run: Run) -> Kept:
         outcome = self.outcome(run)
-        return Kept(waive_named(run, outcome.accepted), outcome)
+        return Kept(outcome.marked(run), outcome)
 
     def remember(self, kept: Kept) -> None:
         if kept.folder is not None and self._remember is not None:
@@ -126,11 +125,11 @@ def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:
     run = display.judged(run)
     folder = None if path is None else path.parent
     outcome = outcome_of(run, verdict=display.verdict)
-    return Kept(waive_named(run, outcome.accepted), outcome, folder)
+    return Kept(outcome.marked(run), outcome, folder)
 
 
 def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
     """If the run cannot be judged, its figures have no verdicts."""
     if not outcome.verdict:
         run = replace(run, results=tuple(map(unjudged, run.results)))
-    return OneRun(waive_named(run, outcome.accepted), outcome, folder)
+    return OneRun(outcome.marked(run), outcome, folder)

@@ -18,7 +18,7 @@ from linkgauge.model.hardware.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.hardware.machine import Device, Host
 from linkgauge.model.hardware.map import Flow
 from linkgauge.model.hardware.motion import FlowWork, Movement, movements, steady
-from linkgauge.model.hardware.network_counters import NetworkCounters
+from linkgauge.model.hardware.network import NetworkCounters
 from linkgauge.model.memory import Memory, host
 from linkgauge.model.notes import STAGED
 from linkgauge.model.operations.collective import Collective

@@ -20,7 +20,7 @@ from linkgauge.model.hardware.inventory import (
     SwitchLink,
     Telemetry,
 )
-from linkgauge.model.hardware.network_counters import NetworkCounters
+from linkgauge.model.hardware.network import NetworkCounters
 
 from .hardware import AdapterUnit, DeviceUnit, Hardware, SimLink
 from .symptoms import SLOWDOWN, Symptoms

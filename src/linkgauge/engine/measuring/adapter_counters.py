@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from linkgauge.machine.interfaces import read_interfaces
 from linkgauge.machine.network_counters import CounterReader
 from linkgauge.model.hardware.inventory import Interface
-from linkgauge.model.hardware.network_counters import CounterRise, NetworkCounters, rises
+from linkgauge.model.hardware.network import CounterRise, NetworkCounters, rises
 from linkgauge.model.ranks import nic_ends
 from linkgauge.model.transfer import Cell, Transfer
 

@@ -12,7 +12,7 @@ from linkgauge.machine.processes.channel import Answer, Reason, decoder
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.hardware.inventory import Interface
 from linkgauge.model.hardware.machine import Device
-from linkgauge.model.hardware.network_counters import CounterRise
+from linkgauge.model.hardware.network import CounterRise
 from linkgauge.model.ranks import Rank
 from linkgauge.model.settings import Settings
 

@@ -25,7 +25,7 @@ from linkgauge.model.documents.result import CellResult, PlannedCell
 from linkgauge.model.errors import DeviceBusy, InputError, LinkgaugeError, Unsupported
 from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.hardware.machine import Machine
-from linkgauge.model.hardware.network_counters import CounterRise
+from linkgauge.model.hardware.network import CounterRise
 from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.operation import named

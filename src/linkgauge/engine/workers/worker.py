@@ -31,7 +31,7 @@ from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, Inventory
 from linkgauge.model.hardware.machine import Device, Host, Machine
-from linkgauge.model.hardware.network_counters import rises
+from linkgauge.model.hardware.network import rises
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import EngineSettings, Profiler, Settings, Tried
 from linkgauge.model.transfer import Transfer

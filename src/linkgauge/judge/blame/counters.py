@@ -12,7 +12,6 @@ from linkgauge.model.hardware.inventory import Accelerator, FabricLink, Reading
 from linkgauge.model.hardware.part import Part
 
 from .cases import Case, cases_of
-from .network_counters import network_errors
 
 _HARMLESS = ("idle", "display clock")
 """Reasons for low clocks that are harmless."""
@@ -73,8 +72,11 @@ def fabric_errors(evidence: Evidence) -> dict[Part, int]:
 
 def troubled(evidence: Evidence, used: Iterable[Part]) -> frozenset[Part]:
     """Returns the links that counted errors, and switches of which all `used` links did."""
-    found = {*fabric_errors(evidence), *map(Part.pcie_link, replays(evidence)), *_pcie(evidence),
-             *network_errors(evidence)}  # fmt: skip
+    found = {*fabric_errors(evidence), *map(Part.pcie_link, replays(evidence)), *_pcie(evidence)}
+    if any(cell.rises for cell in evidence.cells()):
+        from .network_counters import network_errors
+
+        found |= {*network_errors(evidence)}
     joints = evidence.machine.wiring.joints().items()
     meeting = ((joint, links & set(used)) for joint, links in joints)
     return frozenset(

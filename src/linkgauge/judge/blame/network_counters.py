@@ -16,7 +16,7 @@ import msgspec
 from linkgauge.judge.findings import Evidence
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.grouped import grouped
-from linkgauge.model.hardware.network_counters import CounterRise, CounterSource
+from linkgauge.model.hardware.network import CounterRise, CounterSource
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.ranks import nic_ends
 

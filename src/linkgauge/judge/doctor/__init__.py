@@ -53,7 +53,7 @@ def _counted_network(evidence: Evidence) -> bool:
 
 
 def _is_set_up(evidence: Evidence) -> bool:
-    return any(one.setup for one in evidence.machine.known.interfaces)
+    return any(one.setup and one.speed for one in evidence.machine.known.interfaces)
 
 
 def _has_modes(evidence: Evidence) -> bool:

@@ -120,7 +120,7 @@ _ROWS: tuple[tuple[str, ...], ...] = (
      "switches that reduce are faster", "NCCL_NVLS_ENABLE; NCCL_DEBUG=INFO"),
     ("copy-engines", "note", "copies within a device", "below 0.8 of the share of kernels",
      "how fast an engine is there is not published", "use kernels"),
-    ("hidden", "unknown", "links that only collectives crossed", "no copy crossed them",
+    ("not-separate", "unknown", "links that only collectives crossed", "no copy crossed them",
      "a slow one may not show", "measure copies between the devices"),
     # Accelerators
     ("clocks", "warn", "reasons for low clocks", "heat, or a slowdown by the hardware",

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from linkgauge.judge.blame.network_counters import Kind, counted
 from linkgauge.judge.findings import Evidence, Finding
-from linkgauge.model.hardware.interface_setup import InterfaceSetup
 from linkgauge.model.hardware.inventory import Interface
+from linkgauge.model.hardware.network import InterfaceSetup
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.ranks import nic_ends
 

@@ -15,7 +15,7 @@ from linkgauge.model.earlier import Earlier
 from linkgauge.model.errors import OutcomeKind, Phase
 from linkgauge.model.hardware.inventory import Inventory, Reading
 from linkgauge.model.hardware.machine import Machine
-from linkgauge.model.hardware.network_counters import CounterRise, joined_rises
+from linkgauge.model.hardware.network import CounterRise, joined_rises
 from linkgauge.model.kernel_log import KernelLog
 from linkgauge.model.load import Load
 from linkgauge.model.load import joined as joined_loads

@@ -14,9 +14,8 @@ import msgspec
 from .. import shareable
 from .gaps import AssumedFact, Assumption, Gap
 from .host_details import HostDetails
-from .interface_setup import InterfaceSetup
 from .map import Routing
-from .network_counters import NetworkCounters
+from .network import InterfaceSetup, NetworkCounters
 from .part import Part
 
 PortType = Literal[

@@ -11,7 +11,7 @@ from linkgauge.machine.extras import needed
 from linkgauge.model.documents.history import Figure, PastRun
 from linkgauge.model.documents.result import RunVerdict, Status
 from linkgauge.model.hardware.inventory import InventoryReading, LiveDevice, PciFunction
-from linkgauge.model.hardware.network_counters import NetworkCounters
+from linkgauge.model.hardware.network import NetworkCounters
 from linkgauge.model.printable import printable
 
 from .results import SECOND, Results

@@ -18,7 +18,6 @@ from linkgauge.history.store import Store, opened
 from linkgauge.history.tables import runs
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
-from linkgauge.judge.waivers import waive_named
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.documents.history import Figure, PastRun, figures_by_result
 from linkgauge.model.documents.result import Run
@@ -204,7 +203,7 @@ class FromFolder:
                 run = read_run(path)
                 if self._waivers:
                     run = judge(replace(run, waivers=self._waivers))
-                    run = waive_named(run, outcome_of(run).accepted)
+                    run = outcome_of(run).marked(run)
             except InputError:
                 continue  # it is being written, or damaged: `linkgauge show` says why
             shown = _of_file(run)
