@@ -125,6 +125,7 @@ TABLE = [
     ("history", "prune", "--keep", "0d"),
     ("exporter", "--machine", "m.yml", "--textfile", "metrics.prom"),
     ("exporter", "--results", "both", "--textfile", "results.prom"),
+    ("mcp", "--help"),  # it reads nothing but what a client asks
     ("pack", "bad", "-o", "bad.tar.zst"),
     ("share", "bad", "-o", "shared.html"),
     *(("run", BENCHMARK, *FAST, form) for form in ("", "--json", "--csv", "--dry-run")),

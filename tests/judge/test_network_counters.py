@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 import fakes
 from judge_kit import run_of
-from linkgauge.judge.blame.network_counters import KINDS, meaning_of, meanings
 from linkgauge.judge.doctor import diagnose, interface_setup, network
 from linkgauge.judge.findings import Evidence, evidence_of
+from linkgauge.judge.network_counters import KINDS, meaning_of, meanings
 from linkgauge.judge.verdict import judge
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.hardware.inventory import Interface

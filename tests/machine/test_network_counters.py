@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.judge.blame.network_counters import meaning_of
+from linkgauge.judge.network_counters import meaning_of
 from linkgauge.machine.ethtool import Drivers
 from linkgauge.machine.network_counters import CounterReader, interface_counters, rdma_counters
 from linkgauge.machine.tree import ROOT, Captured

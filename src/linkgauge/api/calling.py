@@ -33,7 +33,7 @@ Say = Callable[[str], object]
 LOG: Say = logging.getLogger("linkgauge").info
 FOR_SCREEN = {
     "utilization", "matrix", "whole", "verbose", "no_report", "no_verdict", "dry_run",
-    "list_faults", "fix_script", "github", "nccl_topo", "output", "resume",
+    "list_faults", "checks", "fix_script", "github", "nccl_topo", "output", "resume",
 }  # fmt: skip
 """Options that say what a command shows, or that it does something else instead."""
 RENAMED = {"faults": "fault"}

@@ -72,6 +72,7 @@ class RunKeywords(CopyKeywords, WhichKeywords, total=False):
     tune: bool
     hardware: StrPath | None
     limits: StrPath | None
+    waivers: StrPath | None
     duration: Seconds | None
     budget: Seconds | None
     max_temperature: float | None
@@ -118,6 +119,7 @@ class CheckKeywords(SimulatedKeywords, total=False):
     backend: Texts
     devices: int | None
     limits: StrPath | None
+    waivers: StrPath | None
     baseline: StrPath | None
     label: str
     out: StrPath | None
@@ -157,6 +159,7 @@ class GateKeywords(TypedDict, total=False):
     rerun: int | None
     history: bool
     limits: StrPath | None
+    waivers: StrPath | None
     wait: bool
     out: StrPath
 

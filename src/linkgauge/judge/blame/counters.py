@@ -74,7 +74,7 @@ def troubled(evidence: Evidence, used: Iterable[Part]) -> frozenset[Part]:
     """Returns the links that counted errors, and switches of which all `used` links did."""
     found = {*fabric_errors(evidence), *map(Part.pcie_link, replays(evidence)), *_pcie(evidence)}
     if any(cell.rises for cell in evidence.cells()):
-        from .network_counters import network_errors
+        from linkgauge.judge.network_counters import network_errors
 
         found |= {*network_errors(evidence)}
     joints = evidence.machine.wiring.joints().items()

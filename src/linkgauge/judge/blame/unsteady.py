@@ -17,13 +17,14 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind
 from linkgauge.model.names import and_all
 from linkgauge.model.stats.moments import Moments
+from linkgauge.model.stats.summary import deviation
 from linkgauge.model.units import count_of
 
 from .cases import Case, listed, named, timed_cases_of
 from .causes import Blame, suspects
 from .excess import Side, excess
 from .explain import Search, Suspect
-from .limits import ENOUGH, MORE_SCATTER, NOISE, SCATTER, SPARED, UNSTEADY
+from .limits import ENOUGH, MORE_SCATTER, NOISE, SCATTER, SIGMAS, SPARED, SPIKE, UNSTEADY
 from .spikes import Steadiness, pooled, steadiness_of
 from .table import Row, kinds_of
 
@@ -32,13 +33,15 @@ Cells = Sequence[Steadiness]
 
 class _Measure(NamedTuple):
     """What is compared of cells: a `value` with the standard deviation `error` that chance gives
-    it, which exceeds that of steady cells by `least` or more in a cell that `is_bad`. `usual` is
-    the value of steady cells of a kind, infinite if only others of the kind show it."""
+    it, which exceeds that of steady cells by `least` or more in a cell that `is_bad`. So many
+    `moments` show it at least. `usual` is the value of steady cells of a kind, infinite if only
+    others of the kind show it."""
 
     value: Callable[[Steadiness], float]
     error: Callable[[Steadiness], float]
     is_bad: Callable[[Steadiness], bool]
     least: float
+    moments: int
     usual: Callable[[Case], float]
 
 
@@ -56,7 +59,9 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells
         tries = equivalent * (len(search.touching[suspect.part]) if suspect.since else 1)
         sides = list(_compared(inside, peers, of))
         found = excess(sides, statistics.median(map(of.error, inside)))
-        is_shown = sum(side.inside.n for side in sides) >= ENOUGH
+        is_shown = sum(side.inside.n for side in sides) >= of.moments
+        # What began in mid-run, and spared no cell since, is of the moment and not of the part.
+        is_shown &= not suspect.since or any(one.case.number > suspect.since for one in peers)
         if found and is_shown and found.gain >= of.least and found.p * tries < UNSTEADY:
             # Of parts that explain the rows equally well, the one that most bad cells use.
             parts = (suspect.part, *search.as_good(suspect))
@@ -143,6 +148,7 @@ _STALLS = _Measure(
     error=lambda cell: 1 / (2 * math.sqrt(cell.count)),
     is_bad=lambda cell: bool(cell.spikes),
     least=0.0,
+    moments=2,
     usual=lambda case: 0.0,
 )
 
@@ -151,10 +157,13 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
     """Yields findings on parts whose cells have samples that sometimes last much longer."""
     cells = steadiness_of(evidence)
     bad = [cell for cell in cells if cell.spikes]
-    if len(bad) < 2:
+    if not bad or not _are_stalls(bad, cells):
         return
+    single = [cell for cell in bad if len(cell.case.cell.transfers) == 1 and _seconds(cell)]
+    stall = statistics.median([(one.longest - 1) * _seconds(one) for one in single] or [math.inf])
+    shown = [cell for cell in cells if cell.spikes or _would_show(cell, stall)]
     left, passing = bad, list[str]()
-    for blame, inside, _ in _odd_parts(cells, _STALLS):
+    for blame, inside, _ in _odd_parts(shown, _STALLS):
         affected = [cell for cell in inside if cell.spikes]
         if len(affected) > 1 and not _is_lasting(inside):
             passing.append(str(blame.part))
@@ -171,6 +180,28 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
         subject, cases = f"{len(left)} of {count_of(len(cells))}", named(cell.case for cell in left)
         found = f"{_longest_of(left)}; {said}"
         yield Finding("stall", "note", subject, found, _WHY, (BUSIEST,), cases)
+
+
+def _seconds(cell: Steadiness) -> float:
+    """Returns the seconds that a sample lasts, or 0 for a latency."""
+    of, is_rate = cell.case.cell, cell.case.result.better == "higher"
+    return (of.bytes or 0) * (of.loops or 0) * statistics.median(cell.case.times) * is_rate
+
+
+def _would_show(cell: Steadiness, stall: float) -> bool:
+    """Whether a stall of so many seconds would be a spike in this cell: long samples hide it."""
+    least = max(SPIKE, SIGMAS * math.sqrt(cell.variance), 2 * (cell.longest - 1))
+    return _seconds(cell) * least <= stall
+
+
+def _are_stalls(bad: Cells, cells: Cells) -> bool:
+    """Whether these cells stall and do not just scatter: without the spikes, they are about as
+    steady as the others."""
+    if len(bad) < 2:
+        return False
+    whole = math.sqrt(statistics.fmean(deviation(cell.times) ** 2 for cell in bad))
+    rest, usual = pooled(bad), pooled([cell for cell in cells if not cell.spikes])
+    return whole > (2 if rest < max(SCATTER, MORE_SCATTER * usual) else 4) * rest
 
 
 def _is_lasting(cells: Cells) -> bool:
@@ -206,6 +237,7 @@ _SCATTER = _Measure(
     error=lambda cell: 1 / math.sqrt(2 * cell.degrees),
     is_bad=lambda cell: cell.lasting > SCATTER,
     least=math.log(MORE_SCATTER),
+    moments=ENOUGH,
     usual=lambda case: math.log(NOISE) if _is_within(case, _INSIDE) else math.inf,
 )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from linkgauge.judge.blame.network_counters import Kind, counted
 from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.network_counters import Kind, counted
 from linkgauge.model.hardware.inventory import Interface
 from linkgauge.model.hardware.network import InterfaceSetup
 from linkgauge.model.hardware.part import Part

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from linkgauge.judge.blame.cases import cases_of, named
-from linkgauge.judge.blame.network_counters import (
+from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.network_counters import (
     Counted,
     Kind,
     counted,
@@ -14,7 +15,6 @@ from linkgauge.judge.blame.network_counters import (
     interface_of,
     is_low,
 )
-from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.model.grouped import grouped
 
 _FEW = 5e-5

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from linkgauge.history.records import microseconds
-from linkgauge.judge.blame.network_counters import meaning_of
+from linkgauge.judge.network_counters import meaning_of
 from linkgauge.machine.extras import needed
 from linkgauge.model.documents.history import Figure, PastRun
 from linkgauge.model.documents.result import RunVerdict, Status

@@ -20,7 +20,7 @@ from linkgauge.model.hardware.network import CounterRise, CounterSource
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.ranks import nic_ends
 
-from .cases import Case, cases_of
+from .blame.cases import Case, cases_of
 
 Kind = Literal[
     "sent again", "out of order", "twice", "no room", "dropped", "held back", "paused", "marked",
@@ -28,7 +28,7 @@ Kind = Literal[
 ]  # fmt: skip
 """What a counter counts. No rise of `traffic` is a fault."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
-_TABLE = Path(__file__).parents[1] / "doctor" / "network_counters.yml"
+_TABLE = Path(__file__).with_name("doctor") / "network_counters.yml"
 _PACKETS = re.compile(
     r"Tcp(?:Out|In)Segs|(?:rx|tx|sent|rcvd)_(?:packets|pkts)(?:_phy)?|port_(?:xmit|rcv)_packets"
     r"|[rt]x_total_frames|ip[46](?:In|Out)Pkts"
