@@ -33,7 +33,11 @@ def draw(kinds: Sequence[str], number: int, machines: Sequence[str] = MACHINES) 
     dice = random.Random(f"{SEED} several {label}")
     discarded = 0
     while True:
-        scene = Scene(dice.choice(machines), kinds, dice)
+        try:
+            scene = Scene(dice.choice(machines), kinds, dice)
+        except IndexError:  # the machine has too few parts for these faults
+            discarded += 1
+            continue
         discarded += scene.redraw_hidden(ATTEMPTS if len(kinds) > 2 else 0)
         if scene.hidden() is None:
             return scene.outcome(label, discarded)
