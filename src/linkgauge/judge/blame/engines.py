@@ -25,13 +25,15 @@ def bounded_by_engine(
     links."""
     low = [row for row in rows if row.low]
     kernels = [row for row in rows if low and _engines(row) == {"sm"}]
+    low_too = {_ends(row) for row in kernels if row.low}
     well = {row.parts for row in kernels if row.case.cell.is_as_expected and not row.low}
     if not kernels:
         well = {row.parts for row in low if _fits_one_link(row, evidence)}
     equivalent = grouped((row.peers, row) for row in low if _engines(row) == {"ce"}).values()
     found = [
         row for some in equivalent for row in some
-        if all(one.relative > math.log(SLOW) and one.parts in well for one in some)
+        if all(one.relative > math.log(SLOW) and one.parts in well and _ends(one) not in low_too
+               for one in some)
     ]  # fmt: skip
     one_way = {row.parts for row in found if _one_way(row) == row.parts}
     slow = {row: None for row in found if _one_way(row) in one_way}
@@ -39,6 +41,11 @@ def bounded_by_engine(
         return rows, ()
     finding = _by_engine(list(slow), evidence, is_reported=bool(kernels))
     return [row for row in rows if row not in slow], (finding,)
+
+
+def _ends(row: Row) -> frozenset[str]:
+    """Returns the ends of what a cell moves: a total of all devices at once has its own, too."""
+    return frozenset(str(memory.place) for memory in row.case.cell.transfers[0].memories)
 
 
 def _fits_one_link(row: Row, evidence: Evidence) -> bool:
