@@ -1,6 +1,7 @@
 """A device that is a little slow is named, and not the engines that copy through it."""
 
 import pytest
+
 from command_kit import called
 
 
