@@ -76,7 +76,7 @@ class FleetColumn(msgspec.Struct, frozen=True):
 
 
 class NodeRun(msgspec.Struct, frozen=True):
-    """The last run of a node: its verdict, with the first finding and its cause in words."""
+    """The last run of a node. It has the verdict, the first finding, and the cause in words."""
 
     name: str
     host: str
@@ -229,11 +229,12 @@ def _kind(result: Result, cell: CellResult, devices: int) -> Kind:
     return "within a device" if devices == 1 else "between devices"
 
 
+_RANKS: Mapping[RunVerdict, int] = {"fail": 0, "low": 1, "warn": 2}
+
+
 def _order(node: Node) -> tuple[object, ...]:
-    words = ("fail", "low", "warn")
-    rank = words.index(node.verdict) if node.verdict in words else len(words)
     times = 0.0 if node.farthest is None else node.farthest.times
-    return not node.is_odd, rank, -times, node.name
+    return not node.is_odd, _RANKS.get(node.verdict, len(_RANKS)), -times, node.name
 
 
 _Means = Mapping[tuple[int, str], float]
