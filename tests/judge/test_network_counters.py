@@ -107,6 +107,7 @@ def test_a_fault_is_named_at_the_side_whose_counter_rose(rise, words):
     [
         host(), host(TcpRetransSegs=300, TcpExtTCPDSACKRecv=300), host(TcpRetransSegs=2),
         host(segments=10**6, TcpRetransSegs=20),
+        host(TcpRetransSegs=30, TcpExtTCPLostRetransmit=15, TcpExtTCPDSACKRecvSegs=15),
         host(TcpActiveOpens=7, TcpExtDelayedACKs=500),
         CounterRise(0, "ethtool", "eth0", 2.0, {"tx_prio3_pause": 9, "nobody_knows": 12}),
         CounterRise(0, "rdma", "mlx5_0:1", 2.0, {"np_cnp_sent": 40, "rx_write_requests": 10**6}),
@@ -132,11 +133,20 @@ def test_what_rises_as_often_in_good_cells_explains_no_low_one():
 
 
 def test_packets_that_were_sent_again_are_not_doubled_by_the_network():
-    rises = host(TcpRetransSegs=900), host(rank=1, TcpExtTCPDSACKOldSent=800)
+    rises = host(TcpRetransSegs=900), host(rank=1, TcpExtTCPDSACKOldSent=20)
     (finding,) = found(cell(*rises))
     assert "sent again" in finding.found
     needless = host(TcpRetransSegs=900, TcpExtTCPDSACKRecvSegs=900)
     assert not found(cell(needless, rises[1]))
+
+
+def test_reports_that_the_sender_has_not_read_yet_name_several_segments_each():
+    """As on a host whose CPUs are busy: 79 sent again, one of 30 reports read."""
+    again = host(TcpRetransSegs=79, TcpExtTCPDSACKRecv=1, TcpExtTCPDSACKRecvSegs=1)
+    assert not found(cell(again, host(rank=1, TcpExtTCPDSACKOldSent=30)))
+    lost = host(TcpRetransSegs=790, TcpExtTCPDSACKRecv=1, TcpExtTCPDSACKRecvSegs=1)
+    (finding,) = found(cell(lost, host(rank=1, TcpExtTCPDSACKOldSent=30)))
+    assert finding.found.startswith("325 packets were sent again")
 
 
 def connections(**counts):

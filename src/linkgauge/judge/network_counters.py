@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -35,11 +35,16 @@ _PACKETS = re.compile(
 )
 """Counters of packets. The largest counts, because drivers count a segment that they split once."""
 _AGAIN = "TcpRetransSegs"
-_HAD = ("TcpExtTCPDSACKRecvSegs", "TcpExtTCPDSACKRecv", "TcpExtTCPDSACKOldSent")
-_LATE = "TcpExtTCPTSReorder"
-"""Segments that the other end had already, as the sender learnt, or as the receiver says of others
-(DSACK, RFC 2883); and those that came late, by their timestamps. Where these were sent again,
-nothing was lost: a timer was too fast, or a CPU too slow."""
+_HAD_SEGMENTS, _HAD_REPORTS = "TcpExtTCPDSACKRecvSegs", "TcpExtTCPDSACKRecv"
+_REPORTED = "TcpExtTCPDSACKOldSent"
+"""Segments that the other end had already, as the sender learnt, and the reports of that (DSACK,
+RFC 2883) that it received and that the receiver sent. Where these were sent again, nothing was
+lost: a timer was too fast, or a CPU too slow."""
+_LATE = ("TcpExtTCPTSReorder", "TcpExtTCPLostRetransmit")
+"""Segments that came late, by their timestamps, or were sent a third time, as hardly one is that
+was lost."""
+_RANGE = 16
+"""The segments of a report that the sender has not read when a cell ends: reports name a range."""
 _EXPLAINS = 3.0
 """What rises in low cells explains them if, for the same bytes, it rises so many times as often
 as in others."""
@@ -139,11 +144,16 @@ def counted(evidence: Evidence) -> Iterator[Counted]:
 
 def _had(rank: int, rises: Iterable[CounterRise]) -> int:
     """Returns how many segments a rank sent again although they were not lost."""
-    *own, there = _HAD
-    counts = [one.rose.get(name, 0) for one in rises if one.rank == rank for name in own]
-    reported = sum(one.rose.get(there, 0) for one in rises if one.rank != rank)
-    late = sum(one.rose.get(_LATE, 0) for one in rises if one.rank == rank)
-    return max(reported, *counts) + late
+    own, others = (
+        [one.rose for one in rises if (one.rank == rank) == is_own] for is_own in (True, False)
+    )
+
+    def sum_of(rose: list[Mapping[str, int]], *names: str) -> int:
+        return sum(one.get(name, 0) for one in rose for name in names)
+
+    learnt = sum_of(own, _HAD_REPORTS)
+    unread = max(0, sum_of(others, _REPORTED) - learnt)
+    return max(learnt, sum_of(own, _HAD_SEGMENTS)) + _RANGE * unread + sum_of(own, *_LATE)
 
 
 def _by_kind(rises: Iterable[CounterRise], had: int) -> dict[Kind, dict[int, str]]:

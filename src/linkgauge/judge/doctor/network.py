@@ -144,6 +144,9 @@ def _named(own: list[Counted]) -> str:
 
 
 _MOSTLY = 0.5
+_OFTEN = 0.1
+"""Of the time. Between near hosts, filling a window that is too small takes as long as waiting for
+room in it."""
 _SMALL_WINDOW = 1 << 16
 """The bytes that a receive window has without scaling, and with which Linux begins."""
 _FAR = 1e-3
@@ -168,7 +171,7 @@ class _Waits(NamedTuple):
 
     @property
     def is_window(self) -> bool:
-        return self.window > _MOSTLY and 0 < self.window_bytes <= _SMALL_WINDOW
+        return self.window > _OFTEN and 0 < self.window_bytes <= _SMALL_WINDOW
 
     @property
     def is_buffer(self) -> bool:
