@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -144,16 +144,13 @@ def counted(evidence: Evidence) -> Iterator[Counted]:
 
 def _had(rank: int, rises: Iterable[CounterRise]) -> int:
     """Returns how many segments a rank sent again although they were not lost."""
-    own, others = (
-        [one.rose for one in rises if (one.rank == rank) == is_own] for is_own in (True, False)
+    own = [one.rose for one in rises if one.rank == rank]
+    others = [one.rose for one in rises if one.rank != rank]
+    segments, reports, *late = (
+        sum(rose.get(name, 0) for rose in own) for name in (_HAD_SEGMENTS, _HAD_REPORTS, *_LATE)
     )
-
-    def sum_of(rose: list[Mapping[str, int]], *names: str) -> int:
-        return sum(one.get(name, 0) for one in rose for name in names)
-
-    learnt = sum_of(own, _HAD_REPORTS)
-    unread = max(0, sum_of(others, _REPORTED) - learnt)
-    return max(learnt, sum_of(own, _HAD_SEGMENTS)) + _RANGE * unread + sum_of(own, *_LATE)
+    unread = max(0, sum(rose.get(_REPORTED, 0) for rose in others) - reports)
+    return max(segments, reports) + sum(late) + _RANGE * unread
 
 
 def _by_kind(rises: Iterable[CounterRise], had: int) -> dict[Kind, dict[int, str]]:
