@@ -95,7 +95,7 @@ def test_a_link_with_errors_is_held_against_the_best_repetitions_of_its_peers():
 
 def test_what_a_line_below_accuses_is_not_praised():
     run = judge(run_of("dgx", DGX, *LINKS, faults=["slow sim:3 rate=94%"]))
-    assert sentence_of(run, outcome_of(run)).endswith(", in part less than its peers")
+    assert sentence_of(run, outcome_of(run)).endswith(", in part less than their peers")
     run = judge(run_of("dgx", DGX, *LINKS, faults=["slow sim:3 rate=99.9%"]))
     assert outcome_of(run).word == "warn"  # by the clocks that were read
     assert "should" not in sentence_of(run, outcome_of(run))

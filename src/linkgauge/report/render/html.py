@@ -82,7 +82,7 @@ def _environment() -> Environment:
         "identity": id,
         "base64": _base64,
         "size": approximate_size,
-        "last_command": _last_command,
+        "first_command": _first_command,
         "broken": _broken,
     }
     return environment
@@ -128,6 +128,6 @@ def _base64(content: bytes) -> str:
     return b64encode(content).decode()
 
 
-def _last_command(steps: tuple[Step, ...]) -> int:
-    commands = [at for at, step in enumerate(steps) if isinstance(step, Command)]
-    return max(commands, default=len(steps) - 1)
+def _first_command(steps: tuple[Step, ...]) -> int:
+    commands = (at for at, step in enumerate(steps) if isinstance(step, Command))
+    return next(commands, len(steps) - 1)

@@ -119,7 +119,7 @@ def _should(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> str:
     below = [cell for cell in cells if cell.verdict in ("low", "perhaps low")]
     by_peers = bool(below) and all(cell.expected and cell.expected.peers for cell in below)
     if by_peers or (word.kind in ("ok", "degraded") and _is_slow(cells, run, outcome)):
-        return ", in part less than its peers"
+        return ", in part less than their peers"
     ends = {str(place) for cell in cells for place in cell.places}
     if word.kind == "ok" and any(not ends.isdisjoint(one.ends) for one in outcome.findings):
         return ""  # what a line below accuses is not praised
