@@ -53,8 +53,7 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
 
 
 def is_host_taken(case: Case, cpus: int) -> bool:
-    """It crosses the host's memory, and other programs kept so many CPUs busy that they may have
-    taken much of that memory's rate."""
+    """Whether the cell crosses the host's memory while other programs kept many CPUs busy."""
     load = case.cell.load
     crosses = any(memory.is_host for one in case.cell.transfers for memory in one.memories)
     return crosses and load is not None and load.others >= _TAKEN * cpus * load.seconds > 0
@@ -112,9 +111,8 @@ _CUT_SHORT = ("max-time", "noise", "budget")
 
 
 def shortfall(cell: CellResult, settings: Settings) -> float | None:
-    """How far the interval reaches from the figure, as a fraction, if it missed the precision;
-    infinite without an interval. None if it is precise enough, or if none was asked for, as in a
-    soak."""
+    """Returns how far the interval reaches from the figure, as a fraction, if it missed the
+    precision that was asked for; infinite without an interval."""
     asked = settings.of(cell).precision
     if settings.soak is not None or not asked or cell.stopped not in _CUT_SHORT:
         return None
