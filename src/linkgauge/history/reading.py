@@ -187,10 +187,11 @@ def earlier_runs(
 def earlier_medians(
     store: Store, run: Run, last: int, equivalent: Equivalent, fewest: int = 1
 ) -> EarlierMedians | None:
-    """Returns medians of the latest runs before `run`, of the same machine, setup and benchmarks.
-    Runs that were worse than those before them do not count, unless accepted; those after the
-    latest that counts are returned, too. Of the others, those in a state `equivalent` to the latest
-    one's count, or all if these are fewer than `fewest`. Raises StoreError."""
+    """Returns the medians of the `last` complete runs before `run`, of the same machine, setup and
+    benchmarks. Runs that were worse than those before them do not count, unless their level was
+    accepted; those after the latest that counts are returned, too. Of the others, those in a state
+    `equivalent` to the latest one's count, or all if these are fewer than `fewest`. Returns None
+    without such runs. Raises StoreError."""
     passed = case((and_(figures.c.status == "pass", figures.c.median > 0), figures.c.median))
     measured = figures.c.cell_id.in_(_cells_of({result.benchmark for result in run.results}))
     asked = select(figures.c.cell_id, figures.c.run_id, passed).where(measured)

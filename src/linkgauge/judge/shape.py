@@ -1,4 +1,5 @@
-"""Finds patterns in matrices and curves, which show how the machine is built or where to look."""
+"""Finds patterns in matrices and curves. A pattern is no failure: it shows how the machine is
+built, or where to look."""
 
 from __future__ import annotations
 

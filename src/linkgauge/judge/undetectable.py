@@ -81,7 +81,8 @@ def _undetectable(
 
 
 def _needed(row: Row, top: float, past: Evidence | None) -> float:
-    """Returns the loss from which a cell is slow by itself; 1 if none shows."""
+    """Returns the loss from which a cell is slow by itself (1: none shows). `top` is the fastest of
+    its peers without the part, and `past` has earlier runs that may show a loss."""
     needed = [_hidden(row, top, SLOW)] if top else []
     expected = row.case.cell.expected
     if expected is not None and expected.achievable and not expected.measured:

@@ -8,7 +8,7 @@
 
 A check's `accept` is a value in the unit of the catalogue of checks, or `warn` or `fail`. A waived
 finding waives the low cells on which it rests, and waived cells the findings that rest on them
-alone. A waiver ends by the day on which the run began."""
+alone. The day on which the run began decides whether a waiver has ended."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ _LETTER = re.compile(r"(.*?)(?<!DIM)([A-Z])[0-9]{1,2}")
 
 
 class Dimm(msgspec.Struct, frozen=True):
-    """A memory module, or an empty slot. `kit` is 0 without a kit. An `alone` module has its own
-    channel. `width` is in data bits, and `rate` in transfers/s."""
+    """A memory module, or an empty slot. Modules of a kit have the same `kit` (0: none). An `alone`
+    module has its own channel. `width` is in data bits, and `rate` in transfers/s."""
 
     locator: str
     bank: str

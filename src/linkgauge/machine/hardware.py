@@ -100,8 +100,8 @@ def read_hardware(path: Path) -> dict[str, str]:
 
 
 def state(machine: Machine, values: dict[str, str]) -> Machine:
-    """Adds stated values. A rate of DIMMs becomes a fact if the machine does not report it; it
-    raises InputError unless it is as `307.2 GB/s`."""
+    """Adds stated values. If the machine reports no rate of DIMMs, a stated one becomes a fact;
+    InputError is raised unless it is like `307.2 GB/s`."""
     known = known_values(machine)
     stated = {key: value for key, value in values.items() if known.get(key) != value}
     inventory = machine.known

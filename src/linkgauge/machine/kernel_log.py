@@ -180,7 +180,7 @@ at the end of the log, and BrokenPipeError if records were lost."""
 
 class Follower:
     """Reads new messages that concern the machine. `source` returns the next record, or is the
-    reason why there is no log. `since` is the time in the run of this creation."""
+    reason why there is no log. `since` is the run's time in seconds when this object is made."""
 
     def __init__(
         self,

@@ -36,7 +36,8 @@ class CounterReader:
         self._folders: Mapping[tuple[str, str], Mapping[str, str]] = {}
 
     def read(self) -> tuple[NetworkCounters, ...]:
-        """Returns the counters that can be read: of interfaces, their RDMA ports, and TCP."""
+        """Returns the readable counters of interfaces, of their RDMA ports, and of the host's
+        protocols."""
         return tuple(one for one in self._each() if one.values)
 
     def _each(self) -> Iterator[NetworkCounters]:

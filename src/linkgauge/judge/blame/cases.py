@@ -26,8 +26,8 @@ from linkgauge.model.units import BANDWIDTH
 
 class Case(msgspec.Struct, frozen=True, eq=False):
     """A measured cell. `touched` are the parts that it uses, and `timed` those that may slow its
-    figure. Figures should be equal for one `equivalent` (None in a sweep), and vary in the same way
-    for one `kind`."""
+    figure. Cells with the same `equivalent` (None in a sweep) should have equal figures, and those
+    with the same `kind` vary in the same way."""
 
     number: int
     result: Result

@@ -118,7 +118,7 @@ def why_throttled(device: Accelerator, loaded: Iterable[Held]) -> list[str]:
 
 
 def slowed(evidence: Evidence) -> frozenset[Part]:
-    """Limits under products of matrices do not count, because all devices reach them."""
+    """Limits of clocks under products of matrices do not count, because all devices reach them."""
     latest = (evidence.after or evidence.machine.known).accelerators
     loaded = {
         memory: [one for one in held if not (one[1].cell.does.product and is_limit(one[0]))]

@@ -35,7 +35,8 @@ class Side(NamedTuple):
 
 
 class Excess(NamedTuple):
-    """The weighted median over classes, the mean in standard errors, and its probability `p`."""
+    """By how much a part exceeds its peers: the weighted median over classes, the mean in standard
+    errors, and its probability `p`."""
 
     gain: float
     errors: float

@@ -75,8 +75,8 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Compariso
 def small_losses(
     rows: Sequence[Row], parts: Collection[Part]
 ) -> Iterator[tuple[list[Part], float, Sequence[Row]]]:
-    """Yields parts, the surest first, with the loss as a logarithm and all their cells, which
-    together show it. Such cells are no peers of others."""
+    """Yields parts that all their cells together show to be slow, the surest first, with the loss
+    as a logarithm and these cells, which then are no peers of others."""
     left, found = list(rows), _losses(rows, parts)
     while sure := [one for one in found if found[one].p < CHANCE / len(found)]:
         surest = max(sure, key=lambda one: found[one].errors)

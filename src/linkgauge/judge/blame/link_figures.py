@@ -35,7 +35,8 @@ class LinkFigures(msgspec.Struct, frozen=True):
 def link_figures(
     machine: Machine, topology: Topology, results: Sequence[Result]
 ) -> dict[Joint, LinkFigures]:
-    """All bytes of these cells cross the link, and no other link on the path may carry less."""
+    """Returns each link's best cells: all bytes cross it, and no other link on the path may carry
+    less."""
     crossed = cache(partial(_crossed, machine, topology))
     shown = grouped(
         ((joint, len(directions)), Best(result, cell))

@@ -1,4 +1,5 @@
-"""Compares configurations of a machine, such as a host and its guests: runs of one label."""
+"""Compares configurations of a machine, such as a host and its guests. All runs of one label are a
+configuration, and only a few aspects of each run are compared."""
 
 from __future__ import annotations
 

@@ -112,9 +112,9 @@ _Table = dict[Key, _CellPast]
 
 
 def changes_since(past: EarlierMedians, run: RunFigures) -> Since | None:
-    """Compares a run with earlier ones. Those that were low before or, if no fact of the machine
-    changed, the latest of the others count on its side if they show the same loss. Returns None if
-    it is unknown how much runs vary."""
+    """Compares a run with earlier ones. Earlier runs count on its side if they show the same loss:
+    those that were low before or, if no fact of the machine changed, the latest of the others.
+    Returns None if it is unknown how much runs vary."""
     facts = changed_facts(past.state, state_from(run.machine, run.facts))
     found: Since | None = None
     for low in dict.fromkeys((past.low, 0)):

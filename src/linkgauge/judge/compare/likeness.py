@@ -43,8 +43,9 @@ _NEAR = 8
 class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
     """`figure` is the median, null if it is not positive. Another run's figure falls into the
     interval with the probability `coverage`; without it, the interval says nothing of other runs.
-    The figure depends on the part `host` of the host. `path` is null in older files and the
-    history; `bytes` for work without memory. `tried` is false if the run ended before."""
+    The figure depends on the part `host` of the host. `path` is null in older files and in the
+    history, `bytes` in older files and for work without memory. `tried` is false if the run ended
+    before the cell's turn."""
 
     bytes: int | None = None
     coverage: float | None = None

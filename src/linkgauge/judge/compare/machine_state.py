@@ -1,4 +1,5 @@
-"""Describes a machine and its state during a run, to compare machines: short texts by name."""
+"""Describes a machine and its state during a run as short texts by name, to compare machines. A
+state leaves unknown facts out."""
 
 from __future__ import annotations
 

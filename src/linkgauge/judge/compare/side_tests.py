@@ -145,8 +145,8 @@ def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
 def side_tests(
     cells: Sequence[CellLogs], sides: int, again: Collection[int] = (), *, joined: bool = False
 ) -> Tests:
-    """Runs in `again` show the variation of only some cells. `joined`: the first side's runs are
-    comparable with the first set of the history."""
+    """Runs in `again` measured only some cells, and show the variation of only these. `joined`: the
+    first side's runs are comparable with the first set of the history."""
     whole, firsts = (
         [varied(one.kind, _whole_sets(one, left_out, joined=joined)) for one in cells]
         for left_out in ((), again)

@@ -254,7 +254,8 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
 
 
 def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Finding]:
-    """One of the kernel's log names those on the same part: one fault does not look like two."""
+    """A finding of the kernel's log names those on the same part: one fault does not look like
+    two."""
     others = [finding for finding in found if finding.check in CONFIRMED]
     for finding in found:
         of: list[Finding] = []
@@ -279,7 +280,8 @@ def failed(findings: Sequence[Finding]) -> bool:
 
 
 def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Returns failures and warnings about measured parts; with bad cells, all warnings."""
+    """Returns failures and warnings about measured parts, and all warnings if a cell failed or is
+    low."""
     cells = evidence.cells()
     has_failed = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
     is_measured = concerns_measured(evidence)

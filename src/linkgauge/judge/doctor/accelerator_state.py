@@ -89,7 +89,7 @@ def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_processes(evidence: Evidence) -> Iterator[Finding]:
-    """One that only has the device open slows nothing."""
+    """A process that only has the device open slows nothing."""
     latest = latest_accelerators(evidence)
     using = at_work(evidence.machine.inventory, evidence.after, evidence.results)
     for memory, device in evidence.machine.accelerators.items():
@@ -223,7 +223,7 @@ def check_error_correction(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
-    """Below the board's default, or below that of other boards of the model."""
+    """A limit counts if it is below the board's default, or below that of others of the model."""
     devices = latest_accelerators(evidence).values()
     why = "clocks fall under load to keep within it: kernels, and copies by them, are slower"
     limits = grouped((device.model, device.power_limit or 0.0) for device in devices)

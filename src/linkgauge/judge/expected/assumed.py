@@ -14,7 +14,8 @@ _ACROSS: tuple[AssumedFact, ...] = ("link between nodes",)
 
 
 def rests_on(cell: CellResult, expected: Expected, machine: Machine) -> Expected | None:
-    """Returns None if known facts limit the figure, as measured host memory does not."""
+    """Returns None if known facts limit the figure. Host memory that this run measured is no such
+    fact."""
     if machine.simulated is None or not machine.known.assumed or cell.status != "pass":
         return None
     if expected.achievable is not None and not expected.measured:

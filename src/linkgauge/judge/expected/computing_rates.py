@@ -46,8 +46,8 @@ def product_bound(
 
 
 def roof_of(cell: CellResult, work: WorkDone) -> Expected:
-    """Returns the rate if the limiting part were always busy; unknown if none is for half the
-    time."""
+    """Returns the rate if the limiting part were always busy; unknown if no part is busy for half
+    of the time."""
     bound, figure = bound_of(work), cell.headline
     if bound is None or bound.kind is None or not figure:
         return Expected(because="unknown: no part of the machine alone explains half of its time")

@@ -48,8 +48,9 @@ class Bounds(NamedTuple):
 
 
 class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Figures by size in GB/s, or what an operator asks for. `machine` is one of `hosts`, with
-    `adapters` of its own (`8 x 400G`); `ranks` are of all. `why` explains an odd figure."""
+    """Figures by size in GB/s, or what an operator asks for. Of several `hosts`, `machine` is one,
+    with `adapters` of its own (`8 x 400G`); `ranks` are those of all. `why` explains a figure that
+    is far from what is expected."""
 
     machine: str
     hosts: int = 1

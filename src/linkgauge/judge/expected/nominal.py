@@ -54,7 +54,8 @@ class Nominal:
 
 
 def at_best(machine: Machine) -> Machine:
-    """PCIe links as fast as both ends support, and fabric links active; else the same object."""
+    """PCIe links as fast as both ends support, fabric links active; the same object if nothing
+    changes."""
     inventory = machine.inventory
     if inventory is None:
         return machine

@@ -160,8 +160,8 @@ def _serial(who: Anonymizer, structure: bytes) -> bytes:
 
 
 class FileRule(NamedTuple):
-    """Changes files whose path matches: `removed` in every capture, `replaced` in anonymous
-    ones."""
+    """Changes files whose path matches: by `removed` always, by `replaced` in an anonymous
+    capture."""
 
     path: str
     removed: Callable[[bytes], bytes] | None

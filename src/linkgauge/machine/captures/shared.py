@@ -184,7 +184,8 @@ class SharedTexts:
 
 
 def _all_in(words: frozenset[str], text: str) -> bool:
-    """Letters beside a number pass (`H200`, `x16`), text that looks like an identifier does not."""
+    """A letter or two beside a number pass (`H200`, `x16`); what looks like an identifier does
+    not."""
     text = _PCI.sub("", text)
     if _IDENTIFIER.search(text):
         return False

@@ -12,9 +12,9 @@ from linkgauge.model.errors import InputError
 
 
 class Launch(NamedTuple):
-    """`local_rank` and `local_size` count on this machine. Only the launch knows the name `job`.
-    `mpi` is mpi4py's name for its MPI (None: any). Without MPI, ranks meet at `first` (HOST:PORT)
-    and show the secret `token`."""
+    """This process's place in a launch; `local_rank` and `local_size` count on this machine. Only
+    the launch knows the name `job`. `mpi` is mpi4py's name for its MPI (None: any). Without MPI,
+    ranks meet at `first` (HOST:PORT) and show the secret `token`."""
 
     rank: int = 0
     size: int = 1
@@ -36,8 +36,8 @@ class Launch(NamedTuple):
 
 
 class _Launcher(NamedTuple):
-    """Variables' names. Those in `job` name the launch, or else the id of what started the ranks.
-    `mpi` is mpi4py's name for the launcher's MPI."""
+    """The names of a launcher's variables. Those in `job` name the launch, or else the id of the
+    process that started the ranks does. `mpi` is mpi4py's name for the launcher's MPI."""
 
     rank: str
     size: str
