@@ -1,5 +1,4 @@
-"""Keeps the figures of all runs in a database. Every run asks whether that is turned off, so this
-file loads no other."""
+"""Keeps the figures of runs in a database. Every run asks `is_off`, so this loads no other file."""
 
 from __future__ import annotations
 
@@ -10,5 +9,4 @@ NOWHERE = "none"
 
 
 def is_off() -> bool:
-    """Whether the history is turned off."""
     return os.environ.get(VARIABLE, "").strip().lower() == NOWHERE

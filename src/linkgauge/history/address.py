@@ -1,5 +1,4 @@
-"""Finds the place of the history: a URL or a file. There is no place if the history is turned
-off."""
+"""Finds the place of the history: a URL or a file, or none if it is turned off."""
 
 from __future__ import annotations
 
@@ -22,10 +21,8 @@ _DRIVERS = {
 
 
 def address(asked: str | None = None) -> URL | None:
-    """Returns the URL of the history, or None if the history is turned off. `asked` is the user's
-    choice: a URL, a file, or `none`. If it is None, the variable LINKGAUGE_HISTORY is used, or else
-    the file in the user's data folder. Raises InputError for an invalid choice. The message shows
-    no password."""
+    """Returns None if the history is off. `asked` is a URL, a file, or `none`, by default from
+    LINKGAUGE_HISTORY. Raises InputError, whose message shows no password."""
     text = asked if asked is not None else os.environ.get(VARIABLE, "")
     if text.strip().lower() == NOWHERE:
         return None
@@ -53,7 +50,7 @@ _HOW = "give sqlite:///FILE, postgresql://USER@HOST/DATABASE, a file, or none"
 
 
 def shown(url: URL) -> str:
-    """Returns the address as text for the user: the file, or the URL without secrets."""
+    """Returns the file, or the URL without secrets."""
     if url.drivername.startswith("sqlite"):
         return str(url.database)
     plain = url.set(drivername="postgresql").difference_update_query(_SECRETS)
@@ -72,8 +69,8 @@ def without_secrets(text: str, url: URL) -> str:
 
 
 def default_file() -> Path:
-    """Returns the default path of the history. It is linkgauge/history.db in $XDG_DATA_HOME, or in
-    ~/.local/share without this variable. Raises InputError if the user has no home folder."""
+    """Returns linkgauge/history.db in $XDG_DATA_HOME, or else in ~/.local/share. Raises InputError
+    without a home folder."""
     base = os.environ.get("XDG_DATA_HOME") or ""
     # The XDG specification requires relative paths to be ignored.
     if base.startswith("/"):

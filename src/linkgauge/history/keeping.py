@@ -1,5 +1,4 @@
-"""Adds finished runs to the history. A history that cannot be written causes a warning, and the run
-is still kept. Database code is loaded only when needed."""
+"""Adds finished runs to the history. If that fails, a warning says so, and the run is kept."""
 
 from __future__ import annotations
 
@@ -36,8 +35,7 @@ def remember(
     say: Callable[[str], object] = _to_stderr,
     verdict: RunVerdict | None = None,
 ) -> bool:
-    """Adds a judged run with its verdict to the history. `folder` is the folder of the run's files.
-    Returns whether the history now has the run. Never raises an exception."""
+    """Returns whether the history now has the run. Never raises an exception."""
     asked = os.environ.get(VARIABLE, "")
     if is_off() or asked in _failed:
         return False
@@ -49,8 +47,7 @@ def remember(
 
 
 def not_added(run: Run, folder: Path | None, verdict: RunVerdict | None = None) -> str | None:
-    """Adds a judged run with its verdict to the history. Returns the reason if that failed, else
-    None. `folder` is the folder of the run's files, if there is one. Never raises an exception."""
+    """Returns why the run could not be added, else None. Never raises an exception."""
     try:
         with _store() as store:
             if store is not None:
@@ -63,9 +60,8 @@ def not_added(run: Run, folder: Path | None, verdict: RunVerdict | None = None) 
 
 
 def earlier(run: Run, label: str | None, last: int) -> tuple[EarlierRun, ...]:
-    """Returns up to `last` earlier runs of the same machine and setup, latest first, with the
-    figures of the benchmarks of `run`. A given `label` keeps only runs with this label. Returns no
-    runs if the history is turned off. Raises LinkgaugeError if the database fails."""
+    """Returns up to `last` earlier runs of the same machine and setup, latest first; none if the
+    history is off. Raises LinkgaugeError if the database fails."""
     with _reading() as store:
         if store is None:
             return ()
@@ -78,9 +74,7 @@ def earlier(run: Run, label: str | None, last: int) -> tuple[EarlierRun, ...]:
 def medians_before(
     run: Run, last: int, equivalent: Equivalent, fewest: int
 ) -> EarlierMedians | None:
-    """Returns the medians of up to `last` earlier runs of the same machine and setup, for the
-    benchmarks of `run`, as `earlier_medians` does. Returns None if there are no such runs, or if
-    the history is turned off. Raises LinkgaugeError if the database fails."""
+    """As `earlier_medians`; None if the history is off. Raises LinkgaugeError."""
     with _reading() as store:
         if store is None:
             return None

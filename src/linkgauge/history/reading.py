@@ -40,7 +40,6 @@ in their order."""
 
 
 def _of(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
-    """Converts database rows to objects of type `kind`."""
     found = list(rows)
     names = [str(name) for name in found[0]._fields] if found else []
     fields = [dict(zip(names, row, strict=True)) for row in found]
@@ -48,18 +47,13 @@ def _of(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
 
 
 def _tuples(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
-    """Converts database rows to tuples of type `kind`, in the order of the columns. Raises
-    ValidationError if a value has a wrong type."""
+    """Raises ValidationError if a value has a wrong type."""
     return msgspec.convert(list(map(tuple, rows)), list[kind])  # type: ignore[valid-type]
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter for runs. Only fields that are set limit the runs.
-
-    `accelerator` is a part of a model's name.
-    `benchmarks` are names of benchmarks that a run must have measured.
-    `since` and `until` limit the start of a run, in microseconds since 1970. `until` is exclusive.
-    `last` is the largest number of runs; the latest runs are kept."""
+    """Only fields that are set limit the runs. `accelerator` is a part of a model's name. `since`
+    and `until` (exclusive) are in microseconds since 1970. `last` keeps the latest runs."""
 
     host: str | None = None
     label: str | None = None
@@ -88,9 +82,8 @@ def number_of_runs(store: Store, which: Filter) -> int:
 def histories_of(
     store: Store, benchmark: str, places: Sequence[Place], which: Filter
 ) -> tuple[History, ...]:
-    """Returns the figures of a benchmark over time. `places` limits the figures to some cells of
-    the matrix; if empty, all cells count. Each machine and setup has its own history, oldest run
-    first. Profiled runs, interrupted runs and failed cells are left out. Raises StoreError."""
+    """Returns a history for each machine and setup, oldest run first, without profiled or
+    interrupted runs and failed cells. Without `places`, all cells count. Raises StoreError."""
     with store.reading() as connection:
         wanted = [tables.c.benchmark == benchmark]
         named = {
@@ -175,9 +168,8 @@ def earlier_runs(
     last: int | None = None,
     benchmarks: Collection[str] | None = None,
 ) -> tuple[EarlierRun, ...]:
-    """Returns complete earlier runs of the same machine and setup as `run`, latest first, since the
-    run whose level was accepted. `label` and `last` limit the runs, and `benchmarks` limits their
-    figures; None sets no limit. Profiled runs are left out. Raises StoreError."""
+    """Returns complete earlier runs of the same machine and setup, latest first, since the run
+    whose level was accepted. Profiled runs are left out. Raises StoreError."""
     with store.reading() as connection:
         where, _ = _before(connection, run)
         if label is not None:
@@ -195,11 +187,11 @@ def earlier_runs(
 def earlier_medians(
     store: Store, run: Run, last: int, equivalent: Equivalent, fewest: int = 1
 ) -> EarlierMedians | None:
-    """Returns the medians of the latest complete runs before `run`, at most `last`, of the same
-    machine and setup, for the benchmarks of `run`. Runs that were worse than those before them do
-    not count, unless their level was accepted; those after the latest that counts are returned,
-    too. Of the others, those count that were in a state `equivalent` to the latest one's; all of
-    them, if these are fewer than `fewest`. Returns None without such runs. Raises StoreError."""
+    """Returns the medians of the `last` complete runs before `run`, of the same machine, setup and
+    benchmarks. Runs that were worse than those before them do not count, unless their level was
+    accepted; those after the latest that counts are returned, too. Of the others, those in a state
+    `equivalent` to the latest one's count, or all if these are fewer than `fewest`. Returns None
+    without such runs. Raises StoreError."""
     passed = case((and_(figures.c.status == "pass", figures.c.median > 0), figures.c.median))
     measured = figures.c.cell_id.in_(_cells_of({result.benchmark for result in run.results}))
     asked = select(figures.c.cell_id, figures.c.run_id, passed).where(measured)
@@ -227,9 +219,8 @@ def earlier_medians(
 
 
 def _before(connection: Connection, run: ComparableRun) -> tuple[list[_Condition], _Condition]:
-    """Returns the conditions for complete earlier runs of the same machine and setup as `run`,
-    since the run whose level was accepted. The last condition is that of runs that were no worse
-    than those before them, or were measured before that level was accepted."""
+    """The second condition is that of runs that were no worse than those before them, or were
+    measured before the level was accepted."""
     machine = machines.c.digest == machine_row(run.machine)["digest"]
     setup = setups.c.digest == setup_row(run.settings)["digest"]
     where: list[_Condition] = [
@@ -311,7 +302,6 @@ def _where(connection: Connection, which: Filter) -> list[_Condition]:
 
 
 def _is_of(machine: Any, which: Filter) -> bool:
-    """Whether the machine matches the filter's host and accelerator."""
     from linkgauge.engine.kept.folder import slug  # knows plans, which takes 60 ms
 
     if which.host is not None and machine.host != which.host:
@@ -337,7 +327,6 @@ def _runs(connection: Connection, where: Sequence[_Condition], last: int | None)
 def _rows(
     connection: Connection, where: Sequence[_Condition], last: int | None, *more: ColumnElement[Any]
 ) -> Sequence[Any]:
-    """Returns the rows of the runs that meet all conditions, latest first, with `more` columns."""
     asked = (
         select(*_RUNS, *more)
         .join(machines, machines.c.id == runs.c.machine_id)
@@ -369,8 +358,7 @@ def benchmarks_of(store: Store) -> tuple[str, ...]:
 
 
 def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:
-    """Returns the latest runs of each label on each host, latest first. `each` is the largest
-    number of runs of one label. Profiled runs are left out. Raises StoreError."""
+    """Returns up to `each` runs of each label on each host, latest first. Raises StoreError."""
     order = runs.c.started.desc(), runs.c.id.desc()
     group = machines.c.host, machines.c.simulated, runs.c.label
     with store.reading() as connection:
@@ -387,7 +375,6 @@ def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:
 
 
 def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, Figure]]:
-    """Yields pairs of a run's number and a figure of that run. `numbers` are the runs' numbers.
-    Raises StoreError."""
+    """Yields a run's number with each of its figures. Raises StoreError."""
     with store.reading() as connection:
         yield from _figures(connection, numbers)

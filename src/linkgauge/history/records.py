@@ -26,7 +26,7 @@ def digest(*parts: object) -> str:
 
 
 def microseconds(moment: str | None) -> int | None:
-    """Converts an ISO 8601 time to microseconds since 1970, or None to None. Raises ValueError."""
+    """Converts an ISO 8601 time to microseconds since 1970. Raises ValueError."""
     if moment is None:
         return None
     found = datetime.fromisoformat(moment)
@@ -35,8 +35,6 @@ def microseconds(moment: str | None) -> int | None:
 
 
 class ComparableRun(Protocol):
-    """The parts of a run that are needed to compare it with others."""
-
     @property
     def id(self) -> str: ...
     @property
@@ -48,8 +46,7 @@ class ComparableRun(Protocol):
 
 
 def began(run: ComparableRun) -> int:
-    """Returns the run's start in microseconds since 1970. Raises InputError if the start is not a
-    valid time."""
+    """Returns microseconds since 1970. Raises InputError if the run's start is no valid time."""
     try:
         return microseconds(run.started) or 0
     except ValueError as error:
@@ -64,9 +61,7 @@ def _ended(run: Run) -> int | None:
 
 
 def machine_row(machine: Machine) -> Row:
-    """Returns the row that identifies a machine. The row has the host name, the models of
-    accelerators, and the number of ranks. The number of accelerators is not in the row, because a
-    machine that loses an accelerator is still the same machine."""
+    """The number of accelerators does not count: a machine that loses one is still the same."""
     models = dict.fromkeys(one.model for one in machine.all_devices if not one.is_cpu)
     row = {
         "host": machine.simulated or machine.host.hostname or "unknown",
@@ -78,8 +73,7 @@ def machine_row(machine: Machine) -> Row:
 
 
 def setup_of(settings: Settings) -> dict[str, str]:
-    """Returns the settings on which the figures depend, if they differ from the defaults.
-    Precision, durations, sizes and the faults of a simulated machine are not among them."""
+    """Returns non-default settings on which figures depend: not precision, durations and sizes."""
     found: dict[str, object] = {
         "parallel pairs": settings.parallel_pairs or None,
         "loops": settings.loops,
@@ -110,8 +104,7 @@ def setup_row(settings: Settings) -> Row:
 
 
 def state_rows(run: Run) -> tuple[Row, list[Row]]:
-    """Returns the row of the machine's state, and a row for each fact of the state. The caller must
-    add the number of the state to the rows of facts."""
+    """Returns a state's row, and its facts' rows without the number of the state."""
     from linkgauge.judge.compare.machine_state import state_of  # loads every check of the doctor
 
     state = state_of(run)
@@ -120,15 +113,14 @@ def state_rows(run: Run) -> tuple[Row, list[Row]]:
 
 
 def table_row(result: Result) -> Row:
-    """Returns the database row of a result's table. The title does not identify the table, because
-    its wording may change."""
+    """The title does not identify a table, because its wording may change."""
     of = (*table_id(result), result.unit, result.better)
     names = ("benchmark", "backend", "size", "unit", "better")
     return {"digest": digest(*of), "title": result.title, **dict(zip(names, of, strict=True))}
 
 
 def cell_row(table: Row, of: SeriesId) -> Row:
-    """Returns the database row of a cell. `table` is the row of its table, with the number `id`."""
+    """`table` is the row of the cell's table, with the number `id`."""
     kept = {name: getattr(of, name) for name in _OF_CELLS}
     key = digest(bytes.fromhex(table["digest"]), *kept.values())
     return {"digest": key, "table_id": table["id"], **kept}
@@ -138,14 +130,12 @@ _OF_CELLS = ("row", "column", "transfers", "definition", "repeat")
 
 
 def figure_row(figure: Figure) -> Row:
-    """Returns the database row of a figure."""
     return {name: getattr(figure, name) for name in KEPT}
 
 
 def run_row(run: Run, path: str | None, verdict: RunVerdict | None) -> Row:
-    """Returns the database row of a run with this verdict. The caller must add the numbers of the
-    machine, the state and the setup. `digest` identifies the run. `content` changes when the run is
-    resumed."""
+    """Leaves out the numbers of the machine, the state and the setup. `digest` identifies the run;
+    `content` changes when it is resumed."""
     cells = [cell for result in run.results for cell in result.cells]
     host = run.machine.simulated or run.machine.host.hostname
     content = [

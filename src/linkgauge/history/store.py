@@ -46,7 +46,7 @@ runs are removed."""
 
 
 class StoreError(LinkgaugeError):
-    """The history cannot be read or written. The content of the history is unchanged."""
+    """The history cannot be read or written. Its content is unchanged."""
 
 
 class Store:
@@ -71,9 +71,8 @@ class Store:
 
     @contextmanager
     def writing(self, *, alone: bool = False) -> Iterator[Connection]:
-        """Begins a transaction for writing. The transaction is committed at the end, or rolled back
-        after an error. With `alone`, no other writer works at the same time; in SQLite this is
-        always so. Raises StoreError if the history can only be read."""
+        """With `alone`, no other writer works. Raises StoreError if the history can only be
+        read."""
         if self._read_only is not None:
             said = f"{self._read_only} cannot be written to, so it can only be read"
             raise StoreError(_line(self._url, said))
@@ -104,9 +103,9 @@ def is_there(url: URL) -> bool:
 
 @contextmanager
 def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
-    """Opens the history at this address, and creates missing tables. With `must_exist`, raises
-    InputError if there is no history. Also raises InputError if a later version wrote the history,
-    MissingPackage if PostgreSQL's driver is missing, and StoreError if opening fails."""
+    """Creates the tables of an empty history. Raises InputError if a later version wrote it, or if
+    it is missing and `must_exist`; MissingPackage without PostgreSQL's driver; and StoreError if
+    opening fails."""
     is_file = url.drivername.startswith("sqlite")
     path = Path(str(url.database))
     if must_exist and not is_there(url):
@@ -129,15 +128,12 @@ def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
 
 
 def _version_of(connection: Connection) -> str | None:
-    """Returns the version of the tables in the database, or None for an empty database."""
     if not inspect(connection).has_table(versions.name):
         return None
     return connection.execute(select(versions.c.version_num)).scalar()
 
 
 def _bring_up(store: Store) -> None:
-    """Creates the tables in an empty database. Raises InputError if a later version of linkgauge
-    made the tables."""
     with store.reading() as connection:
         found = _version_of(connection)
     if found is None:
@@ -155,15 +151,13 @@ def _bring_up(store: Store) -> None:
 
 
 def _unwritable(path: Path) -> Path | None:
-    """Returns the file or its folder if it exists and cannot be written to; else None. SQLite
-    writes a journal beside the file, so the folder has to be writable, too."""
+    """SQLite writes a journal beside the file, so the folder has to be writable, too."""
     places = (path.parent, path) if path.is_file() else ()
     return next((place for place in places if not os.access(place, os.W_OK)), None)
 
 
 def _of_unwritable(path: Path) -> Engine:
-    """Opens a file for reading. Without a write-ahead log nothing can change it, and SQLite needs
-    no locks (sqlite.org/uri.html)."""
+    """Without a write-ahead log, SQLite needs no locks (sqlite.org/uri.html)."""
     log = path.with_name(f"{path.name}-wal")
     is_whole = not log.exists() or not log.stat().st_size
     query = {"mode": "ro", "uri": "true"} | ({"immutable": "1"} if is_whole else {})
@@ -201,8 +195,7 @@ def _of_server(url: URL) -> Engine:
 
 
 def is_remote(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
-    """Whether the file is on a network file system. SQLite's write-ahead log works only within one
-    machine (sqlite.org/wal.html)."""
+    """SQLite's write-ahead log works only within one machine (sqlite.org/wal.html)."""
     try:
         lines = mounts.read_text(errors="replace").splitlines()
     except OSError:
@@ -218,8 +211,7 @@ def is_remote(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
 
 @contextmanager
 def problems(url: URL) -> Iterator[None]:
-    """Turns errors of the database or the file system into StoreError. The message is one line
-    without secrets."""
+    """Turns errors of the database or files into StoreError, one line without secrets."""
     try:
         yield
     except LinkgaugeError:
@@ -247,8 +239,7 @@ def in_parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
 def rows_in(
     connection: Connection, asked: Select[Any], column: ColumnElement[Any], values: Iterable[object]
 ) -> Iterator[Any]:
-    """Runs a query for many values of a column, and yields the matching rows. There may be more
-    values than the database accepts in one statement."""
+    """Yields matching rows, also for more values than one statement accepts."""
     for some in in_parts(list(values)):
         yield from connection.execute(asked.where(column.in_(some))).all()
 

@@ -1,12 +1,7 @@
-"""The tables of the history. If the tables change, `VERSION` must change, and store.py must convert
-every earlier version. A new field of a figure is no such change: it is a column that may be null.
-
-Machines, states, settings, tables and cells are stored once for all runs that share them, and found
-by their digest. A figure refers to its run and its cell by number. The key of a figure begins with
-the cell, so that all figures of a cell are read quickly.
-
-A column defines how its values are stored, and rows have plain values. If a damaged SQLite file has
-wrong content, reading it raises ValidationError."""
+"""The tables of the history. If they change, `VERSION` changes, and store.py must convert earlier
+ones; a new field of a figure is only a nullable column. Rows that runs share are stored once, and
+found by their digest. The key of a figure begins with the cell, so that a cell's figures are read
+quickly. Reading a damaged value raises ValidationError."""
 
 from __future__ import annotations
 
@@ -51,9 +46,6 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class _Kept(TypeDecorator[Any]):
-    """A column type that stores values in another form. `stored` is the type in the database.
-    `keep` converts a value for storing, and `read` converts it back."""
-
     impl = Text
     cache_ok = True
 
@@ -75,8 +67,6 @@ class _Kept(TypeDecorator[Any]):
 
 
 def _word(name: str, words: Sequence[str], *, nullable: bool = False) -> Column[str]:
-    """Returns a column for words from a fixed list. The column stores the position of the word in
-    the list."""
     kind = _Kept(SmallInteger(), words.index, dict(enumerate(words)).__getitem__)
     return Column(name, kind, nullable=nullable)
 

@@ -41,9 +41,7 @@ Added = Literal["added", "renewed", "known"]
 
 
 def add(store: Store, run: Run, folder: Path | None, verdict: RunVerdict | None = None) -> Added:
-    """Adds a judged run with all of its figures and its verdict, if that is known. Returns whether
-    the run is new, was resumed since it was added, or is unchanged. Raises StoreError, and then
-    adds nothing."""
+    """Adds a judged run with all of its figures. Raises StoreError, and then adds nothing."""
     own = run_row(run, None if folder is None else str(folder.absolute()), verdict)
     with store.writing() as connection:
         there = connection.execute(
@@ -107,7 +105,6 @@ def _add_results(connection: Connection, run_id: int, found: Sequence[Result]) -
 
 
 def _add_figures(connection: Connection, run_id: int, table: Row, found: Iterable[Figure]) -> None:
-    """Adds the figures of a table. `table` is the table's row with its number."""
     by_cell = {cell["digest"]: (cell, one) for one in found for cell in (cell_row(table, one),)}
     cell_ids = _numbers(connection, cells, [cell for cell, _ in by_cell.values()])
     if by_cell:
@@ -121,8 +118,7 @@ def _add_figures(connection: Connection, run_id: int, table: Row, found: Iterabl
 
 
 def _numbers(connection: Connection, table: Table, rows: Iterable[Row]) -> dict[str, int]:
-    """Returns the numbers of rows in a table, by the rows' digests. Missing rows are added first,
-    sorted by digest so that two writers never wait for each other."""
+    """Adds missing rows in the order of digests, so that two writers never wait for each other."""
     wanted = {row["digest"]: row for row in rows}
     known = _known(connection, table, list(wanted))
     missing = [wanted[key] for key in sorted(wanted.keys() - known.keys())]
@@ -138,7 +134,6 @@ def _known(connection: Connection, table: Table, digests: Sequence[str]) -> dict
 
 
 def _insert_new(connection: Connection, table: Table, rows: list[Row]) -> None:
-    """Adds rows. A row that another writer has added meanwhile is skipped."""
     if not rows:
         return
     if connection.dialect.name == "postgresql":
@@ -150,9 +145,8 @@ def _insert_new(connection: Connection, table: Table, rows: list[Row]) -> None:
 
 
 def accept(store: Store, run: PastRun, moment: int) -> None:
-    """Accepts the level of a run at this moment, in microseconds since 1970. Later runs of its
-    machine and setup are then compared with this run and later ones only. It takes the place of the
-    run that was accepted before. Raises StoreError."""
+    """Accepts a level at a moment in microseconds since 1970: later runs of its machine and setup
+    are compared with this one and later ones only. Raises StoreError."""
     with store.writing() as connection:
         add_columns(connection, runs)
         setup = select(setups.c.id).where(setups.c.digest == run.setup).scalar_subquery()
@@ -165,8 +159,7 @@ def accept(store: Store, run: PastRun, moment: int) -> None:
 
 
 def remove(store: Store, numbers: Sequence[int]) -> None:
-    """Removes runs by their numbers. Content that no other run uses is removed, too. Raises
-    StoreError."""
+    """Removes runs, and content that no other run uses. Raises StoreError."""
     with store.writing(alone=True) as connection:
         for some in in_parts(numbers):
             for table, column in (

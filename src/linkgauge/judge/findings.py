@@ -28,15 +28,9 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A statement of what a check found. `found` says what was found, `why` says why that matters,
-    and `remedy` has the lines that fix it.
-
-    about: The part that the finding is about, or the name of something that is no part.
-    cells: The cells on which the finding is based.
-    lines: The lines of the kernel's log on which the finding is based.
-    explained_by: The names of the findings that explain this finding.
-    value: What was found, in the unit that the catalogue of checks names.
-    waived: The waiver that accepts the finding."""
+    """`about` is a part, or the name of something that is none. The finding rests on `cells`, and
+    on `lines` of the kernel's log. `explained_by` names other findings. `value` is in the unit of
+    the catalogue of checks."""
 
     check: str
     severity: Severity
@@ -70,13 +64,12 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Returns the name of the finding: `clocks of sim:3`."""
         return f"{self.check} of {self.subject}"
 
 
 class Evidence(msgspec.Struct, frozen=True, eq=False):
-    """What checks use: `machine` before the run, `after` its inventory behind it. `tool` is the
-    other program that measured, if any. Without a run, there is only the machine."""
+    """`machine` is as before the run, and `after` its inventory after the run. `tool` is the other
+    program that measured, if any. Without a run, there is only the machine."""
 
     machine: Machine
     after: Inventory | None = None
@@ -92,7 +85,7 @@ class Evidence(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_comparable(self) -> bool:
-        """Whether a figure can be low: others stand beside it, earlier ones or a reference."""
+        """Whether a figure can be low, beside other figures, earlier ones or a reference."""
         cells = [*self.cells()]
         references = (one.expected.achievable for one in cells if one.expected is not None)
         return len(cells) > 1 or self.earlier is not None or any(references)
@@ -113,7 +106,7 @@ class Undetectable(msgspec.Struct, frozen=True):
     parts: dict[str, float]
 
     def __str__(self) -> str:
-        """Returns the losses in words: `any loss of host:0-host:1 and less than 10% of 3 links`."""
+        """Such as `any loss of host:0-host:1 and less than 10% of 3 links`."""
         noun = "upstream PCIe link" if self.kind == "PCIe link above" else self.kind
         several = f"{noun}es" if noun == "switch" else ""
         sides = grouped((loss == ANY, name) for name, loss in self.parts.items())
@@ -130,7 +123,6 @@ Check = Callable[[_E], Iterator[Finding]]
 
 
 def checks_in(*modules: ModuleType) -> tuple[Check[Any], ...]:
-    """Returns the checks in these modules: their functions named `check_…`, in order."""
     return tuple(
         check for module in modules for name, check in vars(module).items()
         if name.startswith("check_") and check.__module__ == module.__name__

@@ -1,8 +1,5 @@
-"""Finds the processes outside a run that were seen to use its devices.
-
-A process that only has a device open slows nothing, so it explains nothing. It counts if it used
-the device before, during or after the run: by the library's count of its own use, by the device's
-use before the run began, or by the CPU time that it used while cells were measured."""
+"""Finds other processes that used devices: by the library's figure, by use before the run, or by
+CPU time while cells were measured. One that only has a device open slows nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +13,6 @@ from linkgauge.model.load import AT_WORK
 def at_work(
     before: Inventory | None, after: Inventory | None, results: Iterable[Result]
 ) -> dict[str, tuple[int, ...]]:
-    """The ids of processes that were seen to use each device."""
     loads = (cell.load for result in results for cell in result.cells)
     busy = frozenset(load.pid for load in loads if load is not None and load.pid is not None)
     found: dict[str, dict[int, None]] = {}

@@ -1,6 +1,4 @@
-"""Finds what counters of networks say of cells: what rose, and whether it explains low figures.
-
-What a counter counts stands in `network_counters.yml` beside the doctor's checks."""
+"""Finds what rose in networks' counters during cells, and whether that explains low figures."""
 
 from __future__ import annotations
 
@@ -51,8 +49,7 @@ as in others."""
 
 
 class Meaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What counters of these sources and names count. `names` are regular expressions for whole
-    names, and `origin` is where that is written."""
+    """`names` are regular expressions for whole names; `origin` is where `counts` is written."""
 
     kind: Kind
     source: tuple[CounterSource, ...]
@@ -69,8 +66,7 @@ def meanings() -> tuple[Meaning, ...]:
 
 @cache
 def meaning_of(source: CounterSource, name: str) -> Meaning | None:
-    """Returns what a counter counts, or None if that is unknown. The first row that names it
-    counts."""
+    """Returns what a counter counts by the first row that names it; None if that is unknown."""
     return next(
         (
             one for one in meanings()
@@ -81,9 +77,8 @@ def meaning_of(source: CounterSource, name: str) -> Meaning | None:
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """What rose in one cell on the machine of one rank: `events` of a kind, the largest of its
-    `names`, among so many `packets`, in `seconds`, for so many `bytes` of the cell. It is `about`
-    the cable of an adapter, the interface that the cell uses, or the rank."""
+    """What rose on the machine of one rank: `events`, the largest of its `names`, among `packets`,
+    in `seconds`, for the cell's `bytes`. It is `about` a cable, an interface, or the rank."""
 
     case: Case
     about: Part | str
@@ -109,14 +104,13 @@ def interface_of(cell: CellResult, rank: int) -> Part | None:
 
 
 def is_low(cell: CellResult) -> bool:
-    """Whether a cell has less than is expected of it or than its equals have, or no figure."""
+    """Whether a cell has less than is expected or than its peers have, or no figure."""
     is_below = cell.peers is not None and (cell.share(cell.peers) or 1.0) < 1
     return is_below or cell.verdict in ("low", "perhaps low") or cell.status in ("error", "timeout")
 
 
 def counted(evidence: Evidence) -> Iterator[Counted]:
-    """Yields what rose in each cell, by rank and kind. Packets that came twice count only as far as
-    nobody sent them again."""
+    """Packets that came twice count only as far as nobody sent them again."""
     cables = {
         one.name: Part.link(one.device, one.leads_to)
         for one in evidence.machine.known.adapters
@@ -154,8 +148,7 @@ def _had(rank: int, rises: Iterable[CounterRise]) -> int:
 
 
 def _by_kind(rises: Iterable[CounterRise], had: int) -> dict[Kind, dict[int, str]]:
-    """Returns the counters of each kind, by how much they rose. `had` segments were sent again for
-    nothing."""
+    """Leaves out `had` segments that were sent for nothing."""
     found: defaultdict[Kind, dict[int, str]] = defaultdict(dict)
     for one in rises:
         for name, rose in one.rose.items():
@@ -174,7 +167,6 @@ def _packets(rises: list[CounterRise]) -> int:
 
 
 def moved(cell: CellResult) -> int:
-    """Returns the bytes that the samples of a cell moved."""
     return (cell.bytes or 0) * (cell.loops or 0) * len(cell.samples)
 
 
@@ -188,8 +180,7 @@ def network_errors(evidence: Evidence) -> frozenset[Part]:
 
 
 def explains(found: list[Counted], evidence: Evidence) -> bool:
-    """Whether what rose explains low figures: some of its cells are low, and in these it rose more
-    often for each byte than in others of the same machine."""
+    """Whether some cells are low, and it rose there more often for each byte than in others."""
     low = [one for one in found if one.is_low]
     if not low:
         return False

@@ -1,5 +1,4 @@
-"""Computes the outcome of a judged run. Every command that reports the run reports this one
-verdict."""
+"""Computes the one outcome of a judged run that every command reports."""
 
 from __future__ import annotations
 
@@ -27,10 +26,9 @@ _BROKEN = (1, 3)
 
 class Outcome(msgspec.Struct, frozen=True):
     """`findings` are to be reported, `found` are all. `low`: a cell is, and no process explains it.
-    Without `verdict`, the code is that of the statuses alone. `unjudged` says why the run cannot be
-    judged. `broken`: a cell failed. `judged`: a cell has a verdict. `undetectable` has the losses
-    that no figure would show. `waived` are the findings that are accepted, and notes on waivers
-    that cover nothing."""
+    Without `verdict`, the code is of statuses alone. `unjudged` says why nothing is judged.
+    `broken`: a cell failed. `judged`: a cell has a verdict. `undetectable` losses show in no
+    figure. `waived` has accepted findings, and notes on waivers that cover nothing."""
 
     code: int
     findings: tuple[Finding, ...] = ()
@@ -53,8 +51,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def word(self) -> RunVerdict:
-        """A failure comes before a low cell, and that before a warning, such as a cell that is
-        perhaps low."""
+        """A failure comes before a low cell, and that before warnings and perhaps low cells."""
         if self.broken or failed(self.findings):
             return "fail"
         if self.low:
@@ -64,7 +61,6 @@ class Outcome(msgspec.Struct, frozen=True):
         return "ok" if self.verdict and self.judged else "not judged"
 
     def marked(self, run: Run) -> Run:
-        """Returns the run with the verdict `waived` for low cells that are accepted."""
         if not self.accepted:
             return run
         from .waivers import waive_named
@@ -81,7 +77,6 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def outcome_of_setup(findings: tuple[Finding, ...]) -> Outcome:
-    """Returns the outcome of a machine's checks without a run."""
     return Outcome(int(failed(findings)), findings, found=findings, judged=True)
 
 
@@ -118,7 +113,6 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
 
 
 def _waived(run: Run, found: Sequence[Finding]) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """Returns the findings, of which the run's waivers waive some, and notes on these waivers."""
     if not run.waivers:
         return tuple(found), ()
     from .waivers import waive_findings
@@ -135,7 +129,6 @@ def _undetectable(evidence: Evidence) -> tuple[Undetectable, ...]:
 
 
 def _unsteady(evidence: Evidence) -> frozenset[str]:
-    """Returns the names of the cells that show a part to be unsteady."""
     if not evidence.is_comparable:
         return frozenset()
     from .blame.unsteady import unsteady
@@ -144,8 +137,8 @@ def _unsteady(evidence: Evidence) -> frozenset[str]:
 
 
 def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...]:
-    """Returns the cells to measure once more before they are called low, perhaps low or
-    unsteady."""
+    """Returns the cells to measure again: low, perhaps low and unsteady ones, and those that are
+    behind their peers by a single benchmark and repetition."""
     if why_unjudged(run) is not None:
         return ()
     evidence = evidence_of(judge(run))
@@ -168,8 +161,8 @@ _MOST_PAIRS = 128
 def pairs_in_doubt(
     run: Run, verdicts: Callable[[Run], Sequence[Result]]
 ) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs to measure alone, to find the link that slows a collective: it sends data
-    between them, and the run has not measured them."""
+    """Returns the pairs between which a low collective sends data, and which the run has not
+    measured: alone, they may show the slow link."""
     collectives = any(result.unit == COLLECTIVE.symbol for result in run.results)
     able = run.finished is not None and not run.machine.ranks and run.soak is None
     if not (collectives and able and why_unjudged(run) is None):
@@ -187,7 +180,7 @@ def pairs_in_doubt(
 
 
 def why_unjudged(run: Run) -> str | None:
-    """Returns why the run's figures cannot judge its hardware, or None if they can."""
+    """Returns why figures cannot judge the hardware, or None if they can."""
     machine = run.machine
     if run.lost is not None:
         return f"rank {run.lost.number} was lost"

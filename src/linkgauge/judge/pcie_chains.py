@@ -19,9 +19,8 @@ _LATEST = 3
 
 
 class PcieChain:
-    """A PCIe link with the function at its lower end, and the port above if it is visible.
-    `loaded_*` are the latest readings under load, `fastest` the best. `both_*`: the maxima of both
-    ends are known. `is_confirmed`: the measured rate confirms the speed that was read."""
+    """A link with the function below and, if visible, the port above. `loaded_*` are the latest
+    readings under load, `fastest` the best. `both_*`: the maxima of both ends are known."""
 
     def __init__(
         self,
@@ -77,8 +76,7 @@ def _least(*values: float | None) -> float | None:
 
 @lru_cache(maxsize=1)
 def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
-    """Returns the hops of each accelerator and RDMA adapter, and of each switch above. All checks
-    of the same evidence share them."""
+    """Returns the hops of each accelerator and RDMA adapter, and of each switch above."""
     return tuple(_hops(evidence))
 
 

@@ -1,10 +1,7 @@
-"""Holds equal cells against each other, and finds those that are clearly slower.
-
-A part's cells are compared with the cells of at least three other parts of its kind. The margin
-comes from those others: from how much they differ from each other (Student's t). So one rule serves
-copies between devices, which agree within 0.1 %, and copies over PCIe on a shared host, which do
-not. What a single moment shows does not count: two benchmarks show it, or it was measured once more
-and came again."""
+"""Finds cells that are clearly slower than their peers. A part's cells are compared with those of
+at least three other parts of its kind. The margin follows from how much these differ (Student's t),
+because copies between devices agree within 0.1 %, and copies over the PCIe of a shared host do not.
+A single moment does not count: two benchmarks show a loss, or another repetition."""
 
 from __future__ import annotations
 
@@ -33,9 +30,9 @@ number of comparisons (Bonferroni)."""
 
 
 class Behind(NamedTuple):
-    """`loss` is the share of the `usual` figure that is missing. `is_sure`: another benchmark of
-    the part, or another repetition of the cell, shows it, too. `at_best`: the highest repetitions
-    were compared, because the part counted errors."""
+    """`loss` is the missing share of the `usual` figure. `is_sure`: another benchmark of the part,
+    or another repetition of the cell, shows it, too. `at_best`: the highest repetitions were
+    compared, because the part counted errors."""
 
     case: Case
     usual: float
@@ -46,9 +43,6 @@ class Behind(NamedTuple):
 
 
 class _Standing(NamedTuple):
-    """A part, or a single cell, among equal cells: the cells that touch it, the median of the
-    others, and their logarithms."""
-
     about: Part | Case
     inside: Sequence[Case]
     usual: float
@@ -79,8 +73,7 @@ def _classes(cases: tuple[Case, ...], cpus: _Nodes) -> list[list[Case]]:
 
 
 def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
-    """In a sweep, peers are cells of the same setting on other parts. Pairs of CPUs are peers if
-    they lie in the same two nodes."""
+    """In a sweep, peers have the same setting. Pairs of CPUs are peers in the same two nodes."""
     if case.equivalent is not None:
         return case.equivalent
     ends = case.cell.transfers[0].memories
@@ -130,9 +123,9 @@ def _behind(cases: tuple[Case, ...], cpus: _Nodes, seen: frozenset[Part]) -> tup
 
 
 def _with_errors(part: Part, equivalent: Sequence[Sequence[Case]]) -> Iterator[Behind]:
-    """Yields the cells of a part that counted errors, if two benchmarks together show that it is
-    behind its peers. The errors choose the part, so that nothing else is tried. What other programs
-    do slows repetitions and speeds none up, so the highest ones show what a link carries."""
+    """A part that counted errors is behind its peers if two benchmarks together show it. The errors
+    choose the part, so nothing else is tried. Other programs slow repetitions and speed none up, so
+    the highest ones show what a link carries."""
     sides = [grouped((part in one.timed, one) for one in own) for own in equivalent]
     both = [(one[True], one[False]) for one in sides if len(one) > 1 and len(one[False]) >= ENOUGH]
     usual = {case: median(map(_at_best, others)) for own, others in both for case in own}
@@ -150,7 +143,6 @@ def _with_errors(part: Part, equivalent: Sequence[Sequence[Case]]) -> Iterator[B
 
 
 def _at_best(case: Case) -> float:
-    """Returns the highest median of a repetition."""
     repetitions = cut(case.cell.samples, map(sum, case.cell.repetitions))
     return max((median(some) for some in repetitions if some), default=case.figure)
 
@@ -180,8 +172,6 @@ def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
 
 
 def _at_most(case: Case) -> float:
-    """Returns the logarithm of the most that the cell reaches, by its interval and by its last
-    repetition."""
     cell = case.cell
     last = cell.samples[-sum(cell.repetitions[-1]) :] if cell.repetitions else ()
     ends = (cell.summary.ci95 if cell.summary is not None else None) or ()

@@ -1,17 +1,14 @@
-"""Finds levels of a memory hierarchy: the plateaus of measured latencies over sizes.
-
-The CPU's own description of its caches is not used, because a virtual machine may see a cache of
-which other machines leave only a little. A level is at least about an octave of sizes whose latency
-is within a few percent of one value, and well above the level before. All points are assigned to
-levels, or between levels, at once by the least sum of costs:
+"""Finds levels of a memory hierarchy: the plateaus of measured latencies over sizes. The CPU's
+description of its caches is not used: of a cache, other guests may leave only a little.
+A level is about an octave wide or more, within a few percent, and well above the level before. All
+points are assigned at once by the least sum of costs:
 
     a point of a level      ((log latency - log level) / TOLERANCE)², at most OUTLIER
     a point between levels  BETWEEN
     a level                 LEVEL
 
-Misses of a TLB on small pages make shoulders that mostly stay below `APART`. A level on small pages
-that huge pages do not show comes from address translation. If both were measured, this level is
-left out."""
+Misses of a TLB make shoulders that mostly stay below `APART`. A level on small pages that huge
+pages do not show comes from address translation, and is left out."""
 
 from __future__ import annotations
 
@@ -67,7 +64,6 @@ def levels_of(points: Iterable[Point]) -> tuple[Level, ...]:
 
 
 def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, int]]:
-    """Chosen so that their total cost is the least."""
     candidates = [
         (first, last)
         for first in range(len(sizes))
@@ -79,8 +75,8 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
 
     @cache
     def chains(first: int) -> list[tuple[float, int, float]]:
-        """What may stand before a level that begins here, the cheapest first: the cost, the number
-        of the last level, and the least height of the next."""
+        """What may precede a level that begins here, the cheapest first: cost, number, least
+        height."""
         ended = (
             (spent + BETWEEN * (first - end - 1), number, below + math.log(APART))
             for number, (spent, below, (_, end), _) in enumerate(best)
@@ -106,7 +102,7 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
 
 
 def with_levels(result: Result) -> Result:
-    """Returns the result with the levels of each of its curves, if it has latencies by size."""
+    """Adds the levels of each curve, if the result has latencies by size."""
     if not _is_curve(result):
         return result
     rows: dict[str, list[Point]] = {}
@@ -138,7 +134,6 @@ def _shown_by_both(levels: Sequence[Level], others: Sequence[Level]) -> tuple[Le
 
 
 def _shared(one: Level, other: Level) -> float:
-    """Returns the octaves of sizes that both cover."""
     most = min(one.most or ENDLESS, other.most or ENDLESS)
     return max(0.0, math.log2(most / max(one.least, other.least)))
 

@@ -1,7 +1,4 @@
-"""Defines remedies that several checks use, so that the same situation gives the same commands.
-
-Each line is a shell command or, after `# `, prose. `report/words/remedies.py` lists the programs
-that a command may start."""
+"""Remedies of several checks: shell commands or, after `# `, prose."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ COMPARE_ON_HOST = ("# On the host:", "virsh dumpxml NAME > NAME.xml; linkgauge v
 
 
 def kernel_log(*words: str) -> str:
-    """Returns a command that shows the lines of the kernel's log that have one of these words."""
+    """Returns a command that shows the lines with one of these words."""
     return f"sudo dmesg -T | grep -iE '{'|'.join(words)}'"
 
 
@@ -32,7 +29,6 @@ DEVICE_LOST = (kernel_log("xid", "fallen off", "aer", "pciehp"), POWER_CYCLE)
 
 
 def link_state(address: str, fields: str = "LnkCap|LnkSta|LnkCtl2") -> str:
-    """Returns the command with which lspci shows a PCI function's link."""
     return f"sudo lspci -vv -s {address} | grep -E '{fields}'"
 
 

@@ -1,8 +1,5 @@
-"""Finds patterns in the shape of matrices and curves. Each pattern is named in a sentence with its
-cells.
-
-slow_parts.py and unsteady.py find slow parts and spikes. A pattern found here is no failure by
-itself. It shows how the machine is built, or where to look."""
+"""Finds patterns in matrices and curves. A pattern is no failure: it shows how the machine is
+built, or where to look."""
 
 from __future__ import annotations
 
@@ -45,7 +42,6 @@ def _shown(figure: float, result: Result) -> str:
 
 
 def check_directions(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for pairs of memories that are much slower in one direction, in the same benchmark."""
     by_result = grouped((id(case.result), case) for case in cases_of(evidence))
     for cases in by_result.values():
         if cases[0].result.better == "higher" and not cases[0].result.sweep:
@@ -128,7 +124,7 @@ def _share_a_place(cells: Sequence[CellResult]) -> bool:
 
 
 def split_levels(figures: Sequence[float]) -> tuple[float, float] | None:
-    """The medians of two groups, or None. `figures` must ascend."""
+    """Returns the medians of two groups, or None. `figures` must ascend."""
     if len(figures) < 6:
         return None
     gaps = [later / earlier for earlier, later in itertools.pairwise(figures)]
@@ -149,7 +145,7 @@ class Curve(msgspec.Struct, frozen=True):
 
 
 def curves(evidence: Evidence) -> Iterator[Curve]:
-    """Cells at three sizes or more, and the rows of a sweep."""
+    """Yields cells at three sizes or more, and the rows of a sweep."""
     several = at_sizes(evidence.results, _LEAST)
     by_size = grouped(
         ((result.benchmark, result.backend, cell.row, cell.column, cell.definition or ""), case)
@@ -204,7 +200,6 @@ class _Bend(msgspec.Struct, frozen=True):
 
 
 def check_plateau(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for curves that fall after their peak and stay below the peak."""
     why = (
         "small sizes may fit in a cache, and too many threads compete: the plateau is the "
         "sustained figure"
@@ -283,8 +278,7 @@ def knee(points: Sequence[tuple[float, float]]) -> int | None:
 
 
 def _slopes(logs: Sequence[tuple[float, float]]) -> list[float]:
-    """The median of the slopes of all pairs up to each point (Theil and Sen), which a single bad
-    point hardly changes."""
+    """Theil and Sen's median of slopes, which a single bad point hardly changes."""
     found: list[float] = []
     slopes: list[float] = []
     for place, (x2, y2) in enumerate(logs):

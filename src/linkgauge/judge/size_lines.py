@@ -12,7 +12,6 @@ from linkgauge.model.units import BANDWIDTH, STREAM
 
 
 def lines_of(run: Run) -> tuple[SizeLine, ...]:
-    """Returns the fitted line of each path, in the order of the results."""
     sized = at_sizes(run.results, LEAST)
     paths = grouped(
         ((result.benchmark, result.backend, cell.row, column), point)
@@ -26,14 +25,12 @@ def lines_of(run: Run) -> tuple[SizeLine, ...]:
 
 
 def at_sizes(results: Iterable[Result], least: int) -> set[tuple[str, str]]:
-    """Returns the benchmarks that were measured at this many sizes or more, with their backends."""
     sizes = grouped(((one.benchmark, one.backend), one.size) for one in results)
     return {of for of, own in sizes.items() if len(set(own)) >= least}
 
 
 def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Timed]]:
-    """Yields the cell as a point of its path. The column is None if columns are sizes. Yields
-    nothing if the cell's figure is not the time in which its bytes are moved."""
+    """Yields nothing if the figure is not the time of its bytes. None is the column of sizes."""
     figure = cell.headline
     if not figure or cell.kind == "wrong-bytes":
         return
@@ -45,6 +42,5 @@ def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Time
 
 
 def _is_staged(cell: CellResult) -> bool:
-    """Whether host threads use a staging buffer for as long as the other engines run. More bytes
-    then take no longer."""
+    """A staging buffer is used as long as others run, so more bytes take no longer."""
     return any(m.is_staging for transfer in cell.transfers for m in transfer.memories)

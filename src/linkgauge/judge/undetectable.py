@@ -1,8 +1,6 @@
-"""Finds what the figures of a run would not show: for each part, the loss up to which the part
-would pass as well.
-
-A loss shows if cells fall clearly below the fastest of their peers without the part, below their
-expectation or below earlier runs; or if all cells of the part together differ from their peers."""
+"""Finds for each part the loss up to which the run's figures would pass as well. A loss shows
+against the fastest peers without the part, the expectation or earlier runs, or by all cells of the
+part together."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ SIZES = (0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 
 
 @lru_cache(maxsize=1)
 def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
-    """Returns what would not show of the parts that were measured, one for each kind of part."""
+    """Returns what would not show of the measured parts, by their kind."""
     if not (rows := rows_of(evidence)):
         return ()
     by_part = grouped((part, row) for row in rows for part in row.parts if not part.both_ways)
@@ -58,8 +56,7 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
 
 
 def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
-    """A link that is filled by half may lose half of its rate before the cell is slower. Parts
-    whose rate is unknown count as full."""
+    """A link that is filled by half may lose half before the cell is slower."""
     sharing = LinkSharing(evidence.machine.wiring, evidence.results[0])
     crossed = cache(lambda transfer: tuple(sharing.crossed(transfer)))
 
@@ -74,8 +71,7 @@ def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
 def _undetectable(
     rows: Mapping[Row, tuple[float, float]], comparison: Comparison | None, parts: int
 ) -> float:
-    """Returns the largest of the tried losses of a part that does not show. `rows` use the part,
-    each with the share of the part's rate that it takes, and the loss from which it is slow."""
+    """Returns the largest tried loss that does not show."""
     for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
         lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, _) in rows.items()}
         known = [(row, needed) for row, (_, needed) in rows.items()]
@@ -85,9 +81,8 @@ def _undetectable(
 
 
 def _needed(row: Row, top: float, past: Evidence | None) -> float:
-    """Returns the loss from which a cell is slow by itself; 1 if no loss shows. `top` is the
-    fastest figure of its peers without the part, and `past` has earlier runs that may show a
-    loss."""
+    """Returns the loss from which a cell is slow by itself (1: none shows). `top` is the fastest of
+    its peers without the part, and `past` has earlier runs that may show a loss."""
     needed = [_hidden(row, top, SLOW)] if top else []
     expected = row.case.cell.expected
     if expected is not None and expected.achievable and not expected.measured:
@@ -117,14 +112,12 @@ def _is_slow(known: Sequence[tuple[Row, float]], lost: Mapping[Row, float]) -> b
 
 
 def _differs(comparison: Comparison, lost: Mapping[Row, float], parts: int) -> bool:
-    """Whether all cells of the part together would differ from their peers by more than chance."""
     found = comparison.would_lose(lost)
     return found is not None and found.gain > comparison.least and found.p < CHANCE / parts
 
 
 def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
-    """Yields the links and switches that no cell crosses, if one end is crossed. Switches of
-    devices that were not measured are left out."""
+    """Yields links and switches that no cell crosses, if one end is crossed."""
     known, inner = set(crossed), evidence.machine.wiring.switches
     wires = [wire for wire in evidence.machine.wiring.wires if wire.kind == "fabric"]
     outer = {end for wire in wires for end in (wire.a, wire.b) if not {wire.a, wire.b} <= inner}
@@ -137,8 +130,7 @@ def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
 
 
 def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
-    """Cells of such parts have no peers without the part, no expectation, and no earlier runs, or
-    there are no such cells."""
+    """Parts of which no loss would show have no peers, no expectation and no earlier runs."""
     every = undetectable_of(evidence)
     parts = [name for one in every for name, loss in one.parts.items() if loss == ANY]
     if not parts:

@@ -39,7 +39,6 @@ def vendor_of(evidence: Evidence, memory: str) -> int | None:
 
 
 def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
-    """Returns the tools of the vendors whose devices are present."""
     vendors = {vendor_of(evidence, memory) for memory in evidence.machine.addresses}
     vendors |= {vendor_of(evidence, device.memory) for device in evidence.machine.all_devices}
     return tuple(tool for vendor, tool in _TOOLS[matter].items() if vendor in vendors)

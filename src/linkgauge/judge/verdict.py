@@ -65,7 +65,6 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
 
 
 def _behind(one: Behind, cell: CellResult) -> CellResult:
-    """What its own links or arithmetic explain keeps its verdict."""
     known = cell.verdict in ("ok", "perhaps low") or cell.not_judged in _UNLIMITED
     if not (one.is_sure and known):
         return cell
@@ -99,7 +98,6 @@ def _against_peers(equivalent: Sequence[Case]) -> Iterator[tuple[Case, CellResul
 
 
 def _is_far(case: Case, peers: float, count: int) -> bool:
-    """Of two peers, only the slower can be far."""
     low, high = _interval(case.cell)
     is_below, is_above = high < FAR * peers, low * FAR > peers
     is_slow = is_below if case.result.better == "higher" else is_above
@@ -119,8 +117,7 @@ def _interval(cell: CellResult) -> tuple[float, float]:
 
 
 def with_lines(run: Run) -> Run:
-    """Returns the run with the fitted line latency + size ÷ bandwidth of each path that was
-    measured at several sizes."""
+    """Adds the fitted line latency + size ÷ bandwidth of each path at several sizes."""
     sized = any(cell.does.of_sizes for result in run.results for cell in result.cells)
     if len(run.results) < 2 and not sized:
         return run
@@ -229,8 +226,7 @@ def _is_short(cell: CellResult, pairs: Collection[tuple[str, ...]]) -> bool:
 
 
 def judge(run: Run) -> Run:
-    """Figures get no expectation if a profiler may have changed them, or if ranks share a
-    device."""
+    """Figures get no expectation if a profiler took part, or if ranks share a device."""
     return Judge()(run)
 
 
@@ -245,7 +241,6 @@ def unjudged(result: Result) -> Result:
 def judge_result(
     result: Result, expectations: Expectations, nominal: Nominal | None = None
 ) -> Result:
-    """Judges a result. With `nominal`, it has the figures for links at their best, too."""
     sharing = expectations.sharing(result)
     cells = tuple(
         _judge_cell(cell, result, expectations, sharing, nominal) for cell in result.cells
@@ -334,7 +329,6 @@ def _beside(
 
 
 def _size(one: CellResult | TransferFigure, cell: CellResult) -> int:
-    """1 if it counts products or tokens."""
     return 1 if cell.work or cell.does.product else one.bytes or 0
 
 

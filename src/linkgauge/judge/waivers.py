@@ -6,10 +6,9 @@
       - {cell: "host_to_device_memcpy_ce [0, 3]", accept: ">= 40 GB/s", owner: ops,
          reason: known slow slot, until: 2027-06-30}
 
-`accept` of a check is a value in the unit that the catalogue of checks names, or the severity
-`warn` or `fail`. A waiver of a finding covers the low cells on which it rests, and one of cells
-covers the findings that rest on them alone. Whether a waiver has ended is a matter of the day on
-which the run began."""
+A check's `accept` is a value in the unit of the catalogue of checks, or `warn` or `fail`. A waived
+finding waives the low cells on which it rests, and waived cells the findings that rest on them
+alone. The day on which the run began decides whether a waiver has ended."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ _SPARED: tuple[Verdict, ...] = ("low", "perhaps low")
 
 
 def read_waivers(*paths: Path) -> tuple[Waiver, ...]:
-    """Reads the waivers of files. Raises InputError, which names the line."""
+    """Raises InputError, which names the line."""
     return tuple(
         _waiver(where, fields)
         for path in paths
@@ -102,8 +101,7 @@ def _accepts(one: Waiver, severity: str, value: float | None, unit: str) -> bool
 
 
 class Waiving:
-    """The one filter over findings and verdicts: the waivers for a host on a day. It remembers
-    which were used, so that the others can be named."""
+    """The one filter over findings and verdicts: a host's waivers on a day, and which were used."""
 
     def __init__(self, waivers: Iterable[Waiver], host: str, started: str) -> None:
         self._waivers = [one for one in waivers if fnmatchcase(host, one.host)]
@@ -145,7 +143,7 @@ class Waiving:
         return self._covering(meant, key.name, "fail", figure, QUANTITY.get(unit, unit))
 
     def cell(self, result: Result, cell: CellResult) -> CellResult:
-        """A low cell, or one that misses a limit, is waived."""
+        """Waives a low cell, or one that misses a limit."""
         misses = cell.status == "fail" and cell.kind == "limit"
         if not misses and not (cell.status == "pass" and cell.verdict in _SPARED):
             return cell
@@ -156,7 +154,7 @@ class Waiving:
         return replace(cell, status="pass", verdict="waived", reason=None, kind=None)
 
     def gated(self, one: GateCell) -> GateCell:
-        """A cell of a gate that failed is waived."""
+        """Waives a cell of a gate that failed."""
         key, current = one.cell.id, one.cell.sides[1]
         figure = None if current is None else current.figure
         parts = [f"{key.backend}:{place}" for place in key.place]
@@ -188,7 +186,6 @@ class Waiving:
 
 
 def _bare(name: str) -> str:
-    """Brackets of a cell's name are no pattern."""
     return name.translate({ord("["): None, ord("]"): None})
 
 
@@ -204,7 +201,6 @@ def _unit(check: str) -> str:
 
 
 def waive_cells(run: Run) -> Run:
-    """Returns the run with the verdict `waived` for the cells that its waivers cover."""
     if not run.waivers:
         return run
     waiving = Waiving.of(run)
@@ -215,8 +211,7 @@ def waive_cells(run: Run) -> Run:
 
 
 def waive_named(run: Run, names: Collection[str]) -> Run:
-    """Returns the run with the verdict `waived` for low cells of these names, on which waived
-    findings rest."""
+    """Waives the low cells of these names, on which waived findings rest."""
 
     def waived(result: Result, cell: CellResult) -> CellResult:
         is_waived = cell.verdict in _SPARED and spoken(result, cell) in names
@@ -229,8 +224,7 @@ def waive_named(run: Run, names: Collection[str]) -> Run:
 def waive_findings(
     run: Run, found: Sequence[Finding]
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """Returns the findings, of which the waivers of the run waive some, and what is to be said of
-    waivers that cover nothing."""
+    """Returns findings, some of them waived, and notes on waivers that cover nothing."""
     waiving, judged = Waiving.of(run), []
     for result in run.results:
         for cell in result.cells:

@@ -1,8 +1,4 @@
-"""Reads facts about AMD's GPUs from sysfs: link, clocks, power, memory, errors and XGMI. The driver
-amdgpu writes these files. No library is needed, so a captured machine can be read, too.
-
-The formats of the files are described in the kernel's Documentation/gpu/amdgpu. Virtual machines
-have few of the files. Missing values are null and are listed in `unknown`."""
+"""Reads facts about AMD's GPUs from the sysfs files of amdgpu (Documentation/gpu/amdgpu)."""
 
 from __future__ import annotations
 
@@ -29,12 +25,7 @@ _XGMI = 11
 
 
 class ComputeNode(msgspec.Struct, frozen=True):
-    """A GPU as listed by AMD's compute driver.
-
-    `number` is the GPU's node in the driver's topology.
-    `isa` is the instruction set, such as `gfx950`.
-    `memory_bus` is the width of the memory bus in bits.
-    `memory_clock` is the highest clock of the memory in Hz."""
+    """A GPU in AMD's compute driver. `memory_bus` is in bits, `memory_clock` the highest in Hz."""
 
     number: int
     address: str
@@ -44,8 +35,7 @@ class ComputeNode(msgspec.Struct, frozen=True):
 
 
 def compute_nodes(root: Root) -> dict[str, ComputeNode]:
-    """Returns the GPUs that AMD's compute driver lists, by PCI address. Without the driver, returns
-    an empty dict. Never raises an exception."""
+    """Returns the GPUs that AMD's compute driver lists, by PCI address; empty without it."""
     found = (_node(root, name) for name in sorted(root.names(NODES)) if name.isdecimal())
     return {node.address: node for node in found if node is not None}
 
@@ -53,9 +43,8 @@ def compute_nodes(root: Root) -> dict[str, ComputeNode]:
 def read_links(
     root: Root, address: str, nodes: Mapping[str, ComputeNode], peers: Mapping[str, str]
 ) -> tuple[FabricLink, ...]:
-    """Returns the XGMI links of a GPU, one for each peer GPU. The driver combines parallel links to
-    the same peer. A link's rate is the total in one direction. `peers` maps PCI addresses to device
-    memories. A peer that is not in `peers` is named by its PCI address."""
+    """Returns a GPU's XGMI links, with rates of one direction. The driver combines those to one
+    GPU. A GPU that is not in `peers` is named by its PCI address."""
     node = nodes.get(address)
     if node is None:
         return ()
@@ -84,7 +73,6 @@ def _links(
 
 
 def _node(root: Root, name: str) -> ComputeNode | None:
-    """Reads a node of the driver's topology. Returns None if the node is a CPU."""
     found = _properties(root, f"{NODES}/{name}/properties")
     place = found.get("location_id")
     if not found.get("simd_count") or place is None:
@@ -103,12 +91,10 @@ def _node(root: Root, name: str) -> ComputeNode | None:
 
 
 def _isa(version: int) -> str:
-    """Converts a version number to the name of the instruction set: 90500 is `gfx950`."""
     return f"gfx{version // 10000}{version // 100 % 100}{version % 100:x}"
 
 
 def _properties(root: Root, path: str) -> dict[str, int]:
-    """Reads a file whose lines are a name and a number. An unreadable file gives an empty dict."""
     words = (line.split() for line in (root.text(path) or "").splitlines())
     pairs = ((word[0], number(word[1])) for word in words if len(word) == 2)
     return {name: value for name, value in pairs if value is not None}
@@ -138,8 +124,7 @@ _THROTTLERS = {
 
 
 def parse_metrics(table: bytes | None, memory: str = "") -> Telemetry:
-    """Returns what a `gpu_metrics` table reports of the GPU with this memory. Without a table, or
-    for an unknown version of it, all values are null."""
+    """Returns a `gpu_metrics` table's values; all null without one, or for an unknown version."""
     version = _HEADER.unpack_from(table)[1:] if table and len(table) >= _HEADER.size else None
     if table and version == (1, 3) and len(table) >= _V1_3.size:
         found = _V1_3.unpack_from(table)
@@ -185,13 +170,11 @@ _UNCORRECTED = re.compile(r"^ue: *([0-9]{1,18})$", re.MULTILINE)
 
 
 def is_amd(root: Root, address: str) -> bool:
-    """Whether the PCI function at this address is made by AMD."""
     return hexadecimal(_text(root, address, "vendor")) == VENDOR
 
 
 def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accelerator:
-    """Returns the accelerator with the driver's values added. `peers` maps PCI addresses to device
-    memories. Never raises an exception."""
+    """Returns the accelerator with the driver's values; `peers` maps PCI addresses to memories."""
     address = known.pci or ""
     nodes = compute_nodes(root)
     node = nodes.get(address)
@@ -227,8 +210,6 @@ def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accele
 
 
 def sense(root: Root, memory: str, address: str) -> Telemetry:
-    """Reads the current link, clock, temperature and power of the GPU at this address. Never raises
-    an exception."""
     table = parse_metrics(root.content(f"{PCI}/{address}/gpu_metrics"), memory)
     link = _slot_link(root, address)
     level = _LINK.search(_text(root, address, "pp_dpm_pcie") or "") or ("", "", "")
@@ -246,8 +227,7 @@ def sense(root: Root, memory: str, address: str) -> Telemetry:
 
 
 def _slot_link(root: Root, address: str) -> PciLink:
-    """Returns the link of the slot: that of the topmost AMD bridge above the GPU, or of the GPU
-    itself if it has no such bridge."""
+    """Returns the link of the topmost AMD bridge above the GPU, or else of the GPU itself."""
     line = lineage(address, root.resolve(f"{PCI}/{address}") or address)
     slot = [address, *takewhile(partial(is_amd, root), line[-2::-1])][-1]
     speed, width, max_speed, max_width = (
@@ -285,7 +265,6 @@ def _peak(isa: str | None, clock: float | None, bus: int | None) -> float | None
 
 
 def _highest(levels: str | None) -> float | None:
-    """Returns the highest clock in Hz from lines such as `0: 132Mhz` and `1: 2100Mhz *`."""
     found = [float(one) for one in _LEVEL.findall(levels or "")]
     return max(found) * _MEGA if found else None
 
@@ -301,7 +280,7 @@ def _sensor(root: Root, address: str, scale: float, *names: str) -> float | None
 
 
 def with_gaps(found: Accelerator) -> Accelerator:
-    """Returns the accelerator with the facts that could not be read listed in `unknown`."""
+    """Lists the facts that could not be read in `unknown`."""
     return msgspec.structs.replace(found, unknown=(*found.unknown, *_missing(found)))
 
 

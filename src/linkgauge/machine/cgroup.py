@@ -1,6 +1,4 @@
-"""Reads the limits of this process: control groups, allowed CPUs and NUMA nodes, and memory.
-
-A captured machine with /proc/self has the limits of the process that captured it."""
+"""Reads the limits of this process, or of the process that captured a machine's /proc/self."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ UNLIMITED = 1 << 60
 
 
 def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
-    """Yields the control groups that limit this process's memory, the innermost first. Each is
-    given as three texts. The path of a file is the first text followed by the second (for the
-    limit) or the third (for the usage)."""
+    """Yields `(stem, limit, usage)`, innermost group first; stem + limit is a file's path."""
     membership = root.text("proc/self/cgroup") or ""
     versions = (
         (r"^0::(/.*)$", _mounted(root, "cgroup2"), "max", "current"),
@@ -33,7 +29,6 @@ def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
 
 
 def _mounted(root: Root, what: str) -> str:
-    """`what` is `cgroup2`, or the name of a controller of version 1."""
     mounts = root.text("proc/self/mounts") or root.text("proc/mounts") or ""
     for line in mounts.splitlines():
         # Device, place, type, options.
@@ -44,15 +39,13 @@ def _mounted(root: Root, what: str) -> str:
 
 
 def _chain(group: str) -> tuple[str, ...]:
-    """`/a/b` gives `/a/b`, `/a` and the empty text."""
     # A group outside this process's namespace is written with `..` and is not visible.
     names = [name for name in PurePosixPath(group).parts[1:] if name != ".."]
     return tuple("".join(f"/{name}" for name in names[:end]) for end in range(len(names), -1, -1))
 
 
 def memory_limit(root: Root) -> tuple[int | None, bool]:
-    """Returns the smallest memory limit in bytes, or None if there is no limit. The second value
-    says whether the limit could be read."""
+    """Returns the smallest limit in bytes (None without one), and whether it could be read."""
     read = (root.number(stem + limit) for stem, limit, _ in memory_groups(root))
     limit = min((one for one in read if one is not None and one < UNLIMITED), default=None)
     # If there are groups but none has a limit (it reads `max`), memory is unlimited.
@@ -60,8 +53,7 @@ def memory_limit(root: Root) -> tuple[int | None, bool]:
 
 
 def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
-    """Returns the numbers of CPUs or NUMA nodes that this process may use, or None if they cannot
-    be read. `resource` is `Cpus` or `Mems`."""
+    """Returns the CPUs (`Cpus`) or NUMA nodes (`Mems`) for this process; None if unknown."""
     status = root.text("proc/self/status") or ""
     if found := labelled(status, f"{resource}_allowed_list"):
         return parse_cpu_list(found) or None
@@ -78,8 +70,7 @@ def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
 
 
 def memlock_limit(root: Root) -> tuple[int | None, bool]:
-    """Returns how many bytes this process may lock, or None if there is no limit. The second value
-    says whether the limit could be read."""
+    """Returns the bytes that this process may lock (None: no limit), and whether it is known."""
     limits = root.text("proc/self/limits") or ""
     match = re.search(r"^Max locked memory\s+(unlimited|[0-9]{1,19})\s", limits, re.MULTILINE)
     if not match:

@@ -52,26 +52,23 @@ _ARM_CORES = {
 
 
 def online_cpus(root: Root) -> tuple[int, ...]:
-    """Returns the CPUs that are online."""
     return root.cpu_list(f"{CPUS}/online") or tuple(
         cpu for cpu in root.numbered(CPUS, "cpu") if root.text(f"{CPUS}/cpu{cpu}/online") != "0"
     )
 
 
 def shown_cpus(root: Root) -> tuple[int, ...]:
-    """Returns the online CPUs that have a folder in sysfs."""
     return tuple(sorted(set(online_cpus(root)).intersection(root.numbered(CPUS, "cpu"))))
 
 
 def microcode(cpuinfo: str) -> str | None:
-    """Returns the microcode versions of the CPUs, each once and separated by commas (x86 only)."""
+    """Returns the microcode versions of all CPUs, separated by commas (x86 only)."""
     found = dict.fromkeys(re.findall(r"^microcode\s*:\s*(\S+)", cpuinfo, re.MULTILINE))
     return ", ".join(found) or None
 
 
 def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, int | None]:
-    """Returns the number of sockets, the number of cores, and the largest number of threads on a
-    core."""
+    """Returns numbers of sockets, of cores, and of threads on a core; None if unknown."""
     packages: set[tuple[int | None, tuple[int, ...]]] = set()
     cores: Counter[object] = Counter()
     for cpu in cpus:
@@ -90,8 +87,7 @@ def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, i
 
 
 def one_a_core(root: Root, cpus: Iterable[int]) -> tuple[int, ...]:
-    """Returns one CPU of each core: the first of `cpus`. Returns all of `cpus` if sysfs does not
-    show the cores."""
+    """Returns the first CPU of each core, or all CPUs if sysfs does not show the cores."""
     first: dict[object, int] = {}
     for cpu in sorted(cpus):
         first.setdefault(threads_of(root, cpu), cpu)
@@ -102,21 +98,17 @@ _CORE = ("core_cpus", "thread_siblings")
 
 
 def threads_of(root: Root, cpu: int) -> tuple[int, ...]:
-    """Returns the CPUs on the same core as `cpu`, or only `cpu` if the kernel does not report the
-    core."""
+    """Returns the CPUs on the same core, or only `cpu` if the kernel does not report it."""
     return _sharing(root, cpu, *_CORE) or (cpu,)
 
 
 def _sharing(root: Root, cpu: int, *names: str) -> tuple[int, ...]:
-    """Returns the CPUs in the first of these files that lists any: a list, or a mask on old
-    kernels."""
     folder = f"{CPUS}/cpu{cpu}/topology"
     found = (root.cpus(f"{folder}/{name}_list", f"{folder}/{name}") for name in names)
     return next(filter(None, found), ())
 
 
 def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | None]:
-    """Reads the values of `topology` from /proc/cpuinfo, which has them on x86 only."""
     cores: Counter[tuple[str, str]] = Counter()
     for paragraph in cpuinfo.split("\n\n"):
         ids = dict(re.findall(r"^(physical id|core id)\s*:\s*([0-9]+)$", paragraph, re.MULTILINE))
@@ -128,8 +120,7 @@ def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | Non
 
 
 def isa(cpuinfo: str) -> str | None:
-    """Returns the instruction set, or None if /proc/cpuinfo does not show it. Examples are an
-    x86-64 level, or a version of Arm with its vector extension."""
+    """Returns the x86-64 level, Arm's version with its vector extension, or RISC-V's extensions."""
     keys = r"^(isa|flags|Features|CPU architecture)\s*:\s*(.*)$"
     lines = re.findall(keys, cpuinfo, re.MULTILINE)
     fields = dict(lines)
@@ -147,14 +138,12 @@ def isa(cpuinfo: str) -> str | None:
 
 
 def _x86_level(features: set[str]) -> str:
-    """Level 1 is an empty text."""
     held = takewhile(lambda level: features.issuperset(level[1].split()), _X86_LEVELS)
     return "".join([f"-{name}" for name, _ in held][-1:])
 
 
 def cpu_vendor(cpuinfo: str) -> str | None:
-    """Returns the vendor of an x86 processor, such as GenuineIntel. Returns None for other
-    processors."""
+    """Returns the vendor of an x86 processor, such as GenuineIntel; None for others."""
     return labelled(cpuinfo, "vendor_id") or None
 
 
@@ -162,9 +151,7 @@ _CODES = (("vendor_id", "cpu family", "model"), ("CPU implementer", "CPU part"))
 
 
 def cpu_code(cpuinfo: str) -> str | None:
-    """Returns what identifies the family of a processor: vendor, family and model of x86
-    (`GenuineIntel 6 143`), implementer and part of Arm (`0x41 0xd40`). Returns None for other
-    processors."""
+    """Returns a family such as `GenuineIntel 6 143`, or `0x41 0xd40` of Arm; None for others."""
     for fields in _CODES:
         found = [labelled(cpuinfo, field) for field in fields]
         if all(found):
@@ -173,7 +160,7 @@ def cpu_code(cpuinfo: str) -> str | None:
 
 
 def arm_core(cpuinfo: str) -> str | None:
-    """Returns the models of an Arm processor's cores, or None if a model is unknown."""
+    """Returns the models of Arm's cores; None if one of them is unknown."""
     makers, parts = (
         re.findall(rf"^CPU {field}\s*:\s*0x([0-9a-fA-F]{{1,4}})$", cpuinfo, re.MULTILINE)
         for field in ("implementer", "part")
@@ -187,14 +174,10 @@ def arm_core(cpuinfo: str) -> str | None:
 
 
 def governor(root: Root, cpus: Iterable[int]) -> str | None:
-    """Returns the frequency governor, or None if there is none. If CPUs differ, all governors are
-    returned, separated by commas."""
     return _of_cpus(root, cpus, "scaling_governor")
 
 
 def frequency_driver(root: Root, cpus: Iterable[int]) -> str | None:
-    """Returns the driver that sets the CPUs' frequency, or None if there is none. If CPUs differ,
-    all drivers are returned, separated by commas."""
     return _of_cpus(root, cpus, "scaling_driver")
 
 
@@ -211,9 +194,7 @@ _REVISION = (
 
 
 def revision(cpuinfo: str) -> str:
-    """Returns the numbers that identify the processor model, as /proc/cpuinfo shows them for the
-    first CPU. On x86 they are family, model, stepping and microcode. Returns an empty text if there
-    are none."""
+    """Returns the numbers in /proc/cpuinfo that identify the first CPU's model and microcode."""
     known = ((field, labelled(cpuinfo, field)) for field in _REVISION)
     return ", ".join(f"{field} {value.split()[0]}" for field, value in known if value)
 
@@ -224,8 +205,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
-    """Returns the total size of these CPUs' last-level caches in bytes, or None if sysfs shows
-    none. A cache that CPUs share counts once."""
+    """Returns the bytes of the last-level caches; a cache that CPUs share counts once."""
     total = 0
     counted: set[int] = set()
     for cpu in cpus:
@@ -239,8 +219,7 @@ def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
 
 
 def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[CpuCache, ...]:
-    """Returns the kinds of caches of these CPUs, innermost first. Each has the number of CPUs that
-    share one cache. Offline CPUs do not count."""
+    """Returns the kinds of caches, innermost first. Offline CPUs do not count in `shared_by`."""
     shown = set(cpus)
     found = {
         msgspec.structs.replace(cache, shared_by=len(shown.intersection(behind)))

@@ -1,5 +1,4 @@
-"""Reads the CPU time since the machine's start, for all CPUs or for a process. Stolen time is time
-in which a CPU had work but the hypervisor ran something else."""
+"""Reads CPU times since boot. Time is stolen while the hypervisor runs something else."""
 
 from __future__ import annotations
 
@@ -20,16 +19,14 @@ times of children that have ended."""
 
 
 class CpuTime(NamedTuple):
-    """CPU seconds, summed over all CPUs. `busy` is the time in which CPUs worked. `stolen` is the
-    time that the hypervisor took from them."""
+    """CPU seconds, summed over all CPUs."""
 
     busy: float
     stolen: float
 
 
 class ProcessTime(NamedTuple):
-    """The CPU seconds of a process. `parent` is the id of its parent. `ended` is the CPU time of
-    its children that have ended."""
+    """CPU seconds of a process; `ended` is that of its children that have ended."""
 
     name: str
     parent: int
@@ -38,14 +35,12 @@ class ProcessTime(NamedTuple):
 
 
 def _ticks(root: Root) -> list[int]:
-    """Returns the columns of all CPUs in /proc/stat, or an empty list if columns are missing."""
     words = re.search(r"(?m)^cpu +(.*)$", root.text("proc/stat") or "")
     ticks = _numbers(words[1].split()[:_COLUMNS]) if words else []
     return ticks if len(ticks) == _COLUMNS and min(ticks) >= 0 else []
 
 
 def cpu_time(root: Root = ROOT) -> CpuTime | None:
-    """Returns the CPU time of the machine, or None if the kernel does not report it."""
     ticks = _ticks(root)
     if not ticks:
         return None
@@ -54,15 +49,13 @@ def cpu_time(root: Root = ROOT) -> CpuTime | None:
 
 
 def ticks_and_steal(root: Root) -> tuple[float | None, float | None]:
-    """Returns the clock ticks of all CPUs since the machine's start, and the share of stolen
-    ticks."""
+    """Returns the clock ticks of all CPUs since boot, and the share of them that was stolen."""
     ticks = _ticks(root)
     return (float(sum(ticks)), ticks[_STEAL] / sum(ticks)) if sum(ticks) else (None, None)
 
 
 def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
-    """Returns the CPU time of a process. Returns None if the process does not exist, or if this
-    process may not see it."""
+    """Returns None if there is no such process, or if this process may not see it."""
     text = root.text(f"proc/{pid}/stat") or ""
     name, found, rest = text.partition(" (")[2].rpartition(") ")
     fields = rest.split()
@@ -80,8 +73,7 @@ def _numbers(words: Iterable[str]) -> list[int]:
 
 
 def family_time(pid: int, root: Root = ROOT) -> float:
-    """Returns the CPU seconds of a process and its children. Grandchildren count only after they
-    have ended."""
+    """Returns the seconds of a process and its children, and of grandchildren that ended."""
     own = process_time(pid, root)
     children = (process_time(child, root) for child in _children(pid, root))
     return sum(one.seconds + one.ended for one in (own, *children) if one is not None)
@@ -96,7 +88,6 @@ def _children(pid: int, root: Root) -> list[int]:
 
 
 def process_times() -> dict[int, ProcessTime]:
-    """Returns the CPU time of all processes that this process may see, by process id."""
     try:
         pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208
     except OSError:
@@ -115,9 +106,8 @@ _LINE = re.compile(r"^cpu([0-9]{1,6}) (.*)$", re.MULTILINE)
 
 
 def steal_seconds(root: Root, cpus: Collection[int]) -> float | None:
-    """Returns the seconds that a hypervisor took from these CPUs since the machine's start. The
-    resolution is a clock tick (mostly 10 ms). Returns None if the kernel does not report one of the
-    CPUs."""
+    """Returns stolen seconds since boot, by ticks of mostly 10 ms; None if a CPU is not
+    reported."""
     found: dict[int, int] = {}
     for line in _LINE.finditer(root.text("proc/stat") or ""):
         stolen = number("".join(line[2].split()[_STEAL : _STEAL + 1]))

@@ -1,5 +1,4 @@
-"""Reads facts about host memory: huge pages, and the rate of the DIMMs from the firmware's tables
-(SMBIOS)."""
+"""Reads huge pages, and the rate of the DIMMs from the firmware's tables (SMBIOS)."""
 
 from __future__ import annotations
 
@@ -29,13 +28,8 @@ _LETTER = re.compile(r"(.*?)(?<!DIM)([A-Z])[0-9]{1,2}")
 
 
 class Dimm(msgspec.Struct, frozen=True):
-    """An installed memory module, or a stack of HBM.
-
-    `kit` is the same number for all modules of a kit, and 0 without a kit.
-    `alone` says that no other module is on the same channel.
-    `width` is in data bits and `rate` in transfers/s; both are null if unknown.
-    `stacked` says that the memory is HBM.
-    Without `is_filled`, this is a slot that holds no DRAM."""
+    """A memory module, or an empty slot. Modules of a kit have the same `kit` (0: none). An `alone`
+    module has its own channel. `width` is in data bits, and `rate` in transfers/s."""
 
     locator: str
     bank: str
@@ -48,7 +42,7 @@ class Dimm(msgspec.Struct, frozen=True):
 
 
 def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
-    """Returns the numbers of total and free huge pages by page size in bytes."""
+    """Returns the total and free huge pages by page size in bytes."""
     found = pages_below(root, HUGE_PAGES)
     meminfo = parse_meminfo(root.text("proc/meminfo") or "")
     if not found and {"Hugepagesize", "HugePages_Total", "HugePages_Free"} <= meminfo.keys():
@@ -58,8 +52,6 @@ def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
 
 
 def pages_below(root: Root, pools: str) -> dict[int, tuple[int, int]]:
-    """Returns the numbers of total and free huge pages by page size in bytes. `pools` is the folder
-    with the pools of a machine or of a NUMA node."""
     found = {}
     for name in root.names(pools):
         size = re.fullmatch(r"hugepages-([0-9]{1,12})kB", name)
@@ -71,11 +63,8 @@ def pages_below(root: Root, pools: str) -> dict[int, tuple[int, int]]:
 
 
 def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | None]:
-    """Returns the peak rate of all DIMMs in bytes/s, or the reason why it is unknown. The rate is
-    channels × data bits ÷ 8 × transfers/s.
-
-    DIMMs on the same channel share its rate, so channels are counted instead of DIMMs. The kernel's
-    EDAC driver shows the channels, or else the names of the slots do."""
+    """Returns bytes/s, or why the rate is unknown: channels × data bits ÷ 8 × transfers/s. DIMMs
+    may share a channel, so channels are counted: by the EDAC driver or the slots' names."""
     dimms = read_dimms(root)
     if not dimms:
         return None, _no_dimms(root)
@@ -83,8 +72,7 @@ def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | No
 
 
 def rate_of(dimms: tuple[Dimm, ...], channels: int | None) -> tuple[float | None, str | None]:
-    """Returns the peak rate in bytes/s of DIMMs in this many channels, or the reason why it is
-    unknown."""
+    """Returns bytes/s, or why the rate is unknown; channels run at their slowest DIMM."""
     widths = {dimm.width for dimm in dimms}
     rates = {dimm.rate for dimm in dimms}
     if None in widths | rates:
@@ -111,8 +99,7 @@ def _no_dimms(root: Root) -> str:
 
 
 def edac_channels(root: Root) -> int | None:
-    """Returns the number of memory channels in use, or None if the EDAC driver shows no
-    channels."""
+    """Returns the number of channels with memory; None if the EDAC driver shows none."""
     found = set()
     for controller in root.names(EDAC):
         for name in root.names(f"{EDAC}/{controller}"):
@@ -127,13 +114,9 @@ def edac_channels(root: Root) -> int | None:
 
 
 def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
-    """Counts the memory channels in use by the names of the slots. Returns None if the names do not
-    show the channels.
-
-    A name contains the word channel (`P0 CHANNEL A`, `ChannelB-DIMM0`) or the letter of a channel
-    (`DIMM_B1`, `P1-DIMMB1`). If there are no more letters than sockets, the letter names a socket,
-    as on Dell's machines. Then each DIMM has its own channel only if the DIMMs of a socket are one
-    kit."""
+    """Counts the channels with memory by slots' names such as `P0 CHANNEL A` or `DIMM_B1`; None if
+    these do not show them. If there are no more letters than sockets, letters name sockets (Dell).
+    Then each DIMM has its own channel only if a socket's DIMMs are one kit."""
     if len(dimms) == 1 or all(dimm.alone for dimm in dimms):
         return len(dimms)
     names = _channel_names(dimms, sockets)
@@ -149,8 +132,7 @@ def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
 
 
 def channels(root: Root, sockets: int | None) -> tuple[int | None, int | None]:
-    """Returns how many memory channels have a module, and of how many all slots are empty. Both are
-    None if the names of the slots do not show the channels."""
+    """Returns the numbers of channels with and without a module; None if unknown, or for HBM."""
     slots = _slots(root)
     names, used = _channel_names(slots, sockets), [slot for slot in slots if slot.is_filled]
     if names is None or not used or any(slot.stacked for slot in used):
@@ -160,7 +142,6 @@ def channels(root: Root, sockets: int | None) -> tuple[int | None, int | None]:
 
 
 def _channel_names(slots: Sequence[Dimm], sockets: int | None) -> list[tuple[str, ...]] | None:
-    """Returns None if the slots' names do not show the channels (`named_channels`)."""
     spelled = [name for slot in slots if (name := _spelled_channel(slot)) is not None]
     if len(spelled) == len(slots):
         return list(spelled)
@@ -172,7 +153,6 @@ def _channel_names(slots: Sequence[Dimm], sockets: int | None) -> list[tuple[str
 
 
 def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:
-    """Returns the text before the word channel, and the channel; None without the word."""
     for place in (dimm.bank, dimm.locator):
         match = re.search(r"(.*)CHANNEL[ _]*([A-Z](?![A-Z])|[0-9]+)", place.upper())
         if match:
@@ -181,7 +161,6 @@ def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:
 
 
 def read_dimms(root: Root) -> tuple[Dimm, ...]:
-    """Returns the installed memory modules."""
     return tuple(slot for slot in _slots(root) if slot.is_filled)
 
 
@@ -190,13 +169,11 @@ def _slots(root: Root) -> list[Dimm]:
 
 
 def is_all_stacked(root: Root) -> bool:
-    """Whether all memory that the firmware lists is HBM."""
     dimms = read_dimms(root)
     return bool(dimms) and all(dimm.stacked for dimm in dimms)
 
 
 def _structures(root: Root) -> tuple[bytes, ...]:
-    """Returns the SMBIOS structures of memory devices (type 17), with their strings."""
     table = root.content(TABLE)
     if table is not None:
         return tuple(one for one in split_table(table[:_MOST_BYTES]) if one[0] == 17)
@@ -206,7 +183,6 @@ def _structures(root: Root) -> tuple[bytes, ...]:
 
 
 def split_table(table: bytes) -> Iterator[bytes]:
-    """Yields the structures of an SMBIOS table, each with its strings."""
     at = 0
     while at + 4 <= len(table) and table[at + 1] >= 4:
         end = table.find(b"\0\0", at + table[at + 1])
@@ -216,12 +192,10 @@ def split_table(table: bytes) -> Iterator[bytes]:
 
 
 def _slot(structure: bytes) -> Dimm:
-    """Decodes an SMBIOS memory device (SMBIOS 3.7, 7.18)."""
     length = structure[1] if len(structure) > 1 else 0
     body = structure[:length]
 
     def field(offset: int, size: int) -> int:
-        """Returns the number at an offset. Returns 0 if the structure is too short."""
         return int.from_bytes(body[offset : offset + size], "little")
 
     is_dram = field(0x12, 1) in _DRAM and field(0x28, 1) in _VOLATILE

@@ -1,5 +1,4 @@
-"""Describes the environment of this process: hypervisor, container, IOMMU, and environment
-variables that the hardware needs."""
+"""Describes what is around this process: hypervisor, container, IOMMU, and needed variables."""
 
 from __future__ import annotations
 
@@ -62,12 +61,8 @@ _CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
 
 
 def hypervisor(root: Root) -> tuple[str | None, bool]:
-    """Returns the hypervisor, or None without one. The second value says whether this is certain.
-
-    On x86, a CPU flag shows a hypervisor unless it hides itself. On other processors, the
-    firmware's tables or the device tree show it. Xen's first domain (dom0) is not a guest, because
-    it owns the hardware. Bare metal in a cloud is not a guest either, though its firmware names the
-    cloud."""
+    """Returns the hypervisor, and whether this is certain. A CPU flag shows one on x86, the
+    firmware or device tree on others. Xen's dom0 and bare metal in a cloud are no guests."""
     if "control_d" in (root.text("proc/xen/capabilities") or ""):
         return None, True
     cpuinfo = root.text("proc/cpuinfo") or ""
@@ -90,16 +85,12 @@ def _words(root: Root, place: str) -> str:
 
 
 def firmware(root: Root) -> str | None:
-    """Returns the version and date of the BIOS (Documentation/ABI/testing/sysfs-class-dmi:
-    `bios_version`, `bios_date`)."""
     texts = (root.text(f"sys/class/dmi/id/bios_{name}") for name in ("version", "date"))
     return " of ".join(text.strip() for text in texts if text and text.strip()) or None
 
 
 def container(root: Root) -> str | None:
-    """Returns the kind of container that this process runs in, or None outside containers.
-
-    An overlay as root file system counts as a container of unknown kind."""
+    """Returns the kind of container around this process; `overlay root` if it is unknown."""
     if root.text("run/.containerenv") is not None:
         return "Podman"
     environment = (root.text("proc/1/environ") or "").split("\0")
@@ -118,12 +109,8 @@ def container(root: Root) -> str | None:
 
 
 def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
-    """Returns what the IOMMU does with the addresses of devices. The second value is the reason if
-    this is unknown.
-
-    The kernel shows a type for each IOMMU group: DMA and DMA-FQ translate, identity passes through
-    (Documentation/ABI/testing/sysfs-kernel-iommu_groups). One group that translates is enough. Only
-    groups of accelerators and RDMA adapters count, or all groups if there are none of these."""
+    """Returns what the IOMMU does, or why this is unknown. One group that translates is enough.
+    (Documentation/ABI/testing/sysfs-kernel-iommu_groups)"""
     groups = root.names(GROUPS)
     groups = sorted(groups_of_devices(root).intersection(groups)) or groups
     kinds = {root.text(f"{GROUPS}/{group}/type") for group in groups}
@@ -148,8 +135,8 @@ _NVIDIA_VERSION = "proc/driver/nvidia/version"
 
 
 def gpudirect(root: Root) -> str | None:
-    """Returns what lets network adapters reach the memory of NVIDIA's GPUs: a module, or DMA-BUF of
-    the open kernel modules. `none` if the driver runs without either, None without the driver."""
+    """Returns the module by which adapters reach NVIDIA GPUs' memory, or `DMA-BUF`; `none` if the
+    driver has neither, None without the driver."""
     module = next((one for one in _PEER_MODULES if root.names(f"sys/module/{one}")), None)
     version = root.text(_NVIDIA_VERSION)
     if module is not None or version is None:
@@ -166,12 +153,8 @@ _MI350, _MI350_VIRTUAL = (0x75A0, 0x75A3), (0x75B0, 0x75B3)
 
 
 class EnvironmentNeed(msgspec.Struct, frozen=True):
-    """An environment variable that certain hardware needs.
-
-    `vendor` and `devices` are PCI numbers. Without `devices`, all devices of the vendor count.
-    `because` says what happens without the variable.
-    `source` says where this is documented.
-    `only_in_guests` limits the need to virtual machines."""
+    """A variable that devices (all of the vendor, if none is named) need. `because` says what
+    happens without it, and `source` who says so."""
 
     variable: str
     value: str
@@ -212,16 +195,14 @@ NEEDS: tuple[EnvironmentNeed, ...] = (
 
 
 def needed(root: Root, environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns the environment variables that this machine needs, with their values. Variables that
-    are already set in `environment` are left out."""
+    """Returns the variables that this machine needs and `environment` does not set."""
     return {
         need.variable: need.value for need in _applying(root) if need.variable not in environment
     }
 
 
 def in_force(root: Root, address: str, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns the needed variables of a device that are set, such as `HSA_NO_SCRATCH_RECLAIM=1`.
-    `address` is the device's PCI address. The values are those in `environment`."""
+    """Returns the needed variables of a device that are set, such as `HSA_NO_SCRATCH_RECLAIM=1`."""
     is_of = _identity(root, address)
     return tuple(
         f"{need.variable}={environment[need.variable]}"

@@ -1,7 +1,4 @@
-"""Asks drivers of network interfaces what ethtool shows: counters, rings, modes and the like.
-
-The kernel answers by the ioctl SIOCETHTOOL. Of a captured machine, the output of ethtool is read
-instead. (uapi/linux/ethtool.h)"""
+"""Asks network drivers what ethtool shows, by SIOCETHTOOL (uapi/linux/ethtool.h)."""
 
 from __future__ import annotations
 
@@ -43,16 +40,14 @@ _MEGABIT = 1e6 / 8
 
 
 class Drivers:
-    """Asks the drivers of interfaces. The names of a driver's counters are asked for once, and
-    again if their number changes."""
+    """Asks for the names of a driver's counters once, and again if their number changes."""
 
     def __init__(self, root: Root = ROOT) -> None:
         self._root = root
         self._names: dict[str, tuple[str, ...]] = {}
 
     def counters(self, interface: str) -> dict[str, int]:
-        """Returns the driver's counters. Those of queues are summed, with N for a queue's number.
-        Empty if the driver counts nothing."""
+        """Returns the driver's counters, summed over queues; N is the queue's number."""
         found: Iterable[tuple[str, int]] = _counted(self._text("-S", interface))
         if self._root == ROOT:
             found = zip(self._named(interface), self._values(interface), strict=False)
@@ -72,7 +67,7 @@ class Drivers:
         return None if None in values else tuple(values)  # type: ignore[return-value]
 
     def channels(self, interface: str) -> tuple[int, int] | None:
-        """Returns the queues that are used, and the most that there can be."""
+        """Returns the queues in use, and the most that there can be."""
         if self._root == ROOT:
             found = self._ask(interface, _CHANNELS, "8I")
             if found is None:
@@ -85,7 +80,7 @@ class Drivers:
         return (used, able) if able else None
 
     def fec(self, interface: str) -> str | None:
-        """Returns the active mode of forward error correction, such as `rs`; None if unknown."""
+        """Returns the active forward error correction, such as `rs`; None if unknown."""
         if self._root == ROOT:
             active = (self._ask(interface, _FEC, "3I") or (0, 0, 0))[0]
             return next((mode for bit, mode in enumerate(_FECS) if active >> bit & 1), None)
@@ -93,7 +88,6 @@ class Drivers:
         return match[1].lower() if match else None
 
     def off(self, interface: str) -> tuple[str, ...]:
-        """Returns the offloads that are off."""
         if self._root == ROOT:
             asked = {name: self._ask(interface, code, "I") for name, (code, _) in _OFFLOADS.items()}
             return tuple(name for name, on in asked.items() if on == (0,))
@@ -101,8 +95,7 @@ class Drivers:
         return tuple(name for name, (_, said) in _OFFLOADS.items() if f"{said}: off\n" in text)
 
     def able(self, interface: str) -> float | None:
-        """Returns the highest rate in bytes/s that the driver supports and the other end of the
-        link offers, too; None if one of them is unknown."""
+        """Returns the highest bytes/s that both ends of the link support; None if unknown."""
         if self._root == ROOT:
             ours, theirs = self._modes(interface)
         else:
@@ -114,8 +107,7 @@ class Drivers:
         return max(map(int, both)) * _MEGABIT if both else None
 
     def _modes(self, interface: str) -> tuple[list[str], list[str]]:
-        """Returns the rates in Mb/s that the driver supports, and those that the other end
-        offers."""
+        """Returns the rates in Mb/s of the driver, and of the other end."""
         first = self._call(interface, struct.pack("I", _LINK), _LINK_BYTES - 4)
         words = -struct.unpack_from("=b", first, 18)[0] if first else 0
         if words <= 0:
@@ -141,7 +133,6 @@ class Drivers:
         return self._names.get(interface, ())
 
     def _strings(self, interface: str, of: int) -> tuple[str, ...]:
-        """Returns the names in a set of strings."""
         count = self._size(interface, of)
         asked = struct.pack("3I", _STRINGS, of, count)
         found = self._call(interface, asked, _NAME * count) or b""
@@ -149,7 +140,6 @@ class Drivers:
         return tuple(text.split(b"\0")[0].decode(errors="replace").strip() for text in texts)
 
     def _size(self, interface: str, of: int) -> int:
-        """Returns how many strings a set has: for counters, how many the driver has."""
         found = self._call(interface, struct.pack("2IQ", _SET_SIZE, 0, 1 << of), 4)
         has = found is not None and struct.unpack_from("=Q", found, 8)[0]
         return min(_MOST, struct.unpack_from("=I", found, 16)[0]) if found and has else 0
@@ -165,7 +155,6 @@ class Drivers:
         return struct.unpack_from(form, found, 4) if found else None
 
     def _call(self, interface: str, asked: bytes, more: int) -> bytes | None:
-        """Returns what the driver made of a command; None if it refuses it."""
         data = ctypes.create_string_buffer(asked, len(asked) + more)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
             try:
@@ -177,7 +166,6 @@ class Drivers:
 
 
 def _counted(text: str) -> Iterator[tuple[str, int]]:
-    """Yields the counters in the output of ethtool -S."""
     for line in text.splitlines():
         name, _, value = line.strip().rpartition(":")
         if name and (found := number(value)) is not None:
@@ -185,6 +173,5 @@ def _counted(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _sections(text: str) -> tuple[dict[str, int], dict[str, int]]:
-    """Returns the largest and the present values in the output of ethtool -g or -l."""
     most, _, now = text.partition("Current hardware settings")
     return dict(_counted(most)), dict(_counted(now))

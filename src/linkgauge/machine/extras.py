@@ -9,8 +9,7 @@ from linkgauge.model.errors import MissingPackage
 
 
 def needed(module: str, extra: str) -> Any:
-    """Imports an optional module. Raises MissingPackage if it is not installed; the message names
-    the extra to install."""
+    """Imports a module. Raises MissingPackage, which names the extra to install."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -23,10 +23,8 @@ _CHUNK = 1 << 24
 
 
 def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
-    """Reads a file that a user names. `most` is the largest size in bytes. `begins` are the bytes
-    with which the file should begin; of any other file, only the first bytes are read. Raises
-    OSError if the file cannot be read, and InputError if it is too large or is a pipe without a
-    writer."""
+    """Reads a file that should start with `begins`; of others, only the first bytes. Raises
+    OSError, and InputError for more than `most` bytes or a pipe without a writer."""
     # Not to wait for a pipe's writer: to wait for what a writer has to say is another matter.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if stat.S_ISDIR(os.fstat(descriptor).st_mode):
@@ -58,15 +56,14 @@ def _read(file: BinaryIO, most: int, chunk: int) -> bytes:
 
 
 def encodable(tree: object) -> object:
-    """Checks that a YAML document can be written again, and returns it. Raises UnicodeEncodeError
-    for half of a surrogate pair, RecursionError if the document contains itself, and TypeError for
-    a key that is no text."""
+    """Raises UnicodeEncodeError for half of a surrogate pair, RecursionError for a document that
+    contains itself, and TypeError for a key that is no text."""
     msgspec.json.encode(tree)
     return tree
 
 
 def yaml_problem(error: Exception) -> str:
-    """Returns a short explanation why a YAML text could not be read."""
+    """Returns a short reason why a YAML text could not be read."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, TypeError):
@@ -81,8 +78,7 @@ Entry = tuple[str, dict[str, str]]
 
 
 def entries_in(path: Path, what: str, fields: Sequence[str]) -> list[Entry]:
-    """Reads the entries of a file, a list below the plural of `what`. Raises InputError, which
-    names the line."""
+    """Reads a YAML list below the plural of `what`. Raises InputError, which names the line."""
     try:
         text = read_given(path, MOST_YAML).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:

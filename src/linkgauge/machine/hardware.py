@@ -1,7 +1,5 @@
-"""Reads and writes hardware.yml, a short description of a machine that people keep with results.
-
-linkgauge fills in what the machine reports. A person can fill in the rest, such as the revision of
-a chip. A value from a person is called a stated value."""
+"""Reads and writes hardware.yml, which people keep with results. They state in it what the machine
+does not report, such as the revision of a chip."""
 
 from __future__ import annotations
 
@@ -27,7 +25,6 @@ _NULLS = ("", "~", "null", "Null", "NULL")
 
 
 def hardware_yaml(machine: Machine) -> str:
-    """Returns the text of hardware.yml for this machine, including stated values."""
     stated = dict(machine.inventory.stated) if machine.inventory else {}
     known = known_values(machine)
     lines = ["# linkgauge devices --yaml; fill in the empty values, then pass it with --hardware"]
@@ -42,8 +39,7 @@ def hardware_yaml(machine: Machine) -> str:
 
 
 def known_values(machine: Machine) -> dict[str, str | None]:
-    """Returns the values that the machine reports, by the keys of hardware.yml. A null value is
-    left for a person to state."""
+    """Returns the machine's values by the keys of hardware.yml; null ones may be stated."""
     host, rate = machine.host, machine.known.host.memory_rate
     return {
         "host": host.hostname or None,
@@ -72,7 +68,6 @@ def _accelerators(machine: Machine) -> Iterator[tuple[str, str | None]]:
 
 
 def _scalar(value: str) -> str:
-    """Returns a string as a YAML scalar on one line, with quotes if YAML needs them."""
     import yaml
 
     # YAML has escapes for what is not printable, too.
@@ -81,8 +76,7 @@ def _scalar(value: str) -> str:
 
 
 def read_hardware(path: Path) -> dict[str, str]:
-    """Returns the values that a person has filled in in a hardware.yml file. All values are texts,
-    exactly as in the file. Raises InputError if the file cannot be read or has another form."""
+    """Returns the file's texts. Raises InputError if it cannot be read or has another form."""
     import yaml  # 10 ms, and every session imports this module
 
     from .given import MOST_YAML, encodable, read_given, yaml_problem
@@ -106,9 +100,8 @@ def read_hardware(path: Path) -> dict[str, str]:
 
 
 def state(machine: Machine, values: dict[str, str]) -> Machine:
-    """Returns the machine with the stated values added. A stated value that equals the value that
-    the machine reports is left out. A stated rate of DIMMs becomes a fact of a machine that does
-    not report it. Raises InputError for a rate in another form."""
+    """Adds stated values. If the machine reports no rate of DIMMs, a stated one becomes a fact;
+    InputError is raised unless it is like `307.2 GB/s`."""
     known = known_values(machine)
     stated = {key: value for key, value in values.items() if known.get(key) != value}
     inventory = machine.known

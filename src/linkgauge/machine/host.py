@@ -18,11 +18,9 @@ _HUGE_PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
 
 
 def read_host(root: Root = ROOT) -> Host:
-    """Reads the host below `root`. Values that cannot be read are null.
-
-    On this machine, only the CPUs that this process may use count. On a captured machine, all
-    online CPUs count, and limits are null. Memory is the sum over the NUMA nodes, because the
-    kernel's total may include a GPU's memory."""
+    """Reads the host. Here, only the CPUs that this process may use count; of a captured machine,
+    all online CPUs do, and limits are null. Memory is the sum over NUMA nodes, because the kernel's
+    total may include a GPU's memory."""
     meminfo = parse_meminfo(root.text("proc/meminfo") or "")
     available = least(meminfo.get("MemAvailable"), cgroup_headroom(root))
     here = root == ROOT
@@ -69,8 +67,7 @@ def unread(host: Host) -> tuple[Gap, ...]:
 
 
 def cpu_model(root: Root) -> str | None:
-    """Returns the name of the processor. If no file has a name, the names of Arm's cores or of the
-    board are used."""
+    """Returns the processor's name, or else the names of Arm's cores or of the board."""
     cpuinfo = root.text("proc/cpuinfo") or ""
     keys = ("model name", "Model Name", "cpu model", "uarch", "cpu")
     named = next(filter(None, (labelled(cpuinfo, key) for key in keys)), None)
@@ -81,10 +78,7 @@ def cpu_model(root: Root) -> str | None:
 
 
 def cgroup_headroom(root: Root) -> int | None:
-    """Returns how many more bytes of memory the control groups allow this process, or None if they
-    set no limit.
-
-    The smallest value of the process's group and all groups above it counts."""
+    """Returns the bytes that control groups leave to this process; None without a limit."""
     return least(*(_room(root, *group) for group in memory_groups(root)))
 
 
@@ -100,8 +94,7 @@ def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None
 
 
 def _file_cache(stat: str, prefix: str = "") -> list[str]:
-    """Finds the sizes of the file cache in the text of a memory.stat file. `prefix` is `total_` in
-    version 1 of control groups, to include the groups below."""
+    """`prefix` is `total_` in version 1, to include the groups below."""
     return re.findall(rf"^{prefix}(?:in)?active_file ([0-9]{{1,18}})$", stat, re.MULTILINE)
 
 
@@ -111,7 +104,6 @@ def _memlock_limit() -> int | None:
 
 
 def this_host() -> str:
-    """Returns the name of the host that this process runs on."""
     return _names(ROOT)[0]
 
 

@@ -1,8 +1,5 @@
-"""Reads the network interfaces. The number of an interface in this list is N in the engine name
-`nic:N`.
-
-Interfaces come first, in the order of `ip link`. RDMA devices without an interface follow, sorted
-by name (InfiniBand without IP)."""
+"""Reads the interfaces in the order of `ip link`, then RDMA devices without one (InfiniBand without
+IP). Their places in the list are N in the engine `nic:N`."""
 
 from __future__ import annotations
 
@@ -41,8 +38,7 @@ _DIGITS_V6 = re.compile("[0-9a-fA-F]{32}")
 
 
 def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
-    """Reads all network interfaces that this process sees. IPv4 addresses are read only on this
-    machine, not on a captured one. Never raises an exception."""
+    """IPv4 addresses are read only on this machine, not on a captured one."""
     names = root.names(INTERFACES)
     order = {name: root.number(f"{INTERFACES}/{name}/ifindex") or 0 for name in names}
     devices = dict(_rdma_devices(root))
@@ -59,9 +55,7 @@ def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
 def from_device(
     nics: Iterable[Interface], address: str | None, root: Root = ROOT
 ) -> tuple[Interface, ...]:
-    """Returns the interfaces with their distance from a device. `address` is the device's PCI
-    address. The distance is the number of steps in the PCI tree, up to the common bridge and down
-    again. It is null without a common bridge."""
+    """Adds the steps in the PCI tree up to the common bridge and down again; null without one."""
     start = _way(root, address)
     return tuple(
         msgspec.structs.replace(nic, steps=_steps(start, _way(root, nic.pci))) for nic in nics
@@ -102,8 +96,6 @@ def _read(root: Root, name: str, devices: dict[str, str]) -> Interface:
 
 
 def _setup(root: Root, name: str, rdma: str | None) -> InterfaceSetup:
-    """Reads how an interface of a device is set up. What the kernel or the driver does not report
-    is unknown."""
     irqs = root.names(f"{INTERFACES}/{name}/device/msi_irqs")
     cpus = (root.cpu_list(f"proc/irq/{irq}/effective_affinity_list",
                           f"proc/irq/{irq}/smp_affinity_list") for irq in irqs)  # fmt: skip
@@ -159,7 +151,6 @@ def _pci(root: Root, folder: str) -> str | None:
 
 
 def _addresses(root: Root, name: str) -> Iterator[str]:
-    """Yields the first IPv4 address, and all IPv6 addresses except link-local ones."""
     if root == ROOT:
         yield from _address_v4(name)
     for line in (root.text(_ADDRESSES_V6) or "").splitlines():

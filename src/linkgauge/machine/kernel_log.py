@@ -30,12 +30,8 @@ _BRIDGE = 0x06
 
 
 class LogRecord(msgspec.Struct, frozen=True):
-    """A record of the kernel's log.
-
-    `level` is 0 (emergency) to 7 (debug).
-    `number` counts the records since the kernel's start.
-    `seconds` is the time on the kernel's clock.
-    `properties` name the device (SUBSYSTEM, DEVICE)."""
+    """`level` is 0 (emergency) to 7 (debug), `number` counts since boot, `seconds` is the kernel's
+    clock, and `properties` name the device (SUBSYSTEM, DEVICE)."""
 
     level: int
     number: int
@@ -49,7 +45,7 @@ _ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")
 
 
 def parse_record(data: bytes) -> LogRecord | None:
-    """Parses a record from /dev/kmsg. Returns None if the bytes are no record."""
+    """Returns None if the bytes are no record."""
     head = _HEAD.match(data)
     if head is None:
         return None
@@ -65,14 +61,12 @@ def parse_record(data: bytes) -> LogRecord | None:
 
 
 def _text(escaped: bytes) -> str:
-    r"""Decodes the text of a record. The kernel writes `\xNN` for a backslash, and for every byte
-    that is not printable ASCII."""
+    r"""The kernel writes `\xNN` for a backslash and for all but printable ASCII."""
     return _ESCAPE.sub(lambda byte: bytes([int(byte[1], 16)]), escaped).decode(errors="replace")
 
 
 class Interest(msgspec.Struct, frozen=True):
-    """The devices whose log messages are kept: accelerators and adapters. They are given by the
-    names of their drivers and by their PCI addresses."""
+    """The drivers and PCI addresses whose log messages are kept: accelerators and adapters."""
 
     drivers: frozenset[str] = frozenset()
     addresses: frozenset[str] = frozenset()
@@ -125,8 +119,8 @@ _SHORT = re.compile(r"\bdevice[ =]\[?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b", re.IGN
 
 
 def recognize(record: LogRecord, interest: Interest, seconds: float) -> LogLine | None:
-    """Converts a log record to a line for the run. Returns None for a record of no known kind that
-    concerns no device in `interest`. `seconds` is the time since the run's start."""
+    """`seconds` is since the run's start. Returns None for a record of no known kind that concerns
+    no device in `interest`."""
     text = record.text
     kind = next((kind for kind, pattern in _KINDS if pattern.search(text)), None)
     # An AER line of a port ends with the device that reported the error to it.
@@ -185,10 +179,8 @@ at the end of the log, and BrokenPipeError if records were lost."""
 
 
 class Follower:
-    """Reads new messages of the kernel's log that concern the machine.
-
-    `source` is a function that returns the next record, or the reason why there is no log.
-    `since` is the time in seconds from the run's start to the creation of this object."""
+    """Reads new messages that concern the machine. `source` returns the next record, or is the
+    reason why there is no log. `since` is the run's time in seconds when this object is made."""
 
     def __init__(
         self,
@@ -208,9 +200,8 @@ class Follower:
         self._kept: Counter[tuple[object, ...]] = Counter()
 
     def new(self) -> KernelLog | None:
-        """Returns the lines since the last call, or None if there are none. The first call always
-        returns a log. If the log cannot be read, this first result has the reason. Never raises an
-        exception."""
+        """Returns the lines since the last call, or None. The first call always returns a log, with
+        the reason if it cannot be read."""
         first, self._is_first = self._is_first, False
         if isinstance(self._source, str):
             return KernelLog(unknown=(Gap(self._source, "kernel log"),)) if first else None
@@ -238,7 +229,6 @@ class Follower:
 
 
 def _read(source: Source) -> tuple[list[LogRecord], bool]:
-    """Returns all unread records, and whether some records were lost."""
     records: list[LogRecord] = []
     lost = False
     for _ in range(_AT_ONCE):
@@ -260,8 +250,7 @@ def _read(source: Source) -> tuple[list[LogRecord], bool]:
 
 @contextmanager
 def following(machine: Machine, since: float = 0.0, path: Path = KMSG) -> Iterator[Follower | None]:
-    """Opens the kernel's log, and yields a follower for new messages. Yields None for a simulated
-    machine, because it has no kernel."""
+    """Yields None for a simulated machine, which has no kernel."""
     if machine.simulated is not None:
         yield None
         return
@@ -276,7 +265,7 @@ def following(machine: Machine, since: float = 0.0, path: Path = KMSG) -> Iterat
 
 
 def _open(path: Path) -> int | str:
-    """Opens the log at its end. Returns the file descriptor, or the reason why there is no log."""
+    """Returns a descriptor at the log's end, or the reason why there is no log."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
         descriptor = os.open(path, flags)

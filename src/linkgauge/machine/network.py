@@ -19,16 +19,14 @@ controllers support RoCE; for other vendors this is not certain."""
 
 
 def read_adapters(root: Root = ROOT) -> tuple[Adapter, ...]:
-    """Reads the RDMA adapters, one for each port. The ports of a device with several ports are
-    named `mlx5_0:1` and so on, as in UCX. Never raises an exception."""
+    """Returns an adapter for each port. Several are named as in UCX: `mlx5_0:1`."""
     return tuple(
         adapter for name in sorted(root.names(ADAPTERS)) for adapter in read_adapter(root, name)
     )
 
 
 def is_rdma(class_code: int | None, vendor: int | None) -> bool:
-    """Whether a PCI function is an adapter for InfiniBand or RoCE. Its class and vendor show this,
-    even without a driver."""
+    """Whether class and vendor, known without a driver, are of InfiniBand or RoCE."""
     kind = None if class_code is None else class_code >> 8
     return kind in _INFINIBAND or (kind == _ETHERNET and vendor == _MELLANOX)
 
@@ -39,7 +37,7 @@ def has_class(root: Root) -> bool:
 
 
 def adapters_by_class(functions: Iterable[PciFunction]) -> tuple[Adapter, ...]:
-    """Returns the RDMA adapters among the PCI functions. Their names are PCI addresses."""
+    """Returns the RDMA adapters among the PCI functions; their names are PCI addresses."""
     why = f"no /{ADAPTERS}: load the driver (mlx5_ib) to see its ports"
     return tuple(
         Adapter(
@@ -54,7 +52,6 @@ def adapters_by_class(functions: Iterable[PciFunction]) -> tuple[Adapter, ...]:
 
 
 def read_adapter(root: Root, name: str) -> tuple[Adapter, ...]:
-    """Reads the ports of an RDMA device. `name` is the name of the device."""
     folder = f"{ADAPTERS}/{name}"
     ports = sorted(root.names(f"{folder}/ports"), key=lambda port: (len(port), port))
     pci = _address(root, folder)

@@ -30,16 +30,14 @@ _OF_QDISC = ("dropped", "overlimits")
 
 
 class CounterReader:
-    """Reads the counters below a root for some interfaces, again and again."""
-
     def __init__(self, nics: Iterable[Interface], root: Root = ROOT) -> None:
         self._nics, self._root = tuple(nics), root
         self._drivers = Drivers(root)
         self._folders: Mapping[tuple[str, str], Mapping[str, str]] = {}
 
     def read(self) -> tuple[NetworkCounters, ...]:
-        """Returns the counters of the interfaces, of their RDMA ports, and of the host's TCP. What
-        cannot be read is left out. Never raises an exception."""
+        """Returns the readable counters of interfaces, of their RDMA ports, and of the host's
+        protocols."""
         return tuple(one for one in self._each() if one.values)
 
     def _each(self) -> Iterator[NetworkCounters]:
@@ -56,7 +54,7 @@ class CounterReader:
 
 
 def interface_counters(root: Root, name: str) -> dict[str, int]:
-    """Returns the statistics of an interface, and how often its carrier came and went."""
+    """Returns an interface's statistics, and how often its carrier came and went."""
     folder = f"{INTERFACES}/{name}"
     found = dict(_numbers(root, f"{folder}/statistics"))
     carrier = ((one, root.number(f"{folder}/{one}")) for one in _CARRIER)
@@ -64,8 +62,7 @@ def interface_counters(root: Root, name: str) -> dict[str, int]:
 
 
 def rdma_counters(root: Root, device: str, port: str) -> dict[str, int]:
-    """Returns the counters of a port of an RDMA device, and those of the device that are of no
-    port. Some drivers write `N/A` in files of counters that they lack."""
+    """Returns a port's and its device's counters. Some drivers write `N/A` for missing ones."""
     folder = f"{ADAPTERS}/{device}"
     places = (f"{folder}/hw_counters", *(f"{folder}/ports/{port}/{of}" for of in (
         "counters", "hw_counters",
@@ -84,8 +81,6 @@ def _numbers(root: Root, folder: str) -> Iterator[tuple[str, int]]:
 
 
 def _of_protocols(root: Root) -> dict[str, int]:
-    """Returns the counters of /proc/net/snmp and netstat with the names that nstat gives them, such
-    as `TcpRetransSegs`."""
     found: dict[str, int] = {}
     for place in _SNMP:
         lines = (root.text(place) or "").splitlines()
@@ -98,7 +93,6 @@ def _of_protocols(root: Root) -> dict[str, int]:
 
 
 def _queues(root: Root) -> Iterator[tuple[str, dict[str, int]]]:
-    """Yields what the root qdisc of each interface dropped and held back, by the interface."""
     if root == ROOT:
         with suppress(OSError):
             yield from _asked_queues()
@@ -131,7 +125,6 @@ def _asked_queues() -> Iterator[tuple[str, dict[str, int]]]:
 
 
 def _attribute(content: bytes, wanted: int) -> bytes | None:
-    """Returns the value of an attribute of netlink (struct rtattr)."""
     while len(content) >= 4:
         length, kind = struct.unpack_from("=HH", content)
         if kind == wanted:

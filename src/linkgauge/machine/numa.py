@@ -23,11 +23,9 @@ _FASTER = 2
 
 
 def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, MemoryKind]:
-    """Returns the kinds of memory by NUMA node. Nodes of unknown kind are left out.
-
-    A node with CPUs has DRAM, unless all memory chips are HBM or a memory-side cache hides the
-    kind. A node without CPUs has the kind of its DAX device. Memory that the firmware reserved is
-    HBM if it is much faster than the DRAM. Memory in a device tree is DRAM."""
+    """Returns the known kinds of memory by node. A node with CPUs has DRAM, unless all chips are
+    HBM or a memory-side cache hides the kind; another has the kind of its DAX device. Memory that
+    the firmware reserved is HBM if it is much faster. Memory in a device tree is DRAM."""
     devices = _dax_nodes(root)
     listed = _in_device_tree(root)
     stacked = is_all_stacked(root)
@@ -57,8 +55,6 @@ def _in_device_tree(root: Root) -> set[int]:
 
 
 def _dax_nodes(root: Root) -> dict[int, MemoryKind | None]:
-    """Returns the NUMA nodes that consist of DAX devices, by the driver kmem. The value is the kind
-    of memory, or None if it is unknown."""
     found: dict[int, MemoryKind | None] = {}
     for name in root.names("sys/bus/dax/drivers/kmem"):
         place = root.resolve(f"{DAX}/{name}") if re.fullmatch(r"dax[0-9.]+", name) else None
@@ -90,11 +86,9 @@ _GPUS = "proc/driver/nvidia/gpus"
 def read_nodes(
     root: Root, allowed: Iterable[int], memory_available: int | None
 ) -> tuple[Node, ...]:
-    """Returns the NUMA nodes with memory, sorted by number. `allowed` are the CPUs to include.
-
-    `memory_available` is an upper limit for the available memory of a node, in bytes. Nodes of GPU
-    memory are left out. A kernel without NUMA has everything on node 0. A single node gets all CPUs
-    and memory, unless some CPUs belong to another node that has no memory."""
+    """Returns the nodes with memory, without those of GPUs, with the CPUs in `allowed`. None has
+    more available bytes than `memory_available`. Node 0 has everything in a kernel without NUMA. A
+    single node gets all CPUs and memory, unless CPUs are on a node without memory."""
     usable = set(allowed)
     numbers = host_nodes(root)
     kinds = memory_kinds(root, {index: node_cpus(root, index) for index in numbers})
@@ -115,12 +109,10 @@ def read_nodes(
 
 
 def host_nodes(root: Root) -> tuple[int, ...]:
-    """Returns the numbers of all NUMA nodes except those of GPU memory."""
     return tuple(sorted(set(node_numbers(root)) - _gpu_nodes(root)))
 
 
 def node_numbers(root: Root) -> tuple[int, ...]:
-    """Returns the numbers of all NUMA nodes, or nothing if the kernel has no NUMA."""
     return root.numbered(NODES, "node")
 
 
@@ -132,14 +124,11 @@ def _gpu_nodes(root: Root) -> set[int]:
 
 
 def node_cpus(root: Root, index: int) -> tuple[int, ...]:
-    """Returns all CPUs of a NUMA node."""
     return root.cpus(f"{NODES}/node{index}/cpulist", f"{NODES}/node{index}/cpumap")
 
 
 def distances(root: Root, listed: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """Returns the firmware's distances between NUMA nodes. The key is a node. Its value has the
-    distance to each node in `listed`, in that order. Returns an empty dict if the distances of a
-    node cannot be read."""
+    """Returns each node's distances to `listed`, in that order; empty if one is unreadable."""
     shown = node_numbers(root)
     listed = [index for index in listed if index in shown]
     found = {}
@@ -171,5 +160,5 @@ def _read_node(
 
 
 def near_node(root: Root, address: str) -> int:
-    """Returns the NUMA node nearest to a PCI function, or 0 if the kernel does not know it."""
+    """Returns 0 if the kernel does not know the node."""
     return root.node(f"{PCI}/{address}") or 0

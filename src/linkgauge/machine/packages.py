@@ -11,11 +11,7 @@ from .tree import ROOT, Root
 
 
 class Manager(msgspec.Struct, frozen=True):
-    """The commands of a package manager.
-
-    `names` maps common package names to the names that this manager uses.
-    `driver` are the commands that install NVIDIA's driver. They are empty if the system has
-    none."""
+    """`names` maps common package names to the manager's own; `driver` installs NVIDIA's driver."""
 
     install: str
     refresh: str = ""
@@ -23,7 +19,6 @@ class Manager(msgspec.Struct, frozen=True):
     driver: tuple[str, ...] = ()
 
     def commands(self, packages: Sequence[str]) -> tuple[str, ...]:
-        """Returns the commands that install these packages."""
         if not packages:
             return ()
         named = " ".join(self.names.get(name, name) for name in packages)
@@ -47,8 +42,7 @@ _MANAGERS = {
 
 
 def package_manager(root: Root = ROOT) -> Manager | None:
-    """Returns the package manager of this distribution, or None if it is unknown. The files
-    os-release name the distribution and those that it derives from."""
+    """Returns that of the distribution, or of one it derives from (os-release); None if unknown."""
     release = root.text("etc/os-release") or ""
     found = dict(re.findall(r'^(ID|ID_LIKE)="?([^"\n]*)"?$', release, re.MULTILINE))
     names = f"{found.get('ID', '')} {found.get('ID_LIKE', '')}".split()

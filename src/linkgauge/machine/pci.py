@@ -1,7 +1,5 @@
-"""Reads the PCI tree: accelerators, network adapters with RDMA, and every bridge above them.
-
-Values are read from sysfs attributes (Documentation/ABI/testing/sysfs-bus-pci), or else from
-configuration space. Values that cannot be decoded are null, and `unknown` has the reason."""
+"""Reads accelerators, RDMA adapters, and all bridges above them, from sysfs attributes
+(Documentation/ABI/testing/sysfs-bus-pci) or else from configuration space."""
 
 from __future__ import annotations
 
@@ -42,17 +40,13 @@ Value = TypeVar("Value")
 
 
 class _Location(msgspec.Struct, frozen=True):
-    """The place of a PCI function in the tree. `parent` is the address of the bridge above. `why`
-    is the reason if the bridge is unknown."""
-
     folder: str
     parent: str | None
     why: str | None = None
 
 
 def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[Gap, ...]]:
-    """Returns the PCI functions, sorted by address, and the facts about PCI that could not be
-    read."""
+    """Returns the PCI functions by address, and what could not be read."""
     functions, unread = read_functions(root)
     numbers = [(function.vendor, function.device) for function in functions]
     names = read_names(root, [(v, d) for v, d in numbers if v is not None and d is not None])
@@ -67,15 +61,13 @@ def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[Gap, ...]]:
 
 
 def read_functions(root: Root) -> tuple[list[PciFunction], list[Gap]]:
-    """Returns the PCI functions without their names, because names take long to read. The second
-    value has the facts about PCI that could not be read."""
+    """Does as `read_pci`, but without names, which take long to read."""
     seats, unread = _find(root)
     ordered = sorted(seats.items(), key=lambda item: _order(item[0]))
     return [_FunctionReader(root, address, seat).read() for address, seat in ordered], unread
 
 
 def _find(root: Root) -> tuple[dict[str, _Location], list[Gap]]:
-    """Finds the accelerators, the RDMA adapters and the bridges above them, by address."""
     seats: dict[str, _Location] = {}
     unread: list[Gap] = []
     names = root.names(PCI)
@@ -122,8 +114,7 @@ def _counts(root: Root, folder: str, code: int) -> bool:
 
 
 def _line(address: str, folder: str) -> dict[str, _Location]:
-    """Returns the function and the bridges above it. They are nested folders in sysfs, as in
-    sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0."""
+    """Bridges are nested folders: sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0."""
     steps = folder.split("/")
     first = len(steps)
     while first and _ADDRESS.fullmatch(steps[first - 1]):
@@ -142,8 +133,7 @@ def _line(address: str, folder: str) -> dict[str, _Location]:
 
 
 def lineage(address: str, folder: str) -> tuple[str, ...]:
-    """Returns the PCI addresses from the topmost bridge down to the function in `folder`. Returns
-    an empty tuple if the folder's path does not show them."""
+    """Returns the addresses from the topmost bridge down; empty if the path does not show them."""
     line = _line(address, folder)
     return () if line[address].why else tuple(line)
 
@@ -153,8 +143,6 @@ def _order(address: str) -> tuple[int, ...]:
 
 
 class _FunctionReader:
-    """A reader for one PCI function. The reader collects the reasons why fields are null."""
-
     def __init__(self, root: Root, address: str, seat: _Location) -> None:
         self._root, self._address, self._seat = root, address, seat
         self._config = decode(root.content(f"{seat.folder}/config"))
@@ -212,7 +200,6 @@ class _FunctionReader:
         field: str | None = None,
         folder: str | None = None,
     ) -> Value | None:
-        """Falls back to `register`. If neither is known, the reason is recorded."""
         text = self._text(name, folder)
         value = None if text is None else parse(text.strip())
         if value is not None or register is not None:
@@ -296,14 +283,13 @@ def _short(text: str) -> str:
 
 
 def gigatransfers(text: str) -> float | None:
-    """Returns the speed in a text such as `8.0 GT/s PCIe`, in GT/s. Returns None for `Unknown`."""
+    """Returns the GT/s in a text such as `8.0 GT/s PCIe`; None for `Unknown`."""
     match = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) ?GT/s(?: PCIe)?", text)
     return float(match[1]) if match and float(match[1]) in SPEEDS else None
 
 
 def lanes(text: str) -> int | None:
-    """Returns the number of lanes, or None if the text says that the width is unknown (0, 63 or
-    255)."""
+    """Returns the number of lanes; None for the numbers that mean unknown (0, 63 or 255)."""
     return int(text) if re.fullmatch("[0-9]{1,3}", text) and int(text) in WIDTHS else None
 
 

@@ -1,8 +1,6 @@
-"""Reads the names of PCI functions, and decodes their configuration space.
-
-Source: PCI Express Base Specification 6.0: 7.5.1 (headers), 7.5.3 (PCI Express capability),
-7.6.3 (extended capabilities), 7.7.11 (Access Control Services), 7.8.4 (AER), 7.9.3 (serial),
-9.3 (virtual functions)."""
+"""Reads names of PCI functions, and configuration space: PCI Express Base Specification 6.0, 7.5.1
+(headers), 7.5.3 (PCI Express capability), 7.6.3 (extended capabilities), 7.7.11 (Access Control
+Services), 7.8.4 (AER), 7.9.3 (serial), 9.3 (virtual functions)."""
 
 from __future__ import annotations
 
@@ -42,12 +40,9 @@ VIRTUAL = "this is a virtual function: only its physical function, not visible h
 
 
 class Config(PciFunction, frozen=True, kw_only=True):
-    """A PCI function as described by its configuration space.
-
-    `why` is the reason for null fields of the header and of the PCI Express capability.
-    `why_extended` is the reason if `acs` or `aer` is unknown. Without a reason, a null `acs` or a
-    false `aer` means that the function lacks the capability.
-    `silent` is set if the function does not answer, so that all bytes are 0xFF."""
+    """`why` is the reason for null fields, and `why_extended` that for `acs` and `aer`; without it,
+    a null `acs` or a false `aer` means that the function lacks the capability. A `silent` function
+    does not answer: all its bytes are 0xFF."""
 
     address: str = ""
     aer: bool | None = None
@@ -56,8 +51,7 @@ class Config(PciFunction, frozen=True, kw_only=True):
 
 
 def decode(content: bytes | None) -> Config:
-    """Decodes the sysfs file `config`. The file has 64 bytes (without root), 256, or 4096 (with
-    extended capabilities)."""
+    """Decodes the sysfs file `config` of 64 bytes (without root), 256, or 4096 (extended)."""
     if not content:
         return _nothing("config space is not readable")
     if not content[:_HEADER].strip(b"\xff"):
@@ -86,8 +80,7 @@ def decode(content: bytes | None) -> Config:
 
 
 def serial_number(content: bytes) -> slice | None:
-    """Finds the Device Serial Number (7.9.3) in configuration space. Returns the place of its 8
-    bytes, or None if there is no number. The slice is shorter if the content ends early."""
+    """Returns the place of the Device Serial Number (7.9.3), at most 8 bytes; None without one."""
     at = _extended_places(_Space(content))[0].get(_SERIAL)
     return None if at is None else slice(at + 4, min(at + 12, len(content)))
 
@@ -101,20 +94,17 @@ def _nothing(why: str) -> Config:
 
 
 class _Space:
-    """The bytes of configuration space, read as little-endian words. A word beyond the end is
-    None."""
+    """Little-endian words; None beyond the end."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
 
     def word(self, offset: int, width: int = 2) -> int | None:
-        """Returns the word at an offset. None if the content ends before or inside the word."""
         part = self.content[offset : offset + width]
         return int.from_bytes(part, "little") if len(part) == width else None
 
     @property
     def end(self) -> str:
-        """Returns the reason why values beyond the end of the content are unknown."""
         size = len(self.content)
         if size == _HEADER:
             return "only 64 bytes of config space are readable: run as root"
@@ -141,7 +131,6 @@ def _find_express(space: _Space) -> tuple[int | None, str | None]:
 
 
 def _express(space: _Space, at: int, header: Config) -> Config:
-    """`at` is the offset of the PCI Express capability."""
     flags, capable, control = space.word(at + 2), space.word(at + 4, 4), space.word(at + 8)
     states = space.word(at + 0x10)
     end = at + (0x14 if flags is not None and flags & 0xF < 2 else 0x32)
@@ -203,7 +192,7 @@ def _width(register: int) -> int | None:
 
 
 def _size(register: int) -> int | None:
-    """Returns a packet size in bytes. The code 0 means 128 bytes, and 5 means 4096."""
+    """Returns bytes: the code 0 means 128, and 5 means 4096."""
     code = register & 7
     return 128 << code if code <= 5 else None
 
@@ -221,7 +210,6 @@ def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str |
 
 
 def _extended_places(space: _Space) -> tuple[dict[int, int], str | None]:
-    """The second value is why the list may be incomplete."""
     places: dict[int, int] = {}
     seen: set[int] = set()
     at = _CONVENTIONAL
@@ -250,16 +238,15 @@ PLACES = (
 
 
 def read_names(root: Root, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str] | None:
-    """Returns the names of PCI devices by vendor and device number, such as `NVIDIA Corporation
-    GH100 [H200 SXM 141GB]`. An unknown device is named by its number, as in lspci. Returns None if
-    this system has no database of names."""
+    """Returns names such as `NVIDIA Corporation GH100 [H200 SXM 141GB]`. An unknown device has its
+    number, as in lspci. None if the system has no database of names."""
     texts = (root.text(place) for place in PLACES)
     text = next((text for text in texts if text), None)
     return None if text is None else find_names(text, wanted)
 
 
 def find_names(text: str, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    """Finds names in the text of the PCI database. Devices of unknown vendors get no name."""
+    """Devices of unknown vendors get no name."""
     pairs = set(wanted)
     vendors = {f"{vendor:04x}": vendor for vendor, _ in pairs}
     numbers = {(vendor, f"{device:04x}"): (vendor, device) for vendor, device in pairs}

@@ -1,5 +1,4 @@
-"""Reads everything that a machine's files show. The host's names and sizes are read elsewhere
-(host.py)."""
+"""Reads everything that a machine's files show, besides the names and sizes in host.py."""
 
 from __future__ import annotations
 
@@ -26,7 +25,6 @@ from .tree import ROOT, Root
 
 
 def read_details(root: Root = ROOT) -> HostDetails:
-    """Reads details of the host below `root`. Never raises an exception."""
     host, cpus = read_host(root), cpu.shown_cpus(root)
     cpuinfo = root.text("proc/cpuinfo") or ""
     sockets, cores, threads = cpu.topology(root, cpus)
@@ -89,8 +87,7 @@ def _command_line(root: Root) -> str | None:
 
 
 def _missing(details: HostDetails) -> dict[str, tuple[object, str]]:
-    """Returns the fields that every machine should have, by name. Each comes with its value, and
-    with the reason to report if the value is empty."""
+    """Returns fields with the reason to report if one is empty."""
     return {
         "sockets": (details.sockets, "the kernel does not number them (usual without ACPI)"),
         "cores": (details.cores, "the kernel shows no CPU topology"),
@@ -129,9 +126,7 @@ _decoder = msgspec.json.Decoder(tuple[Accelerator, ...], dec_hook=decode_hook())
 
 
 def read_accelerators(root: Root) -> tuple[tuple[Accelerator, ...], tuple[Gap, ...]]:
-    """Returns the accelerators in a captured machine. The second value has the reason if they
-    cannot be read. Without the file, returns no accelerators and no reason. Never raises an
-    exception."""
+    """Returns a captured machine's accelerators, and the reason if their file cannot be read."""
     text = root.text(ACCELERATORS)
     if text is None:
         return (), ()
@@ -143,16 +138,11 @@ def read_accelerators(root: Root) -> tuple[tuple[Accelerator, ...], tuple[Gap, .
 
 
 def accelerators_file(accelerators: tuple[Accelerator, ...]) -> bytes:
-    """Returns these accelerators as the content of the file ACCELERATORS."""
     return msgspec.json.format(msgspec.json.encode(accelerators, enc_hook=encode_hook))
 
 
 def read_inventory(root: Root = ROOT) -> Inventory:
-    """Reads everything below `root` that can be read. Each part lists what is missing, with
-    reasons. Never raises an exception.
-
-    The accelerators of this machine are not included, because only vendors' libraries report
-    them."""
+    """Reads all below `root`. Only vendors' libraries report this machine's accelerators."""
     pci, no_pci = read_pci(root)
     accelerators, no_accelerators = read_accelerators(root)
     return Inventory(

@@ -16,8 +16,7 @@ _LAST: list[str] = []
 
 
 def plugins_last() -> None:
-    """Moves the folders of PYTHONPATH that hold plug-ins to the end of the search path. They would
-    hide packages that linkgauge needs. A folder that also holds linkgauge stays."""
+    """Moves plug-ins' folders of PYTHONPATH to the end, where they hide no package."""
     for named in filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)):
         folder = os.path.abspath(named)  # noqa: PTH100  # as Python makes it, links included
         holds = any(entry_points(Path(folder))) and not Path(folder, "linkgauge").is_dir()
@@ -28,8 +27,7 @@ def plugins_last() -> None:
 
 
 def entry_points(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yields the file of entry points, and its text, of each package in a folder that is a
-    plug-in."""
+    """Yields the file of entry points, and its text, of each plug-in in a folder."""
     with suppress(OSError):
         for file in folder.glob("*-info/entry_points.txt"):
             if f"[{GROUP}]" in (text := text_of(file)):
@@ -37,8 +35,7 @@ def entry_points(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def hiding(about: Path) -> Iterator[Path]:
-    """Yields the modules of a plug-in that have the name of another package's. They would hide it
-    if their folder were not the last. `about` is the folder with the plug-in's metadata."""
+    """Yields modules that would hide another package's; `about` is the plug-in's metadata."""
     folder, record = about.parent, text_of(about / "RECORD")
     for file in sorted(folder.iterdir()) if str(folder) in _LAST else ():
         if file.suffix in ("", ".py") and (not record or file.name in record):
@@ -48,8 +45,7 @@ def hiding(about: Path) -> Iterator[Path]:
 
 
 def text_of(file: Path) -> str:
-    """Returns the text of a package's file, empty if it cannot be read. Bytes that are no UTF-8 are
-    replaced."""
+    """Returns a file's text, empty if it cannot be read. Bytes that are no UTF-8 are replaced."""
     with suppress(OSError):
         return file.read_text("utf-8", "replace")
     return ""

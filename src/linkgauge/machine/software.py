@@ -1,8 +1,5 @@
-"""Reads the versions of the software that drives devices: kernel modules, vendors' libraries and
-DKMS modules. Also reads which CPUs handle the devices' interrupts.
-
-A capture stores the names of all files in a folder that is listed. Folders with private names are
-therefore never listed here. Their files are opened by names that are known in advance."""
+"""Reads versions of drivers' software, and which CPUs handle interrupts. A capture keeps all names
+of a listed folder, so folders with private names are never listed here."""
 
 from __future__ import annotations
 
@@ -47,8 +44,7 @@ _PACKAGES = {
 
 
 class Module(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A loaded kernel module. `srcversion` is the kernel's checksum of the module's sources. It
-    differs if the sources differ, even if the versions are equal."""
+    """`srcversion` is the checksum of sources, which may differ if versions are equal."""
 
     version: Version | None = None
     srcversion: Digest | None = None
@@ -65,9 +61,7 @@ class DkmsModule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An interrupt of a device. `kind` is `msi`, `msix` or `line`. `allowed` are the CPUs that may
-    handle the interrupt. `effective` are the CPUs that the kernel chose. Both are in the kernel's
-    list format."""
+    """Both sets of CPUs are in the kernel's list format; the kernel chose `effective` ones."""
 
     number: int
     kind: Word
@@ -76,10 +70,7 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Software(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The software of a machine.
-
-    `modules` and `libraries` are by name, and `interrupts` by PCI address.
-    `libraries` are libraries of the system, not those in Python packages."""
+    """Libraries are the system's, not Python packages'. Interrupts are by PCI address."""
 
     modules: dict[Word, Module] = {}
     dkms: tuple[DkmsModule, ...] = ()
@@ -88,7 +79,6 @@ class Software(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def read_software(root: Root = ROOT) -> Software:
-    """Reads the software below `root`. Never raises, whatever the files hold."""
     return Software(
         modules=dict(_modules(root)),
         dkms=tuple(_dkms(root)),
@@ -98,7 +88,7 @@ def read_software(root: Root = ROOT) -> Software:
 
 
 def installed_packages() -> dict[str, str]:
-    """Returns the versions of the Python packages for measuring that are installed here."""
+    """Returns the versions of the installed Python packages that serve to measure."""
     found = {
         re.sub(r"[-_.]+", "-", str(name)).lower(): one.version
         for one in distributions()
@@ -110,8 +100,7 @@ def installed_packages() -> dict[str, str]:
 
 
 def interfaces(root: Root = ROOT) -> tuple[str, ...]:
-    """Returns the network interfaces of real devices. Bridges, tunnels and interfaces of containers
-    are left out."""
+    """Returns the interfaces of real devices; not bridges, tunnels and those of containers."""
     names = sorted(root.names(INTERFACES))
     return tuple(name for name in names if root.resolve(f"{INTERFACES}/{name}/device"))
 
@@ -126,8 +115,8 @@ def _modules(root: Root) -> Iterator[tuple[str, Module]]:
 
 
 def _dkms(root: Root) -> Iterator[DkmsModule]:
-    """Yields the DKMS modules. A folder VERSION/KERNEL/ARCHITECTURE/module is a build. A link
-    `kernel-KERNEL-ARCHITECTURE` next to VERSION points to the installed build."""
+    """A folder VERSION/KERNEL/ARCHITECTURE/module is a build; a link `kernel-KERNEL-ARCHITECTURE`
+    next to VERSION points to the installed one."""
     for module in sorted(root.names(DKMS)):
         folder = f"{DKMS}/{module}"
         names = sorted(root.names(folder))

@@ -11,8 +11,7 @@ _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def commit(package: Path) -> str | None:
-    """Returns the git commit of the checkout that contains `package`. Returns None if linkgauge was
-    installed from a wheel. Uncommitted changes are not noticed. git itself is not needed."""
+    """Returns the checkout's commit, None for a wheel. Does not see uncommitted changes."""
     for folder in package.resolve().parents:
         if (folder / ".git").is_dir():
             return _head(Disk(folder / ".git"))

@@ -1,5 +1,4 @@
-"""Collects the output of vendors' tools, and writes files with the machine's topology. Both are for
-people; no code parses them."""
+"""Collects the output of vendors' tools, and the topology as files for people."""
 
 from __future__ import annotations
 
@@ -44,8 +43,7 @@ _SECONDS = 20.0
 
 
 class ToolOutput(msgspec.Struct, frozen=True):
-    """A command that was run. `exit` is the exit code. If there is none, `problem` is the reason.
-    `file` and `errors` are the paths of its output and of its stderr."""
+    """A command with its exit code or else the `problem`, and paths of its stdout and stderr."""
 
     command: ToolCommand
     exit: int | None = None
@@ -55,8 +53,7 @@ class ToolOutput(msgspec.Struct, frozen=True):
 
 
 def commands_for(interfaces: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Returns the commands to run: COMMANDS, and ethtool for these network interfaces if it is
-    installed."""
+    """Returns COMMANDS, and ethtool's for up to 32 interfaces if it is installed."""
     asked = interfaces[:_MOST_INTERFACES] if shutil.which("ethtool") else ()
     about = (
         ("ethtool", *filter(None, (option,)), name) for name in asked for option in _OF_INTERFACES
@@ -67,8 +64,8 @@ def commands_for(interfaces: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 def ask(
     commands: tuple[tuple[str, ...], ...] = COMMANDS, seconds: float = _SECONDS
 ) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
-    """Runs commands one after the other, each for at most `seconds`. Returns their results, and
-    their outputs by path. Never raises an exception, because most machines lack most tools."""
+    """Runs each command for at most `seconds`. Returns results, and output by path. Missing tools
+    raise nothing, because most machines lack most tools."""
     files: dict[str, bytes] = {}
     return tuple(_ask(command, seconds, files) for command in commands), files
 
@@ -109,7 +106,6 @@ _TOPOLOGY_SECONDS = 10.0
 
 
 def topology_files(machine: Machine, root: Root = ROOT) -> dict[str, str]:
-    """Returns the topology files: a text for each file name. Never raises an exception."""
     return {
         "numa_topology.txt": _said(machine, ("numactl", "--hardware"), numa_lines),
         "cpu_topology.txt": _said(machine, ("lscpu",), cpu_lines),
@@ -120,7 +116,6 @@ def topology_files(machine: Machine, root: Root = ROOT) -> dict[str, str]:
 def _said(
     machine: Machine, command: tuple[str, ...], own: Callable[[Machine], Iterator[str]]
 ) -> str:
-    """If the command fails, the reason comes first, and then the lines of `own`."""
     name = " ".join(command)
     if machine.simulated is not None:
         why = f"SIMULATED {machine.simulated}"

@@ -1,7 +1,4 @@
-"""Reads files below a file system root. The root is this machine or a captured machine.
-
-Symbolic links stay inside the root, as with chroot: `/x` is x in the root, and `..` stops at the
-root. A captured machine therefore never leads to files of this machine."""
+"""Reads files below a root. Links never leave it, as with chroot."""
 
 from __future__ import annotations
 
@@ -25,20 +22,19 @@ _MOST_CPUS = 1 << 16
 
 
 class Root(ABC):
-    """The source of a machine's files: a folder, or files in memory. Paths may begin with a
-    slash."""
+    """A machine's files, in a folder or in memory. Paths may begin with a slash."""
 
     @abstractmethod
     def content(self, path: str) -> bytes | None:
-        """Returns the bytes of a file, or None if it cannot be read."""
+        """Returns None if the file cannot be read."""
 
     @abstractmethod
     def listed(self, folder: str) -> list[str] | None:
-        """Returns the names in a folder, or None if it cannot be read."""
+        """Returns None if the folder cannot be read."""
 
     @abstractmethod
     def link_target(self, path: str) -> str | None:
-        """Returns the target of a symbolic link as written, or None if there is no link."""
+        """Returns the target as written, or None if there is no link."""
 
     @abstractmethod
     def exists(self, real: str) -> bool:
@@ -48,23 +44,19 @@ class Root(ABC):
     def is_folder(self, path: str) -> bool: ...
 
     def text(self, path: str) -> str | None:
-        """Returns the text of a file, or None if it cannot be read. Newlines and zero bytes at the
-        end are removed."""
+        """Returns the text without newlines and zero bytes at its end, None if unreadable."""
         content = self.content(path)
         return None if content is None else content.decode(errors="replace").rstrip("\n\0")
 
     def line(self, path: str) -> str | None:
-        """Returns the text of a file without blanks at both ends. Returns None if the file is empty
-        or cannot be read."""
+        """Returns the text without blanks around it, None if it is empty or unreadable."""
         return (self.text(path) or "").strip() or None
 
     def number(self, path: str) -> int | None:
-        """Returns the whole number in a file, or None if it holds none."""
         return number(self.text(path))
 
     def node(self, folder: str) -> int | None:
-        """Returns the NUMA node of the device in a folder of sysfs, or None if the kernel does not
-        know it."""
+        """Returns the device's NUMA node, None if the kernel does not know it."""
         node = self.number(f"{folder}/numa_node")
         return None if node is None or node < 0 else node
 
@@ -74,13 +66,11 @@ class Root(ABC):
         return next(filter(None, found), ())
 
     def cpus(self, listed: str, masked: str) -> tuple[int, ...]:
-        """Returns the CPUs in the file `listed` (list format), or else in the file `masked` (mask
-        format)."""
+        """Returns the CPUs in `listed` (list format), or else in `masked` (mask format)."""
         return self.cpu_list(listed) or parse_cpu_mask(self.text(masked) or "")
 
     def choice(self, place: str) -> str | None:
-        """Returns the choice that the kernel marks with brackets in a list of choices: `always
-        [madvise] never` is madvise."""
+        """Returns the choice that the kernel marks: `always [madvise] never` is madvise."""
         match = re.search(r"\[(\w+)\]", self.text(place) or "")
         return match[1] if match else None
 
@@ -89,14 +79,12 @@ class Root(ABC):
         return self.listed(folder) or []
 
     def numbered(self, folder: str, begin: str) -> tuple[int, ...]:
-        """Returns the numbers that follow `begin` in the names of a folder, sorted. For `cpu`, the
-        name `cpu0` gives 0."""
+        """Returns the sorted numbers after `begin` in the names of a folder: 0 for `cpu0`."""
         found = (re.fullmatch(rf"{begin}([0-9]{{1,6}})", name) for name in self.names(folder))
         return tuple(sorted(int(match[1]) for match in found if match))
 
     def link_name(self, path: str) -> str | None:
-        """Returns the last name in the target of a symbolic link, or None if there is no link. The
-        target need not exist. The folder of `path` must not contain links."""
+        """Returns the last name of a link's target. The folder of `path` must not contain links."""
         target = self.link_target(path.lstrip("/"))
         if target is None:
             return None
@@ -105,14 +93,12 @@ class Root(ABC):
         return name.encode(errors="surrogateescape").decode(errors="replace")
 
     def resolve(self, path: str) -> str | None:
-        """Resolves all symbolic links in a path. Returns the path without a leading slash, or None
-        if it does not exist or the links form a loop."""
+        """Returns the path behind all links without a leading slash, None if it does not exist."""
         real = self.followed(path)
         return real if real is not None and self.exists(real) else None
 
     def followed(self, path: str) -> str | None:
-        """Resolves all symbolic links in a path, even if the path does not exist. Returns None if
-        the links form a loop."""
+        """As `resolve`, also for a missing path. None if links form a loop."""
         here: list[str] = []
         ahead = path.split("/")[::-1]
         links = 0
@@ -135,8 +121,6 @@ class Root(ABC):
 
 @dataclass(frozen=True)
 class Disk(Root):
-    """The files below a folder of this machine."""
-
     folder: Path
 
     def content(self, path: str) -> bytes | None:
@@ -168,7 +152,6 @@ class Disk(Root):
         return (self.folder / path).is_dir()
 
     def _place(self, path: str) -> str | None:
-        """Returns the path on this machine. The result is never outside the root."""
         real = path if self == ROOT else self.resolve(path)
         return None if real is None else f"{self.folder}/{real}"
 
@@ -178,8 +161,7 @@ ROOT = Disk(Path("/"))
 
 
 class Captured(Root):
-    """The files of a captured machine in memory. Paths have no leading slash. For symbolic links,
-    the targets are stored."""
+    """The files of a captured machine in memory, by paths without a leading slash."""
 
     def __init__(
         self,
@@ -187,8 +169,7 @@ class Captured(Root):
         links: Mapping[str, str] | None = None,
         empty: Iterable[str] = (),
     ) -> None:
-        """Stores the files, the links and the folders of a machine. `empty` are folders without
-        files."""
+        """`links` has the targets of symbolic links, and `empty` the folders without files."""
         self.files = files
         self.links: Mapping[str, str] = links or {}
         folders: dict[str, dict[str, None]] = {path: {} for path in empty}
@@ -222,33 +203,28 @@ class Captured(Root):
 
 
 def number(text: str | None) -> int | None:
-    """Returns the whole number in a text, or None if the text is no whole number."""
     match = re.fullmatch(r"\s*(-?[0-9]{1,18})\s*", text or "", re.ASCII)
     return int(match[1]) if match else None
 
 
 def hexadecimal(text: str | None, digits: int = 8) -> int | None:
-    """Returns the hexadecimal number in a text such as `0x10de`. Returns None if the text is no
-    such number or has more than `digits` digits."""
+    """Returns the number in a text such as `0x10de`; None for another text, or for more digits."""
     match = re.fullmatch(rf"0x([0-9a-fA-F]{{1,{digits}}})", text or "")
     return int(match[1], 16) if match else None
 
 
 def least(*values: int | None) -> int | None:
-    """Returns the smallest value that is not None, or None if there is none."""
     return min((value for value in values if value is not None), default=None)
 
 
 def labelled(text: str, label: str) -> str | None:
-    """Returns what follows the label in the first line `label: …` of a text, without blanks at both
-    ends. Returns None if there is no such line."""
+    """Returns what follows `label:` on the first such line, without blanks; None without one."""
     match = re.search(rf"^{label}[ \t]*:(.*)$", text, re.MULTILINE)
     return match[1].strip() if match else None
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """Returns the CPUs in a text in the kernel's list format (`0-3,8`), sorted. Parts that cannot
-    be read are ignored."""
+    """Returns the CPUs in the kernel's list format (`0-3,8`), sorted. Ignores unreadable parts."""
     cpus: set[int] = set()
     for piece in text.split(","):
         first, _, last = piece.strip().partition("-")
@@ -259,8 +235,7 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
 
 def parse_cpu_mask(text: str) -> tuple[int, ...]:
-    """Returns the CPUs in a text in the kernel's mask format (`0000,00000011`). Each part of the
-    text stands for 32 CPUs, the highest first."""
+    """Returns the CPUs in a mask of the kernel (`0000,00000011`): 32 a part, highest first."""
     groups = text.strip().split(",")
     if len(groups) > 1 << 11 or not all(re.fullmatch(r"[0-9a-fA-F]{1,8}", one) for one in groups):
         return ()
@@ -280,7 +255,7 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def parse_meminfo(text: str) -> dict[str, int]:
-    """Returns the values of /proc/meminfo, or of a NUMA node's meminfo, in bytes by name."""
+    """Returns the values of /proc/meminfo, or of a NUMA node's meminfo, in bytes."""
     found: dict[str, int] = {}
     for line in text.splitlines():
         name, _, rest = line.partition(":")

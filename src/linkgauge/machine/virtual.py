@@ -1,5 +1,4 @@
-"""Reads the facts that are compared with the definition of a virtual machine. They are signs of a
-guest, PCI functions, CPU threads, huge pages, and running virtual machines."""
+"""Reads the facts that are compared with the definition of a virtual machine."""
 
 from __future__ import annotations
 
@@ -34,7 +33,6 @@ _UUID = "sys/class/dmi/id/product_uuid"
 
 
 def read_virtual(root: Root) -> Virtual:
-    """Reads the facts about virtual machines below `root`. Never raises an exception."""
     return Virtual(
         siblings={cpu: threads_of(root, cpu) for cpu in shown_cpus(root)},
         node_pages={
@@ -50,8 +48,7 @@ def read_virtual(root: Root) -> Virtual:
 
 
 def virtual_of(inventory: Inventory) -> Virtual:
-    """Returns the facts about a simulated machine, which has no files. They are taken from the
-    inventory."""
+    """Returns the facts about a simulated machine from its inventory, because it has no files."""
     tree = PciTree(inventory.pci)
     functions = tuple(
         BusFunction(
@@ -65,7 +62,6 @@ def virtual_of(inventory: Inventory) -> Virtual:
 
 
 def _functions(root: Root) -> tuple[BusFunction, ...] | None:
-    """Of a function for which a capture has no files, only the address is known."""
     names = (name for name in root.names(PCI) if re.fullmatch(ADDRESS, name))
     found = ((name, root.resolve(f"{PCI}/{name}")) for name in sorted(names))
     return (
@@ -93,9 +89,8 @@ def _function(root: Root, address: str, folder: str) -> BusFunction:
 
 
 def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
-    """Yields the resizable regions of a PCI function: number, size and largest size in bytes. Bit n
-    of the file `resourceN_resize` means that 2^n MiB are possible
-    (Documentation/ABI/testing/sysfs-bus-pci)."""
+    """Yields number, size and largest size of resizable regions, in bytes. Bit n of
+    `resourceN_resize` stands for 2^n MiB (Documentation/ABI/testing/sysfs-bus-pci)."""
     lines = (root.text(f"{folder}/resource") or "").splitlines()
     for place, line in enumerate(lines[:_WINDOWS]):
         sizes = root.line(f"{folder}/resource{place}_resize")
@@ -129,20 +124,18 @@ def _signs(root: Root) -> Iterator[str]:
 
 
 def machine_uuid(root: Root) -> str | None:
-    """Returns the UUID of this machine from its firmware. A virtual machine has the UUID of its
-    definition. Only root can read it."""
+    """Returns the firmware's UUID, in a guest that of its definition. Only root can read it."""
     text = (root.line(_UUID) or "").lower()
     return text if re.fullmatch(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) else None
 
 
 def definitions(root: Root) -> tuple[str, ...]:
-    """Returns the paths of libvirt's files that define virtual machines, if they can be read."""
     names = sorted(name for name in root.names(DEFINITIONS) if name.endswith(".xml"))
     return tuple(f"{DEFINITIONS}/{name}" for name in names)
 
 
 def running_domains(root: Root) -> tuple[RunningDomain, ...]:
-    """Returns libvirt's running virtual machines. They are found by their control groups."""
+    """Returns libvirt's running virtual machines, found by their control groups."""
     found: dict[str, RunningDomain] = {}
     for folder in _SLICES:
         for scope in root.names(folder):

@@ -25,10 +25,9 @@ from linkgauge.model.units import BANDWIDTH
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
-    """A measured cell. `number` is its position in the whole run. `touched` are the parts that its
-    transfers use, and `timed` those that may slow its figure. `equivalent` is equal for cells whose
-    figures should be equal, and None in a sweep. `kind` is equal for cells that do the same over
-    paths of the same kinds, and that therefore vary in the same way."""
+    """A measured cell. `touched` are the parts that it uses, and `timed` those that may slow its
+    figure. Cells with the same `equivalent` (None in a sweep) should have equal figures, and those
+    with the same `kind` vary in the same way."""
 
     number: int
     result: Result
@@ -40,7 +39,7 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_oversubscribed(self) -> bool:
-        """Whether the figure is that of one of several transfers: others may speed it up."""
+        """Whether others of its transfers may speed the figure up."""
         return len(self.cell.transfers) > 2 and self.cell.report.is_first
 
     @property
@@ -53,8 +52,7 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Returns the samples as times of the same work: bandwidths as reciprocals, and none of a
-        share of hidden time."""
+        """The samples as times of the same work: reciprocals of bandwidths, none of hidden time."""
         if self.cell.report is Report.HIDDEN:
             return ()
         if self.result.better == "lower":
@@ -68,7 +66,7 @@ visible share of such a copy's time. An exception is a copy that is as short as 
 
 
 class _Key:
-    """A key that is equal for evidence of which these values are the very same objects."""
+    """Equal for evidence of which these values are the very same objects."""
 
     def __init__(self, evidence: Evidence, *values: object) -> None:
         self.evidence = evidence
@@ -126,8 +124,6 @@ is equal for cells that use the same kinds of links, and share them with equally
 
 
 class _Ways:
-    """Finds the parts that cells use. Equal values are one object."""
-
     def __init__(self, evidence: Evidence) -> None:
         self._wiring = evidence.machine.wiring
         self._groups = _groups(evidence)
@@ -135,7 +131,7 @@ class _Ways:
         self._touched = cache(Touched)
 
     def touched(self, transfer: Transfer) -> Touched:
-        """Returns the parts that a transfer uses, with the cluster nodes and rails of its ends."""
+        """Adds the cluster nodes and rails of a transfer's ends."""
         own = self._wiring.touched(transfer)
         ends = transfer.memories if self._groups else ()
         parts = own.parts.union(*(self._groups.get(str(end.place), ()) for end in ends))
@@ -164,7 +160,6 @@ def _used(touched: Sequence[Touched]) -> Iterator[str]:
 
 
 def _groups(evidence: Evidence) -> dict[str, tuple[Part, ...]]:
-    """Returns the node and the rail of each measured device, if others share them."""
     transfers = {transfer for cell in evidence.cells() for transfer in cell.transfers}
     ends = {str(memory.place) for transfer in transfers for memory in transfer.memories}
     measured = [
@@ -181,7 +176,7 @@ def _groups(evidence: Evidence) -> dict[str, tuple[Part, ...]]:
 
 
 def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """Returns the measured cells with `touched` as the parts that may slow their figures."""
+    """Returns the measured cells, with `touched` as the parts that may slow their figures."""
     return _timed(cases_of(evidence))
 
 
@@ -226,8 +221,7 @@ def named(cases: Iterable[Case]) -> tuple[str, ...]:
 
 
 def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
-    """Returns a function that decides whether a finding is about a part that measured cells use, or
-    is based on such cells. Findings about the whole machine do not count."""
+    """Whether a finding is about a part that measured cells use, or is based on such cells."""
     cases = cases_of(evidence)
     parts = _exchanging(evidence).union(*(case.touched for case in cases))
     ends = {end for part in parts if part.kind in _OF_DEVICES for end in part.ends}

@@ -1,4 +1,4 @@
-"""Says which parts may be to blame for bad cells, and searches for the fewest that explain them."""
+"""Searches for the fewest parts that explain bad cells."""
 
 from __future__ import annotations
 
@@ -33,14 +33,11 @@ other kinds, and the measurement in words."""
 
 
 class Blame(msgspec.Struct, frozen=True):
-    """A part to blame for bad cells. `others` are parts that explain the cells equally well."""
-
     part: Part
     others: tuple[Part, ...] = ()
 
     def of_link(self, seen: Container[Part]) -> Blame:
-        """Returns this blame with the device's link named before the device, unless errors were
-        seen on the device itself."""
+        """Names a device's link first, unless errors were `seen` on the device itself."""
         is_device = self.part.kind == "device" and self.part not in seen
         ends = frozenset(self.part.ends if is_device else ())
         for link in self.others:
@@ -62,7 +59,6 @@ class Blame(msgspec.Struct, frozen=True):
         self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
         cases: Iterable[Case],
     ) -> Finding:  # fmt: skip
-        """Returns the finding, with the parts that explain the cells equally well."""
         others = ", ".join(map(str, self.others))
         doubt = f" (or {others}: the measurements cannot tell which)" if others else ""
         why += f"; {self._would_tell}" if others else ""
@@ -73,9 +69,7 @@ class Blame(msgspec.Struct, frozen=True):
 def suspects(
     bad: Iterable[Case], all_cases: Iterable[Case], seen: Container[Part] = ()
 ) -> dict[Part, Blame]:
-    """Returns the parts that may be to blame, each with its blame. Parts that touch the same cells
-    form one blame. A part with errors that were `seen` is named first, then a device, then a
-    link."""
+    """Parts of the same cells form one blame: first one that was `seen`, a device, then a link."""
     parts = frozenset[Part]().union(*(case.touched for case in bad))
     numbers = grouped((part, case.number) for case in all_cases for part in parts & case.touched)
     ordered = sorted(parts, key=lambda part: (part not in seen, *_rank(part)))
@@ -97,9 +91,8 @@ def fewest(
     candidates: Sequence[_H],
     loss: Callable[[tuple[_H, ...]], float],
 ) -> tuple[_H, ...]:
-    """Returns the set of candidates with the least `loss`, which includes a cost for each. The
-    best sets of each size are kept and extended by each candidate (beam search; B. Lowerre, The
-    Harpy Speech Recognition System, 1976): the best pair need not have the best single part."""
+    """Returns the set with the least `loss`, by beam search (B. Lowerre, The Harpy Speech
+    Recognition System, 1976): the best pair need not have the best single part."""
     best: tuple[_H, ...] = ()
     kept = [best]
     for _ in range(MOST_CAUSES):

@@ -1,4 +1,4 @@
-"""Finds error counters that rose during a run, and device clocks that were held down."""
+"""Finds error counters that rose during a run, and device clocks that were throttled."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ multiplies matrices draws the power that it is allowed. All other reasons are fa
 
 
 def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:
-    """Returns the new AER errors by severity, for each address of a function that counted them."""
+    """Returns new AER errors by severity, for the address of each function."""
     rose: dict[str, dict[str, int]] = {}
     for after in evidence.after.pci if evidence.after else ():
         function = evidence.machine.functions.get(after.address)
@@ -113,15 +113,12 @@ def is_limit(reason: str) -> bool:
 
 
 def why_throttled(device: Accelerator, loaded: Iterable[Held]) -> list[str]:
-    """Returns the reasons that hold a device's clocks down under load, or else in its latest
-    state."""
     reasons = [reason for reason, *_ in loaded] or device.throttled
     return sorted({r for r in reasons if not any(word in r.lower() for word in _HARMLESS)})
 
 
 def slowed(evidence: Evidence) -> frozenset[Part]:
-    """Returns the devices whose clocks are throttled. Limits under products of matrices do not
-    count, because all devices reach them."""
+    """Limits of clocks under products of matrices do not count, because all devices reach them."""
     latest = (evidence.after or evidence.machine.known).accelerators
     loaded = {
         memory: [one for one in held if not (one[1].cell.does.product and is_limit(one[0]))]

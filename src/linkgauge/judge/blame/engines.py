@@ -19,10 +19,9 @@ from .table import Row, reach
 def bounded_by_engine(
     rows: Sequence[Row], evidence: Evidence
 ) -> tuple[Sequence[Row], tuple[Finding, ...]]:
-    """Returns the rows without the copies that are slow only because of the copy engines, and the
-    finding on these, if any. All such copies are equally low, while kernels over the same parts are
-    as fast as expected. Without kernels, the copies must be as slow as one of several parallel
-    links."""
+    """Takes copies that are slow only by their engines out of the rows, and returns a finding on
+    them. All such copies are equally low, while kernels over the same parts are as expected.
+    Without kernels, the copies must be as slow as one of several parallel links."""
     low = [row for row in rows if row.low]
     kernels = [row for row in rows if low and _engines(row) == {"sm"}]
     low_too = {_ends(row) for row in kernels if row.low}
@@ -44,7 +43,6 @@ def bounded_by_engine(
 
 
 def _ends(row: Row) -> frozenset[str]:
-    """Returns the ends of what a cell moves: a total of all devices at once has its own, too."""
     return frozenset(str(memory.place) for memory in row.case.cell.transfers[0].memories)
 
 
@@ -56,7 +54,6 @@ def _fits_one_link(row: Row, evidence: Evidence) -> bool:
 
 
 def _one_way(row: Row) -> frozenset[Part]:
-    """Returns the parts of a cell but links crossed both ways, whose sharing may itself be slow."""
     return frozenset(part for part in row.parts if not part.both_ways)
 
 

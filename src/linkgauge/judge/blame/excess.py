@@ -1,7 +1,5 @@
-"""Tests whether the cells of a part differ from the equal cells of other parts (Student's t).
-
-Copies over PCIe on a host that others use are never as steady as copies inside a device, so the
-differences of cells are weighted by how little such cells vary."""
+"""Tests whether a part's cells differ from their peers (Student's t). Copies over PCIe vary more
+than those inside a device, so differences count by how little such cells vary."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from .limits import QUIET
 
 
 def spread(some: Iterable[Moments], floor: float = QUIET) -> tuple[float, int]:
-    """Returns the variance within groups, with its degrees of freedom and at least `floor`²."""
+    """Returns the variance within groups, at least `floor`², and its degrees of freedom."""
     groups = [one for one in some if one.n]
     degrees = sum(one.n - 1 for one in groups)
     return sum(one.rest for one in groups) / max(1, degrees) + floor**2, degrees
@@ -31,17 +29,14 @@ def chance(errors: float, degrees: float) -> float:
 
 
 class Side(NamedTuple):
-    """The values of a part's cells of one class, `inside`, beside those of the other cells of the
-    class. Classes with the same `noise` vary in the same way."""
-
     noise: Hashable
     inside: Moments
     outside: Moments
 
 
 class Excess(NamedTuple):
-    """By how much the values of a part's cells exceed those of their peers: the weighted median
-    over classes. `errors` is the mean excess in standard errors, and `p` its probability."""
+    """By how much a part exceeds its peers: the weighted median over classes, the mean in standard
+    errors, and its probability `p`."""
 
     gain: float
     errors: float
@@ -49,7 +44,7 @@ class Excess(NamedTuple):
 
 
 def excess(sides: Iterable[Side], floor: float = QUIET) -> Excess | None:
-    """Compares a part's cells with their peers. Returns None for too few cells."""
+    """Returns None for too few cells."""
     both = [side for side in sides if side.inside.n and side.outside.n]
     within = grouped((side.noise, (side.inside, side.outside)) for side in both)
     known = {noise: spread(itertools.chain(*some), floor) for noise, some in within.items()}

@@ -1,8 +1,6 @@
-"""Finds the fewest parts that explain most of the losses in a table of cells.
-
-A part that is to blame has lost a constant fraction of its rate, from the beginning or from some
-cell on. Or its rate falls by a constant fraction with each cell. What stays unexplained is the sum
-of squared logarithms. The losses are those of figures, or how much more samples vary or stall."""
+"""Finds the fewest parts that explain most losses of a table. A part to blame has lost a constant
+fraction of its rate, at once or from some cell on, or with each cell. What stays unexplained is the
+sum of squared logarithms. Losses may also be how much more samples vary or stall."""
 
 from __future__ import annotations
 
@@ -26,8 +24,8 @@ from .table import Row
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """A part that is suspected to be slow from the cell `since` on. Its rate is lower by a constant
-    fraction or, if it `drifts`, falls from cell to cell."""
+    """A part that is slow from the cell `since` on or, if it `drifts`, gets slower with each
+    cell."""
 
     part: Part
     since: int = 0
@@ -41,8 +39,7 @@ Suspects = tuple[Suspect, ...]
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """How well suspects explain the table. `levels` has the loss of each as a logarithm; for a
-    drift, per cell."""
+    """`levels` has the loss of each suspect as a logarithm; for a drift, per cell."""
 
     unexplained: float
     cost: float
@@ -58,8 +55,7 @@ def without(suspect: Suspect, chosen: Suspects) -> Suspects:
 
 
 class Search:
-    """The search for the parts that explain the losses in a table. To blame those that counted
-    errors, `seen`, costs less. `candidates` are all that were tried."""
+    """Parts that counted errors, `seen`, cost less to blame."""
 
     def __init__(
         self, rows: Sequence[Row], parts: Mapping[Part, Blame], seen: frozenset[Part] = frozenset(),
@@ -95,8 +91,6 @@ class Search:
         return self._fit(tuple(sorted(suspects, key=self._places.__getitem__)))
 
     def _find_fit(self, suspects: Suspects) -> Fit:
-        """Returns an infinite cost if a suspect hardly slows anything, or if two are the same
-        part."""
         affected: dict[Row, dict[Suspect, int]] = {}
         for suspect in suspects:
             for row, steps in self._steps(suspect).items():
@@ -129,7 +123,6 @@ class Search:
         return PART * (1 - is_seen / 2 + is_late / 2)
 
     def _find_steps(self, suspect: Suspect) -> dict[Row, int]:
-        """Returns the rows that a suspect slows, each with the multiple of its level."""
         since = [row for row in self.touching[suspect.part] if row.number >= suspect.since]
         within = grouped((row.peers, row.number) for row in since)
         if not suspect.drifts:
@@ -142,8 +135,6 @@ class Search:
         return {row: row.number - begin[row.peers] for row in since}
 
     def _tells(self, suspect: Suspect, row: Row) -> bool:
-        """Whether a row has a peer that is not slow and that the suspect does not slow, or is
-        compared with its expectation."""
         return row.low or any(
             suspect.part not in peer.parts or peer.number < suspect.since
             for peer in self._well.get(row.peers, ())
@@ -152,8 +143,8 @@ class Search:
     def _levels(
         self, suspect: Suspect, affected: Mapping[Row, Mapping[Suspect, int]]
     ) -> dict[Hashable, float]:
-        """Returns the loss of a suspect by class, from the slow cells that no other suspect slows,
-        or else from all. A drift has the same one in all classes."""
+        """Returns a suspect's loss by class, from cells that no other suspect slows, or else from
+        all."""
         slow = [row for row in self._steps(suspect)
                 if row.slow and (suspect.drifts or self._tells(suspect, row))]  # fmt: skip
         alone = [row for row in slow if len(affected[row]) == 1] or slow
@@ -166,8 +157,7 @@ class Search:
 
 
 def _unexplained(row: Row, levels: Sequence[float]) -> float:
-    """Returns what suspects leave of a row's loss. Together they slow a cell at least as much as
-    the slowest of them, and at most as much as all."""
+    """Together, suspects slow a cell at least as the slowest of them, and at most as all."""
     return max(sum(levels) - row.lost, row.lost - min(levels), 0.0) ** 2
 
 
@@ -176,7 +166,6 @@ def _explained(touching: Sequence[Row]) -> float:
 
 
 def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
-    """Yields the part as slow from the beginning, from some cell on, and as ever slower."""
     yield Suspect(part)
     slow = [row for row in touching if row.slow]
     kinds, ways = {row.peers for row in slow}, {row.parts for row in slow}
@@ -201,8 +190,7 @@ def _falls(rows: Sequence[Row]) -> bool:
 
 
 def _onset(touching: Sequence[Row]) -> int:
-    """Returns the number of the slow cell at which losses change most, or 0 for the first (by
-    cumulative sums; E. Page, Biometrika 41, 1954)."""
+    """Finds where losses change most by cumulative sums (E. Page, Biometrika 41, 1954)."""
     count, later, found = len(touching), 0.0, (0.0, 0)
     mean = statistics.fmean(row.lost for row in touching)
     for before in range(count - 1, 0, -1):
@@ -220,10 +208,9 @@ def causes(
     stays: bool = False,
     seen: frozenset[Part] = frozenset(),
 ) -> tuple[list[tuple[Blame, list[Case]]], list[Case]]:
-    """Returns the fewest parts that explain the bad cells and contradict few good cells, each with
-    the cells that it explains, and the bad cells that stay unexplained. A part must end its cells
-    in the same phase, unless it `stays` bad: then good cells after its first bad one speak strongly
-    against it. A failed cell has lost twice what it costs to blame a part for it."""
+    """Returns the fewest parts that explain the bad cells, each with its cells, and the other bad
+    cells. A part must end its cells in the same phase, unless it `stays` bad: then good cells after
+    its first bad one speak strongly against it."""
     clear = math.sqrt(2 * PART)
     ended: dict[Phase | None, list[Case]]
     ended = {None: [*bad]} if stays else grouped((case.cell.phase, case) for case in bad)

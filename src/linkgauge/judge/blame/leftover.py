@@ -1,5 +1,4 @@
-"""Finds parts that are slower than their peers by so little that only all of their cells show
-it."""
+"""Finds parts that are slower by so little that only all of their cells show it."""
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ from .table import Row, kinds_of
 
 
 class Comparison(msgspec.Struct, frozen=True, eq=False):
-    """The cells of a part by class, as logarithms of losses, beside the `others` of each class. A
-    loss of `least` or more counts: the fewer peers a part has, the less they show what is usual."""
+    """A part's cells by class, as logarithms. A loss of `least` or more counts: the fewer peers a
+    part has, the less they show what is usual."""
 
     part: Part
     within: Mapping[Hashable, Sequence[Row]]
@@ -37,7 +36,7 @@ class Comparison(msgspec.Struct, frozen=True, eq=False):
                              for of, own in self.within.items()})  # fmt: skip
 
     def would_lose(self, more: Mapping[Row, float]) -> Excess | None:
-        """Returns by how much the cells would be slower with these losses, had they none now."""
+        """By how much the cells would be slower with these losses, had they none now."""
         values = dict[Hashable, list[float]]()
         for of, own in self.within.items():
             usual = statistics.fmean(math.log(row.figure) for row in own) + self.others[of].mean
@@ -76,9 +75,8 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Compariso
 def small_losses(
     rows: Sequence[Row], parts: Collection[Part]
 ) -> Iterator[tuple[list[Part], float, Sequence[Row]]]:
-    """Yields the parts that all their cells together show to be slow, the surest first, with the
-    loss as a logarithm and these cells. Parts that the same cells show are together. Cells of such
-    a part are no peers of others, and these show how much equal parts differ."""
+    """Yields parts that all their cells together show to be slow, the surest first, with the loss
+    as a logarithm and these cells, which then are no peers of others."""
     left, found = list(rows), _losses(rows, parts)
     while sure := [one for one in found if found[one].p < CHANCE / len(found)]:
         surest = max(sure, key=lambda one: found[one].errors)

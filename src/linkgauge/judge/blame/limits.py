@@ -1,5 +1,4 @@
-"""The numbers that decide which parts are blamed, each with its meaning. All others follow from
-them, or from what was measured."""
+"""The numbers that decide which parts are blamed; others follow from these or are measured."""
 
 from __future__ import annotations
 

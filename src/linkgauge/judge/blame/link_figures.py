@@ -28,8 +28,6 @@ class Best(msgspec.Struct, frozen=True):
 
 
 class LinkFigures(msgspec.Struct, frozen=True):
-    """The best cells that show the rate of a link: in one direction, and in both at once."""
-
     one_way: Best | None = None
     both: Best | None = None
 
@@ -37,8 +35,8 @@ class LinkFigures(msgspec.Struct, frozen=True):
 def link_figures(
     machine: Machine, topology: Topology, results: Sequence[Result]
 ) -> dict[Joint, LinkFigures]:
-    """Returns the cells that show the rate of each link best: all their bytes cross the link, and
-    no other link on the path may carry less."""
+    """Returns each link's best cells: all bytes cross it, and no other link on the path may carry
+    less."""
     crossed = cache(partial(_crossed, machine, topology))
     shown = grouped(
         ((joint, len(directions)), Best(result, cell))
@@ -54,8 +52,6 @@ def link_figures(
 def _ways(
     cell: CellResult, crossed: Callable[[Transfer], dict[Joint, set[bool]]]
 ) -> dict[Joint, set[bool]]:
-    """Returns the links whose rate the cell's figure may show, with their directions. Two transfers
-    must cross a link in opposite directions."""
     if not cell.headline or cell.status != "pass" or cell.report is Report.HIDDEN:
         return {}
     if len(cell.transfers) == 1:
@@ -70,8 +66,7 @@ def _ways(
 
 
 def _crossed(machine: Machine, topology: Topology, transfer: Transfer) -> dict[Joint, set[bool]]:
-    """Returns the links of the drawing that all bytes of a transfer cross, with their directions
-    (True: from `a` to `b`); none if the transfer crosses links that are not drawn."""
+    """Returns the drawn links that all bytes cross, with directions (True: from `a` to `b`)."""
     parts: dict[tuple[Joint, bool], float] = {}
     for begin, end, _, part in transfer.legs():
         for wire, crossing in machine.wiring.route(str(begin), str(end)) or ():

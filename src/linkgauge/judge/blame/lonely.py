@@ -1,5 +1,4 @@
-"""Judges parts that have nothing like them beside them: earlier runs of the machine are their
-peer."""
+"""Judges parts without peers by earlier runs of the machine."""
 
 from __future__ import annotations
 
@@ -38,8 +37,6 @@ def lost_parts(
     blamed: Collection[Part | str],
     remedy: Sequence[str],
 ) -> Iterator[Finding]:
-    """Yields findings on parts without peers that explain why cells are slower than in earlier
-    runs. `blamed` parts are left out."""
     earlier = evidence.earlier
     if earlier is None or not earlier.lost:
         return
@@ -71,7 +68,6 @@ _ONCE_MORE = "# Measure again: one run may be off, but hardly two in a row."
 
 
 def _may_be_off(earlier: Earlier) -> bool:
-    """Whether only this run shows the loss, and nothing in the machine changed before."""
     return not (earlier.since or earlier.changed)
 
 

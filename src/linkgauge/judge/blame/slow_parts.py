@@ -1,8 +1,5 @@
-"""Finds the parts that make bandwidth lower than that of equal cells, or lower than expected.
-
-The smallest set of parts that explains all slow cells and contradicts no healthy cell is blamed.
-Then parts are blamed that only all of their cells together show, and at last those that only
-earlier runs show."""
+"""Finds the fewest parts that explain slow cells, then parts that only all of their cells together
+show, and at last those that only earlier runs show."""
 
 from __future__ import annotations
 
@@ -32,7 +29,6 @@ from .table import Row, reach, rows_of, share_of
 
 
 def check_slow(evidence: Evidence) -> Iterator[Finding]:
-    """Yields findings on parts that slow the cells that use them."""
     rows, by_engine = bounded_by_engine(rows_of(evidence), evidence)
     remedy = _remedy(evidence)
     yield from by_engine
@@ -105,7 +101,6 @@ def _adds_nothing(
     touching: Mapping[Part, Collection[Row]],
     affected: Mapping[Suspect, Sequence[Row]],
 ) -> bool:
-    """Whether the suspect's part lies within the other's and is hardly slower."""
     inner, outer = ({row.number for row in touching[s.part]} for s in (suspect, other))
     own, around = ([row.shown for row in affected[s]] for s in (suspect, other))
     level = min(around) if other.drifts else statistics.median(around)
@@ -113,7 +108,6 @@ def _adds_nothing(
 
 
 def _most_affected(suspect: Suspect, slow: Sequence[Row], fit: Fit) -> list[Row]:
-    """Returns the slow cells that the suspect slows most: those without a slower part, if any."""
     touched = [row for row in slow if suspect.part in row.parts]
     worse = {s.part for s, level in fit.levels.items() if level < fit.levels[suspect]}
     return [row for row in touched if worse.isdisjoint(row.parts)] or touched
@@ -149,8 +143,7 @@ def _severity(slow: Sequence[Row]) -> Severity:
 
 
 def _only_both_ways(part: Part, slow: Sequence[Row], rows: Sequence[Row]) -> set[Part]:
-    """Returns the links of a part that are slow only if they are crossed in both directions at
-    once; none for a single link. Some cells must have shown that each direction alone is fast."""
+    """Returns links that are slow only if crossed both ways at once; none for a single link."""
     both = {one for row in slow for one in row.parts if one.both_ways}
     if part.both_ways or len(both) < 2 or any(both.isdisjoint(row.parts) for row in slow):
         return set()
@@ -160,7 +153,8 @@ def _only_both_ways(part: Part, slow: Sequence[Row], rows: Sequence[Row]) -> set
 
 
 def _opposed(slow: Mapping[Part, Sequence[Row]], evidence: Evidence) -> Finding:
-    """Blames what serves both directions: parts that are fast in one direction are not at fault."""
+    """Parts that are fast in one direction are not at fault, but what both directions share may
+    be."""
     cells = list({row.number: row for some in slow.values() for row in some}.values())
     found = f"{reach('over them', cells)}; each direction alone is as fast as it should be"
     why = "they share what serves both directions at once: relaxed ordering, the root complex"
@@ -179,8 +173,6 @@ def _table(row: Row) -> Hashable:
 
 
 def _unexplained(slow: Sequence[Row], are_fast: bool) -> Finding:
-    """Returns the finding for cells that no part explains. `are_fast` says that the same copies are
-    not slow in other cells: of other sizes, or of another moment."""
     lowest = min(slow, key=attrgetter("shown"))
     found = reach("that no part explains", slow, share_of([lowest]))
     if len(slow) > 1:

@@ -25,10 +25,9 @@ apart."""
 
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """How steady a cell's samples are, as times relative to their median. `longest` is the longest,
-    `spikes` are the positions of samples that last much longer than the others, and `variance` is
-    that of the others. `moment` is equal for cells that were measured once, one after another, over
-    the same parts, because what disturbs one of them disturbs all."""
+    """Samples as times relative to their median. `spikes` are positions, and `variance` is that of
+    the other samples. `moment` is equal for cells that were measured once, in a row, over the same
+    parts: what disturbs one disturbs all."""
 
     case: Case
     count: int
@@ -40,8 +39,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def times(self) -> Sequence[float]:
-        """Returns the samples relative to their median. They are not kept: a run may have
-        millions."""
+        """Not kept: a run may have millions of samples."""
         return _relative(self.case.times)
 
     @cached_property
@@ -59,9 +57,8 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def lasting(self) -> float:
-        """Returns the standard deviation of the samples without spikes and, if enough are left,
-        without the repetition that adds most to it: a neighbour may have disturbed this
-        repetition."""
+        """Returns the deviation without spikes and, if enough samples are left, without the
+        repetition that adds most to it, which a neighbour may have disturbed."""
         times, spikes = self.times, frozenset(self.spikes)
         rests = (
             [time for place, time in enumerate(times)
@@ -73,7 +70,6 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
-    """Returns the steadiness of each measured cell with enough samples."""
     return _of_cases(timed_cases_of(evidence))
 
 
@@ -117,8 +113,7 @@ def _split(case: Case, times: Sequence[float], usual: float) -> Steadiness:
 
 
 def _spiky(times: Sequence[float], usual: float) -> tuple[float, int]:
-    """Returns the time above which a sample is a spike, and the largest number of spikes. A spike
-    exceeds all other samples by several standard deviations (of logarithms). If almost half of the
+    """Returns the time above which a sample is a spike, and the most spikes: if almost half of the
     samples last long, the cell is like that."""
     logs = sorted(map(math.log, times))
     most = (len(logs) - 1) // 2

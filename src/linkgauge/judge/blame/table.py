@@ -1,7 +1,5 @@
-"""The table from which slow parts are found: a row for each cell, with the loss of its figure
-against its peers or its expectation, and the parts that it uses as columns.
-
-Peers are cells of the same benchmark over routes of the same kinds."""
+"""A row for each cell, with its loss against its peers (cells of the same benchmark over routes of
+the same kinds) or its expectation."""
 
 from __future__ import annotations
 
@@ -26,17 +24,10 @@ from .limits import CHANCE, NOISE, SLOW
 
 
 class Row(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """A measured cell beside its `peers`; the key is equal for all of them. All losses are
-    logarithms, and negative.
-
-    lost: The loss that parts may explain: against the mean of the peers that are not slow or, if
-        even the fastest peer is `low`, against the expectation.
-    slow: Whether the cell is clearly below the fastest peer or its expectation.
-    low: Whether even the fastest peer is below the expectation.
-    figure: The cell's rate, or the mean of cells that share it.
-    relative: The figure relative to the fastest peer.
-    off: By how much the figure may be off by chance.
-    weight: What the row counts: less for a figure that may be far off."""
+    """All losses are negative logarithms. `lost` is against the mean of the `peers` that are not
+    slow or, if even the fastest peer is `low`, against the expectation. `slow`: clearly below the
+    fastest peer or its expectation. `figure` may be the mean of cells that share it; it is
+    `relative` to the fastest peer, and may be `off` by chance."""
 
     case: Case
     peers: Hashable
@@ -50,7 +41,7 @@ class Row(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     @property
     def shown(self) -> float:
-        """Returns the loss to show: against the fastest peer, or the expectation."""
+        """The loss to show: against the fastest peer, or the expectation."""
         return min(self.relative, self.lost)
 
     @property
@@ -82,10 +73,8 @@ def rows_of(evidence: Evidence) -> list[Row]:
 
 
 def _shares(equivalent: Sequence[Case]) -> list[tuple[Case, float]]:
-    """Returns oversubscribed cells with the mean of those that share parts with them. What slows
-    one of several transfers leaves more to the others, but no more to all together. Each cell then
-    stands for all: with the parts that all use, and those of cells that are slower than the
-    mean."""
+    """What slows one of several transfers leaves more to the others, but no more to all. So each
+    cell has the mean, the parts that all use, and those of cells slower than the mean."""
     uses = Counter(part for case in equivalent for part in case.touched)
     several = frozenset(part for part, number in uses.items() if 1 < number < len(equivalent))
     found = []
@@ -120,7 +109,6 @@ def _rows(equivalent: Sequence[tuple[Case, float]], scatter: Mapping[int, float]
 
 
 def _expected(case: Case) -> float:
-    """Returns the expected rate, or 0 if it is unknown or comes from this run's own figures."""
     expected = case.cell.expected
     return 0.0 if expected is None or expected.measured else expected.achievable or 0.0
 
@@ -146,14 +134,12 @@ def scatter_of(case: Case) -> float:
 
 
 def kinds_of(case: Case) -> frozenset[Kind]:
-    """Returns the kinds of the parts that a cell uses. Cells over the same kinds vary in the same
-    way: a node's own memory is steady, however much copies over PCIe vary."""
+    """Cells over the same kinds vary in the same way: a node's memory is steady, PCIe is not."""
     return frozenset(part.kind for part in case.touched)
 
 
 def _usual_scatter(cases: Iterable[Case]) -> dict[int, float]:
-    """Returns the scatter of each cell, at least that of the noisiest of its parts (a median over
-    cells of the same kinds), because few samples may lie close together by chance."""
+    """Few samples may lie close together by chance, so the noisiest part's scatter is the least."""
     own = [(case, kinds_of(case), scatter_of(case)) for case in cases]
     by_part = grouped(
         ((part, kinds), scatter) for case, kinds, scatter in own for part in case.touched

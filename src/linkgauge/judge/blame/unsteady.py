@@ -1,6 +1,5 @@
-"""Finds parts whose samples stall, or scatter, more than those of their peers. The evidence is that
-of a part, not of a cell: a cell of six samples shows one stall, and forty such cells show what
-stalls."""
+"""Finds parts that stall or scatter more than their peers. A part is judged, not a cell: a cell of
+six samples shows one stall, and forty such cells show what stalls."""
 
 from __future__ import annotations
 
@@ -32,10 +31,9 @@ Cells = Sequence[Steadiness]
 
 
 class _Measure(NamedTuple):
-    """What is compared of cells: a `value` with the standard deviation `error` that chance gives
-    it, which exceeds that of steady cells by `least` or more in a cell that `is_bad`. So many
-    `moments` show it at least. `usual` is the value of steady cells of a kind, infinite if only
-    others of the kind show it."""
+    """`error` is the standard deviation of `value` by chance. In a cell that `is_bad`, it exceeds
+    that of steady cells by `least`, in so many `moments` or more. `usual` is the value of steady
+    cells of a kind, infinite if only others of the kind show it."""
 
     value: Callable[[Steadiness], float]
     error: Callable[[Steadiness], float]
@@ -46,8 +44,6 @@ class _Measure(NamedTuple):
 
 
 def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells]]:
-    """Yields the parts that explain which cells are unsteady, and whose moments differ from those
-    of their peers by more than chance: each with its cells and these peers."""
     rows = [row for own in grouped((kinds_of(cell.case), cell) for cell in cells).values()
             for row in _rows(own, of)]  # fmt: skip
     blames = suspects([row.case for row in rows if row.slow], [row.case for row in rows])
@@ -70,9 +66,8 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells
 
 
 def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
-    """Yields the rows of cells over the same kinds of parts. A row is slow by as much as its cell
-    is less steady than the steadiest quarter of them. Chance accounts for half the loss that a
-    blamed part may leave unexplained. A row counts less if parts may differ by more than chance."""
+    """A row is slow by as much as its cell is less steady than the steadiest quarter. Chance
+    accounts for half the loss that a blamed part may leave unexplained."""
     values = {cell: of.value(cell) for cell in cells}
     lowest = sorted(values.values())[len(values) // 4]
     top, unit = min(lowest, of.usual(cells[0].case)), math.sqrt(SPARED) / 2
@@ -87,9 +82,8 @@ def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
 
 
 def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
-    """Yields both sides of each class of cells, with a value for each moment. Cells without peers
-    of their kind are compared, each by itself, with the others that only devices and their fabric
-    carry out, or only the host."""
+    """Cells without peers of their kind are compared, each by itself, with others of devices and
+    their fabric alone, or of the host alone."""
     kinds = {cell.case.kind for cell in inside} & {cell.case.kind for cell in peers}
 
     def class_of(cell: Steadiness) -> Hashable:
@@ -119,16 +113,12 @@ def _is_within(case: Case, kinds: frozenset[Kind]) -> bool:
 
 
 def _sides(one: Suspect, chosen: Sequence[Suspect], cells: Cells) -> tuple[Cells, Cells]:
-    """Returns the cells that this suspect affects, and its peers: the cells that no suspect
-    affects, or else all others."""
     others = [cell for cell in cells if not one.has(cell.case)]
     calm = [cell for cell in others if not any(each.has(cell.case) for each in chosen)]
     return [cell for cell in cells if one.has(cell.case)], calm or others
 
 
 def _among_peers(said: str, affected: Cells, every: Cells) -> str:
-    """Returns what is said of parts that were compared, and the parts that all cells of these kinds
-    use, which were not."""
     kinds = {cell.case.kind for cell in affected}
     equivalent = [cell.case.touched for cell in every if cell.case.kind in kinds]
     shared = frozenset.intersection(*equivalent)
@@ -154,7 +144,6 @@ _STALLS = _Measure(
 
 
 def check_stalls(evidence: Evidence) -> Iterator[Finding]:
-    """Yields findings on parts whose cells have samples that sometimes last much longer."""
     cells = steadiness_of(evidence)
     bad = [cell for cell in cells if cell.spikes]
     if not bad or not _are_stalls(bad, cells):
@@ -195,8 +184,6 @@ def _would_show(cell: Steadiness, stall: float) -> bool:
 
 
 def _are_stalls(bad: Cells, cells: Cells) -> bool:
-    """Whether these cells stall and do not just scatter: without the spikes, they are about as
-    steady as the others."""
     if len(bad) < 2:
         return False
     whole = math.sqrt(statistics.fmean(deviation(cell.times) ** 2 for cell in bad))
@@ -205,8 +192,7 @@ def _are_stalls(bad: Cells, cells: Cells) -> bool:
 
 
 def _is_lasting(cells: Cells) -> bool:
-    """Whether spikes occur in each quarter of the repetitions since the first of them. A
-    neighbour's passing disturbance does not return."""
+    """Spikes must occur in each quarter since the first: a passing disturbance does not return."""
     repetitions = sorted(
         (at, cell.case.number, any(place in repetition for place in cell.spikes))
         for cell in cells for at, repetition in enumerate(cell.repetitions)
@@ -218,8 +204,6 @@ def _is_lasting(cells: Cells) -> bool:
 
 
 def _longest_of(affected: Cells) -> str:
-    """Returns the longest spike in words: `2 of 128 samples of core_to_core_latency (0, 1) took up
-    to 65 times as long as usual`."""
     worst = max(affected, key=lambda cell: cell.longest)
     more = f"; {len(affected) - 1} more of the cells have such samples" if len(affected) > 1 else ""
     gaps = {later - earlier for earlier, later in itertools.pairwise(worst.spikes)}
@@ -243,8 +227,6 @@ _SCATTER = _Measure(
 
 
 def check_scatter(evidence: Evidence) -> Iterator[Finding]:
-    """Yields findings on parts whose cells scatter much more than their peers, and notes on kinds
-    of figures that scatter equally on all parts, or that cannot be compared."""
     cells = steadiness_of(evidence)
     left = [cell for cell in cells if cell.lasting > SCATTER]
     if len(left) < 2:
@@ -278,7 +260,6 @@ def _scatter(blame: Blame, inside: Cells, others: Cells, evidence: Evidence) -> 
 
 
 def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
-    """Yields a finding if some cells have too few samples, but not all."""
     counts = [n for case in timed_cases_of(evidence) if (n := len(case.times))]
     few = [count for count in counts if count < ENOUGH]
     if 1 / 4 < len(few) / (len(counts) or 1) < 1:
@@ -299,7 +280,6 @@ def _kind(case: Case) -> str:
 
 
 def _ends(case: Case) -> frozenset[str]:
-    """Returns the devices of a cell; the nodes or CPUs of one that only uses the host."""
     places = case.cell.places
     return frozenset(map(str, [place for place in places if place.is_device] or places))
 
@@ -308,6 +288,5 @@ CHECKS = (check_stalls, check_scatter)
 
 
 def unsteady(evidence: Evidence) -> frozenset[str]:
-    """Returns the names of the cells that show a part to be unsteady."""
     found = (finding for check in CHECKS for finding in check(evidence))
     return frozenset(cell for each in found if each.severity == "warn" for cell in each.cells)

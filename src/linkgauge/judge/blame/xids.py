@@ -1,10 +1,6 @@
-"""Interprets lines in the kernel's log: their meaning, their severity, and the parts that they
-concern. Xids are the numbers under which NVIDIA's driver logs errors of a GPU.
-
-The meanings are from NVIDIA's catalog (Ampere and later),
-https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html. An Xid is a failure if the
-catalog's answer is to reset the GPU, restart the machine or look at its cables. An Xid that reports
-broken memory is also a failure, even if work may continue (63, 92, 94, 157)."""
+"""Xids, by which NVIDIA's driver logs errors, and other lines of the kernel's log. By `CATALOG`
+(Ampere and later), an Xid is a failure if the catalog's answer is to reset the GPU, restart the
+machine or look at its cables, or if it reports broken memory (also 63, 92, 94, 157)."""
 
 from __future__ import annotations
 
@@ -52,15 +48,14 @@ _AFTERMATH = (43, 45)
 
 
 def severity_of_xid(code: int | None, gravity: Gravity | None = None) -> Severity:
-    """Returns the severity of an Xid. `gravity` is what the log line states; only lines about
-    NVLink 5 (144 to 150) do."""
+    """`gravity` is what the log line states; only lines about NVLink 5 (144 to 150) do."""
     if code in BROKEN or (gravity == "fatal" and code in range(144, 151)):
         return "fail"
     return "note" if code in _AFTERMATH else "warn"
 
 
 def meaning_of_xid(code: int | None) -> str:
-    """Returns the meaning of an Xid in words: `Xid 79 (the GPU has fallen off the bus)`."""
+    """`Xid 79 (the GPU has fallen off the bus)`."""
     meaning = (BROKEN | _OTHERS).get(code or 0)
     name = "an Xid" if code is None else f"Xid {code}"
     return f"{name} ({meaning})" if meaning else name

@@ -34,9 +34,7 @@ _HEAD = 100
 
 
 class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
-    """A measured cell of a baseline. `median` is the median of its runs' figures. `deviation` is
-    their relative standard deviation. It is null for a single run without similar cells. `outliers`
-    are the ids of outlying runs."""
+    """`deviation` is relative; null for a single run without similar cells. `outliers` are runs."""
 
     unit: str
     better: Better
@@ -49,8 +47,7 @@ class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """A summary of several runs, by cell. `outliers` has each run's id with the number of cells in
-    which the run is an outlier."""
+    """`outliers` has each run's id with the number of its outlying cells."""
 
     schema: Literal["linkgauge.baseline/1"] = SCHEMA
     made: str
@@ -60,7 +57,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def baseline_of(runs: Sequence[RunFigures], made: str) -> Baseline:
-    """Returns the baseline of these runs. Raises InputError if no cell has a figure."""
+    """Raises InputError if no cell has a figure."""
     table = table_of(Sides(("",), (runs,))).values()
     known = [(found.any, logs) for found in table if (logs := logs_of(found.sides[0]))]
     if not known:
@@ -99,8 +96,7 @@ def _outliers(logs: Logs) -> Iterator[int]:
 
 
 def read_baseline(path: Path) -> Baseline | None:
-    """Reads a baseline from a file. Returns None if the file is something else. Raises InputError
-    for a damaged baseline."""
+    """Returns None for another file. Raises InputError for a damaged baseline."""
     if not path.is_file() or path.suffix != ".json":
         return None
     try:

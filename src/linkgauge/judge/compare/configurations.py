@@ -1,8 +1,5 @@
-"""Compares configurations of a machine, such as a host and its guests, or a guest pinned in several
-ways.
-
-A configuration is all runs of one label. It is a side of a comparison of runs (run_comparison.py).
-Only a few aspects of each run are compared."""
+"""Compares configurations of a machine, such as a host and its guests. All runs of one label are a
+configuration, and only a few aspects of each run are compared."""
 
 from __future__ import annotations
 
@@ -29,9 +26,8 @@ SIGNIFICANCE = 0.05
 
 
 class ConfigurationComparison(NamedTuple):
-    """The compared configurations of one accelerator. `found` is the comparison, with the baseline
-    first. `aspects` has the cell that represents each aspect, such as bandwidth to the device.
-    `facts` are the facts in which the machines differ."""
+    """`found` has the baseline first. `aspects` has the cell of each aspect, such as bandwidth to
+    the device. The machines differ in `facts`."""
 
     accelerator: str
     found: RunComparison
@@ -45,8 +41,7 @@ def compare(
     against: str | None = None,
     aspects: Sequence[Aspect] = ASPECTS,
 ) -> ConfigurationComparison:
-    """Compares the runs of each label with those of the label `against`. Raises InputError if no
-    run has this label."""
+    """Compares each label with `against`. Raises InputError without such a run."""
     labels = grouped((run.label, run) for run in sorted(runs, key=lambda run: run.started))
     if against is not None and against not in labels:
         raise InputError(f"no run is labelled {against!r}{hint(against, labels)}")
@@ -78,7 +73,6 @@ def compare(
 
 
 def _baseline(labels: Mapping[str, Sequence[Run]]) -> str:
-    """Returns the label of the baseline."""
     hosts = [label for label, runs in labels.items() if hypervisor_of(runs[-1]) == ABSENT]
     return hosts[0] if len(hosts) == 1 else next(iter(labels))
 
@@ -95,8 +89,6 @@ def _cells(run: RunFigures, source: tuple[str, str]) -> list[CellFigure]:
 
 
 def _chosen(aspect: Aspect, found: Sequence[CellFigure]) -> CellFigure | None:
-    """Returns the cell that represents an aspect, or None if there is none. If the aspect is for
-    each CPU, the figure is divided by the number of CPUs."""
     if not found:
         return None
     worst = min if found[0].better == "higher" else max

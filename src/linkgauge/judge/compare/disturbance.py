@@ -1,10 +1,6 @@
-"""Decides which runs of a cell can be compared, by the load of the machine during each run.
-
-A busy neighbour slows a cell as a broken link does, and figures alone do not show the difference. A
-virtual machine also changes if its host moves its CPUs closer together or farther apart. A run
-counts for a cell if the machine was about as busy as it usually was in the baseline. If the cell's
-figure depends on CPUs, the CPUs must also have been about as far apart
-(model/hardware/host_use.py)."""
+"""Decides which runs of a cell can be compared: a busy neighbour slows a cell as a broken link
+does. The machine must be about as busy as usual in the baseline. For a figure that depends on CPUs,
+these must be as far apart, because a guest's host may move them (model/hardware/host_use.py)."""
 
 from __future__ import annotations
 
@@ -52,10 +48,6 @@ class Disturbance(msgspec.Struct, frozen=True):
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """A cell in one run, with the conditions of the run. `machine_cpus` is the machine's number of
-    CPUs. `shared` are the cell's devices that other processes used, and `pid` is one of these
-    processes. `cpu_distances` has the distances between the machine's CPUs."""
-
     cell: CellFigure
     machine_cpus: int
     shared: tuple[str, ...]
@@ -69,15 +61,14 @@ class _Seen(msgspec.Struct, frozen=True):
 
     @property
     def tolerated(self) -> float:
-        """Returns by how much the number of busy CPUs may differ without effect."""
+        """By how much the number of busy CPUs may differ without effect."""
         memory = MEMORY * self.machine_cpus if self.cell.host == "memory" else 0.0
         return max(DIFFERENT, memory)
 
 
 def undisturbed(baseline: Runs, current: Runs) -> tuple[Runs, Runs, dict[object, Disturbance]]:
-    """Returns both sides without runs of a cell whose load differed from the baseline's usual load.
-    If all current runs of a cell had another load, the cell stays and is returned with its
-    disturbance."""
+    """Removes runs of a cell with another load than the baseline's usual one. If all current runs
+    differ, the cell stays and is returned with its disturbance."""
     before, after = (grouped((key_of(one.cell), one) for one in _seen(runs))
                      for runs in (baseline, current))  # fmt: skip
     left_out: set[int] = set()
@@ -111,8 +102,6 @@ def _seen(runs: Runs) -> Iterator[_Seen]:
 
 
 def _usual(cells: Sequence[_Seen]) -> _Seen:
-    """Returns the usual conditions of a cell: the load of the run with the median load, and the
-    median distances between CPUs."""
     known = [one for one in cells if one.cpus is not None] or list(cells)
     middle = median_low([one.cpus or 0.0 for one in known])
     seen = next(one for one in known if (one.cpus or 0.0) == middle)
@@ -121,8 +110,7 @@ def _usual(cells: Sequence[_Seen]) -> _Seen:
 
 
 def _is_like(one: _Seen, usual: _Seen) -> bool:
-    """Whether the load and the distances between CPUs were as usual. Unknown values count as
-    usual."""
+    """Unknown values count as usual."""
     return _is_loaded_like(one, usual) and _moved(one, usual) is None
 
 
@@ -135,8 +123,6 @@ def _is_loaded_like(one: _Seen, usual: _Seen) -> bool:
 
 
 def _moved(one: _Seen, usual: _Seen) -> tuple[float, float] | None:
-    """Returns the usual and the present distance of the two CPUs whose distance changed most.
-    Returns None if no distance changed clearly."""
     pairs = list(zip(usual.cpu_distances, one.cpu_distances, strict=False))
     before, after = max(pairs, key=lambda pair: max(pair) / min(pair), default=(1.0, 1.0))
     return (before, after) if max(before, after) > MOVED * min(before, after) else None

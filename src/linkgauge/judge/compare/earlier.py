@@ -1,5 +1,4 @@
-"""Finds earlier runs that show how much runs vary: those of the same machine, in the same state and
-with the same settings. Also compares a run with its earlier runs."""
+"""Finds earlier runs of the same machine, state and settings, and compares a run with them."""
 
 from __future__ import annotations
 
@@ -35,9 +34,7 @@ _OF_FIGURES = (
 
 
 def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> list[RunFigures]:
-    """Returns the latest runs among `found` that are comparable with the first side, at most
-    `most`. The runs in `used` do not count. Neither do runs later than the first side, because they
-    may have the change that the comparison looks for."""
+    """Leaves out runs in `used` and later ones, which may have the change to be found."""
     last = max(_second(run) for run in first)
     known = {_same(run) for run in used}
     draws = {_draw(run.settings) for run in used}
@@ -59,8 +56,7 @@ def is_in_same_state(state: Mapping[str, str], other: Mapping[str, str]) -> bool
 
 
 def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
-    """Converts a run of the history to the form of the run `like`. Returns None if the machine was
-    in another state then."""
+    """Converts a run of the history; None if the machine was in another state."""
     if not is_in_same_state(state_from(like.machine, like.facts), past.state):
         return None
     own = {"cells": tuple(map(cell_figure, past.figures)), "facts": {**past.state}}
@@ -68,11 +64,8 @@ def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
 
 
 class Since(msgspec.Struct, frozen=True):
-    """The difference between a run and the latest runs before it. `runs` is their number, and
-    `cells` the number of compared cells. `largest` is the largest group of changed cells; null if
-    none changed. `more` is the number of changed cells in other groups. `facts` are the changed
-    facts of the machine. `earlier` is the comparison by which parts are judged; null for too few
-    runs."""
+    """`largest` is the largest group of changed cells, and `more` counts the cells in others.
+    `facts` of the machine changed. `earlier` judges parts; null for too few runs."""
 
     runs: int
     cells: int
@@ -94,8 +87,7 @@ FEWEST = 5
 
 
 def between_runs(past: EarlierMedians, run: RunFigures) -> dict[PathKind, float]:
-    """Returns the relative standard deviation of figures between earlier runs, by kind of path. It
-    is the root mean square over the cells of a kind with enough runs."""
+    """Returns relative standard deviations between earlier runs: root mean squares by path kind."""
     paths = {key_of(cell): cell.path for cell in run.cells}
     found: dict[PathKind, list[float]] = {}
     for cell, medians in past.cells:
@@ -105,16 +97,14 @@ def between_runs(past: EarlierMedians, run: RunFigures) -> dict[PathKind, float]
 
 
 class _CellPast(NamedTuple):
-    """A cell in a run, whose number is 0, and in earlier runs, the latest first. `logs` are the
-    logarithms of its figures by the number of the run. `cells` are the cells whose interval and
-    devices are known."""
+    """A cell in a run (number 0) and in earlier runs, the latest first. `logs` are logarithms of
+    figures; `cells` are those whose interval and devices are known."""
 
     better: Better
     logs: dict[int, float]
     cells: dict[int, CellFigure]
 
     def lost(self, before: float, after: float) -> float:
-        """Returns the loss between two logarithms of the figure."""
         return before - after if self.better == "higher" else after - before
 
 
@@ -122,9 +112,9 @@ _Table = dict[Key, _CellPast]
 
 
 def changes_since(past: EarlierMedians, run: RunFigures) -> Since | None:
-    """Compares a run with earlier runs of the same machine and settings. Earlier runs count on the
-    run's side if they show the same loss: those that were low before, or else, if no fact of the
-    machine changed, the latest of the others. Returns None if it is unknown how much runs vary."""
+    """Compares a run with earlier ones. Earlier runs count on its side if they show the same loss:
+    those that were low before or, if no fact of the machine changed, the latest of the others.
+    Returns None if it is unknown how much runs vary."""
     facts = changed_facts(past.state, state_from(run.machine, run.facts))
     found: Since | None = None
     for low in dict.fromkeys((past.low, 0)):
@@ -141,8 +131,7 @@ def changes_since(past: EarlierMedians, run: RunFigures) -> Since | None:
 
 
 def held_against(before: Runs, run: RunFigures) -> Since | None:
-    """Compares a run alone with earlier runs, the latest first. Returns None without earlier
-    runs."""
+    """`before` has the latest run first. Returns None without earlier runs."""
     return _held(_Table(), len(before), [run, *before], (), (0,))
 
 
@@ -153,8 +142,7 @@ def _row(table: _Table, cell: CellFigure | PastCell) -> _CellPast:
 def _held(
     table: _Table, count: int, runs: Runs, facts: tuple[Fact, ...], sides: Sequence[int]
 ) -> Since | None:
-    """Compares a run with the `count` earlier runs of the table, and with those that follow it in
-    `runs`. `sides` are the numbers of the latest of them to try on the run's side."""
+    """`sides` are the numbers of the latest earlier runs to try on the run's side."""
     found: Since | None = None
     for number, run in enumerate(runs):
         for cell in run.cells:
@@ -179,8 +167,8 @@ def _held(
 
 
 def _fallen(table: _Table, count: int) -> dict[Key, float]:
-    """Returns the cells that are worse in all of the latest `count` runs than in the runs before,
-    each with its smallest loss as a logarithm."""
+    """Returns cells that are worse in all of the latest runs, with their smallest loss
+    (logarithm)."""
     least = -math.log1p(-Aim().least)
     fallen: dict[Key, float] = {}
     for key, own in table.items():
@@ -193,7 +181,6 @@ def _fallen(table: _Table, count: int) -> dict[Key, float]:
 
 
 def _tested(table: _Table, later: int) -> Tests:
-    """Tests each cell. The latest `later` earlier runs are on the run's side."""
     cells = list[CellLogs]()
     # Intervals are compared only if both sides have them. Figures of the history have none.
     has_intervals = any(number > later for own in table.values() for number in own.cells)
@@ -225,8 +212,6 @@ def _since(table: _Table, tests: Tests, runs: int, facts: tuple[Fact, ...]) -> S
 def _lost(
     table: _Table, tests: Tests, run: RunFigures, fallen: Mapping[Key, float]
 ) -> tuple[tuple[EarlierLoss, ...], tuple[int, ...]]:
-    """Returns the cells of the run that are worse than before, and the numbers of the cells for
-    which this is unknown."""
     lost, unknown = list[EarlierLoss](), list[int]()
     tested = zip(tests.sides[0], tests.tests[0], tests.changes[0], strict=True)
     found = dict(zip(table, tested, strict=True))
@@ -245,23 +230,19 @@ def _lost(
 
 
 def _fact(state: Mapping[str, str], name: str) -> str | None:
-    """Returns a fact of the state. For linkgauge, this is only the version, without the build."""
     value = state.get(name)
     return value.partition(" ")[0] if value and name == "linkgauge" else value
 
 
 def _same(run: RunFigures) -> tuple[str, str, str]:
-    """Returns a key that is equal for the same run in folders and in the history."""
     return run.id, run.label, _second(run)
 
 
 def _second(run: RunFigures) -> str:
-    """Returns the start of a run up to the second, because folders and the history round it
-    differently."""
+    """Folders and the history round the start of a run differently."""
     return run.started[:19]
 
 
 def _draw(settings: Settings) -> int | None:
-    """Returns the seed of a simulated run's noise, or None for a real run. Two runs with the same
-    seed do not vary."""
+    """Returns a simulated run's seed: runs with one seed do not vary."""
     return None if settings.simulation is None else settings.simulation.draw

@@ -1,13 +1,9 @@
-"""Compares nodes that should be equal, and finds those that are unlike the others.
-
-Each part of a node is compared with the same part of the other nodes: by the mean distance of its
-cells of a kind from the median of all nodes, in logarithms, of medians and of the slow side. How
-far parts lie apart by chance is what all nodes show. Copies over PCIe are now and then far off, so
-the distances beyond the median distance are taken as exponential, which is more than a normal
-distribution has; the ratio of one to the mean of the others then follows an F distribution. Nodes
-that are far off would hide each other, so the farthest are left out one after another, and the last
-that is still too far for chance decides (B. Rosner, Technometrics 25, 1983). `CHANCE` is the
-probability that any part of any node of a healthy fleet is odd."""
+"""Compares nodes that should be equal, part by part: by the mean distance of cells of a kind from
+the median of all nodes, in logarithms. Distances beyond the median one are taken as exponential,
+because copies over PCIe are now and then far off; the ratio of one to the mean of the others then
+follows an F distribution. The farthest would hide each other, so they are left out in turn, and the
+last that is still too far for chance decides (B. Rosner, Technometrics 25, 1983). `CHANCE` is the
+probability that any part of a healthy fleet is odd."""
 
 from __future__ import annotations
 
@@ -44,15 +40,10 @@ Statistic = Literal["median", "slow_p99"]
 
 
 class Distance(msgspec.Struct, frozen=True):
-    """How far a part of a node is from the same part of the other nodes.
-
-    kind: The kind of cells.
-    statistic: The statistic of their samples.
-    part: The device, or empty for what all devices or the host do.
-    ratio: The mean ratio to the usual figure; below 1 for the worse, also of times.
-    times: How often the distance beyond the median distance is the mean of that of the others.
-    p: The probability that chance puts a part so far off, adjusted for all comparisons; at most 1.
-    is_odd: Whether the distance is too large for chance and at least 2 %."""
+    """How far a part (empty: all devices or the host) is from that of other nodes. `ratio` is the
+    mean one to the usual figure, below 1 for the worse. `times` is how often the distance beyond
+    the median one is the mean of others'. `p` is adjusted for all comparisons. `is_odd`: too far
+    for chance, and at least 2 %."""
 
     kind: Kind
     statistic: Statistic
@@ -64,8 +55,7 @@ class Distance(msgspec.Struct, frozen=True):
 
 
 class FleetColumn(msgspec.Struct, frozen=True):
-    """The table of a kind in which nodes differ most. Figures are the worst cell of each node, in
-    `unit`; `usual` is their median."""
+    """The table of a kind in which nodes differ most; figures are each node's worst cell."""
 
     kind: Kind
     benchmark: str
@@ -76,8 +66,6 @@ class FleetColumn(msgspec.Struct, frozen=True):
 
 
 class NodeRun(msgspec.Struct, frozen=True):
-    """The last run of a node. It has the verdict, the first finding, and the cause in words."""
-
     name: str
     host: str
     label: str
@@ -90,8 +78,7 @@ class NodeRun(msgspec.Struct, frozen=True):
 
 
 class Node(NodeRun, frozen=True):
-    """`figures` are by column. `missing` figures are those that most nodes have. `farthest` is the
-    largest distance of its parts."""
+    """`figures` are by column. `missing` counts figures that most nodes have."""
 
     figures: tuple[float | None, ...] = ()
     missing: int = 0
@@ -107,8 +94,7 @@ class Node(NodeRun, frozen=True):
 
 
 class Fleet(msgspec.Struct, frozen=True):
-    """Nodes, the odd ones first, then those whose own run found something. `name` is that of the
-    accelerators."""
+    """Odd nodes come first, then those whose own run found something."""
 
     name: str
     columns: tuple[FleetColumn, ...]
@@ -125,7 +111,7 @@ class Fleet(msgspec.Struct, frozen=True):
 
 
 class _Cells(NamedTuple):
-    """A cell of all nodes. The figures are by node, NaN where a node has none."""
+    """Figures are by node, NaN where a node has none."""
 
     kind: Kind
     parts: tuple[str, ...]
@@ -193,8 +179,6 @@ class FleetReader:
         return [sum(not own[number] for own in usual) for number in range(len(self._nodes))]
 
     def _columns(self) -> tuple[tuple[FleetColumn, ...], list[dict[int, float]]]:
-        """The table of each kind in which the worst figures of nodes differ most, those that differ
-        most first."""
         tables: dict[TableId, list[_Cells]] = grouped(
             (key.table, cells) for key, cells in self._cells.items()
         )
@@ -288,15 +272,12 @@ def _tested(
 
 
 class _Tail:
-    """Distances, the largest first."""
-
     def __init__(self, sizes: Sequence[float]) -> None:
         self.sizes = sizes
         self._sums = [0.0, *accumulate(sizes)]
 
     def others(self, out: int) -> tuple[float, float, int]:
-        """The median of all but the `out` largest, by how much those beyond it exceed it in the
-        mean, and how many these are."""
+        """Returns the median of the others, the mean excess beyond it, and how many exceed it."""
         count = max(1, (len(self.sizes) - out) // 2)
         end = min(out + count, len(self.sizes) - 1)
         middle = self.sizes[end]
@@ -310,7 +291,7 @@ class _Tail:
 
 
 def names_of(nodes: Sequence[tuple[str, str]]) -> list[str]:
-    """Returns a name for each host and label: what tells them apart."""
+    """Returns a distinct name for each host and label."""
     hosts, labels = {host for host, _ in nodes}, {label for _, label in nodes}
     if len(labels) == len(nodes):
         return [label for _, label in nodes]

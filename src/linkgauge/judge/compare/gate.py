@@ -1,6 +1,5 @@
-"""Decides whether runs pass the gate, which compares them with a baseline. Runs pass if no cell got
-worse, no cell is missing, and no cell has a worse status. A cell that one side did not try is not
-compared, because nothing follows from it."""
+"""Compares runs with a baseline. They pass if no cell got worse, is missing, or has a worse status.
+A cell that one side did not try is not compared."""
 
 from __future__ import annotations
 
@@ -70,8 +69,7 @@ class GateCell(msgspec.Struct, frozen=True):
 
     @property
     def baseline(self) -> SideFigure:
-        """Returns the figure of the baseline. Every judged cell has one, because cells that the
-        baseline lacks are not judged."""
+        """Cells that the baseline lacks are not judged."""
         side = self.cell.sides[0]
         assert side is not None  # noqa: S101
         return side
@@ -121,10 +119,8 @@ def hold(
     findings: tuple[Any, ...] = (),
     waivers: Sequence[Waiver] = (),
 ) -> GateDocument:
-    """Compares the current runs with the baseline, and returns the gate's verdict. With `force`,
-    cells are judged even if the load differed. With `allow_noisy`, runs may pass although a large
-    loss may go unnoticed. `again` is how many cells were measured again, and how often. `findings`
-    are those about the current runs, `waivers` what is accepted of them."""
+    """With `force`, cells count even if the load differed; with `allow_noisy`, a large loss may go
+    unnoticed. `again` is how many cells were measured again, and how often."""
     sized = of_one_size([*current, *baseline])  # which the current runs may measure again
     current, baseline = sized[: len(current)], sized[len(current) :]
     disturbed: dict[object, Disturbance] = {}
@@ -155,9 +151,8 @@ def hold(
 
 
 def _code(cells: Sequence[GateCell], *, allow_noisy: bool) -> int:
-    """Returns the exit code. It is 1 for a proven regression, else 4 if nothing could be compared.
-    Otherwise it is 3 if a cell is inconclusive or may hide a large loss, or if most cells are not
-    compared, else 0."""
+    """Returns 1 for a failure, 4 if nothing could be compared, 3 if a cell is inconclusive, is to
+    be measured again or may hide a large loss, or if most cells are not compared, else 0."""
     found = {cell.verdict for cell in cells}
     if not found.isdisjoint(FAILURES):
         return 1
@@ -168,8 +163,6 @@ def _code(cells: Sequence[GateCell], *, allow_noisy: bool) -> int:
 
 
 def _noisy_and_left(cells: Sequence[GateCell]) -> tuple[int, int]:
-    """Returns the number of cells that are too noisy, and of cells that are not compared. The
-    latter count if they are more than those that are."""
     counts = Counter(cell.verdict for cell in cells)
     left, compared = counts["not compared"], sum(cell.loss is not None for cell in cells)
     return counts["too noisy"], left if left > compared else 0
@@ -196,8 +189,6 @@ def _undetectable(cells: Sequence[GateCell], aim: Aim, *, allow_noisy: bool) -> 
 
 
 class _Asked:
-    """What the current runs came to: whether they ended, their tables and devices."""
-
     def __init__(self, baseline: Runs, current: Runs) -> None:
         every = [cell for run in current for cell in run.cells]
         self._ended = all(run.ended for run in current)
@@ -206,8 +197,7 @@ class _Asked:
         self._of = {key_of(cell): cell.devices for run in baseline for cell in run.cells}
 
     def lack(self, cell: RunCell) -> bool:
-        """Whether a cell that the runs do not have should be there. They ended, and measured its
-        table and its devices in other cells."""
+        """Whether runs that ended lack a cell, although they measured its table and devices."""
         return (
             self._ended
             and cell.table in self._tables
@@ -238,10 +228,9 @@ def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim, asked: _As
 
 
 def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdict:
-    """Returns the verdict on a cell with figures on both sides. A proven loss counts if it may be
-    as large as the least loss. Single figures of some kinds of paths are far off in healthy runs,
-    so that a loss there must come again. Further off than two healthy runs are, it is measured
-    again."""
+    """A proven loss counts if it may be as large as the least loss. Single figures of some kinds of
+    paths are far off in healthy runs, so that a loss there must come again. Further off than two
+    healthy runs are, it is measured again."""
     assert one.change is not None  # noqa: S101
     furthest = 0.0 if cell.path is None else RECORDED[cell.path].furthest
     lost = median(one.losses)
@@ -258,17 +247,15 @@ def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdic
 
 
 def _is_noisy(change: RunChange, lost: float, aim: Aim, better: Better) -> bool:
-    """Whether a figure may have got worse by the factor that a comparison must exclude, with a
-    probability of 5 %. It has `lost` against the middle run of the baseline, which one run that is
-    far off does not move. A time that doubles is a rate that halves."""
+    """Whether a figure may be worse by the factor to exclude, with a probability of 5 %. A time
+    that doubles is a rate that halves."""
     reach = math.log(change.high / change.low) / 2
     reach *= critical(2 * _UNSEEN, change.degrees) / critical(_UNSEEN, change.degrees)
     return log_of_loss(lost, better) + reach >= log_of_loss(aim.exclude, "higher")
 
 
 def suspects(gate: GateDocument) -> Collection[CellId]:
-    """Returns the cells to measure again: cells that may have lost, and cells about which too
-    little is known."""
+    """Returns cells that may have lost, or of which too little is known."""
     return [one.cell.id for one in gate.cells if _is_suspect(one)]
 
 

@@ -1,7 +1,5 @@
-"""Reduces runs to what comparisons read, and decides whether runs can be compared. Comparable runs
-are of machines of one kind, and measured in the same way.
-
-Drivers, firmware and kernels may differ, because a comparison is to find their effects."""
+"""Reduces runs to what comparisons read. Comparable runs are of machines of one kind, and measured
+in the same way; drivers and kernels may differ, because their effects are looked for."""
 
 from __future__ import annotations
 
@@ -43,14 +41,11 @@ _NEAR = 8
 
 
 class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
-    """The figure of a cell, in the form that comparisons use. `figure` is the median of its
-    samples; null if there is none, or if it is not positive. Another run's figure falls into the
-    interval with the probability `coverage`; without `coverage`, the interval says nothing of other
-    runs. `degrees` are the degrees of freedom of the interval. `devices` take part in the cell.
-    `host` is the part of the host on which the figure depends, and `path` the kind of its path
-    (null in older files, and of figures from the history). `bytes` is the size that the figure is
-    of, which several cells of a table may have of their own; null for work without memory, and in
-    older files. `tried` is false if the run ended before the cell's turn."""
+    """`figure` is the median, null if it is not positive. Another run's figure falls into the
+    interval with the probability `coverage`; without it, the interval says nothing of other runs.
+    The figure depends on the part `host` of the host. `path` is null in older files and in the
+    history, `bytes` in older files and for work without memory. `tried` is false if the run ended
+    before the cell's turn."""
 
     bytes: int | None = None
     coverage: float | None = None
@@ -64,8 +59,7 @@ class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def within(self) -> Spread | None:
-        """Returns the variance of the figure between runs, from the figure's range. Returns None if
-        the range says nothing of other runs."""
+        """The variance between runs by the range; None if that says nothing of other runs."""
         low, high = self.low, self.high
         if low is None or high is None or self.coverage is None or not 0 < low <= high:
             return None
@@ -74,8 +68,8 @@ class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def as_recorded(run: RunFigures) -> RunFigures:
-    """Returns the run with ranges for figures without one. Such a range reaches as far as the
-    furthest two recorded runs of its kind of path are apart."""
+    """Gives figures without a range one that reaches as far as the furthest two recorded runs of
+    their kind of path are apart."""
 
     def ranged(cell: CellFigure) -> CellFigure:
         if cell.path is None or cell.figure is None or cell.coverage is not None:
@@ -88,9 +82,8 @@ def as_recorded(run: RunFigures) -> RunFigures:
 
 
 def of_one_size(runs: Sequence[RunFigures]) -> list[RunFigures]:
-    """Returns comparable runs with the sizes of the first run that has a table. A default size
-    follows the caches and the free memory, so it may differ from run to run, and is large enough
-    not to matter. Tables of several sizes stay as they are."""
+    """Gives comparable runs the size of the first run. Default sizes follow the free memory, and
+    are large enough not to matter. Tables of several sizes stay."""
     if len({run.settings.sizes for run in runs}) > 1:
         return list(runs)  # someone chose them
     own = [{(cell.benchmark, cell.backend, cell.size) for cell in run.cells} for run in runs]
@@ -108,10 +101,8 @@ def of_one_size(runs: Sequence[RunFigures]) -> list[RunFigures]:
 
 
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in the form that comparisons use. `again` means that the run measured only cells that
-    another run left in doubt. `facts` are facts about its machine, as texts by name. `busy` has the
-    ids of other processes that were seen to use each accelerator. `ended` is false if the run was
-    interrupted. `anew` is whether its ranges are not those of its file."""
+    """A run that measured `again` has only cells that another left in doubt. `busy` has other
+    processes' ids by accelerator. `anew`: its ranges are not those of its file."""
 
     id: str
     label: str
@@ -132,7 +123,6 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def figures_of(run: Run, *, again: bool = False) -> RunFigures:
-    """Returns a run in the form that comparisons use."""
     return by_name(
         RunFigures,
         run,
@@ -168,8 +158,7 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
 
 
 def cell_figure(figure: Figure, *sources: msgspec.Struct | None, **more: Any) -> CellFigure:
-    """Returns a figure in the form that comparisons use, without an interval if the cell did not
-    pass. `sources` and `more` have fields that only a whole run has."""
+    """`sources` and `more` have fields that only a whole run has."""
     if figure.status != "pass":
         more |= {"low": None, "high": None}
     known = figure.median if figure.status == "pass" else None
@@ -188,8 +177,7 @@ _READINGS = ("CPU steal",)
 
 
 def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
-    """Returns the differences between sides that figures depend on, in machines and settings.
-    Another host counts as a difference, unless the first side has several hosts."""
+    """Another host is a difference, unless the first side has several hosts."""
     machines = [[run.machine for run in side] for side in sides]
     facts = [
         Fact(name, tuple(joined(map(read, side), "; ") for side in machines))
@@ -216,15 +204,14 @@ def differences(sides: Sequence[Runs]) -> tuple[Fact, ...]:
 
 
 def settings_facts(sides: Sequence[Sequence[Settings]]) -> tuple[Fact, ...]:
-    """Returns the settings that differ, as facts by their names."""
     every = [{name: value for one in side for name, value in _flat(one)} for side in sides]
     names = dict.fromkeys(name for own in every for name in own)
     return differing(Fact(name, tuple(own.get(name) for own in every)) for name in names)
 
 
 def is_equivalent(run: RunFigures, other: RunFigures) -> bool:
-    """Whether two runs can show how much runs vary. The machine must be the same and in the same
-    state (driver, kernel), and the settings must be equal."""
+    """Whether two runs can show how much runs vary: the machine, its state (driver, kernel) and the
+    settings must be equal."""
     if _state(run.machine) != _state(other.machine) or _faults(run) != _faults(other):
         return False
     return not unlike([[run], [other]])
@@ -241,7 +228,6 @@ _MACHINE: dict[str, Callable[[Machine], str | None]] = {
 
 
 def _flat(settings: Settings) -> list[tuple[str, str]]:
-    """Returns the settings as texts by name. The faults and seeds of a simulation are left out."""
     known = msgspec.structs.asdict(replace(settings, simulation=None, timeout=None))
     for name in ("engines", "surroundings"):
         if known[name] is not None:

@@ -1,5 +1,5 @@
-"""Describes a machine, and its state during a run, as short texts by name, to compare machines.
-Unknown facts are left out."""
+"""Describes a machine and its state during a run as short texts by name, to compare machines. A
+state leaves unknown facts out."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 def differing_facts(runs: Sequence[Run]) -> tuple[Fact, ...]:
-    """Returns the facts in which these runs differ: facts of the machine, and how the runs were
-    measured."""
     sizes = (", ".join(map(format_size, run.settings.sizes)) for run in runs)
     options = differing_options([_details(run).command_line for run in runs])
     facts = (Fact(name, tuple(map(read, runs))) for name, read in _FACTS.items())
@@ -47,7 +45,7 @@ def facts_of(run: Run) -> dict[str, str | None]:
 
 
 def differing_options(lines: Sequence[str | None]) -> Fact:
-    """Returns a fact with the kernel options that not all of these command lines have."""
+    """Returns the kernel options that not all of these command lines have."""
     known = [set(line.split()) for line in lines if line is not None]
     common = set[str].intersection(*known) if known else set()
     own = [None if line is None else [o for o in line.split() if o not in common] for line in lines]
@@ -59,13 +57,11 @@ def _details(run: Run) -> HostDetails:
 
 
 def joined(parts: Iterable[str | None], by: str = ", ") -> str | None:
-    """Joins the known parts, each once. Returns None if no part is known."""
     return by.join(dict.fromkeys(part for part in parts if part)) or None
 
 
 def counted(values: Iterable[str | float | None], by: str = ", ") -> str | None:
-    """Returns the values with their numbers: `8 × 96.00.61`, or `7 × 96.00.61, 1 × 96.00.44` if
-    they differ."""
+    """`8 × 96.00.61`, or `7 × 96.00.61, 1 × 96.00.44` if values differ."""
     counts = Counter(str(value) for value in values if value)
     return by.join(f"{count} × {what}" for what, count in counts.items()) or None
 
@@ -107,8 +103,7 @@ def _huge_pages(run: Run) -> str:
 
 
 def hypervisor_of(run: Run) -> str | None:
-    """Returns the hypervisor under which the run's kernel ran: `ABSENT` on a host, None if it could
-    not be read."""
+    """Returns `ABSENT` on a host, and None if the hypervisor could not be read."""
     details = _details(run)
     unread = any("hypervisor" in gap.fields for gap in details.unknown)
     return details.hypervisor or (None if unread or not run.machine.inventory else ABSENT)
@@ -120,8 +115,7 @@ def _accelerators(run: Run) -> str:
 
 
 def _near(run: Run) -> str | None:
-    """Returns the NUMA node of each accelerator's PCI function. A hypervisor may hide the node from
-    a guest."""
+    """A hypervisor may hide the nodes of accelerators from a guest."""
     machine = run.machine
     nodes = {function.address: function.numa_node for function in machine.known.pci}
     found = [d.pci for devices in machine.devices.values() for d in devices if d.pci in nodes]
@@ -130,7 +124,6 @@ def _near(run: Run) -> str | None:
 
 
 def _links(run: Run) -> str | None:
-    """Returns the speeds and widths of the PCIe links, as read under load, else as read at rest."""
     accelerators = run.machine.known.accelerators
     loaded = {
         reading.memory: (reading.link_speed, reading.link_width)
@@ -182,14 +175,12 @@ KERNEL_OPTIONS = "kernel options"
 
 
 def state_of(run: Run) -> dict[str, str]:
-    """Returns the facts of a run's state by name: driver, firmware, kernel, BIOS, microcode, links
-    and the like."""
+    """Returns the known facts of a run's state, such as driver, firmware, kernel and links."""
     return state_from(run.machine, facts_of(run))
 
 
 def state_from(machine: Machine, facts: Mapping[str, str | None]) -> dict[str, str]:
-    """Returns the facts of the state, computed from a run's machine and the result of
-    `facts_of`."""
+    """Computes the state from a run's machine and the result of `facts_of`."""
     host, found = machine.known.host, machine.known.accelerators
     own = joined(one.driver for one in found)  # as the vendors' libraries report it
     state = {
@@ -214,8 +205,7 @@ def state_from(machine: Machine, facts: Mapping[str, str | None]) -> dict[str, s
 
 
 def changed_facts(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fact, ...]:
-    """Returns the facts in which two states of a machine differ. A value is None if its state lacks
-    the fact. Of a long kernel command line, only the options that changed are returned."""
+    """Of a long kernel command line, only the options that changed are returned."""
     facts = list[Fact]()
     for name in {**before, **after}:
         values = before.get(name), after.get(name)

@@ -1,8 +1,5 @@
-"""Compares runs cell by cell, on two or more sides. A side has one or several runs.
-
-The unit of evidence is the run (model/stats/changes.py). Sides with several runs, and the history,
-show how much the runs of each cell vary. Similar cells show it, too: those of the same benchmark on
-the same backend at the same size."""
+"""Compares runs cell by cell. The unit of evidence is the run (model/stats/changes.py): sides of
+several runs, the history, and similar cells show how much runs vary."""
 
 from __future__ import annotations
 
@@ -123,8 +120,7 @@ class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
         return self.id, self.unit, self.definition
 
     def ratio(self, number: int) -> float | None:
-        """Returns the ratio of a side's figure to the first side's. None for the first side itself,
-        or if one of the figures is missing."""
+        """Returns None for the first side, or if a figure is missing."""
         change = self.changes[number - 1].change if number else None
         if change is not None:
             return change.ratio
@@ -252,8 +248,6 @@ def _side(
 
 
 def _interval(side: Side, spread: Spread | None) -> tuple[float | None, float | None]:
-    """Returns the 95 % interval of the true mean of runs. Both ends are None if it is unknown how
-    much runs vary."""
     known = spread or side.within
     if known is None or known.degrees < FEW:  # one degree of freedom makes it 13 deviations wide
         return None, None

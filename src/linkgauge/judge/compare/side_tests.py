@@ -1,5 +1,4 @@
-"""Collects the figures of the compared sides by cell, and tests their differences. Also collects
-the runs that show how much a cell varies."""
+"""Collects the figures of the compared sides by cell, and tests their differences."""
 
 from __future__ import annotations
 
@@ -29,8 +28,7 @@ Statistic = Literal["figure", "slow_p95", "slow_p99"]
 
 
 class Sides(NamedTuple):
-    """The sides to compare, with their names and runs. `history` has other runs of the first side's
-    machine, which show how much runs vary."""
+    """`history` has other runs of the first side's machine, which show how much runs vary."""
 
     names: Sequence[str]
     runs: Sequence[Runs]
@@ -49,24 +47,20 @@ def key_of(cell: CellFigure | PastCell) -> Key:
 
 
 def known_bytes(cell: CellId, figures: Iterable[CellFigure]) -> int | None:
-    """Returns the bytes that some figures of a cell are of. If no figure has them, returns the size
-    of the cell's table, unless that is the unit of tables of several sizes or of none."""
+    """Returns the figures' bytes, or else the table's, unless it has several sizes or none."""
     known = next((one.bytes for one in figures if one.bytes is not None), None)
     return known if known is not None or cell.size <= 1 else cell.size
 
 
 class SideFigures(msgspec.Struct):
-    """A cell's figures, by the number of the run. Runs are numbered over all sides and the history.
-    `sides` has the figures of each side. `history` has the figures of each set of comparable
-    runs."""
+    """A cell's figures by the number of the run, on each side and in each set of the history."""
 
     sides: list[dict[int, CellFigure]]
     history: list[dict[int, CellFigure]]
 
     @property
     def any(self) -> CellFigure:
-        """Returns a figure with what any figure of the cell knows: its bytes, path and devices.
-        Figures of the history do not have these, nor do those of older files."""
+        """Returns a figure with bytes, path and devices, which the history and older files lack."""
         every = [cell for side in (*self.sides, *self.history) for cell in side.values()]
         path = next((cell.path for cell in every if cell.path), None)
         devices = next((cell.devices for cell in every if cell.devices), ())
@@ -75,7 +69,6 @@ class SideFigures(msgspec.Struct):
 
 
 def table_of(given: Sides) -> dict[Key, SideFigures]:
-    """Returns the figures by cell."""
     every = [*given.runs, *_sets(given.history)]
     table: dict[Key, list[dict[int, CellFigure]]] = {}
     numbered = enumerate((at, run) for at, runs in enumerate(every) for run in runs)
@@ -93,8 +86,7 @@ def table_of(given: Sides) -> dict[Key, SideFigures]:
 
 
 def _sets(history: Runs) -> list[list[RunFigures]]:
-    """Groups the runs of the history into sets of comparable runs. Figures may differ between two
-    sets, for example because of a new driver."""
+    """Groups comparable runs: for example, a new driver may change figures."""
     sets: list[list[RunFigures]] = []
     for run in history:
         own = (one for one in sets if is_equivalent(one[0], run))
@@ -105,10 +97,8 @@ def _sets(history: Runs) -> list[list[RunFigures]]:
 
 
 class Tests(NamedTuple):
-    """The tests of one statistic for all cells. `spreads` is how much the runs of each cell vary.
-    `sides` has each cell's runs for each side. `tests` has the test of each cell for each side
-    after the first. `changes` has the changes, with p adjusted for all tests. `counts` has the
-    number of tests."""
+    """One statistic of all cells: how much runs vary (`spreads`), runs by side, tests of each side
+    after the first, changes with adjusted p, and the numbers of tests."""
 
     spreads: list[Spread | None]
     sides: list[list[Side | None]]
@@ -118,7 +108,6 @@ class Tests(NamedTuple):
 
 
 def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Tests:
-    """Tests the differences of one statistic between the first side and each other side."""
     cells = [_runs_of(key, found, name) for key, found in table.items()]
     # Cells that were in doubt are far from their expectation, and overstate how much others vary.
     every = [run for side in given.runs for run in side]
@@ -130,8 +119,7 @@ def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Test
 
 
 class CellLogs(NamedTuple):
-    """One statistic of a cell in all runs, by side and by set of the history. `within` has, for
-    each side, the variance of a run that the ranges of its runs imply; None if it is unknown."""
+    """`within` has a run's variance by the ranges of each side's runs."""
 
     kind: TableId
     within: Sequence[Spread | None]
@@ -146,8 +134,7 @@ def _runs_of(key: Key, found: SideFigures, name: Statistic) -> CellLogs:
 
 
 def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
-    """Returns the variance of a single run that the ranges of a side's runs imply; None if a run
-    has no range."""
+    """Returns a run's variance by the ranges of a side's runs; None if one has no range."""
     known = [cell.within for cell in cells.values() if cell.figure]
     ranges = [one for one in known if one is not None]
     if not ranges or len(ranges) < len(known):
@@ -158,8 +145,7 @@ def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
 def side_tests(
     cells: Sequence[CellLogs], sides: int, again: Collection[int] = (), *, joined: bool = False
 ) -> Tests:
-    """Tests the differences between the first side and each other side. The runs in `again`
-    measured only some cells, and show the variation of these cells only. `joined` means that the
+    """Runs in `again` measured only some cells, and show the variation of only these. `joined`: the
     first side's runs are comparable with the first set of the history."""
     whole, firsts = (
         [varied(one.kind, _whole_sets(one, left_out, joined=joined)) for one in cells]
@@ -179,8 +165,6 @@ def side_tests(
 
 
 def _whole_sets(cell: CellLogs, again: Collection[int], *, joined: bool) -> list[Logs]:
-    """Returns the sets of runs whose figures should have a common mean, without the runs in
-    `again`."""
     first, *others = (
         {number: log for number, log in side.items() if number not in again} for side in cell.sides
     )

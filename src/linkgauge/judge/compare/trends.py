@@ -1,9 +1,5 @@
-"""Finds where the figures of a machine's cells changed over its runs, and what changed in the
-machine at the same time.
-
-Change points are those of model/stats/change_points.py. A table has many cells, each with a chance
-of a false change, so changes must meet Benjamini and Hochberg's bound. If nothing changed, at most
-1 % of tables report any change."""
+"""Finds changes over a machine's runs (model/stats/change_points.py) that meet Benjamini and
+Hochberg's bound: if nothing changed, at most 1 % of tables report any."""
 
 from __future__ import annotations
 
@@ -83,9 +79,6 @@ class Trend(History, frozen=True, kw_only=True):
 
 
 class _Found(NamedTuple):
-    """A change in the series of one cell. `at` is the position of the changed run. `first` to
-    `last` are the positions that are also possible."""
-
     one: Series
     change: ChangePoint
     direction: ChangedTo
@@ -95,8 +88,7 @@ class _Found(NamedTuple):
 
 
 def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
-    """Returns the changes in a history that are at least as large as the fraction `least`. Cells
-    share a change if they changed in the same direction at about the same run."""
+    """Cells share a change if they changed in the same direction at about the same run."""
     order = {run.number: at for at, run in enumerate(history.runs)}
     found = list[_Found]()
     for one in history.series:

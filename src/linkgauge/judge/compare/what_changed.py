@@ -1,5 +1,4 @@
-"""Groups changed cells that share a benchmark, a device, a size, a row or a column. Most cells of a
-group must have changed in the same direction by about the same ratio."""
+"""Groups changed cells that share properties, if most changed in the same direction and ratio."""
 
 from __future__ import annotations
 
@@ -67,9 +66,7 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComparedCell(NamedTuple):
-    """A cell on one side of a comparison. `devices` take part in the cell. `bytes` is the size that
-    its figures are of. `change` is the direction and the ratio of the change; None if the cell did
-    not change."""
+    """`change` has the direction and the ratio, None without a change."""
 
     cell: CellId
     better: Better
@@ -83,8 +80,7 @@ _Key = tuple[ChangedTo, _Of]
 
 
 def grouped(side: str, cells: Sequence[ComparedCell]) -> Iterator[Changed]:
-    """Yields groups of changed cells, the largest first, until every cell that fits a group is in
-    one. Yields at most `MOST` groups."""
+    """Yields groups of changed cells, the largest first, at most `MOST`."""
     if not any(one.change for one in cells):
         return
     of, left = _candidates(cells)
@@ -113,7 +109,6 @@ def grouped(side: str, cells: Sequence[ComparedCell]) -> Iterator[Changed]:
 def _candidates(
     cells: Sequence[ComparedCell],
 ) -> tuple[dict[_Of, int], dict[_Key, dict[int, float]]]:
-    """Counts the cells that share each set of properties."""
     of: dict[_Of, int] = {}
     changed: dict[_Key, dict[int, float]] = {}
     for number, one in enumerate(cells):

@@ -1,7 +1,4 @@
-"""Runs the doctor's checks. Each check is a small function that reads evidence and yields findings.
-
-To add a check, write one function `check_…` in a file of `FILES`. docs/doctor.md has a row for each
-check."""
+"""Runs the doctor's checks: functions `check_…` in `FILES`, each with a row in `catalogue`."""
 
 from __future__ import annotations
 
@@ -33,7 +30,6 @@ def _has_hardware(evidence: Evidence) -> bool:
 
 
 def _has_fabric(evidence: Evidence) -> bool:
-    """Whether the machine has a fabric of its own, or that of a network."""
     machine = evidence.machine
     return bool(
         machine.accelerators
@@ -101,7 +97,6 @@ INFERRED = ("slow", "drift", *UNSTEADY)
 
 
 def checks_of(evidence: Evidence) -> tuple[Check[Evidence], ...]:
-    """Returns the checks that can find something in the evidence."""
     return checks_in(*(import_module(name) for name, has in FILES.items() if has(evidence)))
 
 
@@ -169,9 +164,7 @@ def _causes(
     turned: Mapping[str, frozenset[str]],
     copied: Set[str],
 ) -> tuple[Finding, ...]:
-    """What is known of the same part, of the switch of its links, of ports that redirect the
-    traffic of all its cells, or of other programs on its devices. A device's clocks explain no
-    cells of its copy engine (`copied`)."""
+    """A device's clocks explain no cells of its copy engine (`copied`)."""
     if finding.check not in INFERRED:
         return ()
     ports = [turned.get(cell, frozenset()) for cell in finding.cells]
@@ -195,7 +188,6 @@ def _causes(
 
 
 def _is_at(cause: Finding, finding: Finding) -> bool:
-    """Whether both are about the same place. Links of switches and adapters name no places."""
     is_link = isinstance(cause.about, Part) and cause.about.kind == "link"
     return not finding.ends.isdisjoint(cause.ends) or (is_link and cause.about == finding.about)
 
@@ -228,8 +220,6 @@ def _turned(
 def _meanwhile(
     finding: Finding, known: Sequence[Finding], touched: Mapping[str, frozenset[Part]]
 ) -> list[Finding]:
-    """Programs must have used a device of all cells. For unsteady cells, other use of the CPUs
-    counts, too."""
     parts = [touched[cell] for cell in finding.cells if cell in touched]
     in_use = [each for each in known if each.check == "processes"]
     found = [each for each in in_use if parts and all(each.about in of for of in parts)]
@@ -264,8 +254,8 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
 
 
 def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Finding]:
-    """Yields the findings. One of the kernel's log names those about the same part, so that one
-    fault does not look like two."""
+    """A finding of the kernel's log names those on the same part: one fault does not look like
+    two."""
     others = [finding for finding in found if finding.check in CONFIRMED]
     for finding in found:
         of: list[Finding] = []
@@ -290,8 +280,8 @@ def failed(findings: Sequence[Finding]) -> bool:
 
 
 def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Failures and warnings about measured parts. If a cell is low or was not measured properly,
-    all warnings."""
+    """Returns failures and warnings about measured parts, and all warnings if a cell failed or is
+    low."""
     cells = evidence.cells()
     has_failed = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
     is_measured = concerns_measured(evidence)

@@ -29,8 +29,7 @@ def check_persistence(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
-    """If no throttling was seen under load, the latest state counts. A limit by design is told
-    apart from a fault or heat."""
+    """If no throttling was seen under load, the latest state counts."""
     why = "kernels, and copies by them, are slower"
     throttled = held_under_load(evidence)
     for device in latest_accelerators(evidence).values():
@@ -90,7 +89,7 @@ def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_processes(evidence: Evidence) -> Iterator[Finding]:
-    """One that only has the device open slows nothing."""
+    """A process that only has the device open slows nothing."""
     latest = latest_accelerators(evidence)
     using = at_work(evidence.machine.inventory, evidence.after, evidence.results)
     for memory, device in evidence.machine.accelerators.items():
@@ -124,7 +123,6 @@ _ROCM = re.compile(r"ROCm (\d+)\.(\d+)")
 
 
 def check_runtime(evidence: Evidence) -> Iterator[Finding]:
-    """Has the library kernels for the device, and does its ROCm know it?"""
     why = "kernels fail or end the process, although copies may work"
     for device in evidence.machine.accelerators.values():
         isa = (device.isa or "").partition(":")[0]
@@ -174,7 +172,6 @@ def check_relaxed_ordering(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_aspm(evidence: Evidence) -> Iterator[Finding]:
-    """Links on a device's path that may sleep, and a kernel policy that allows it."""
     policy = evidence.machine.known.host.aspm_policy
     why = "a link that rests wakes up before each transfer: latencies grow, and small copies vary"
     remedy = (
@@ -196,7 +193,6 @@ def check_aspm(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_window(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for devices whose memory others can reach only through a small window (BAR1)."""
     sizes = {device.memory: device.memory_bytes for device in evidence.machine.all_devices}
     why = "adapters and other devices reach its memory through that window only, and map it again "
     why += "and again"
@@ -227,7 +223,7 @@ def check_error_correction(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
-    """Below the board's default, or below that of other boards of the model."""
+    """A limit counts if it is below the board's default, or below that of others of the model."""
     devices = latest_accelerators(evidence).values()
     why = "clocks fall under load to keep within it: kernels, and copies by them, are slower"
     limits = grouped((device.model, device.power_limit or 0.0) for device in devices)
@@ -245,7 +241,6 @@ def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_gone(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for devices that their vendor's library lists but PCI does not."""
     inventory = evidence.machine.known
     listed = {function.address for function in inventory.pci}
     for device in inventory.accelerators if listed else ():

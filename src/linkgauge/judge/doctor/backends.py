@@ -14,8 +14,7 @@ _MISMATCH = re.compile(r"version mismatch|insufficient driver|driver.*older than
 
 
 def check_answers(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for backends that gave no answer in time, while an accelerator is there that no other
-    backend reaches."""
+    """Checks backends without an answer, if an accelerator is there that no other one reaches."""
     machine = evidence.machine
     reached = {device.pci for device in machine.all_devices}
     if all(one.address in reached for one in machine.known.pci if is_accelerator(one)):
@@ -27,7 +26,6 @@ def check_answers(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_driver(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether the user-space library and the kernel driver have the same version."""
     for backend, reason in evidence.machine.unavailable.items():
         if _MISMATCH.search(reason):
             yield _mismatch(backend, reason)

@@ -1,5 +1,4 @@
-"""Decides whether a fact about a machine's setup slowed what a run measured. A fact that slowed
-nothing is a note of the run, not a warning; without a run it is advice."""
+"""Decides whether a fact about the setup slowed what a run measured: if not, it is a note."""
 
 from __future__ import annotations
 
@@ -26,8 +25,8 @@ _OF_PEERS = ("bar1", "acs")
 
 
 def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
-    """A warning about the setup becomes a note if no figure that depends on it is low, failed, or
-    behind its peers, and it explains no other finding."""
+    """A warning about the setup is a note if no figure that depends on it is low, failed, or behind
+    its peers, and it explains no other finding."""
     if not any(one.check in SETUP and one.severity == "warn" for one in found):
         return list(found)
     cases = cases_of(evidence)

@@ -53,8 +53,7 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
 
 
 def is_host_taken(case: Case, cpus: int) -> bool:
-    """It crosses the host's memory, and other programs kept so many CPUs busy that they may have
-    taken much of that memory's rate."""
+    """Whether the cell crosses the host's memory while other programs kept many CPUs busy."""
     load = case.cell.load
     crosses = any(memory.is_host for one in case.cell.transfers for memory in one.memories)
     return crosses and load is not None and load.others >= _TAKEN * cpus * load.seconds > 0
@@ -94,7 +93,7 @@ def _programs(loads: list[Load]) -> list[tuple[str, int]]:
 
 
 def check_steal(evidence: Evidence) -> Iterator[Finding]:
-    """During the run or, without readings before and after it, since boot."""
+    """Counts during the run or, without readings before and after it, since boot."""
     host = evidence.machine.known.host
     during = stolen(host, evidence.after.host) if evidence.after else None
     steal, when = (host.steal, "since boot") if during is None else (during, "during the run")
@@ -112,9 +111,8 @@ _CUT_SHORT = ("max-time", "noise", "budget")
 
 
 def shortfall(cell: CellResult, settings: Settings) -> float | None:
-    """How far the interval reaches from the figure, as a fraction, if it missed the precision;
-    infinite without an interval. None if it is precise enough, or if none was asked for, as in a
-    soak."""
+    """Returns how far the interval reaches from the figure, as a fraction, if it missed the
+    precision that was asked for; infinite without an interval."""
     asked = settings.of(cell).precision
     if settings.soak is not None or not asked or cell.stopped not in _CUT_SHORT:
         return None

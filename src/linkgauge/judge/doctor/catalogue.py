@@ -1,5 +1,4 @@
-"""The catalogue of checks: what each reads, its limit, why it matters, how severe it is and what to
-do. Ids stay from version to version, because waivers and tickets name them."""
+"""The catalogue of checks. Ids stay from version to version: waivers and tickets name them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Checks cells that were not measured or had wrong bytes, and finds the part that these cells
-share."""
+"""Checks cells that failed, and finds the part that they share."""
 
 from __future__ import annotations
 
@@ -21,8 +20,6 @@ from linkgauge.model.units import count_of
 def _outcome(
     check: str, kind: OutcomeKind, found: str, why: str, *remedy: str, first: Matter | None = None
 ) -> Check[Evidence]:
-    """Finds the part that cells with this outcome share and that passed cells do not touch."""
-
     def shared(evidence: Evidence) -> Iterator[Finding]:
         cases = cases_of(evidence)
         bad = [case for case in cases if case.cell.kind == kind]
@@ -73,7 +70,6 @@ def _of_memory(blame: Blame) -> Blame:
 
 
 def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list[Case]]:
-    """Bad cells of one moment that share no part: probably the end of one ended the others."""
     others = {table_id(case.result) for case in cases if case.cell.kind != bad[0].cell.kind}
     groups = grouped((table_id(case.result), case) for case in bad if case.cell.round is not None)
     return {

@@ -79,7 +79,6 @@ def check_far_adapters(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_slots(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for adapters whose slot carries less than their ports, alone or together."""
     machine = evidence.machine
     links = {hop.function.address: hop for hop in hops(evidence)}
     slots = grouped(
@@ -104,7 +103,6 @@ def check_slots(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_mtu(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for Ethernet ports with RDMA whose packets are small for their speed."""
     for nic in evidence.machine.known.interfaces:
         is_roce = nic.rdma is not None and nic.kind == "Ethernet" and nic.up is not False
         if is_roce and nic.mtu and nic.mtu < _LARGE and (nic.speed or 0.0) >= _FAST:
@@ -116,7 +114,6 @@ def check_mtu(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_uncrossed(evidence: Evidence) -> Iterator[Finding]:
-    """Yields a note on links of a network that no measured cell crossed, while others were."""
     wires = [
         one for one in evidence.machine.wiring.wires
         if one.kind == "network" or (one.kind == "fabric" and one.bundle is None)
@@ -136,7 +133,6 @@ def check_uncrossed(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_gpudirect(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for hosts whose adapters do not reach the memory of accelerators."""
     machine = evidence.machine
     ports = used_adapters(machine)
     if machine.known.host.gpudirect != NO_MODULE or not ports or not machine.addresses:
@@ -239,7 +235,6 @@ def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
 
 
 def _unused(device: Accelerator) -> Counter[str]:
-    """Links that are down and do not report where they lead."""
     return Counter(
         link.kind for link in device.links if link.active is False and link.remote is None
     )
@@ -260,8 +255,7 @@ def check_errors(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_state(evidence: Evidence) -> Iterator[Finding]:
-    """A device behind NVSwitch must have joined the fabric and, if that spans hosts, a clique of a
-    cluster."""
+    """Behind NVSwitch, a device joins the fabric and, if that spans hosts, a cluster's clique."""
     for device in evidence.machine.accelerators.values():
         state = (device.fabric_state or "").lower()
         if not state or "not supported" in state:
@@ -303,8 +297,8 @@ _refused_peers = _unmeasured(
 
 
 def check_peers(evidence: Evidence) -> Iterator[Finding]:
-    """If no fabric joins the devices, and none reaches another's memory, that is no fault: their
-    product or its driver does not offer it."""
+    """Missing peer access is no fault if no fabric joins devices, and none reaches another's
+    memory."""
     refused = [*_refused_peers(evidence)]
     joined = any(wire.kind == "fabric" for wire in evidence.machine.wiring.wires)
     if joined or not refused or any(map(_reaches_peer, evidence.cells())):

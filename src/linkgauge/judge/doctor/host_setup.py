@@ -129,8 +129,7 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_smt(evidence: Evidence) -> Iterator[Finding]:
-    """All threads of a node move less than one thread of each core, or the process may use threads
-    of few cores although others are near."""
+    """All threads are slower than one a core, or this process may use few of the near cores."""
     host, threads = evidence.machine.known.host, evidence.machine.known.host.threads_per_core or 1
     if threads < 2:
         return
@@ -153,8 +152,6 @@ def check_smt(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _oversubscribed(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
-    """The first has at most one thread a core; the second has all threads of the node and is
-    clearly slower."""
     counts = {f"host:{node.index}": len(node.cpus) for node in evidence.machine.host.nodes}
     cases = grouped(
         ((case.result.benchmark, case.result.size, case.cell.row, one.engine.owner), case)
@@ -179,8 +176,7 @@ _FEW = 2
 
 
 def check_guest_copies(evidence: Evidence) -> Iterator[Finding]:
-    """All reach about half of what their links carry: in a guest, the links and their ports look
-    well then."""
+    """In a guest, links and ports look well although all copies reach about half of their rate."""
     if not evidence.machine.is_virtual:
         return
     cases = [case for case in cases_of(evidence) if _with_host(case)]

@@ -17,8 +17,6 @@ _FAST = 10e9 / 8
 
 
 class _Setting(NamedTuple):
-    """A setting that two ends of a cell should have alike."""
-
     of: Callable[[Interface], object]
     found: str
     why: str
@@ -45,7 +43,6 @@ _EQUIVALENT = (
 
 
 def check_ends(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for settings that differ between two interfaces that a cell joins."""
     nics = {rank.number: rank.nics for rank in evidence.machine.ranks}
     pairs = {nic_ends(one) for cell in evidence.cells() for one in cell.transfers
              if one.engine.owner.is_nic}  # fmt: skip
@@ -64,7 +61,6 @@ def check_ends(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_setup(evidence: Evidence) -> Iterator[Finding]:
-    """Checks how fast interfaces of devices are set up."""
     rose = {(str(one.about), one.kind) for one in counted(evidence)}
     for number, nic in enumerate(evidence.machine.known.interfaces):
         if nic.setup is None or nic.up is False or (nic.speed or 0.0) < _FAST:
@@ -78,8 +74,6 @@ def check_setup(evidence: Evidence) -> Iterator[Finding]:
 def _slowed(
     nic: Interface, setup: InterfaceSetup, evidence: Evidence, kinds: Collection[Kind]
 ) -> Iterator[tuple[str, ...]]:
-    """Yields what slows an interface, why, and the lines of a remedy. Short rings and links without
-    correction are named only where counters show that they cost something."""
     if setup.able and nic.speed and nic.speed < setup.able:
         rates = (f"{rate * 8 / 1e9:g}" for rate in (nic.speed, setup.able))
         found = "the link runs at {} Gb/s, and both ends can {}".format(*rates)

@@ -36,7 +36,7 @@ _CLEAR = 0.97
 
 
 def check_silent(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for a device that is gone from the bus. All of its registers then read as ones."""
+    """The registers of a device that is gone from the bus read as ones."""
     named = evidence.machine.named
     found = "it does not answer: every register reads as ones"
     why = "it fell off the bus, lost power or was removed, so nothing reaches it"
@@ -50,8 +50,7 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for a switch or host bridge of which each link is slow or counted errors. The switch
-    or bridge is then at fault."""
+    """A switch or host bridge is at fault if each of its links is slow or counted errors."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
     counted, again = pci_errors(evidence), _again(evidence)
     for joint, beside in joined.items():
@@ -97,10 +96,8 @@ def _joins(hop: PcieChain) -> Iterator[Part]:
 
 
 def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether the port above a device limits the link by its target speed (Link Control 2).
-    In a guest, a hypervisor emulates this port, normally with its highest speed. If the emulated
-    port has a lower target, the host's port probably has the same, but only the host can confirm
-    that."""
+    """A hypervisor emulates the port above, normally with its highest speed. A lower target is
+    probably the host's, which only the host can confirm."""
     virtual = evidence.machine.is_virtual
     for hop in hops(evidence):
         port = _asking(hop, evidence)
@@ -123,7 +120,6 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _asking(hop: PcieChain, evidence: Evidence) -> PciFunction | None:
-    """The port above whose target speed is lower than both ends support."""
     virtual = evidence.machine.is_virtual
     port = evidence.machine.functions.get(hop.function.parent or "") if virtual else hop.port
     if port is None or port.link.target is None or hop.speed is None:
@@ -133,7 +129,6 @@ def _asking(hop: PcieChain, evidence: Evidence) -> PciFunction | None:
 
 
 def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether links are slower under load than both ends support."""
     for hop in hops(evidence):
         idle, best = hop.link.speed, hop.speed
         at = hop.loaded_speed or idle
@@ -198,8 +193,7 @@ def _unread(hop: PcieChain, what: str) -> Finding:
 
 
 def check_bridge(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether each bridge above a device is as fast as the device. If all devices of a model
-    have such a slower bridge, no better slot exists."""
+    """If all devices of a model have such a slower bridge, no better slot exists."""
     why = "the device cannot be faster than the bridge above it"
     remedy = ("# Move the card to a slot of its own generation and width.",)
     above = {part: (function, _slower(function, evidence)) for part, function in shown(evidence)}
@@ -232,8 +226,6 @@ def _capacity(link: PciLink) -> float | None:
 
 
 def check_payload(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether the largest payload of a packet (MaxPayload) is the same at both ends of a
-    link. A larger payload has less overhead."""
     for hop in hops(evidence):
         own, port = hop.function.max_payload, hop.port
         if own is None or port is None or port.max_payload is None:
@@ -265,9 +257,7 @@ def check_read_request(evidence: Evidence) -> Iterator[Finding]:
 
 
 def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
-    """Returns the ports that redirect traffic between two devices, or between a device and a
-    network adapter, through the root complex. Each port has the pairs whose traffic it
-    redirects."""
+    """Returns the ports that redirect traffic through the root complex, with its pairs of ends."""
     functions, devices = evidence.machine.functions, evidence.machine.addresses
     above = {
         name: [f.address for f in evidence.machine.pci_line(address)][1:]
@@ -285,8 +275,6 @@ def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
 
 
 def check_acs(evidence: Evidence) -> Iterator[Finding]:
-    """ACS redirects traffic between two devices, or a device and an adapter, through the root
-    complex."""
     functions, devices = evidence.machine.functions, evidence.machine.addresses
     for port, pairs in redirecting(evidence).items():
         pairs.sort(key=lambda pair: not devices.keys() >= {*pair})
@@ -365,9 +353,8 @@ _STEPS = ("setpci -s {} CAP_EXP+30.w={:x}:f", "setpci -s {} CAP_EXP+10.w=20:20")
 def retraining(
     port: PciFunction | None, function: PciFunction, speed: float, *, virtual: bool
 ) -> tuple[str, ...]:
-    """Commands for the host that retrain a link (`speed` in GT/s), and a systemd unit that repeats
-    them at each boot; a hint where to look if the port above is not visible. In a `virtual`
-    machine, variables stand for the host's addresses."""
+    """Returns the host's commands and a systemd unit; `speed` is in GT/s. In a `virtual` machine,
+    variables stand for the host's addresses."""
     code = generation(speed)  # the encoding of the target speed field
     place = port.address if port and re.fullmatch(ADDRESS, port.address) else None
     above, device = (_PORT, _DEVICE) if virtual else (place, function.address)

@@ -28,8 +28,8 @@ _NEVER = 0.0
 
 
 class _Words(NamedTuple):
-    """What is said of a kind: of what share of packets on it is named (None: only if a figure is
-    low, because healthy networks count it, too), the events, why they matter, and a remedy."""
+    """From which share of packets on a kind is named (None: only if a figure is low, because
+    healthy networks count it, too), the events, why they matter, and a remedy."""
 
     share: float | None
     found: str
@@ -100,8 +100,7 @@ _WORDS: Mapping[Kind, _Words] = {
 
 
 def check_network_counters(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for counters that rose while cells were measured. What explains low figures is a
-    cause, and the rest is a note."""
+    """What explains low figures is a warning, and the rest is a note."""
     found = grouped(((str(one.about), one.kind), one) for one in counted(evidence))
     for (_, kind), own in found.items():
         is_cause = explains(own, evidence)
@@ -126,7 +125,6 @@ def _is_named(own: list[Counted], words: _Words, *, is_cause: bool) -> bool:
 
 
 def _rates(own: list[Counted]) -> str:
-    """Returns the events per second, per gigabyte, and as a share of packets, as far as known."""
     events, seconds = _events(own), sum(one.seconds for one in own)
     packets, size = (sum(getattr(one, of) for one in own) for of in ("packets", "bytes"))
     rates = [f"{events / seconds:.3g} a second"] if seconds else []
@@ -154,8 +152,7 @@ _FAR = 1e-3
 
 
 class _Waits(NamedTuple):
-    """What TCP connections of a cell waited for, on average: the shares of the time in which they
-    had something to send, the receive window in bytes, the shortest round trip in seconds."""
+    """Averages over connections: shares of the time, a window in bytes, a round trip in seconds."""
 
     window: float
     buffer: float
@@ -214,7 +211,7 @@ _LIMITS = (
 
 
 def check_tcp(evidence: Evidence) -> Iterator[Finding]:
-    """Checks what TCP connections waited for, by what the kernel says of them (TCP_INFO)."""
+    """Checks what TCP connections waited for (TCP_INFO)."""
     found = grouped(
         (part, (case, _Waits.of(one.rose)))
         for case in cases_of(evidence)

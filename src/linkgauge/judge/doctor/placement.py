@@ -14,8 +14,7 @@ from linkgauge.model.hardware.inventory import PciFunction
 
 
 def check_near_node(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for devices whose NUMA node is unknown. Such devices are measured from node 0, which
-    may be far away."""
+    """Devices whose NUMA node is unknown are measured from node 0, which may be far away."""
     nodes = {node.index for node in evidence.machine.host.nodes}
     for device, function in shown(evidence):
         node = function.numa_node
@@ -36,8 +35,6 @@ def check_near_node(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
-    """Returns commands that find the node near a device and set it. If a hypervisor hides the node,
-    the commands compare figures with the host's."""
     if hidden:
         return (NEAR_NODE, *COMPARE_ON_HOST)
     command = f"echo N | sudo tee /sys/bus/pci/devices/{function.address}/numa_node"
@@ -45,8 +42,6 @@ def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
 
 
 def check_allowed(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether this process may use the CPUs and memory near each device (cgroup,
-    taskset)."""
     host = evidence.machine.known.host
     why = "threads or buffers are on a remote node: transfers cross the link between sockets"
     for device, function in shown(evidence):

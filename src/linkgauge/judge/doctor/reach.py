@@ -48,7 +48,6 @@ seen with A100 and RTX 4090 on AMD's hosts (docs/expect.md), 0.9 and more elsewh
 
 
 def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
-    """All-reduces that run as rings, although reductions in the switches would be faster."""
     rates = ExchangeRates(Paths(evidence.machine, Ceilings()), Collective("all_reduce"))
     found = [one for case in cases_of(evidence) if (one := _as_rings(rates, case)) is not None]
     if not found:
@@ -77,9 +76,7 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
-    """The rate, what reductions in switches should reach, the cell, and the switches. None if
-    reductions would gain little, or if copies show that links are the reason: a figure as of rings
-    is low then."""
+    """None if reductions would gain little, or if copies show that links are the reason."""
     cell, work = case.cell, case.cell.operation
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
     if (
@@ -102,8 +99,6 @@ def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set
 
 
 def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
-    """Kernels read the host's memory over PCIe clearly slower than copy engines; both are as
-    expected."""
     reads: dict[tuple[str, str, int], dict[str, Case]] = {}
     for case in cases_of(evidence):
         first, *others = case.cell.transfers
@@ -143,8 +138,6 @@ def _read(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
 
 
 def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
-    """Copy engines use clearly less of a device's memory rate than kernels; both are as
-    expected."""
     shares: dict[str, dict[str, tuple[float, Case]]] = {}
     for case in cases_of(evidence):
         share = _reached(case.cell) if case.cell.is_as_expected else None
@@ -176,8 +169,6 @@ def _within(cell: CellResult) -> str | None:
 
 
 def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
-    """Reads from the host are clearly slower while the device writes; alone, they are as
-    expected."""
     alone: dict[tuple[str, str, int, str], float] = {}
     beside: list[tuple[tuple[str, str, int, str], Case]] = []
     for case in cases_of(evidence):
@@ -213,8 +204,7 @@ def _reached(cell: CellResult) -> float | None:
 
 
 def check_not_separate(evidence: Evidence) -> Iterator[Finding]:
-    """Collectives may use links in different ways: the rates of links that only they crossed are
-    not known."""
+    """Collectives may use links in different ways, so links that only they crossed are unknown."""
     crossed, names = set[Part](), list[str]()
     least, lowest = 1.0, ""
     fabric = {wire.part for wire in evidence.machine.wiring.wires if wire.kind == "fabric"}

@@ -1,5 +1,5 @@
-"""The rate of a collective over several hosts: what the adapters of each host carry, or less if its
-accelerators exchange less among themselves."""
+"""The rate of a collective over several hosts: what each host's adapters carry, or less if its
+accelerators exchange less."""
 
 from __future__ import annotations
 
@@ -35,15 +35,14 @@ _RINGS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 
 
 class Carried(NamedTuple):
-    """The rate of the adapters of each host, in bytes/s. `because` says which adapters they are."""
+    """The rate of each host's adapters in bytes/s."""
 
     rate: float
     because: str
 
 
 def carried_by(machine: Machine, hosts: int = 1) -> Carried | None:
-    """Counts the ports of the most frequent rate that are up. Several ports of a card share its
-    slot."""
+    """Counts the ports of the most frequent rate that are up; ports of a card share its slot."""
     ports = [one for one in machine.known.adapters if one.state in (None, "active") and one.rate]
     if not ports:
         return None
@@ -66,8 +65,8 @@ def carried_by(machine: Machine, hosts: int = 1) -> Carried | None:
 
 
 def through(carried: Carried, machine: Machine, devices: Sequence[str]) -> Carried:
-    """Returns what adapters carry to and from these devices of a host: no more than the devices'
-    own PCIe links, if all of these are known."""
+    """Returns what adapters carry for these devices: no more than their own PCIe links, if
+    known."""
     lines = [machine.pci_line(machine.addresses.get(one) or "") for one in devices]
     links = [line[0].link for line in lines if line]
     rates = [link_rate(one.speed, one.width) for one in links if one and one.speed and one.width]
@@ -80,8 +79,6 @@ def through(carried: Carried, machine: Machine, devices: Sequence[str]) -> Carri
 
 
 class Across(NamedTuple):
-    """`bounds` are the shares below which a figure is low, and perhaps low."""
-
     bound: BusbwBound
     bounds: Bounds
 
@@ -89,9 +86,8 @@ class Across(NamedTuple):
 def across(
     own: BusbwBound, work: Collective, hosts: int, each: int, carried: Carried, algorithm: str = ""
 ) -> Across | None:
-    """`own` is the bound of one host. Two hosts whose switches reduce are joined by a tree, by
-    which each byte crosses once; a ring takes nearly twice as many. Where nothing tells the
-    `algorithm`, either is as it should be."""
+    """`own` is the bound of one host. Two hosts whose switches reduce form a tree, where each byte
+    crosses once, not nearly twice as in a ring. Without `algorithm`, either is as it should be."""
     ranks, network = hosts * each, carried.rate * REACHED
     moved, ring = 1.0, ""
     if work.collective == "alltoall":
@@ -123,7 +119,7 @@ def across(
 
 
 class AcrossHosts(ExchangeRates):
-    """Computes the rates of a collective over devices of several hosts, all the same."""
+    """The rates of a collective over several hosts, with as many devices each."""
 
     def __init__(self, paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> None:
         super().__init__(paths, work, notes)

@@ -1,8 +1,5 @@
-"""Finds figures of a simulated machine that rest on what nothing states of it.
-
-A simulation needs a value for everything, so its figure says something about a machine only as far
-as known facts limit it. Such a figure has an achievable one that follows from known facts alone,
-since the machine's inventory lacks whatever is assumed. All others are what was assumed."""
+"""Finds figures of a simulated machine that rest on assumed facts. Only a figure with an achievable
+one, which follows from known facts alone, says something about the machine."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ _ACROSS: tuple[AssumedFact, ...] = ("link between nodes",)
 
 
 def rests_on(cell: CellResult, expected: Expected, machine: Machine) -> Expected | None:
-    """None if known facts limit the figure. One that this run measured of the host's memory is no
-    known fact there."""
+    """Returns None if known facts limit the figure. Host memory that this run measured is no such
+    fact."""
     if machine.simulated is None or not machine.known.assumed or cell.status != "pass":
         return None
     if expected.achievable is not None and not expected.measured:
@@ -33,8 +30,6 @@ def shown(assumed: Iterable[Assumption]) -> str:
 
 
 def _relevant(cell: CellResult, machine: Machine) -> Sequence[Assumption]:
-    """What the cell uses first: latencies, the memory in which it stays, the links that it crosses,
-    or the host's memory behind these."""
     nodes = {cpu: node.index for node in machine.host.nodes for cpu in node.cpus}
     places = {
         f"host:{nodes.get(place.index or 0, 0)}" if place.space == "cpu" else str(place)

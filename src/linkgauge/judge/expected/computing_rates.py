@@ -1,5 +1,4 @@
-"""Computes how many operations an accelerator can do at its clock under load. Also computes the
-rate that an AI workload could reach. docs/expect-formulas.md has the sources."""
+"""Computes the rates of products and of AI workloads (docs/expect-formulas.md)."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ rate of others, and no property tells which."""
 def product_bound(
     device: Accelerator | None, operation: object, readings: Sequence[Reading]
 ) -> Expected:
-    """Returns the bound in operations/s, at the highest clock read under load or, without a
-    reading, at the device's highest."""
+    """Returns operations/s at the highest clock under load, or else at the device's highest."""
     if device is None or device.cores is None:
         return Expected(because="unknown: the number of the device's cores is not known")
     tensor = _TENSOR.get(device.capability or "", {})
@@ -48,7 +46,8 @@ def product_bound(
 
 
 def roof_of(cell: CellResult, work: WorkDone) -> Expected:
-    """If the limiting part were always busy; unknown if no part is busy for half of the time."""
+    """Returns the rate if the limiting part were always busy; unknown if no part is busy for half
+    of the time."""
     bound, figure = bound_of(work), cell.headline
     if bound is None or bound.kind is None or not figure:
         return Expected(because="unknown: no part of the machine alone explains half of its time")

@@ -1,5 +1,4 @@
-"""Computes the rate of host memory from its DIMMs. Without data on DIMMs, the best figure that this
-run measured on similar nodes is used."""
+"""Computes the rate of host memory from DIMMs, or else from this run's best on similar nodes."""
 
 from __future__ import annotations
 
@@ -24,22 +23,20 @@ Path = tuple[Memory, Memory]
 
 
 class Ceilings(msgspec.Struct, frozen=True):
-    """The best of threads within their node: payload bytes/s by node and operation (`read`,
-    `write`, `copy`), and for each measured path the best of the `others`, so that no figure is
-    compared with itself."""
+    """Payload bytes/s of threads within their node, by node and operation, and for each measured
+    path the best of `others`, so that no figure is compared with itself."""
 
     best: dict[tuple[int, str], float] = {}
     others: dict[Path, float | None] = {}
 
     def beside(self, transfer: Transfer) -> float | None:
-        """The highest figure of other paths."""
         path = (transfer.source, transfer.destination)
         if path in self.others:
             return self.others[path]
         return self.best.get((transfer.engine.owner.index or 0, _operation(transfer)))
 
     def traffic(self, node: int) -> float | None:
-        """Returns bytes/s. The bytes of a copy count twice, because they are read and written."""
+        """Returns bytes/s. A copy's bytes count twice, because they are read and written."""
         figures = [
             weight * self.best[node, operation]
             for operation, weight in _TRAFFIC.items()

@@ -1,5 +1,4 @@
-"""Computes the rates of collectives from a machine's map. The exchanges of a collective are flows
-that share the links fairly (max-min)."""
+"""Computes the rates of collectives, whose exchanges share links fairly (max-min)."""
 
 from __future__ import annotations
 
@@ -55,8 +54,7 @@ class _Slowest(NamedTuple):
 
 
 class ExchangeRates:
-    """What a collective should reach over devices. `notes` name the library, and what is switched
-    off. `bound` is the busbw for large sizes."""
+    """`notes` name the library, and what is switched off. `bound` is the busbw for large sizes."""
 
     def __init__(self, paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> None:
         self._work = work
@@ -74,8 +72,7 @@ class ExchangeRates:
         return tuple((devices[one], devices[other]) for one, other in found)
 
     def bounds(self, devices: tuple[str, ...]) -> Bounds:
-        """Without any `figures` they are loose: not all links are of a kind of which healthy
-        figures are known."""
+        """Loose, without `figures`, if no healthy figures are known of a kind of link."""
         bound, operation = self.bound(devices), self._work.collective
         rings = bound.least / bound.achievable if bound.least and bound.achievable else 1.0
         for pair in self.pairs(devices):
@@ -108,7 +105,7 @@ class ExchangeRates:
         return ways(self._work, len(devices), links, lambda: bool(self.reducing(devices)), hosts)
 
     def reducing(self, devices: Sequence[str]) -> set[str]:
-        """The switches that join all and can reduce; empty if switches do not join every pair."""
+        """Returns the switches that join every pair and can reduce; else none."""
         wiring, found = self._paths.machine.wiring, set[str]()
         for one, other in self.pairs(devices):
             joined = wiring.bundles(one, other)
@@ -185,8 +182,7 @@ class ExchangeRates:
         return _Slowest(self._work.bytes_on_bus(SIZE, len(devices)) / taken, late)
 
     def _find_path(self, pair: Pair) -> ExpectedPath:
-        """If only the links are known, their rates are an upper bound. Raises Unknown if no path is
-        known."""
+        """If only the links are known, their rates are an upper bound."""
         if SWITCHES in pair:
             return self._of_switch(pair)
         source, target = map(parse_memory, pair)
@@ -226,8 +222,8 @@ class ExchangeRates:
         return path + pcie_path(lanes, "write", 1.0, True, {})
 
     def change(self, devices: Sequence[str], before: int, now: int) -> str | None:
-        """Pairs whose path is narrower than with `before` devices, or the first that cross a kind
-        of link. None if the map shows neither."""
+        """Names the pairs whose path is narrower than with `before` devices, or the first that
+        cross a kind of link. None if the map shows neither."""
         here, there = devices[:now], devices[:before]
         try:
             slow, fast = (self._slowest(some, Way(), cost=False) for some in (here, there))
@@ -243,8 +239,6 @@ class ExchangeRates:
         return [wire for wire, _ in self._paths.machine.wiring.route(*pair) or ()]
 
     def _over(self, pairs: Sequence[Pair], known: set[str] | None = None) -> str:
-        """`sim:3 -> sim:4 and sim:7 -> sim:0, over PCIe and what joins the host's nodes`, without
-        the kinds in `known`."""
         kinds = dict.fromkeys(wire.kind for pair in pairs for wire in self._wires(pair))
         shown = [_KINDS.get(kind, kind) for kind in kinds if kind not in (known or {"bridge"})]
         named = [f"{one} -> {other}" for one, other in pairs]

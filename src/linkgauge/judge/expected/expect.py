@@ -1,8 +1,5 @@
-"""Computes what the hardware should reach: a theoretical and an achievable figure for each cell,
-with the arithmetic. docs/expect-formulas.md has each formula with its source.
-
-Figures are computed only from what the machine's readers found, and from what this run measured of
-host memory."""
+"""Computes theoretical and achievable figures with their arithmetic, from readings and from what
+this run measured of host memory. docs/expect-formulas.md has the sources."""
 
 from __future__ import annotations
 
@@ -56,10 +53,9 @@ rblnBandwidthLatencyTest's page), about 3 on GPUs. A shorter transfer says nothi
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """`most` is what no sharing of links exceeds, while `theoretical` assumes fair sharing.
-    `loose`: known only roughly. `bounds` are the shares below which a figure is low, and perhaps
-    low, if healthy figures tell. `start` is in seconds. `without` says why nothing is achievable.
-    `each` has the bytes/s of each transfer of a total, None for one from which others take some."""
+    """No sharing of links exceeds `most`; `theoretical` assumes fair sharing. A `loose` figure is
+    known roughly. A figure is low, and perhaps low, below its `bounds`. `start` is in seconds.
+    `without` says why nothing is achievable. `each` has bytes/s, None if others take some."""
 
     expected: Expected
     most: float | None = None
@@ -71,8 +67,7 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
-    """`kind` is equal for transfers that are equally fast if they share nothing. `names` are the
-    numbers of what they may share: the engine's owner, links and nodes."""
+    """Transfers of one `kind` are equally fast if they share nothing. `names` may be shared."""
 
     path: ExpectedPath
     kind: int
@@ -80,8 +75,6 @@ class _PathShape(msgspec.Struct, frozen=True, gc=False):
 
 
 class Expectations:
-    """Computes the expectations for cells of one machine, and keeps them in a cache."""
-
     def __init__(self, machine: Machine, ceilings: Ceilings = Ceilings()) -> None:  # noqa: B008
         self.machine, self._paths = machine, Paths(machine, ceilings)
         self._shapes: dict[Hashable, dict[Hashable, _PathShape]] = {}
@@ -185,7 +178,6 @@ class Expectations:
     def _shapes_of(
         self, transfers: Sequence[Transfer], size: int, trained: Trained
     ) -> list[_PathShape]:
-        """Raises Unknown if a path is unknown."""
         alone = len({transfer.engine.owner for transfer in transfers}) == 1
         sized = any(t.engine.kind == "cpu" for t in transfers) and size  # others: all sizes alike
         known, beside = (self._shapes.setdefault((sized, by), {}) for by in (alone, not alone))
@@ -299,7 +291,6 @@ class _Sharing:
         return sum(work.size / time for work, time in zip(works, seconds, strict=True))
 
     def _most(self) -> float | None:
-        """The highest figure that any sharing of the links allows."""
         if not all(flow.usage for flow in self._least):
             return None
         alone = self._alone(self._least)
@@ -317,8 +308,7 @@ class _Sharing:
         return self._bytes() / max(load[name] / rate for name, rate in self._capacity.items())
 
     def _each(self) -> tuple[float | None, ...]:
-        """None for a transfer that gets less than it would alone, because hardware may divide a
-        shared link in any way."""
+        """None for less than alone, because hardware may divide a shared link in any way."""
         if self._definition != "sustained" or not all(flow.usage for flow in self._cost):
             return ()
         both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
@@ -328,7 +318,6 @@ class _Sharing:
         return [min(self._capacity[n] / part for n, part in flow.usage) for flow in flows]
 
     def _most_at(self, name: Resource, alone: Sequence[float]) -> float:
-        """The most that the link carries, plus what transfers elsewhere reach alone."""
         taken = [dict(flow.usage).get(name) for flow in self._least]
         crossing = [part for part in taken if part is not None]
         least = min(crossing, default=math.inf)
@@ -342,7 +331,6 @@ class _Sharing:
     def _because(
         self, theoretical: float | None, achievable: float | None, doubts: Sequence[str]
     ) -> str:
-        """The narrowest link of the first transfer, sharing, and overhead."""
         uses = self._paths[0].uses
         parts: list[str] = []
         if theoretical is not None:
@@ -370,8 +358,8 @@ class _Sharing:
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
-    """None if the figure is no total. Old files have `span`. A planned cell is `serial` if a device
-    has several kernels, because these never all run at once."""
+    """None if the figure is no total. Old files have `span`. Several kernels on a device never all
+    run at once, so that a planned cell is then `serial`."""
     if not cell.report.is_total:
         return None
     if isinstance(cell, CellResult) and cell.summary is not None:

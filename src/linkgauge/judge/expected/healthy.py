@@ -1,10 +1,6 @@
-"""The bounds of verdicts on collectives, from what healthy machines were seen to reach
-(`healthy.yml`).
-
-A kind of figure is an operation, an algorithm and a number of devices. The logarithms of the shares
-that healthy machines of a kind reach vary around the kind's own mean, and all kinds share one
-deviation (analysis of variance). A figure below the prediction interval of the next healthy one is
-low."""
+"""The bounds of verdicts on collectives, from healthy machines (`healthy.yml`). The logarithms of
+shares vary around the mean of their kind (operation, algorithm, number of devices) with one
+deviation of all kinds (analysis of variance). What is below the prediction interval is low."""
 
 from __future__ import annotations
 
@@ -52,11 +48,9 @@ class Bounds(NamedTuple):
 
 
 class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Figures of healthy machines, by size, or what an operator asks for, in GB/s.
-
-    hosts, adapters: Of several hosts, how many, and the adapters of each (`8 x 400G`). `machine` is
-        one of them, `ranks` are those of all.
-    why: Why a figure is far from what is expected."""
+    """Figures by size in GB/s, or what an operator asks for. Of several `hosts`, `machine` is one,
+    with `adapters` of its own (`8 x 400G`); `ranks` are those of all. `why` explains a figure that
+    is far from what is expected."""
 
     machine: str
     hosts: int = 1
@@ -76,8 +70,7 @@ class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def shares(self) -> list[float]:
-        """Returns shares of the expected rate, once the call has started. What exceeds the
-        expectation meets it."""
+        """Shares of the expected rate once the call has started, at most 1."""
         work = Collective(self.operation, root=0 if has_root(self.operation) else None)
         moved = [work.bytes_on_bus(parse_size(size), self.ranks) / 1e9 for size in self.reached]
         both = zip(moved, self.reached.values(), strict=True)
@@ -119,8 +112,8 @@ def table() -> dict[Kind, Bounds]:
 def bounds_of(
     operation: CollectiveName, algorithm: Algorithm, ranks: int, hosts: int = 1
 ) -> Bounds:
-    """What one source says of a kind may be a property of its machine: then, and without any
-    figures, the lowest bounds of the algorithm hold, over as many devices if they are known."""
+    """A kind with one source or none has the lowest bounds of its algorithm, over as many devices
+    if known, because what one source says may be a property of its machine."""
     known, devices = table(), devices_of(ranks, hosts)
     own = known.get((operation, algorithm, devices))
     if own is not None and own.sources > 1:

@@ -1,11 +1,7 @@
-"""Computes the rates of the links that a transfer crosses: PCIe (the device's link and the links of
-all bridges above) and accelerators' own links.
-
-Over PCIe, payload travels in packets. A write carries up to MaxPayload. A read goes out as requests
-of up to MaxReadReq and returns as completions. The root complex may cut completions at any read
-completion boundary: 64 or 128 bytes. Their actual size is unknown, so 128 is assumed (x86 servers
-send up to MaxPayload and do somewhat better). A kernel reads and writes cache lines, 128 bytes.
-Flow control (acknowledgements, credits) takes a few percent more."""
+"""Computes the rates of links. Over PCIe, a write carries up to MaxPayload. A read requests up to
+MaxReadReq, and the root complex may cut completions at any boundary of 64 or 128 bytes; 128 are
+assumed (x86 servers do somewhat better). Kernels move cache lines of 128 bytes. Flow control takes
+a few percent more."""
 
 from __future__ import annotations
 
@@ -33,19 +29,10 @@ class Unknown(Exception):
 
 
 class Use(msgspec.Struct, frozen=True):
-    """The use of a part of a path (such as a link) by a transfer.
-
-    link: The link, or the memory.
-    rate: Its rate in bytes/s after line coding.
-    shown: The source of the rate, in words.
-    least: The bytes that a byte of payload takes at best; 0 for requests, and for segments that set
-        no theoretical bound.
-    cost: The bytes that a byte of payload takes with all protocol overhead.
-    why: The reason for the cost.
-    direction: "up" or "down" of a PCIe link: down is away from the host; "out" or "in" of a network
-        interface.
-    payload: False for requests, which go in the opposite direction.
-    measured: Whether the rate is one of this run's figures."""
+    """A transfer's use of a `link` or memory. `rate` is in bytes/s after line coding. A byte of
+    payload takes `least` bytes at best (0 for requests, and for what sets no theoretical bound),
+    and `cost` with all overhead. `direction` is "up" or "down" (away from the host) of a PCIe link,
+    "out" or "in" of an interface. Requests go the other way, and are no `payload`."""
 
     link: str
     rate: float
@@ -63,9 +50,8 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class ExpectedPath(msgspec.Struct, frozen=True):
-    """`doubts`: why only a theoretical figure is known. `loose`: why healthy hardware varies
-    widely. `meets` are the host's nodes whose memory a device reaches, each with the kind of
-    link."""
+    """`doubts`: why only a theoretical figure is known. `loose`: why healthy hardware varies.
+    `meets` are the host's nodes whose memory a device reaches, each with the kind of link."""
 
     uses: tuple[Use, ...] = ()
     doubts: tuple[str, ...] = ()
@@ -94,7 +80,6 @@ def capacity(paths: Iterable[ExpectedPath]) -> dict[tuple[str, str], float]:
 
 
 def figure(rate: float) -> str:
-    """Formats a rate for a line of arithmetic: four digits, in GB/s."""
     return f"{rate / 1e9:.4g} GB/s"
 
 
@@ -127,8 +112,7 @@ def under_load(readings: Iterable[Reading]) -> Trained:
 def pcie_path(
     crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
 ) -> ExpectedPath:
-    """Follows the path from the side that reads or writes. Raises Unknown if the state of a link is
-    unknown."""
+    """Follows the path from the reader or writer. Raises Unknown for a link of unknown state."""
     if not crossed:
         return ExpectedPath()
     packets = _packets(access, kernel, [wire for wire, _ in crossed])
@@ -165,8 +149,7 @@ class _Lanes(NamedTuple):
 
 
 def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
-    """As the slower end reports it, or as `sampled` under load. Raises Unknown if a device's own
-    link is unknown."""
+    """As the slower end reports it, or as `sampled` under load."""
     lower, upper = (end.link if end else PciLink() for end in (wire.lower, wire.upper))
     own, above = sampled or _trained(lower) or _trained(wire.reported), sampled or _trained(upper)
     if wire.device is not None and own is None:
@@ -193,14 +176,12 @@ def _packets(access: Access, kernel: bool, wires: Sequence[Wire]) -> _Packets:
 
 
 def _writes_lines(own: PciFunction | None) -> bool:
-    """As kernels do."""
     most = own.link.max_speed if own is not None and own.vendor == _NVIDIA else None
     return most is not None and most <= _LINES_UP_TO
 
 
 class _Packets(NamedTuple):
-    """`size` is the payload of a packet in bytes; `request` how many bytes a read requests at a
-    time, None for a write."""
+    """`size` is a packet's payload, `request` how many bytes a read asks for (None: a write)."""
 
     kind: str
     size: int
@@ -266,9 +247,8 @@ def fabric_path(
 
 
 def doubts_of_reads(transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
-    """Copy engines that read one device together may get less than its links carry. On fabrics
-    whose protocol is published they get all of it; eight Zhenwu 810E give all readers together what
-    they give one."""
+    """Several copy engines may get less of one device than links carry: eight Zhenwu 810E give all
+    readers together what they give one."""
     sources = Counter(
         transfer.source.place
         for transfer, path in zip(transfers, paths, strict=True)
@@ -297,8 +277,7 @@ def _fabric_packets(bundle: LinkBundle, access: Access, *, kernel: bool) -> _Pac
 
 
 def _of_nvlink(generation: int, data: int) -> _PacketCost:
-    """Versions 1 and 2 send a header before the data and answer with a flit (a unit of the link).
-    From version 3 on, two flits are added, and there is no visible answer."""
+    """NVLink 1 and 2 send a header first, and answer with a flit. Later ones add two flits."""
     beside, back = (1, 1) if generation in (1, 2) else (2, 0)
     why = f"packets of {data} in {data + beside} flits"
     return _PacketCost(1 + beside / data, back / data, f"{why}, answered by one" if back else why)

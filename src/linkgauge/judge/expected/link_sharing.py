@@ -1,7 +1,6 @@
-"""Computes the load of links while the cells of a round are measured at the same time.
-
-If the rates of links are known and no link is overloaded, each transfer should be as fast as alone.
-The load still matters, because each transfer loses more on a fuller link once the link is slow."""
+"""Computes the load of links while the cells of a round are concurrent. If no link is overloaded,
+each transfer should be as fast as alone. On a link that is slow, it loses more the fuller the link
+is."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ def is_concurrent(cell: CellResult) -> bool:
 
 
 class LinkSharing:
-    """The load of links by round and direction: the sum of the rates that the transfers over it
-    would have alone, as a share of its rate; infinite if that is unknown."""
+    """The sum of the rates that transfers would have alone, as a share of the link's rate."""
 
     def __init__(self, wiring: Wiring, result: Result) -> None:
         self._wiring = wiring
@@ -37,8 +35,8 @@ class LinkSharing:
                         self._load[cell.round, wire.name, crossing.forward] += load
 
     def of(self, cell: CellResult) -> tuple[float, ...] | None:
-        """The fullest first; empty for a cell that was measured alone. None if a link is overloaded
-        or its load is unknown."""
+        """The fullest first, empty for a cell measured alone; None if one is overloaded or
+        unknown."""
         if not is_concurrent(cell):
             return ()
         if cell.round is None:

@@ -1,5 +1,4 @@
-"""Computes the figures to expect if every link ran at its best. Ordinary expectations use the
-present state of links, so they do not show a degraded link."""
+"""Computes the figures to expect if every link ran at its best, not in its present state."""
 
 from __future__ import annotations
 
@@ -33,8 +32,7 @@ class Nominal:
         return Expectations(self._best, self._ceilings)
 
     def of(self, cell: CellResult, expected: Expected, size: int, unit: str) -> float | None:
-        """Returns what links at their best would allow, in the cell's unit, or None if it equals
-        the `expected` figure."""
+        """Returns the figure in the cell's unit; None unless it exceeds the `expected` one."""
         figure = expected.figure
         is_below = not self._degraded.isdisjoint(cell.places) or self._was_slow(cell)
         if figure is None or not is_below:
@@ -56,7 +54,7 @@ class Nominal:
 
 
 def at_best(machine: Machine) -> Machine:
-    """PCIe links as fast as both ends support, and fabric links active. The same object if nothing
+    """PCIe links as fast as both ends support, fabric links active; the same object if nothing
     changes."""
     inventory = machine.inventory
     if inventory is None:

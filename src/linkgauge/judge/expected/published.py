@@ -1,7 +1,4 @@
-"""Published figures of the memory of processor families, for comparison with this machine's.
-
-They come from other machines, with other DIMMs, clocks and programs. So they say what is usual, and
-no verdict rests on them."""
+"""Published figures of processors' memory: they say what is usual, and no verdict rests on them."""
 
 from __future__ import annotations
 
@@ -17,8 +14,7 @@ by one thread, as STREAM counts."""
 
 
 class Published(msgspec.Struct, frozen=True):
-    """A figure in seconds or bytes/s. `where` says between which cores. `like` is the family on
-    which it was measured, if that is another one."""
+    """In seconds or bytes/s. `where`: between which cores. `like`: measured on another family."""
 
     family: str
     kind: Kind

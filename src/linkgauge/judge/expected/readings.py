@@ -1,9 +1,6 @@
-"""Corrects the read speeds of links by measured rates, because an idle link may rest at a lower
-speed.
-
-If a link carried more bytes than its read speed allows, its real speed was higher. The read speed
-is confirmed if the link carried about as many bytes as this speed allows, while all other links on
-the way can carry more."""
+"""Corrects the read speeds of links, which may rest while idle. A link that carried more than its
+speed allows was faster. The speed is confirmed if the link carried about as much, while all others
+on the way can carry more."""
 
 from __future__ import annotations
 
@@ -25,8 +22,7 @@ _AS_READ = 0.6
 
 
 def run_of(run: Run) -> Run:
-    """As if one process had measured it. Link speeds that its figures refute are replaced by that
-    to which the link trains under load."""
+    """Replaces link speeds that figures refute by those to which the links train under load."""
     run = as_one(run)
     carried = most_carried(run.machine, run.results)
     proven = {at: speed for wire, rate, _ in carried.values() for at, speed in _proven(wire, rate)}
@@ -42,8 +38,8 @@ def run_of(run: Run) -> Run:
 def most_carried(
     machine: Machine, results: Sequence[Result]
 ) -> Mapping[str, tuple[Wire, float, bool]]:
-    """PCIe links that were read at less than their best speed, each with the highest bytes/s that a
-    copy moved over it, and whether it is the narrowest on the way."""
+    """Returns slow PCIe links with the most bytes/s of a copy, and whether each is the
+    narrowest."""
     slow = {wire.name for wire in machine.wiring.wires if _rests(wire)}
     found: dict[str, tuple[Wire, float, bool]] = {}
     for result in results if slow else ():
@@ -62,7 +58,6 @@ def most_carried(
 
 
 def is_confirmed(wire: Wire, carried: float, *, narrowest: bool) -> bool:
-    """Whether the measured rate confirms that a link is as slow as was read."""
     return narrowest and _AS_READ * _rate(wire) <= carried <= _rate(wire)
 
 
@@ -75,15 +70,14 @@ def _rests(wire: Wire) -> bool:
 
 
 def _rate(wire: Wire) -> float:
-    """Infinity if the speed is unknown, and for other links."""
     ends = [end.link for end in (wire.lower, wire.upper) if end] if wire.kind == "pcie" else []
     rates = (link_rate(link.speed, link.width) for link in ends if link.speed and link.width)
     return min(rates, default=math.inf)
 
 
 def _proven(wire: Wire, carried: float) -> Iterator[tuple[str, float]]:
-    """The ends whose read speed the carried rate refutes, with their probable speed in GT/s: that
-    to which the link trains under load, or the lowest that can carry the rate."""
+    """Returns the speed to which the link trains under load, or the lowest that carries the
+    rate."""
     ends = [end.link for end in (wire.lower, wire.upper) if end]
     able = [*(link.max_speed for link in ends), wire.upper and wire.upper.link.target]
     for end in (wire.lower, wire.upper):
@@ -105,8 +99,7 @@ def _faster(function: PciFunction, proven: Mapping[str, float]) -> PciFunction:
 
 
 def as_one(run: Run) -> Run:
-    """Returns the run without its machine's ranks if all are on one machine and each has its own
-    device; else unchanged."""
+    """Removes the machine's ranks if all are on one machine and each has its own device."""
     machine = run.machine.alone
     return run if machine is run.machine else replace(run.with_cells(_cell), machine=machine)
 

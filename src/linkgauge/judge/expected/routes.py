@@ -1,5 +1,4 @@
-"""Finds the path of any transfer in a machine or between hosts: the memories at its ends, and the
-links between them."""
+"""Finds a transfer's path in a machine or between hosts: memories, and the links between them."""
 
 from __future__ import annotations
 
@@ -29,8 +28,7 @@ _COPYING = ("how fast a copy engine is within a device is not published",)
 
 
 class _Joined(NamedTuple):
-    """Bundles by their ends, PCIe links with the direction in which they are crossed, and the rest
-    of the path."""
+    """Bundles by ends, PCIe links with their direction, and the rest of the path."""
 
     bundles: Mapping[tuple[str, str], LinkBundle]
     links: Sequence[tuple[Wire, str]]
@@ -191,7 +189,6 @@ def _use(end: RankInterface, nic: Interface, access: Access, *, by_rdma: bool) -
 
 
 def _packets(nic: Interface, *, by_rdma: bool) -> tuple[int, int, str]:
-    """The payload and the added bytes of a packet, and its name."""
     mtu = nic.mtu or _USUAL
     if by_rdma and nic.kind == "InfiniBand":
         return _PAYLOADS[0], _INFINIBAND, "packets of InfiniBand"

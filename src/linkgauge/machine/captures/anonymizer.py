@@ -1,9 +1,5 @@
-"""Replaces names and identifiers of a machine by pseudonyms. A name always gets the same pseudonym,
-in captured machines and in runs.
-
-Host names, UUIDs, GUIDs, MAC and IP addresses, container ids and serial numbers are replaced.
-`RULES` finds identifiers by their form, but names must be given. Text that linkgauge looks for in
-files is kept, so that an anonymised machine reads like the original."""
+"""Replaces host names, UUIDs, GUIDs, MAC and IP addresses, container ids and serial numbers by
+pseudonyms, the same for the same name. Text that linkgauge looks for in files is kept."""
 
 from __future__ import annotations
 
@@ -82,12 +78,8 @@ _NOTHING = {"n/a", "0", "none", "null", "not specified", "unknown", "to be fille
 
 
 class Anonymizer:
-    """Replaces names and identifiers by numbered pseudonyms.
-
-    `hostname` is the name of the machine.
-    `known` has words that are always replaced, by the kind of their pseudonym. They are users'
-    names and the ids of devices.
-    `others` are names of other hosts."""
+    """Numbers the pseudonyms of each kind. `known` has words (users, ids of devices) that are
+    always replaced, by the kind of their pseudonym. `others` are names of other hosts."""
 
     def __init__(
         self, hostname: str, known: Mapping[str, Iterable[str]], others: Iterable[str] = ()
@@ -117,7 +109,6 @@ class Anonymizer:
         self.hosts = _hosts(self._names)
 
     def identifiers(self, text: str) -> str:
-        """Replaces everything in the text that looks like a unique identifier."""
         for pattern, change, but in RULES:
             replaced = partial(pattern.sub, partial(change, self))
             text = "\n".join(
@@ -131,16 +122,14 @@ class Anonymizer:
         return _ID.sub(partial(_id, self), text)
 
     def prose(self, text: str) -> str:
-        """Replaces identifiers and names in a text that people or tools wrote. Do not use this for
-        files in sysfs: a host may be called node0, like a file."""
+        """Replaces names and identifiers in prose. Not for sysfs: a host may be called node0."""
         return self.names(_MAIL.sub(REMOVED, text))
 
     def names(self, text: str) -> str:
-        """Does the same for a text without addresses of e-mail, such as the name of a unit."""
+        """Does as `prose` for a text without e-mail addresses, such as the name of a unit."""
         return self.named(self.identifiers(self.words(text)))
 
     def named(self, text: str) -> str:
-        """Replaces the names of hosts in the text by pseudonyms."""
         return self.hosts.sub(
             lambda found: self.name("host", self._names[(found.lastindex or 1) - 1]), text
         )
@@ -154,14 +143,11 @@ class Anonymizer:
         return text.replace(text.strip("\0\n"), self._host) if self._host else text
 
     def steps(self, path: str, *, named: bool = True) -> str:
-        """Replaces names and identifiers in each step of the path. `named` says whether people
-        chose the names; otherwise only identifiers are replaced."""
+        """Replaces identifiers in each step of a path, and names if people chose the steps."""
         change = Anonymizer.prose if named else Anonymizer.identifiers
         return "/".join(self._once(change, step) for step in path.split("/"))
 
     def number(self, kind: str, value: str) -> int:
-        """Returns the number of a value. The values of each kind are numbered from 1 as they
-        appear."""
         numbers = self._numbers.setdefault(kind, {})
         return numbers.setdefault(value.lower(), len(numbers) + 1)
 
@@ -170,8 +156,7 @@ class Anonymizer:
         return f"{kind}-{self.number(kind, value)}"
 
     def equivalent(self, kind: str, value: str, begin: str = "") -> str:
-        """Returns a pseudonym of the same length, and with the same separators, as the value. The
-        pseudonym begins with `begin`."""
+        """Returns a pseudonym with the value's length and separators, which begins with `begin`."""
         digits = re.sub("[^0-9a-fA-F]", "", value)
         if not digits.strip("0"):
             return value  # as in registers that hold no number
@@ -181,8 +166,7 @@ class Anonymizer:
 
 
 class TextRule(NamedTuple):
-    """How to replace identifiers of a certain form. `pattern` finds an identifier, and `change`
-    returns its replacement. Lines that match `but` are not changed."""
+    """Finds identifiers by `pattern`, except on lines that match `but`; `change` replaces them."""
 
     pattern: re.Pattern[str]
     change: Callable[[Anonymizer, re.Match[str]], str]
@@ -190,8 +174,6 @@ class TextRule(NamedTuple):
 
 
 def _value(who: Anonymizer, match: re.Match[str]) -> str:
-    """Replaces the value that follows a name such as `Serial Number:`. UUIDs are left to another
-    rule."""
     value = match["value"]
     if (
         value.lower() in _NOTHING
@@ -241,14 +223,12 @@ RULES = (
 
 
 def is_distinctive(name: str) -> bool:
-    """Whether a host's name differs from common words and numbers. Other names cannot be replaced
-    safely."""
+    """Whether a host's name can be replaced safely: it is no common word and no number."""
     return len(name) > 1 and not _COMMON.fullmatch(name) and bool(re.search("[a-zA-Z]", name))
 
 
 def _hosts(names: list[str]) -> re.Pattern[str]:
-    r"""Returns a pattern that finds host names in any case, with or without a domain. Each name is
-    a group of the pattern. A dash may be written twice (LVM) or as \x2d (systemd)."""
+    r"""A dash in a host's name may be written twice (LVM) or as \x2d (systemd)."""
     dash = r"(?:--?|_|\\x2d)"
     either = "|".join(f"({dash.join(map(re.escape, name.split('-')))})" for name in names) or _NEVER
     domain = rf"(?:\.(?!(?:{_UNITS})(?![a-z0-9]))[a-z][a-z0-9-]*)*"

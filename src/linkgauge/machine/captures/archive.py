@@ -1,5 +1,4 @@
-"""Reads and writes archives of captured machines. Equal machines give equal archives. Archives that
-are read may be hostile, so their sizes and paths are checked."""
+"""Reads and writes captured machines. Archives may be hostile: sizes and paths are checked."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ this much or less."""
 
 
 class _Xz:
-    """Reads an .xz file in limited memory. Without the limit, a hostile file could request any
-    amount."""
+    """Reads .xz in limited memory, because a hostile file could ask for any amount."""
 
     def __init__(self, packed: BinaryIO) -> None:
         self._packed = packed
@@ -81,8 +79,7 @@ STDOUT = Path("-")
 
 
 def check_new(path: Path) -> None:
-    """Checks that an archive can be written to this path. Raises InputError if the file exists, or
-    if the path is `-` (stdout) and stdout is a terminal."""
+    """Raises InputError if the file exists, or if the path is `-` and stdout is a terminal."""
     if path == STDOUT and sys.stdout.isatty():
         raise InputError("- is a terminal: redirect stdout to a file or a pipe")
     if path != STDOUT and (path.is_file() or path.is_dir()):
@@ -90,14 +87,13 @@ def check_new(path: Path) -> None:
 
 
 def write_archive(path: Path, tree: Captured) -> None:
-    """Writes a captured machine as a .tgz file. The path `-` is stdout. Members are sorted and have
-    no times or owners. Raises the same errors as `write_new`."""
+    """Writes a .tgz with sorted members without times or owners. Raises what `write_new` does."""
     write_new(path, pack(tree))
 
 
 def write_new(path: Path, packed: bytes) -> None:
-    """Writes an archive that only its owner can read. The path `-` is stdout. Raises InputError if
-    the file exists or cannot be created, and ResultsError if the disk is full."""
+    """Writes an archive for its owner only, or to stdout (`-`). Raises InputError if the file
+    exists or cannot be created, and ResultsError if the disk is full."""
     try:
         if path == STDOUT:
             sys.stdout.buffer.write(packed)
@@ -112,7 +108,6 @@ def write_new(path: Path, packed: bytes) -> None:
 
 
 def pack(tree: Captured) -> bytes:
-    """Returns the captured machine as the bytes of a .tgz archive."""
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as stream:
         stream.write(tar_of(tree))
@@ -120,8 +115,6 @@ def pack(tree: Captured) -> bytes:
 
 
 def tar_of(tree: Captured, mtime: int = 0) -> bytes:
-    """Returns the captured machine as an uncompressed tar archive. `mtime` is the time of all
-    members."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         empty = (path for path, names in tree.folders.items() if path and not list(names))
@@ -139,14 +132,12 @@ def tar_of(tree: Captured, mtime: int = 0) -> bytes:
 
 
 def read_archive(path: Path) -> Captured:
-    """Reads a captured machine from an archive: .tgz, .tar, .tar.bz2, .tar.xz or .tar.zst. Raises
-    InputError if the file is no archive, is damaged, or holds no captured machine."""
+    """Reads .tar, .tgz, .tar.bz2, .tar.xz or .tar.zst. Raises InputError for any other file."""
     return _unpacked(path, "give a folder or what `linkgauge capture` wrote").tree()
 
 
 def read_files(path: Path, remedy: str) -> Mapping[str, bytes]:
-    """Returns the files of an archive by path. Raises InputError if the file is not an archive, or
-    if its content is too large. `remedy` is the end of the error's message."""
+    """Returns the files of an archive. Raises InputError, with `remedy` for a wrong file."""
     return _unpacked(path, remedy).files
 
 
@@ -165,9 +156,8 @@ def _unpacked(path: Path, remedy: str) -> _Unpacked:
 
 
 def top_of_machine(path: Path, names_in: Callable[[str], Iterable[str]]) -> str:
-    """Finds the folder in `path` that holds the captured machine. Returns the folder with a slash
-    at the end, or an empty text for `path` itself. Raises InputError if there is no machine, or
-    more than one."""
+    """Returns the folder of a captured machine, with a slash at its end; empty for `path` itself.
+    Raises InputError if there is no machine, or more than one."""
     tops = [""]
     for _ in range(_DEEPEST + 1):
         found = [top for top in tops if not set(_MARKS).isdisjoint(names_in(top.rstrip("/")))]
@@ -186,8 +176,6 @@ def top_of_machine(path: Path, names_in: Callable[[str], Iterable[str]]) -> str:
 
 
 class _BoundedContent(io.BytesIO):
-    """The unpacked bytes of an archive. Reading raises InputError beyond a limit."""
-
     def __init__(self, path: Path, read: Callable[[int], bytes]) -> None:
         super().__init__()
         self._path, self._read, self._left = path, read, MOST_BYTES
@@ -201,8 +189,6 @@ class _BoundedContent(io.BytesIO):
 
 
 class _Unpacked:
-    """The unpacked members of an archive."""
-
     def __init__(self, path: Path, tar: tarfile.TarFile) -> None:
         self._path, self._tar = path, tar
         self.files: dict[str, bytes] = {}
@@ -219,7 +205,7 @@ class _Unpacked:
             self._keep(member)
 
     def tree(self) -> Captured:
-        """Returns the captured machine in the archive. Raises InputError if there is none."""
+        """Raises InputError if the archive holds no captured machine."""
         folders = Captured(self.files, self._links, self._folders).folders
         top = top_of_machine(self._path, lambda folder: folders.get(folder, ()))
         return Captured(
@@ -243,7 +229,6 @@ class _Unpacked:
             self.files[name] = b"" if stream is None else stream.read()
 
     def _checked(self, name: str) -> str:
-        """Raises InputError for a path that leads out of the archive or is too long."""
         steps = [step for step in name.split("/") if step not in ("", ".")]
         if name.startswith("/") or ".." in steps:
             raise InputError(f"{self._path} holds {name[:80]!r}, which leads outside: not read")

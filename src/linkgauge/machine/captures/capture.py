@@ -1,6 +1,4 @@
-"""Captures a machine as files: those that linkgauge reads, and the output of libraries and tools.
-
-linkgauge reads a capture, packed or unpacked, like the machine itself."""
+"""Captures the files that linkgauge reads, and the output of libraries and tools."""
 
 from __future__ import annotations
 
@@ -36,8 +34,6 @@ Value = TypeVar("Value")
 
 
 class _Recorded(Mapping[str, Value]):
-    """A mapping from path to value. A value is looked up when it is first requested, and kept."""
-
     def __init__(self, ask: Callable[[str], Value | None]) -> None:
         self._ask = ask
         self._answers: dict[str, Value | None] = {}
@@ -67,7 +63,6 @@ class Recorder(Captured):
         self.folders = _Recorded(self._names)
 
     def kept(self) -> Captured:
-        """Returns the recorded files, links and folders."""
         inside = (
             f"{folder}/{name}".lstrip("/")
             for folder in tuple(self.folders)
@@ -77,8 +72,7 @@ class Recorder(Captured):
         return Captured(dict(self.files), dict(self.links), folders)
 
     def _behind_link(self, path: str) -> bool:
-        """Whether the path leads through a symbolic link. If so, its content is recorded only under
-        the link's target."""
+        """Content behind a symbolic link is recorded only under the link's target."""
         steps = path.split("/")
         return ".." in steps or any(
             "/".join(steps[:end]) in self.links for end in range(1, len(steps) + 1)
@@ -103,9 +97,8 @@ def capture(
     anonymous: bool = False,
     commands: tuple[tuple[str, ...], ...] | None = None,
 ) -> Captured:
-    """Captures the machine below `root` as files. `machine` has the devices and accelerators.
-    `commands` are the tools to run; by default, all that suit the machine. Tools are run only for
-    ROOT. For another root, their earlier output is copied."""
+    """Captures the machine below `root`, with the devices of `machine`. Tools run only for ROOT, by
+    default all that suit it; for another root, their earlier output is copied."""
     recorder = Recorder(root)
     read_host(recorder)
     read_inventory(recorder)
@@ -144,8 +137,7 @@ def _document(value: Manifest | Software) -> bytes:
 
 
 def read_machine(root: Root) -> Machine:
-    """Reads a machine from captured files. Never raises an exception, and ignores a damaged
-    manifest."""
+    """Reads a machine from captured files. Ignores a damaged manifest."""
     manifest = read_manifest(root)
     return Machine(
         host=read_host(root),
@@ -158,8 +150,7 @@ def read_machine(root: Root) -> Machine:
 
 
 def read_manifest(root: Root) -> Manifest:
-    """Reads the manifest of a captured machine. A missing or damaged manifest gives an empty
-    one."""
+    """Returns an empty manifest if it is missing or damaged."""
     try:
         return msgspec.json.decode(root.content(MANIFEST) or b"", type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -173,7 +164,6 @@ def _tools_of(root: Root) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
 
 
 def _names(kept: Captured) -> dict[str, bytes]:
-    """Returns files with names that /proc lacks, such as `arch` before Linux 6.1."""
     name = os.uname()
     texts = {"hostname": name.nodename, "osrelease": name.release, "arch": name.machine}
     return {

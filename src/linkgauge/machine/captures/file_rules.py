@@ -1,6 +1,4 @@
-"""Removes secrets and names from the files of a captured machine. `RULES` says what to do by a
-file's path. Secrets are removed in every capture, and names are replaced if the capture is to be
-anonymous. linkgauge reads nothing that is removed."""
+"""Removes secrets from the files of every capture, and names from those of an anonymous one."""
 
 from __future__ import annotations
 
@@ -52,7 +50,6 @@ def _only(pattern: bytes) -> Callable[[bytes], bytes]:
 
 
 def _mounts(content: bytes) -> bytes:
-    """Keeps the mounts of the root and of control groups, without logins of file servers."""
     kept = _only(rb"\S+ (?:/ |\S+ (?:cgroup2?|cpuset) )")(content)
     return re.sub(rb"(?<=[ ,])(user(?:name)?|pass(?:word)?)=[^,\s]*", rb"\1=" + _REMOVED, kept)
 
@@ -71,8 +68,6 @@ def _dimms(table: bytes) -> bytes:
 
 
 def _tool(content: bytes) -> bytes:
-    """Removes secrets from the output of tools: command lines of processes in nvidia-smi, and the
-    wake-up password of a network adapter in ethtool."""
     hidden = rb"(?m)^(\s*(?:Name\s*|SecureOn password): ).*$"
     return re.sub(hidden, rb"\1" + _REMOVED, content)
 
@@ -87,13 +82,11 @@ def _uname(who: Anonymizer, text: str) -> str:
 
 
 def _groups(who: Anonymizer, text: str) -> str:
-    """Replaces names in a list of control groups. Each line ends with the path of a group."""
     return re.sub(r"/.*", lambda match: _group(who, match[0]), text)
 
 
 def _group(who: Anonymizer, path: str) -> str:
-    """Returns the path of a control group with the words that systemd, schedulers and runtimes of
-    containers use, and pseudonyms for other words and for numbers of users and jobs."""
+    """Keeps the words of systemd, schedulers and container runtimes; replaces others."""
 
     def kept(word: re.Match[str]) -> str:
         is_known = word["kept"] or _GROUPS.fullmatch(word[0])
@@ -103,8 +96,6 @@ def _group(who: Anonymizer, path: str) -> str:
 
 
 def _mounted(who: Anonymizer, text: str) -> str:
-    """Replaces names in the sources and places of mounts. File systems and options are kept,
-    because linkgauge reads them."""
     return re.sub(
         r"(?m)^(\S+) (\S+)(.*)$",
         lambda line: (
@@ -126,8 +117,6 @@ _DOCUMENTS = {
 
 
 def _own(kind: type) -> Callable[[Anonymizer, bytes], bytes]:
-    """Leaves out the content of a document of ours that no reader reads."""
-
     def changed(who: Anonymizer, content: bytes) -> bytes:
         try:
             value: object = msgspec.json.decode(content, type=kind, dec_hook=decode_hook())
@@ -140,8 +129,6 @@ def _own(kind: type) -> Callable[[Anonymizer, bytes], bytes]:
 
 
 def _text(change: Callable[[Anonymizer, str], str]) -> Callable[[Anonymizer, bytes], bytes]:
-    """Returns a function that applies a text change to the bytes of a file. Any encoding is
-    accepted."""
     return lambda who, content: change(who, content.decode(errors="surrogateescape")).encode(
         errors="surrogateescape"
     )
@@ -173,8 +160,8 @@ def _serial(who: Anonymizer, structure: bytes) -> bytes:
 
 
 class FileRule(NamedTuple):
-    """How to change the files whose path matches `path`. `removed` changes the file in every
-    capture, `replaced` only in an anonymous capture. None changes nothing."""
+    """Changes files whose path matches: by `removed` always, by `replaced` in an anonymous
+    capture."""
 
     path: str
     removed: Callable[[bytes], bytes] | None
@@ -217,14 +204,12 @@ def _rule(path: str) -> FileRule:
 
 
 def without_secrets(path: str, content: bytes) -> bytes:
-    """Returns the content of a file without secrets."""
     removed = _rule(path).removed
     return content if removed is None else removed(content)
 
 
 def _servers(tree: Captured) -> Iterator[str]:
-    """Yields the names of other hosts in mounts and on the kernel's command line. Examples are
-    `nfs7:/srv`, `mon1:6789,mon2:6789:/`, `//nas/share` and `http://repo/x`."""
+    """Finds hosts in `nfs7:/srv`, `mon1:6789,mon2:6789:/`, `//nas/share` and `http://repo/x`."""
     for path in ("proc/self/mounts", "proc/mounts", "proc/cmdline"):
         text = tree.text(path) or ""
         yield from re.findall(r"(?m)(?:^|:)//(?:[^\s/@]*@)?([\w.-]+)", text)
@@ -233,8 +218,7 @@ def _servers(tree: Captured) -> Iterator[str]:
 
 
 def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
-    """Returns the captured machine with pseudonyms in files, links and paths. `known` are the UUIDs
-    of devices."""
+    """Replaces names in files, links and paths. `known` are UUIDs of devices."""
     who = Anonymizer(tree.text(_HOSTNAME) or "", {"id": known}, _servers(tree))
     # Paths come first, sorted, so that numbered pseudonyms keep their order.
     paths = {
@@ -251,9 +235,7 @@ def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
 
 
 def _path(who: Anonymizer, place: str, path: str, *, is_file: bool = False) -> str:
-    """Replaces names in a path of the captured machine, or in the target of a link. `place` is the
-    path of the file or of the link. File names keep their words, because the kernel chooses
-    them."""
+    """Names of files keep their words, because the kernel chooses them."""
     if _TOOLS.match(place):
         return who.texts.text(TOOL_FILE, path)
     if _DKMS.match(place):

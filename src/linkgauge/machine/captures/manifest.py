@@ -15,8 +15,7 @@ SCHEMA = "linkgauge.capture/1"
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts about a captured machine that are in no file of the machine. They are the devices as
-    backends describe them, the Python packages, and the tools that were run."""
+    """What no file says: devices as backends describe them, packages, and tools that were run."""
 
     schema: OwnName = SCHEMA
     linkgauge: Version = __version__

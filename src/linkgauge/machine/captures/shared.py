@@ -1,5 +1,4 @@
-"""Leaves out of a document what must not leave the machine. The document's type declares what each
-text is (`model.shareable`); a text that is not declared is left out."""
+"""Leaves out every text of a document whose type does not declare it (`model.shareable`)."""
 
 from __future__ import annotations
 
@@ -47,10 +46,8 @@ _STATED = frozenset((
 
 
 class SharedTexts:
-    """The texts of one document, or of several documents that belong together. Equal names have
-    equal pseudonyms. `own` are further words that may be kept, and `options` are words that may be
-    kept of a command line. `named` are names in lower case
-    that have a pseudonym already."""
+    """Equal names of several documents have equal pseudonyms. `own` are more words to keep,
+    `options` those to keep of a command line, and `named` has pseudonyms by names in lower case."""
 
     def __init__(
         self,
@@ -68,7 +65,6 @@ class SharedTexts:
         self.text = cache(self._text)
 
     def shared(self, value: Value, kind: Any) -> Value:
-        """Returns a value of this type without names."""
         document = msgspec.to_builtins(value, enc_hook=encode_hook)
         if kind not in self._of:
             self._of[kind] = self._change(types.type_info(kind)) or _same
@@ -112,8 +108,6 @@ class SharedTexts:
         return partial(_fields, changes) if changes else None
 
     def _union(self, kinds: tuple[types.Type, ...]) -> Change | None:
-        """Returns the function that changes a value of any of these types. A struct's tag gives
-        its type."""
         tags = {
             one.tag: self._change(one)
             for one in kinds
@@ -151,7 +145,6 @@ class SharedTexts:
         return self._pseudonym(kind.otherwise, text)
 
     def _option(self, kind: TextKind, text: str, words: Words) -> str:
-        """Returns an option, `NAME` or `NAME=VALUE`. A name is kept without its value."""
         if self._is_kept(words, text):
             return text
         name, equals, value = text.partition("=")
@@ -160,8 +153,6 @@ class SharedTexts:
         return f"{name}={self._pseudonym(kind.otherwise, value)}"
 
     def _pseudonym(self, otherwise: str, text: str) -> str:
-        """Returns the text that stands for another. Where the same name has more than one kind, it
-        has one pseudonym."""
         if "{" not in otherwise:
             return otherwise
         key = text.lower()
@@ -193,8 +184,8 @@ class SharedTexts:
 
 
 def _all_in(words: frozenset[str], text: str) -> bool:
-    """Whether all words of the text are among these, or are a letter or two beside a number, as in
-    `H200`, `8480C` and `x16`. Text that looks like an identifier is none."""
+    """A letter or two beside a number pass (`H200`, `x16`); what looks like an identifier does
+    not."""
     text = _PCI.sub("", text)
     if _IDENTIFIER.search(text):
         return False
@@ -226,7 +217,7 @@ def _fields(changes: Mapping[str, Change], value: dict[str, Any]) -> dict[str, A
 
 
 def _entries(key: Change, value: Change) -> Change | None:
-    """Returns the function for a dictionary. The value of a key that is not kept is not kept."""
+    """A key that is not kept hides the text that is its value."""
     if key is _same and value is _same:
         return None
 

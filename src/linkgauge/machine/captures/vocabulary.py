@@ -1,5 +1,4 @@
-"""The words that a shared document may hold where it names hardware, drivers and the kernel's
-settings. No word here is a name that people give to hosts, users or places."""
+"""Words of hardware and software that shared documents may hold; people choose no such names."""
 
 from __future__ import annotations
 
@@ -128,6 +127,5 @@ textfile tokens trace types untuned url utilization verbose verdict verify yaml 
 
 @cache
 def hardware_words() -> frozenset[str]:
-    """Returns the words of products, systems, drivers and settings."""
     groups = (_PRODUCTS, _SYSTEM, _DRIVERS, _TOOLS, _STATES, _VARIABLES, _KERNEL, _CALLS, _OPTIONS)
     return frozenset(word for group in groups for word in group.split())

@@ -1,5 +1,4 @@
-"""Compresses and unpacks Zstandard. Python's own module (3.14 and later) is used, or the package
-`zstandard`. Both refuse windows above 128 MiB, which is libzstd's default limit."""
+"""Zstandard, by Python 3.14's module or `zstandard`. Both refuse windows above 128 MiB."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ _LEVEL = 9
 
 
 def compressed(content: bytes) -> bytes:
-    """Returns the content compressed; equal content gives equal bytes. Raises MissingPackage."""
+    """Equal content gives equal bytes. Raises MissingPackage."""
     own = _own()
     if own is not None:
         return bytes(own.compress(content, _LEVEL))
@@ -23,8 +22,7 @@ def compressed(content: bytes) -> bytes:
 
 
 class Unpacked:
-    """A reader for a compressed file. Raises ValueError if the file is damaged, and MissingPackage
-    if Zstandard is not installed."""
+    """Unpacks a file. Raises ValueError if it is damaged, and MissingPackage without Zstandard."""
 
     def __init__(self, packed: IO[bytes]) -> None:
         own = _own()

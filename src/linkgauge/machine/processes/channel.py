@@ -1,7 +1,4 @@
-"""Carries messages over a socket. One process sends commands, and the other works for it.
-
-Every command gets one answer. Progress messages may come before the answer. An error in the working
-process is raised again in the other process."""
+"""Carries messages over a socket. Each command gets one answer, after any progress messages."""
 
 from __future__ import annotations
 
@@ -40,7 +37,6 @@ _hook = decode_hook()
 
 
 def decoder(kind: Any) -> Callable[[bytes], Any]:
-    """Returns a decoder for messages of this type."""
     return msgspec.msgpack.Decoder(kind, dec_hook=_hook).decode
 
 
@@ -49,8 +45,6 @@ def value_of(encoded: msgspec.Raw, kind: type[_A]) -> _A:
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """A reason why something failed. `kind` is the kind of outcome."""
-
     kind: OutcomeKind
     text: str
 
@@ -92,15 +86,13 @@ _ERRORS: Mapping[OutcomeKind, type[LinkgaugeError]] = {
 
 
 def reason_of(error: LinkgaugeError) -> Reason:
-    """Converts an error to a message. `error_of` makes the error again at the other end."""
     if isinstance(error, DeviceBusy):
         return Reason("set-aside", str(error))
     return Reason("interrupted" if isinstance(error, InputError) else error.kind, str(error))
 
 
 def error_of(reason: Reason, who: str | None = None) -> LinkgaugeError:
-    """Converts a message to the error that it describes. `who` is the backend or rank that failed,
-    and begins the error's text."""
+    """The error's text begins with `who` failed, a backend or a rank."""
     kind = _ERRORS.get(reason.kind, BackendError)
     if kind in (DeviceBusy, InputError):
         return kind(reason.text)
@@ -113,8 +105,7 @@ def error_of(reason: Reason, who: str | None = None) -> LinkgaugeError:
 
 
 def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes], object]) -> None:
-    """Runs a command and always sends an answer. After an unexpected error, the answer is sent and
-    the error is raised again."""
+    """Runs a command and always sends an answer. An unexpected error is then raised again."""
     try:
         found = action(command)
     except LinkgaugeError as error:
@@ -127,8 +118,7 @@ def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes]
 
 
 class Channel:
-    """One end of a connection that carries messages. The module `multiprocessing` also has such
-    connections, but it loads slowly and makes twice as many system calls."""
+    """One end of a connection. `multiprocessing` loads slowly, and makes twice the system calls."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
@@ -141,8 +131,7 @@ class Channel:
 
     @property
     def has_unread(self) -> bool:
-        """Whether part of a message is already in the buffer. The socket's `poll` does not notice
-        this part."""
+        """Whether the buffer has part of a message, which the socket's `poll` does not notice."""
         return bool(self._unread)
 
     @property
@@ -153,18 +142,16 @@ class Channel:
         return bool(writing.poll(0))
 
     def send(self, message: bytes) -> None:
-        """Sends a message. Raises OSError if the other end is closed."""
+        """Raises OSError if the other end is closed."""
         self.socket.sendall(_LENGTH.pack(len(message)) + message)
 
     def poll(self, seconds: float | None = None) -> bool:
-        """Waits for something to read, at most `seconds`. Returns whether there is something to
-        read."""
+        """Waits at most `seconds`. Returns whether there is something to read."""
         return bool(self._unread or self._poller.poll(None if seconds is None else seconds * 1e3))
 
     def receive(self, deadline: float | None = None, most: int = _MOST) -> bytes:
-        """Waits for the next message and returns it. `deadline` is a time of the monotonic clock.
-        Raises TimeoutError if the message is not complete by then. Raises EOFError or OSError if
-        the other end is closed, or if the message is longer than `most` bytes."""
+        """Returns a message. Raises TimeoutError after `deadline` (monotonic clock), and EOFError
+        or OSError if the other end is closed or the message has more than `most` bytes."""
         (length,) = _LENGTH.unpack(self._take(_LENGTH.size, deadline))
         if length > most:
             raise EOFError(f"a message of {length} bytes")
@@ -190,8 +177,7 @@ class Channel:
             self.socket.shutdown(socket.SHUT_WR)
 
     def close(self, grace: float) -> None:
-        """Tells the other end the same, and waits at most `grace` seconds until it closes. May
-        be called again."""
+        """Does as `end`, and waits at most `grace` seconds until the other end closes."""
         self.end()
         with suppress(OSError):
             deadline = time.monotonic() + grace

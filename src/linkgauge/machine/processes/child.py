@@ -1,5 +1,4 @@
-"""The main function of a process that works for another process. The process ends when the other
-process is gone."""
+"""The main function of a process that works for another process, and ends when that is gone."""
 
 from __future__ import annotations
 
@@ -23,9 +22,8 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(module: str, address: str, parent: int) -> None:
-    """Runs the function `serve(channel)` of the module. `parent` is the id of the process that it
-    works for. `address` is the number of an open socket. Under a profiler, it is the name of an
-    abstract socket."""
+    """Runs the module's `serve(channel)` for the process `parent`. `address` is the number of an
+    open socket, or under a profiler an abstract name."""
     # Signals that end the run, which a terminal or a batch system sends to all processes, are left
     # to the parent.
     ignore_ending()
@@ -45,7 +43,6 @@ def main(module: str, address: str, parent: int) -> None:
 
 
 def _die_with(parent: int) -> None:
-    """Makes the kernel kill this process when its parent ends (Linux)."""
     if sys.platform == "linux":
         import ctypes
 
@@ -55,8 +52,7 @@ def _die_with(parent: int) -> None:
 
 
 def _die_soon_after(descriptor: int) -> None:
-    """Ends this process some seconds after the other end of the socket was closed. The delay lets a
-    profiler fetch its data."""
+    """The delay lets a profiler fetch its data."""
 
     def wait() -> None:
         left = select.poll()

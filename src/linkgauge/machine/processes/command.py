@@ -1,5 +1,4 @@
-"""Starts commands that are not linkgauge's own, and ends them with all processes that they have
-started."""
+"""Starts commands that are not linkgauge's own, and ends them with all processes of theirs."""
 
 from __future__ import annotations
 
@@ -19,8 +18,7 @@ _LOOK = 0.02
 
 
 def start(command: str | Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
-    """Starts a command as the leader of a process group of its own, without input. Text is a
-    command for the shell. `how` has further arguments of Popen. Raises OSError."""
+    """Starts a command, by the shell if it is a text, in its own process group. Raises OSError."""
     return subprocess.Popen(  # noqa: S603  # what the user has asked for
         command,
         shell=isinstance(command, str),
@@ -31,8 +29,7 @@ def start(command: str | Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
 
 
 def end(leader: subprocess.Popen[bytes]) -> None:
-    """Ends all processes of a command's group, and waits for the command itself: first by SIGTERM,
-    which `sudo` passes on, and after a grace by SIGKILL. May be called again."""
+    """Ends the group by SIGTERM, which `sudo` passes on, and later by SIGKILL."""
     deadline = time.monotonic() + GRACE_SECONDS
     _signal(leader, signal.SIGTERM)
     _signal(leader, signal.SIGCONT)  # one that is stopped would not notice
@@ -46,7 +43,7 @@ def end(leader: subprocess.Popen[bytes]) -> None:
 
 
 def _signal(leader: subprocess.Popen[bytes], number: int) -> bool:
-    """Sends a signal to the group. Returns whether the group still has processes."""
+    """Returns whether the group still has processes."""
     leader.poll()  # reaps it: what has ended counts as long as it is not reaped
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader.pid, number)
@@ -55,8 +52,7 @@ def _signal(leader: subprocess.Popen[bytes], number: int) -> bool:
 
 
 def waits_for_terminal(leader: subprocess.Popen[bytes]) -> bool:
-    """Whether a process of the group is stopped. The kernel stops it if it asks something at the
-    terminal, which belongs to linkgauge."""
+    """Whether a process is stopped, as by the kernel if it asks at linkgauge's terminal."""
     for name in ROOT.names("proc"):
         if name.isdecimal():
             fields = (ROOT.text(f"proc/{name}/stat") or "").rpartition(")")[2].split()

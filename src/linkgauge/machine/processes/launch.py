@@ -12,15 +12,9 @@ from linkgauge.model.errors import InputError
 
 
 class Launch(NamedTuple):
-    """This process's place among the processes of a launch.
-
-    `rank` is the number of this process, and `size` is the number of all processes.
-    `local_rank` and `local_size` count only the processes on this machine. `local_size` is null if
-    unknown.
-    `job` is a name that only the processes of this launch know.
-    `mpi` is mpi4py's name for the launcher's MPI, or null for any.
-    `first` and `token` are used without MPI: the address HOST:PORT where all ranks meet, and the
-    secret that they show there."""
+    """This process's place in a launch; `local_rank` and `local_size` count on this machine. Only
+    the launch knows the name `job`. `mpi` is mpi4py's name for its MPI (None: any). Without MPI,
+    ranks meet at `first` (HOST:PORT) and show the secret `token`."""
 
     rank: int = 0
     size: int = 1
@@ -37,17 +31,13 @@ class Launch(NamedTuple):
 
     @property
     def by_name(self) -> bool:
-        """Whether the ranks meet at a named socket, without a network. All ranks must be on one
-        machine, and the launch must have no address `first`."""
+        """Whether ranks meet at a named socket: on one machine, without an address."""
         return self.first is None and self.on_one_machine
 
 
 class _Launcher(NamedTuple):
-    """The environment variables of a launcher. The fields are names of variables, except `mpi`.
-
-    The values of all variables in `job` together name the launch. If none of these variables is
-    set, the id of the process that started the ranks names the launch.
-    `mpi` is mpi4py's name for the launcher's MPI."""
+    """The names of a launcher's variables. Those in `job` name the launch, or else the id of the
+    process that started the ranks does. `mpi` is mpi4py's name for the launcher's MPI."""
 
     rank: str
     size: str
@@ -84,8 +74,7 @@ LEAST_TOKEN = 8
 def launched(
     environment: Mapping[str, str] = os.environ, root: Root = ROOT, parent: int | None = None
 ) -> Launch:
-    """Returns the launch to which this process belongs. `environment` and `parent` can be those of
-    another process. Raises InputError if a variable has a wrong value."""
+    """Raises InputError if a variable has a wrong value."""
     known = [one for one in _LAUNCHERS if {one.rank, one.size} <= environment.keys()]
     # Slurm's PMI sets some variables of Hydra's, but not those of one machine.
     known.sort(key=lambda one: one.local_rank not in environment)
@@ -127,8 +116,7 @@ def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root, paren
 
 
 def starter(root: Root, process: int) -> int | None:
-    """Returns the id of the process that started this rank, or None if there is none. The search
-    begins at `process` and goes on to its parents, because a shell may stand between."""
+    """Returns `process` or the first parent of it that started ranks. A shell may stand between."""
     while process > 1:
         fields = status_of(root, process)
         if fields.get("Name") in {name[:_NAME] for name in _STARTERS}:
@@ -138,8 +126,7 @@ def starter(root: Root, process: int) -> int | None:
 
 
 def status_of(root: Root, process: int) -> dict[str, str]:
-    """Returns the fields of /proc/PID/status by name. Returns an empty dict if there is no such
-    process."""
+    """Returns the fields of /proc/PID/status; empty if there is no such process."""
     status = root.text(f"proc/{process}/status") or ""
     pairs = (line.split(":", 1) for line in status.splitlines() if ":" in line)
     return {name: value.strip() for name, value in pairs}
@@ -152,9 +139,7 @@ def parent_in(status: Mapping[str, str]) -> int:
 
 
 def ranks_per_cpu(launch: Launch, root: Root = ROOT) -> float:
-    """Returns the number of ranks per CPU on this machine. Only ranks that the launcher reports
-    count. They share the CPUs that the launcher may use, because it may bind each rank to some of
-    these."""
+    """Returns ranks per CPU on this machine; the launcher's CPUs count, as it may bind ranks."""
     launcher = starter(root, parent_in(status_of(root, os.getpid())))
     try:
         cpus = len(os.sched_getaffinity(launcher or os.getppid()))
@@ -164,8 +149,7 @@ def ranks_per_cpu(launch: Launch, root: Root = ROOT) -> float:
 
 
 def host_name(environment: Mapping[str, str] = os.environ) -> str:
-    """Returns the name of this machine, or the value of LINKGAUGE_HOST if it is set. Ranks with
-    different names share memory only if they are in the same NVLink domain."""
+    """Returns LINKGAUGE_HOST or the machine's name. Ranks of one name can share memory."""
     return environment.get("LINKGAUGE_HOST") or os.uname().nodename
 
 
@@ -174,8 +158,7 @@ _OF_SEVERAL = ("multinode", "_perf", "nic_", "nic:", "--resume")
 
 
 def is_heard(arguments: Sequence[str]) -> bool:
-    """Whether this process reports errors in its arguments. If several ranks run the same command,
-    only rank 0 reports them."""
+    """Whether to report errors of arguments: of ranks with one command, only rank 0 does."""
     try:
         rank = launched().rank
     except InputError:

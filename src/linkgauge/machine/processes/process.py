@@ -1,5 +1,4 @@
-"""Starts a process that works for this process, sends commands to it, waits for answers, and ends
-it."""
+"""Starts a process that works for this process, sends commands, and ends it."""
 
 from __future__ import annotations
 
@@ -48,14 +47,9 @@ class ProcessLost(LinkgaugeError):
 
 
 class Process:
-    """A process that works for this process. It runs `serve(channel)` of a module, which answers
-    commands.
-
-    `words` are the types of the progress messages that may come before an answer.
-    `surroundings` are the CPUs and the environment of the process, which apply from its start.
-    `output` is the file descriptor that the process prints to.
-    `session` keeps the terminal's signals away from the process.
-    `name` is the name of the process in error messages."""
+    """Runs `serve(channel)` of a module. `words` are types of progress messages. `surroundings` are
+    the CPUs and the environment, `output` is a file descriptor, and `session` keeps the terminal's
+    signals away."""
 
     name = "the process"
     words: Any = None
@@ -93,8 +87,7 @@ class Process:
         return process, Channel(ours)
 
     def send(self, command: object) -> None:
-        """Sends a command without waiting for an answer. If the process is gone, this call does
-        nothing, and the next call of `answer` fails."""
+        """If the process is gone, only the next `answer` fails."""
         with suppress(OSError):
             self._channel.send(encode(command))
 
@@ -108,12 +101,8 @@ class Process:
         left: Callable[[], float] | None = None,
         heard: Callable[[Any], None] = lambda word: None,
     ) -> _A:
-        """Waits for the answer to the last command. `kind` is the type of the answer. `left`
-        returns how many seconds are left; without `left`, there is no limit. `heard` is called with
-        each progress message.
-
-        Raises ProcessLost if the process ended, or was killed because time ran out. Raises
-        LinkgaugeError if the command failed but the process goes on."""
+        """`left` returns the seconds left; `heard` gets each progress message. Raises ProcessLost
+        if the process ends or time runs out, and LinkgaugeError if only the command fails."""
         while True:
             try:
                 self._wait(left)
@@ -155,22 +144,20 @@ class Process:
         self._end()
 
     def abandon(self) -> None:
-        """Kills the process without waiting for its end, which may take long inside a driver. May
-        be called again."""
+        """Kills the process without waiting: a driver may take long. May be called again."""
         if self._channel.fileno() >= 0:
             self.process.kill()
             self._channel.socket.close()
             threading.Thread(target=self.process.wait, daemon=True).start()  # leaves no zombie
 
     def end(self) -> None:
-        """Tells an idle process to exit, and kills a busy one. `close` waits for its end. May be
-        called again."""
+        """Lets an idle process exit, and kills a busy one, without waiting. May be called again."""
         if self._busy:
             self.process.kill()
         self._channel.end()
 
     def close(self, grace: float = GRACE) -> None:
-        """Ends the process. An idle process has `grace` seconds to exit. May be called again."""
+        """Ends the process; an idle one has `grace` seconds to exit. May be called again."""
         self.end()
         self._end(grace)
 
@@ -184,15 +171,13 @@ class Process:
 
 
 def program(module: str, address: str, surroundings: Surroundings) -> tuple[str, ...]:
-    """Returns the command line that starts the process. `address` is the number of an open socket,
-    or the name of an abstract socket."""
+    """`address` is the number of an open socket, or the name of an abstract socket."""
     cpus = ",".join(map(str, surroundings.cpus))
     arguments = (module, address, str(os.getpid()), cpus, *sys.path)
     return sys.executable, "-P", "-c", _PROGRAM, *arguments
 
 
 def environment_with(changes: Mapping[str, str | None]) -> dict[str, str]:
-    """Returns the environment of this process with some changes. The value None removes a
-    variable."""
+    """The value None removes a variable."""
     changed = {**os.environ, **changes}
     return {name: value for name, value in changed.items() if value is not None}

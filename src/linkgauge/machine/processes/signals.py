@@ -1,5 +1,4 @@
-"""Signals that end a run: Ctrl-C, SIGTERM (`kill`, a batch system's limit) and SIGHUP (the terminal
-is gone)."""
+"""Signals that end a run: SIGINT (Ctrl-C), SIGTERM (`kill`, batch systems), SIGHUP (hang-up)."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ def ignore_ending() -> None:
 
 
 class Signals:
-    """Handles the signals that end a run by `_interrupt` while this context is open. Signals that
-    are ignored, or that end the process without a handler, are left as they are."""
+    """Handles signals by `_interrupt` while open, if they are not ignored and have a handler."""
 
     def __init__(self) -> None:
         self._before: dict[int, Handler] = {}

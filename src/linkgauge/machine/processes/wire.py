@@ -33,16 +33,14 @@ class NotReached(LinkgaugeError):
 
 
 def name_of(launch: Launch) -> str:
-    """Returns the name of the socket where this launch's ranks meet. The name is in the abstract
-    namespace, so it vanishes with its process."""
+    """The name is in the abstract namespace, and so vanishes with its process."""
     job = os.fsencode(launch.job)
     short = launch.job if len(job) <= LONGEST_JOB else hashlib.sha256(job).hexdigest()
     return f"\0linkgauge/ranks/{os.getuid()}/{short}/0"
 
 
 def listen_here(launch: Launch) -> socket.socket:
-    """Opens the socket where rank 0 waits for ranks on the same machine. Raises InputError if
-    another process has the socket's name."""
+    """Raises InputError if another process has the socket's name."""
     listening = socket.socket(socket.AF_UNIX)
     try:
         listening.bind(name_of(launch))
@@ -57,8 +55,7 @@ def listen_here(launch: Launch) -> socket.socket:
 def connect_here(
     launch: Launch, seconds: float, look: Callable[[], None] = lambda: None
 ) -> socket.socket:
-    """Connects to rank 0 on this machine. Tries for at most `seconds`, and calls `look` between
-    attempts. Raises NotReached if rank 0 does not answer in time, or any error of `look`."""
+    """Calls `look` between attempts. Raises NotReached after `seconds`, or any error of `look`."""
     deadline = time.monotonic() + seconds
     while True:
         connecting = socket.socket(socket.AF_UNIX)
@@ -77,16 +74,14 @@ def connect_here(
 
 
 def listen_anywhere() -> tuple[socket.socket, tuple[str, int, bytes]]:
-    """Opens the socket where rank 0 waits for ranks on other machines. Returns the socket and its
-    address: host, port and token. Ranks must show the token, because anybody could connect."""
+    """Returns a socket, with host, port and a token: anybody could connect, ranks must show it."""
     listening = socket.create_server(("", 0), backlog=BACKLOG)
     token = secrets.token_bytes(TOKEN_BYTES)
     return listening, (socket.gethostname(), listening.getsockname()[1], token)
 
 
 def listen_at(first: str) -> socket.socket:
-    """Opens the socket where rank 0 waits for other ranks. `first` is the HOST:PORT that all ranks
-    were given. Raises InputError if rank 0 cannot use the address."""
+    """Listens at the HOST:PORT that all ranks were given. Raises InputError if it cannot."""
     host, port = _host_and_port(first)
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -99,9 +94,7 @@ def listen_at(first: str) -> socket.socket:
 def connect_at(
     first: str, seconds: float, look: Callable[[], None] = lambda: None
 ) -> socket.socket:
-    """Connects to rank 0 at HOST:PORT, also if rank 0 starts later. Tries for at most `seconds`,
-    and calls `look` between attempts. Raises NotReached if rank 0 does not answer in time, or any
-    error of `look`."""
+    """Does as `connect_here` for HOST:PORT, also if rank 0 starts later."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -119,8 +112,7 @@ def _host_and_port(first: str) -> tuple[str, int]:
 
 
 def connect_there(host: str, port: int, seconds: float) -> socket.socket:
-    """Connects to an address. Raises NotReached if the connection fails, or takes more than
-    `seconds`."""
+    """Raises NotReached if the connection fails, or takes more than `seconds`."""
     try:
         connected = socket.create_connection((host, port), seconds)
     except (OSError, OverflowError) as error:
@@ -131,7 +123,6 @@ def connect_there(host: str, port: int, seconds: float) -> socket.socket:
 
 
 def accepted(listening: socket.socket) -> socket.socket:
-    """Accepts the next connection."""
     return _prompt(listening.accept()[0])
 
 
@@ -146,6 +137,6 @@ def _prompt(end: socket.socket) -> socket.socket:
 
 
 def is_ours(accepted: socket.socket) -> bool:
-    """Whether the process at the other end of a socket on this machine belongs to this user."""
+    """Whether the other end of a socket on this machine belongs to this user."""
     credentials = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return bool(_CREDENTIALS.unpack(credentials)[1] == os.getuid())
