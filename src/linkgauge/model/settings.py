@@ -18,8 +18,7 @@ Profiler = Literal["nsys", "ncu"]
 
 
 class Pieces(msgspec.Struct, frozen=True):
-    """How copies by accelerators are cut into pieces. Streams (a kernel's blocks, or a copy
-    engine's queues) run at the same time, and each copies its pieces one after another.
+    """How accelerators' copies are cut. Streams run at once, and each copies its pieces in turn.
 
     size: Bytes of a piece.
     streams: The number of streams.
@@ -30,7 +29,6 @@ class Pieces(msgspec.Struct, frozen=True):
     payload: int = 256
 
     def describe(self, engine: str) -> str:
-        """Returns the settings that concern an engine (`ce` or `sm`), as text for people."""
         accesses = f", in accesses of {self.payload} bytes" if engine == "sm" else ""
         clock = "" if engine == "sm" else ", timed by the host's clock"
         return f"pieces of {self.size} bytes over {self.streams} streams{accesses}{clock}"
@@ -59,15 +57,14 @@ class EngineSettings(msgspec.Struct, frozen=True):
     tuned: Whether to use the settings remembered as best for the device's model.
     affinity: Whether the controlling thread stays on the node of the host memory.
     numa_node: The node of the host memory; null: the one near the device.
-    pieces: How copies are cut into pieces. The kernel settings above then have no effect. Null if
-        copies are not cut.
-    peer_access: Whether devices access each other's memory directly. If not, the driver carries out
-        copies between devices.
+    pieces: How copies are cut, which leaves the kernel settings above without effect; null: not
+        cut.
+    peer_access: Whether devices access each other's memory directly; else the driver copies.
     host_kernel: The kernel that host threads use, in operations that have this kernel.
     host_tuned: Whether host threads use the fastest kernel found, if `host_kernel` is null.
     tunes: Whether to search for the best settings. If not, only remembered settings are used.
-    calls_wait: Whether any call may wait for the device, as under a profiler that replays kernels.
-        A start signal then must not wait for the host."""
+    calls_wait: Whether calls may wait for the device (profilers): start signals must not wait
+        then."""
 
     kernel: Literal["plain", "bulk"] | None = None
     blocks: Blocks | None = None
@@ -85,8 +82,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """The result of trying settings on a path of a device. `settings` are in words. `rate` is in
-    bytes/s. `problem` says why the settings were ruled out."""
+    """Settings, in words, tried on a path of a device; `rate` is in bytes/s, `problem` rules them
+    out."""
 
     path: str
     settings: str
@@ -113,8 +110,8 @@ class Simulation(msgspec.Struct, frozen=True):
 class Surroundings(msgspec.Struct, frozen=True):
     """The environment of worker processes.
 
-    cpus: The CPUs that the processes use, or CPUs of the simulated machine. Empty for all CPUs that
-        this process may use.
+    cpus: The CPUs that the processes use, or the simulated machine's; empty for all that are
+        allowed.
     environment: Environment variables that differ from this process's; null to unset one."""
 
     cpus: tuple[int, ...] = ()
@@ -128,9 +125,8 @@ class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
     most: For the whole run, whatever happens.
     passes: The time of measuring after which no cell is repeated to be more precise.
     measuring: The time of measuring after which no repetition of a cell begins.
-    order: The benchmarks in the order in which the time goes to them, if the user gave the budget.
-        If it is left out, the plan gave the budget, and all cells are measured once before any is
-        repeated."""
+    order: The benchmarks in the order in which time goes to them, if the user gave the budget; left
+        out if the plan gave it, which measures all cells once before any is repeated."""
 
     aim: float
     most: float

@@ -20,8 +20,8 @@ _NVLINK = {19531: 1, 20000: 1, 25781: 2, 14062: 3, 25000: 3, 26562: 4, 53125: 5}
 
 
 class LinkBundle(msgspec.Struct, frozen=True):
-    """Parallel links of a fabric. `count` of `all` links are active. `rate` is the total of the
-    active links after line coding, and `nominal` is the total signalling rate of all links."""
+    """`count` of `all` links are active. `rate` is theirs after line coding, `nominal` the
+    signalling rate of all links, in bytes/s."""
 
     count: int
     all: int
@@ -41,8 +41,7 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
     @staticmethod
     def joined(many: Sequence[LinkBundle], idle: int = 0) -> LinkBundle:
-        """Returns all bundles as one, plus `idle` links that are down and whose remote ends are
-        unknown."""
+        """Returns all as one, plus `idle` links that are down, whose far ends are unknown."""
         return LinkBundle(
             sum(bundle.count for bundle in many),
             sum(bundle.all for bundle in many) + idle,
@@ -55,7 +54,7 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
 
 def bundles(links: Iterable[FabricLink]) -> dict[str | None, LinkBundle]:
-    """Returns the links grouped by their remote ends. Links that are down count only in `all` and
+    """Returns the links by their remote ends; those that are down count only in `all` and
     `nominal`."""
     found: dict[str | None, LinkBundle] = {}
     for link in links:

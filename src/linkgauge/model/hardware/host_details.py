@@ -30,28 +30,24 @@ UNREACHABLE = 255
 
 
 class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts that the kernel reports of the host beyond its names. Null is a value that could
-    not be read. For the hypervisor, the container and limits, null means that there is none, unless
-    `unknown` lists the field.
+    """What the kernel reports of the host. Null could not be read; for the hypervisor, the
+    container and limits, null means that there is none, unless `unknown` lists the field.
 
     cpu_vendor: The vendor as the processor names it (x86 only).
-    cpu_code: What identifies the processor's family: vendor, family and model (x86), or implementer
-        and part (Arm).
+    cpu_code: The processor's vendor, family and model (x86), or implementer and part (Arm).
     sockets: The number of sockets.
     cores: The number of cores.
     threads_per_core: The most threads that a core has.
     isa: The instruction set, with its level or extensions.
     caches: Each kind of cache, from the innermost on.
-    distances: The kernel's NUMA distances: a row for each node, with a column for each node. 255
-        means that the memory cannot be reached.
+    distances: The kernel's NUMA distances, a row for each node; 255: the memory cannot be reached.
     node_cpus: All CPUs of each node.
     huge_pages: Total and free huge pages, by the size of a page in bytes.
-    transparent_huge_pages: When the kernel uses transparent huge pages (`always`, `madvise`,
-        `never`).
+    transparent_huge_pages: When the kernel uses them: `always`, `madvise` or `never`.
     governor: The governor that chooses the CPUs' frequency; several, with commas, if CPUs differ.
     frequency_driver: The driver that sets the frequency; several, with commas, if CPUs differ.
-    firmware: The version of the BIOS and its date; null also if the machine does not show them,
-        like most virtual machines.
+    firmware: The version of the BIOS and its date; null also if hidden, as in most virtual
+        machines.
     microcode: The versions of the CPUs' microcode, each once (x86 only).
     command_line: The kernel's command line, without secrets.
     iommu: How the IOMMU translates devices' addresses.
@@ -64,14 +60,12 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     memory_limit: Bytes of memory that this process's cgroup allows.
     memlock_limit: Bytes that this process may lock in memory.
     steal: The share of all CPUs' time since boot that the hypervisor took, from 0 to 1.
-    cpu_ticks: The clock ticks of all CPUs since boot. With `steal` at two moments, they give the
-        stolen share between these moments.
-    memory_rate: The rate of the DIMMs of all channels together in bytes/s; null also if the
-        firmware's tables are not readable.
+    cpu_ticks: The clock ticks of all CPUs since boot, which give `steal` between two moments.
+    memory_rate: The rate of the DIMMs of all channels in bytes/s; null also if firmware does not
+        say.
     memory_channels: The number of memory channels that have a module (DIMM).
     memory_channels_empty: The number of memory channels whose slots are all empty.
-    gpudirect: What lets network adapters reach the memory of accelerators: the name of a kernel
-        module, `DMA-BUF`, or `none`.
+    gpudirect: What lets adapters reach accelerators' memory: a kernel module, `DMA-BUF` or `none`.
     unknown: What could not be read, and why."""
 
     cpu_vendor: Product | None = None
@@ -109,8 +103,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def separate(self) -> frozenset[tuple[int, int]]:
-        """The pairs of nodes in which the CPUs of the first node cannot reach the memory of the
-        second node."""
+        """Pairs of nodes in which the first one's CPUs cannot reach the second one's memory."""
         return frozenset(
             (node, other)
             for node, row in self.distances.items()
@@ -120,9 +113,9 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def within(self) -> dict[tuple[int, int], str]:
-        """How sockets show that pairs of nodes are joined, where each socket has several nodes and
-        all distances are the same, as in a guest that is told none. Nodes are numbered socket by
-        socket. Those with the same place in two sockets may have a link of their own."""
+        """How pairs of nodes seem joined where sockets have several and distances are all the same,
+        as in a guest that knows none. Nodes are numbered socket by socket; those with the same
+        place in two sockets may have a link of their own."""
         nodes = sorted(self.distances)
         each, rest = divmod(len(nodes), self.sockets or len(nodes) or 1)
         if each < 2 or rest or len({far for row in self.distances.values() for far in row}) > 2:

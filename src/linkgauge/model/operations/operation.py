@@ -1,12 +1,7 @@
-"""The operations that cells carry out, as far as they are the same for every backend: the bytes
-that count, the comparison, the sampling, and the use of memory. `backends.operations` carries them
-out.
-
-STREAM's operations on arrays are `stream-triad`, `peak-copy` and so on. The size of a cell is the
-size of one array. Figures count every array that is read or written, as STREAM does (McCalpin,
-*Memory Bandwidth and Machine Balance in Current High Performance Computers*, 1995). If an operation
-reads two arrays b and c, its source buffer holds b and then c. `read` and `write` are not part of
-STREAM: they read, or write, one array."""
+"""The operations that cells carry out, as far as they are the same for every backend. Those on
+arrays count every array read or written, as STREAM does (McCalpin, *Memory Bandwidth and Machine
+Balance in Current High Performance Computers*, 1995); a source buffer of two arrays holds b, then
+c."""
 
 from __future__ import annotations
 
@@ -43,9 +38,8 @@ _SINGLE = 2.0**-24
 
 
 class ProductType(msgspec.Struct, frozen=True):
-    """The number type of a matrix product. `name` is for people. `bytes` is the size of one number.
-    `error` is the relative error of an element because inputs are cut to the type or the result is
-    rounded. The error of sums in single precision is not part of `error`."""
+    """`bytes` of a number; `error` is an element's relative error as inputs are cut or results
+    rounded."""
 
     name: str
     bytes: int
@@ -66,32 +60,27 @@ def size_of(order: int) -> int:
 
 
 def order_of(size: int) -> int:
-    """Returns the order n of the matrices of a cell of this size, which is the largest that
-    fits."""
+    """Returns the order of the largest matrices that fit into a cell of this size."""
     return math.isqrt(size // NUMBER)
 
 
 def operations_of(order: int) -> int:
-    """Returns the number of floating-point operations of one product."""
     return 2 * order**3
 
 
 def tolerance(operation: object, order: int) -> float:
-    """Returns the largest error that a correct product may have in the signed sum of `BLOCK`
-    neighbours in a row.
+    """Returns the largest error of a correct product in the signed sum of `BLOCK` neighbours in a
+    row.
 
-    An element is a sum of n products of N(0, 1) numbers, and about √n large. In single precision,
-    the standard deviation of its error is below n · 2⁻²⁴. Each of n additions rounds a partial sum
-    of at most √n, and the errors are independent (Higham, *Accuracy and Stability of Numerical
-    Algorithms*, 2nd edition, 2.8). Tensor cores cut inputs to TF32; BF16 and FP16 results are
-    rounded."""
+    An element, about √n large, has an error of deviation below n · 2⁻²⁴: each of n additions rounds
+    a partial sum of at most √n, independently (Higham, *Accuracy and Stability of Numerical
+    Algorithms*, 2nd edition, 2.8)."""
     deviation = math.hypot(order * _SINGLE, math.sqrt(order) * PRODUCTS[operation].error)
     return _DEVIATIONS * math.sqrt(BLOCK) * deviation
 
 
 def wrong_sum(order: int, row: int, block: int, found: float, expected: float) -> str:
-    """Returns a sentence that says where a product is wrong: its row and columns, the sum found
-    there, and the expected sum. `block` is the number of the block of columns, from 0."""
+    """Returns where a product is wrong, as a sentence. `block` is that of columns, from 0."""
     columns = f"{block * BLOCK} to {min((block + 1) * BLOCK, order) - 1}"
     where = f"row {row}, columns {columns}"
     return f"the product is wrong in {where}: their sum is {found:.6g}, expected {expected:.6g}"
@@ -158,8 +147,7 @@ ranks."""
 
 
 class ArrayWork(msgspec.Struct, frozen=True):
-    """One of STREAM's operations on arrays. `read` and `written` are the numbers of arrays, and
-    `formula` is for people."""
+    """`read` and `written` are numbers of arrays; `formula` is for people."""
 
     mode: HostMode
     kind: ArrayKind
@@ -174,41 +162,23 @@ class ArrayWork(msgspec.Struct, frozen=True):
 
     @property
     def counted(self) -> int:
-        """The number of arrays whose bytes count: all that are read or written."""
         return self.read + self.written
 
 
 class Operation(msgspec.Struct, frozen=True):
     """An operation that the transfers of a cell carry out, with its properties.
 
-    name: Its name in cells and files.
-    lacking: The rest of the sentence, after a backend's name, that says that the backend lacks the
-        operation.
-    is_copy: Whether the operation only moves bytes. Copies may run at the same time, over several
-        backends, and by another engine.
-    is_compared: Whether the bytes in its buffers show that it was right. This is not so for a
-        pointer chase, which copies nothing, or for another tool, which has its own buffers.
-    is_single: Whether each sample is a single iteration. Percentiles of samples then mean
-        something.
-    is_by_bytes: Whether the bytes that it moves over links and through memories determine its time.
-    by_device: Whether a device that carries out the operation also times it.
-    by_host_alone: Whether only the host works, so that no link and no device delays the operation.
-    by_flags: Whether each side signals by a store to the other side's memory.
-    between_cpus: Whether bytes move between the caches of CPUs.
-    in_memory: Whether its first transfer has memories. The transfer is `null -> null` otherwise.
-    concurrent_loads: Whether the transfers after the first are plain copies that run at the same
-        time as the first.
-    follows_pointers: Whether the scale of the transfer is the size of the memory that the chase
-        repetitions.
-    has_size: Whether the size of a cell has a meaning.
-    of_sizes: Whether cells are points of a curve over sizes.
-    from_one: Whether a source stores data once for all its destinations.
-    fills_time: Whether it runs for the time set for rates (`rate_time`), whatever the precision.
-    as_graph: The operation that does the same by launching a graph.
-    array: Its STREAM operation, if it works on arrays.
-    product: The number type, if it multiplies matrices.
-    collective: The collective, if it is one.
-    outside: The operation of another tool, if it is one."""
+    lacking: The rest of the sentence, after a backend's name, that it lacks the operation.
+    is_copy: It only moves bytes; copies may run at once, over several backends, by another engine.
+    is_compared: The bytes in its buffers show that it was right.
+    is_single: Each sample is one iteration, so that percentiles of samples mean something.
+    is_by_bytes: The bytes that it moves determine its time.
+    by_device: A device that carries it out also times it.
+    in_memory: Its first transfer has memories; it is `null -> null` otherwise.
+    concurrent_loads: The transfers after the first are plain copies at the same time.
+    follows_pointers: A transfer's scale is the size of the memory that the chase visits.
+    of_sizes: Cells are points of a curve over sizes.
+    fills_time: It runs for `rate_time`, whatever the precision."""
 
     name: OperationName
     lacking: str
@@ -235,8 +205,7 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the other transfers of a cell load the memory or the link during the whole
-        measurement."""
+        """Whether the cell's other transfers load memory or link during the whole measurement."""
         return self.follows_pointers or self.is_single
 
     @property
@@ -246,24 +215,19 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def computes(self) -> bool:
-        """Whether the operation computes with 64-bit floating-point numbers in arrays."""
         return self.array is not None and self.array.computes
 
     @property
     def mode(self) -> HostMode | None:
-        """The mode in which host threads access arrays; None if the operation does not work on
-        arrays."""
         return self.array.mode if self.array is not None else None
 
     @property
     def source_arrays(self) -> int:
-        """The number of arrays in the source buffer."""
         return max(1, self.array.read) if self.array is not None else 1
 
     @property
     def counted_arrays(self) -> int:
-        """The number of times that figures count the cell's size: once, or once for each array as
-        in STREAM."""
+        """How often figures count the cell's size: once, or once an array as in STREAM."""
         return self.array.counted if self.array is not None else 1
 
 
@@ -369,7 +333,6 @@ OPERATIONS: Mapping[OperationName, Operation] = {one.name: one for one in _ALL}
 
 
 def named(name: OperationName) -> Operation:
-    """Returns the operation of this name."""
     return _of_collective(name) if isinstance(name, Collective) else OPERATIONS[name]
 
 

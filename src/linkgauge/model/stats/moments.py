@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 
 class Moments(NamedTuple):
-    """The number of some values, their sum, and the sum of their squares. Values far from 0 lose
-    digits, so callers take logarithms, or differences from a common value."""
+    """Number, sum and sum of squares. Values far from 0 lose digits: take logarithms or
+    differences."""
 
     n: int
     sum: float
@@ -34,7 +34,6 @@ class Moments(NamedTuple):
 
 
 def median_without(ordered: Sequence[float], places: Iterable[int]) -> float:
-    """Returns the median of sorted values but for those at these places, of which some remain."""
     out = sorted(places)
     left = len(ordered) - len(out)
     middle = [(left - 1) // 2, left // 2]
