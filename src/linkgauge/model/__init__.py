@@ -1,2 +1,1 @@
-"""Data types of linkgauge, without I/O. `documents/` are written to files; `stats/` has
-statistics."""
+"""The data types of linkgauge, without I/O, and the statistics of samples and runs."""

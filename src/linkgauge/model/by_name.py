@@ -13,8 +13,7 @@ _S = TypeVar("_S", bound=Struct)
 
 
 def by_name(kind: type[_S], /, *sources: Struct | None, **more: Any) -> _S:
-    """Returns a `kind`: a field not in `more` is the first source's that has it, else its
-    default."""
+    """Returns a `kind` with the fields of `more`, else of the first source that has the name."""
     names, fields = _shared(kind, tuple(more), *map(type, sources))
     values = list[Any]()
     for at, fields_of in fields:

@@ -87,8 +87,7 @@ def table_id(of: _OfTable) -> TableId:
 
 
 def bytes_of(cell: Cell, size: int) -> int | None:
-    """Returns the bytes that a figure is of: the cell's own, or the table's `size`; None without
-    memory."""
+    """Returns the bytes that a figure is of: the cell's own in a table of several, else `size`."""
     does = cell.does
     if does.of_sizes:
         return cell.transfers[0].bytes_moved(size)
@@ -101,8 +100,8 @@ def cell_id(table: _OfTable, cell: _AtPlace) -> CellId:
 
 
 def ends_of(cell: Placed) -> str:
-    """Returns `host:0 -> cuda:3`, `cuda:0 <-> cuda:3`, `others -> cuda:3`, `cuda:3 -> others`,
-    `cuda:3` within a device, or the row and column if the transfers share no end."""
+    """Returns `host:0 -> cuda:3`, `others -> cuda:3`, `cuda:3`, or the place if no end is
+    shared."""
     of = cell.transfers[:1] if cell.report.is_first else cell.transfers
     ways = dict.fromkeys(transfer.way for transfer in of)
     sources, destinations = ({way[at] for way in ways} for at in (0, 1))
@@ -118,13 +117,11 @@ def ends_of(cell: Placed) -> str:
 
 
 def place_of(table: _Laid, cell: Placed) -> str:
-    """Returns the cell's row and column if the columns are settings, else the ends of its
-    transfers."""
+    """Returns the ends of the transfers, but the row and column if the columns are settings."""
     return str(cell.place) if table.sweep else ends_of(cell)
 
 
 def spoken(table: _Laid, cell: Placed) -> str:
-    """Returns the cell with its benchmark: `host_to_device_memcpy_ce host:0 -> cuda:3`."""
     return f"{table.benchmark} {place_of(table, cell)}"
 
 

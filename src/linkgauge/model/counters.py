@@ -46,8 +46,8 @@ class Fairness(msgspec.Struct, frozen=True, gc=False):
 
 
 class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Events of all threads in the timed parts of all samples; null: not counted. Cycles,
-    instructions and misses are those of user mode.
+    """Events of all threads in all timed samples; null: not counted. CPU events are of user mode
+    only.
 
     seconds: Seconds of all threads together.
     page_faults: Page faults.
@@ -79,14 +79,12 @@ class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def total(counters: Iterable[Counters | None]) -> Counters | None:
-    """Returns the sum, without counters that are None; an event missing from one is null in the
-    sum."""
+    """Returns the sum of the known counters. An event that one of them lacks is null."""
     found = joined_known(counters)
     return found and replace(found, fairness=fairness(found.threads))
 
 
 def fairness(threads: Iterable[ThreadSteps]) -> Fairness | None:
-    """Returns how unequal the threads' speeds are; None for fewer than two threads or no steps."""
     rates = [thread.steps / thread.seconds for thread in threads if thread.seconds > 0]
     mean = sum(rates) / len(rates) if rates else 0.0
     if len(rates) < 2 or not mean:

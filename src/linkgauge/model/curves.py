@@ -48,8 +48,7 @@ class SizePiece(msgspec.Struct, frozen=True):
 
 
 class SizeLine(msgspec.Struct, frozen=True):
-    """Hockney's line through the times of a path at several sizes: time = `latency` + bytes ÷
-    `bandwidth`. Null values cannot be seen at these sizes; all three are null if no line fits.
+    """Hockney's line through a path's times: time = `latency` + bytes ÷ `bandwidth`.
 
     benchmark: The benchmark's name.
     backend: The backend that measured it.
@@ -58,9 +57,9 @@ class SizeLine(msgspec.Struct, frozen=True):
     sizes: The sizes in bytes.
     error: The largest relative distance of a time from the line.
     worst: The size in bytes with the largest distance (`error`).
-    latency: Seconds that a transfer of any size takes at least.
-    bandwidth: The bandwidth in bytes/s that large sizes approach.
-    half_size: The size in bytes at which half of that bandwidth is reached.
+    latency: Seconds that a transfer of any size takes at least; null if the sizes do not show it.
+    bandwidth: Bytes/s that large sizes approach; null if the sizes do not show it.
+    half_size: The size in bytes at which half of that bandwidth is reached; null without both.
     pieces: Lines through neighbouring sizes, if one line for all sizes is off by more than 5 %."""
 
     benchmark: OwnName

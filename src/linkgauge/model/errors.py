@@ -54,16 +54,12 @@ def worst_code(codes: Iterable[int]) -> int | None:
 
 
 class LinkgaugeError(Exception):
-    """An error that linkgauge raises on purpose; `exit_code` is that of the command."""
-
     exit_code = 3
     kind: OutcomeKind = "call"
     """The outcome of a cell that ends with this error."""
 
 
 class InputError(LinkgaugeError):
-    """Unusable input, such as an unknown name, a bad size or an unwritable folder."""
-
     exit_code = 2
 
 
@@ -81,8 +77,7 @@ class MissingPackage(InputError, ImportError):
 
 
 class Interrupted(LinkgaugeError, KeyboardInterrupt):
-    """Ctrl-C or SIGTERM ended a measurement; `measured` has what was measured until then, or
-    None."""
+    """Ctrl-C or SIGTERM ended a measurement. `measured` has what was measured until then."""
 
     exit_code = 130
 
@@ -106,8 +101,6 @@ class NotationError(InputError):
 
 
 class Unsupported(LinkgaugeError):
-    """This machine or backend cannot do what a cell requests, which is skipped."""
-
     kind: OutcomeKind = "unsupported"
 
 
@@ -116,8 +109,6 @@ class NoPeerAccess(Unsupported):
 
 
 class BackendError(LinkgaugeError):
-    """A native call failed; the message names the call and the error that it returned."""
-
     def __init__(self, call: str, detail: str) -> None:
         super().__init__(f"{call}: {detail}")
         self.call = call
@@ -125,20 +116,14 @@ class BackendError(LinkgaugeError):
 
 
 class AllocationError(BackendError):
-    """An allocation failed although enough memory seemed to be free before."""
-
     kind = "memory"
 
 
 class DeviceLost(BackendError):
-    """The device is gone and stays unreachable until it is reset."""
-
     kind = "lost"
 
 
 class TookTooLong(BackendError):
-    """The driver or a time limit ended a call."""
-
     kind = "timeout"
 
 
@@ -150,13 +135,10 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def unwritable(path: object, error: OSError) -> LinkgaugeError:
-    """Returns an InputError if another name would help, a ResultsError if the disk is full or
-    fails."""
+    """Returns a ResultsError if the disk is full or fails, else an InputError."""
     kind = ResultsError if error.errno in _DISK else InputError
     return kind(f"cannot write {path}: {error.strerror}")
 
 
 class DeviceBusy(LinkgaugeError):
-    """Another process uses a device that was to be measured. Nothing was measured."""
-
     exit_code = 4

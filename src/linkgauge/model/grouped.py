@@ -11,8 +11,6 @@ _V = TypeVar("_V")
 
 
 class Shared:
-    """Keeps equal values as one object, to save memory."""
-
     def __init__(self) -> None:
         self._known: dict[Hashable, Hashable] = {}
 
@@ -25,8 +23,6 @@ class Shared:
 
 
 class Numbers:
-    """Numbers names in the order of their first use."""
-
     def __init__(self) -> None:
         self.known: dict[Hashable, int] = {}
 
@@ -45,7 +41,6 @@ def sharing_first(names: Sequence[Collection[Hashable]]) -> list[int]:
 
 
 def grouped(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
-    """Returns the values of each key; keys and values stay in the order of `pairs`."""
     found: dict[_K, list[_V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -53,7 +48,6 @@ def grouped(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
 
 
 def tabled(entries: Iterable[tuple[_K, _L, _V]]) -> dict[_K, dict[_L, _V]]:
-    """Returns the values by row and column; the last value of a place counts."""
     found: dict[_K, dict[_L, _V]] = {}
     for row, column, value in entries:
         found.setdefault(row, {})[column] = value

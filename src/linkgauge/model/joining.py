@@ -1,5 +1,4 @@
-"""Joins values of one kind into one, as what several repetitions measured. A field's rule stands at
-the field (`Annotated[float, added]`); a field without a rule keeps its first value."""
+"""Joins values field by field, by the rule in a field's type, such as `Annotated[float, added]`."""
 
 from __future__ import annotations
 
@@ -19,8 +18,7 @@ Known = dict[tuple[object, ...], Any]
 
 
 def joined(values: Sequence[_S], known: Known | None = None) -> _S:
-    """Returns the values as one. With `known`, the same objects are joined once; as their
-    identities are the keys, the values must be kept as long as `known` is."""
+    """Returns the values as one. `known` must not outlive the values: identities are its keys."""
     known = {} if known is None else known
     rules, fields_of = _rules(type(values[0]))
     found = {}
@@ -50,7 +48,6 @@ def joined_known(values: Iterable[_S | None]) -> _S | None:
 
 
 def each_joined(values: Iterable[Sequence[_S]]) -> tuple[_S, ...]:
-    """Returns the first ones as one, the second ones as one, and so on."""
     return tuple(map(joined, zip(*values, strict=True)))
 
 

@@ -24,9 +24,7 @@ class LogLine(msgspec.Struct, frozen=True):
 
     seconds: Seconds from the run's start.
     text: The text, with escapes for characters that are not printable.
-    kind: The subject: an error of an NVIDIA GPU (`xid`), an NVSwitch (`sxid`) or PCI Express
-        (`aer`), of memory or processors (`hardware`), another fault, or another message of a driver
-        (`driver`).
+    kind: What it reports, such as an error of a GPU (`xid`), NVSwitch (`sxid`) or PCIe (`aer`).
     pci: The PCI address of the function that the line names.
     level: The kernel's level, from 0 (emergency) to 7 (debug).
     code: The number of an Xid or SXid.

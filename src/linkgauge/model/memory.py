@@ -27,11 +27,7 @@ NETWORK = "net"
 
 
 class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
-    """A place that holds bytes: `host:0/huge`, `cuda:1`, `torch:xpu:0`, a CPU's caches (`cpu:3`),
-    `null`.
-
-    `kind` says how host memory is allocated; "" is pinned. `rank` is that of its process; None:
-    this one."""
+    """A place that holds bytes. `kind` "" is pinned host memory; `rank` None is of this process."""
 
     space: str
     index: int | None = None
@@ -73,7 +69,6 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def place(self) -> Memory:
-        """The device or node of the memory, without the kind of allocation."""
         return Memory(self.space, self.index, rank=self.rank) if self.kind else self
 
     @property
@@ -91,7 +86,6 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
 @lru_cache(maxsize=1 << 14)
 def _text(space: str, index: int | None, kind: str, rank: int | None) -> str:
-    """Interned, as results hold a memory's text in many places."""
     if space == "null":
         return "null"
     by_kind = f"/{kind}" if kind else ""

@@ -9,16 +9,13 @@ from .errors import InputError
 
 
 class UnknownName(InputError):
-    """A name that is none of the known ones; `near` is the end of the message, as of `hint`."""
-
     def __init__(self, what: str, name: str, near: str) -> None:
         super().__init__(f"unknown {what} {name!r}{near}")
         self.name = name
 
 
 def hint(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
-    """Returns `, did you mean 'x'?` if a name is similar, else `otherwise` or a list of all
-    names."""
+    """Returns `, did you mean 'x'?` if a known name is similar, else `otherwise` or all names."""
     import difflib
 
     written = {_plain(one): one for one in known}
@@ -33,7 +30,6 @@ def _plain(name: str) -> str:
 
 
 def and_all(names: Iterable[str], word: str = "and") -> str:
-    """Returns `one, two and three`. Each name counts once."""
     *most, last = dict.fromkeys(names)
     return f"{', '.join(most)} {word} {last}" if most else last
 

@@ -5,10 +5,8 @@
     memory    = "null" | space ":" index [ "/" kind ] [ "@" rank ]
     engine    = [ space ":" index [ "@" rank ] "." ] kind [ "*" threads ] [ "to" "nic:" index ]
 
-An interface without a rank is the source's (`host:0@0 -> host:0@1 by nic:1.tcp*4 to nic:2`);
-without `to`, the far one has the same number. Without `by`, a copy engine works if a device is
-involved, else all CPUs. `at` is a load's share of its full rate. Work without bytes is `null ->
-null`."""
+Without `by`, a copy engine does the work if a device is involved, else all CPUs. A network
+interface without a rank is the source's; without `to`, the other rank's has the same number."""
 
 from __future__ import annotations
 
@@ -41,8 +39,7 @@ _AN_ENGINE = f"an engine ({', '.join(_KINDS)})"
 
 
 def parse_transfers(text: str) -> tuple[Transfer, ...]:
-    """Returns the concurrent transfers of one cell; raises NotationError at the first bad
-    character."""
+    """Returns the concurrent transfers of a cell. Raises NotationError for other texts."""
     reader = _TransferParser(text)
     transfers = [reader.transfer()]
     while reader.take("&"):
@@ -68,7 +65,6 @@ def parse_memory(text: str) -> Memory:
 
 
 def encode_hook(value: object) -> str:
-    """The `enc_hook` for msgspec's encoders."""
     if isinstance(value, Transfer):
         return value.text
     if isinstance(value, Gap):
@@ -100,7 +96,6 @@ def decode_hook() -> Callable[[type, object], Transfer | Gap]:
 
 
 def schema_hook(kind: type) -> dict[str, str]:
-    """The `schema_hook` for msgspec's JSON Schemas."""
     if kind in (Transfer, Gap):
         return {"type": "string"}
     raise NotImplementedError(f"no schema of {kind.__name__}")
@@ -117,8 +112,6 @@ def _computes(engine: Engine) -> bool:
 
 
 class Cursor:
-    """Reads a text to its end. Messages begin with `where` and show the word or character there."""
-
     blanks = frozenset(" \t\r\n")
     word = _NAME
 
@@ -150,7 +143,6 @@ class Cursor:
         return self.adjoining(token)
 
     def adjoining(self, token: str) -> bool:
-        """Consumes `token` if it follows without a blank. Returns whether it did."""
         if self.text.startswith(token, self.at):
             self.at += len(token)
             return True

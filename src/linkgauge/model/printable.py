@@ -21,8 +21,7 @@ _PLAIN = bytes(range(0x7F))
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Returns the text, as long as before, with a mark for each character that is not printable or
-    in `keep` (they control terminals or turn text), and in what a CI system takes for a command."""
+    """Returns the text with marks for what would control a terminal or be a CI system's command."""
     if not text.isprintable():
         hidden = (c for c in set(text) if not c.isprintable() and c not in keep)
         text = text.translate({ord(c): MARK for c in hidden})
@@ -54,7 +53,6 @@ def _brief(value: Any) -> str:
 
 
 def all_printable(value: Any) -> Any:
-    """Returns lists, dicts and texts with `printable` applied to each text but keys."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
@@ -89,7 +87,6 @@ def _escape(character: str) -> str:
 
 
 def unwrapped(stream: IO[str]) -> IO[str]:
-    """Returns the stream below all of rich's proxies."""
     while (inner := getattr(stream, "rich_proxied_file", None)) is not None:
         stream = inner
     return stream

@@ -24,8 +24,7 @@ class Rank(msgspec.Struct, frozen=True):
     process: Its process id.
     memory: The memory that the rank measures with, in the notation; null until known.
     model: The model of its accelerator; null until known, or without an accelerator.
-    ahead: Seconds that its monotonic clock is ahead of rank 0's; null if the clocks were not
-        compared.
+    ahead: Seconds that its monotonic clock is ahead of rank 0's; null if they were not compared.
     unsure: The largest error of `ahead`, in seconds; null if the clocks were not compared.
     nics: The network interfaces of its machine, if the run measures interfaces."""
 
@@ -109,8 +108,7 @@ class RankInterface(NamedTuple):
 
 
 def nic_ends(transfer: Transfer) -> tuple[RankInterface, RankInterface]:
-    """Returns the interfaces of source and destination; the far one has the owner's number by
-    default."""
+    """Returns the interfaces of source and destination; by default both have the same number."""
     engine = transfer.engine
     own = RankInterface(engine.owner.rank or 0, engine.owner.index or 0)
     source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
@@ -121,7 +119,6 @@ def nic_ends(transfer: Transfer) -> tuple[RankInterface, RankInterface]:
 
 
 def nic_problem(transfer: Transfer, ranks: Mapping[int, Rank]) -> str | None:
-    """Returns, as a sentence, why a transfer's interfaces cannot carry it out; None if they can."""
     ends = nic_ends(transfer)
     for end in ends:
         if end.rank not in ranks:
@@ -165,9 +162,8 @@ def rdma_nics(rank: Rank) -> tuple[int, ...]:
 
 
 def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
-    """Returns the numbers of the interfaces that have an address, are not down, and may reach the
-    other ranks: the loopback if all are on one machine, else all others but those whose address
-    another machine also has (bridges of containers)."""
+    """Returns the interfaces that may reach the other ranks: the loopback on one machine, else
+    those whose address no other machine has (as bridges of containers do)."""
     alone = len({one.host for one in ranks}) == 1
     elsewhere = {
         address
@@ -187,8 +183,7 @@ def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
 
 
 def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """Returns the fastest interface of `able`, then one on the NUMA `node`, then the lowest
-    number."""
+    """Returns the fastest interface; among equals, one on the NUMA node, then the lowest number."""
 
     def merit(at: int) -> tuple[float, bool, int]:
         nic = rank.nics[at]
@@ -198,8 +193,7 @@ def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
 
 
 def nearest_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """Returns the `able` interface with the fewest PCI hops to the rank's GPU, then one on the NUMA
-    node, then the usual one."""
+    """Returns the interface with the fewest PCI hops to the rank's GPU, or None."""
 
     def distance(at: int) -> tuple[float, bool]:
         nic = rank.nics[at]

@@ -1,5 +1,4 @@
-"""What recorded runs of healthy machines (docs/recordings.md, made by `tools/recordings`) show of
-each kind of path. It stands in for a machine's own runs until there are enough of them."""
+"""What recorded runs of healthy machines (docs/recordings.md) show of each kind of path."""
 
 from __future__ import annotations
 
@@ -26,9 +25,8 @@ SHORT = 1 << 20
 
 
 class RecordedKind(msgspec.Struct, frozen=True):
-    """`process` is the relative standard deviation that only a new process or another moment adds,
-    the root mean square over the figures of the kind. `furthest` is the distance of the furthest
-    two runs, as a fraction of the faster rate. `alone`: devices alone do the work."""
+    """`process` is the relative standard deviation that a new process adds, `furthest` the distance
+    of the furthest two runs. With `alone`, no other user of the host takes part."""
 
     process: float
     furthest: float

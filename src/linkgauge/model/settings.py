@@ -57,14 +57,13 @@ class EngineSettings(msgspec.Struct, frozen=True):
     tuned: Whether to use the settings remembered as best for the device's model.
     affinity: Whether the controlling thread stays on the node of the host memory.
     numa_node: The node of the host memory; null: the one near the device.
-    pieces: How copies are cut, which leaves the kernel settings above without effect; null: not
-        cut.
+    pieces: How copies are cut (the kernel settings above then do nothing); null if they are not.
     peer_access: Whether devices access each other's memory directly; else the driver copies.
     host_kernel: The kernel that host threads use, in operations that have this kernel.
     host_tuned: Whether host threads use the fastest kernel found, if `host_kernel` is null.
     tunes: Whether to search for the best settings. If not, only remembered settings are used.
-    calls_wait: Whether calls may wait for the device (profilers): start signals must not wait
-        then."""
+    calls_wait: Whether calls may wait for the device (profilers do): start signals then must
+        not."""
 
     kernel: Literal["plain", "bulk"] | None = None
     blocks: Blocks | None = None
@@ -82,8 +81,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """Settings, in words, tried on a path of a device; `rate` is in bytes/s, `problem` rules them
-    out."""
+    """Settings that were tried on a path. `rate` is in bytes/s; `problem` rules them out."""
 
     path: str
     settings: str
@@ -110,8 +108,7 @@ class Simulation(msgspec.Struct, frozen=True):
 class Surroundings(msgspec.Struct, frozen=True):
     """The environment of worker processes.
 
-    cpus: The CPUs that the processes use, or the simulated machine's; empty for all that are
-        allowed.
+    cpus: The CPUs that the processes use, or the simulated machine's; empty for all allowed CPUs.
     environment: Environment variables that differ from this process's; null to unset one."""
 
     cpus: tuple[int, ...] = ()
@@ -125,8 +122,7 @@ class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
     most: For the whole run, whatever happens.
     passes: The time of measuring after which no cell is repeated to be more precise.
     measuring: The time of measuring after which no repetition of a cell begins.
-    order: The benchmarks in the order in which time goes to them, if the user gave the budget; left
-        out if the plan gave it, which measures all cells once before any is repeated."""
+    order: The order of benchmarks that get the time, if the user gave the budget; else left out."""
 
     aim: float
     most: float
@@ -175,7 +171,6 @@ class Settings(msgspec.Struct, frozen=True):
     soak: Soaking | None = None
 
     def of(self, cell: Cell) -> Settings:
-        """Returns the settings that apply to this cell."""
         if cell.does.fills_time:
             return replace(self, max_time=self.rate_time, precision=0.0)
         if cell.runs is not None and self.samples is None:

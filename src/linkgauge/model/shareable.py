@@ -1,6 +1,4 @@
-"""The kinds of texts in documents: what of a text may leave the machine when the document is shared
-without names. Names get pseudonyms; texts of closed form stay if their words are in the kind's
-vocabulary; free text, and text without a kind, is left out (`machine.captures.shared`)."""
+"""The kinds of texts in documents: what of each may leave the machine when a document is shared."""
 
 from __future__ import annotations
 
@@ -20,8 +18,7 @@ of the kernel."""
 
 
 class TextKind(NamedTuple):
-    """Texts of these words may leave the machine; `otherwise`, with a number for `{0}`, replaces
-    others."""
+    """Texts of these words may leave the machine; others become `otherwise`, with their number."""
 
     otherwise: str
     words: Words = "none"

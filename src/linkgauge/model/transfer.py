@@ -1,5 +1,4 @@
-"""Engines, transfers, cells and benchmarks; `str()` of each is the notation that `notation`
-reads."""
+"""Engines, transfers, cells and benchmarks. `str()` of each is in the notation."""
 
 from __future__ import annotations
 
@@ -39,10 +38,8 @@ lanes of 16 bytes, a warp's access. Odd chunks go source to destination, even ch
 
 
 class Engine(msgspec.Struct, frozen=True, gc=False):
-    """The device or node that works, and how: `cuda:1.ce`, `host:0.cpu*8`, `nic:1.tcp*4 to nic:2`.
-
-    `count` is of threads (None: one on each CPU of the node) or streams; `far` is the other
-    interface's number (None: as the owner's)."""
+    """`count` is the number of threads (None: one on each CPU) or streams; `far` is the number of
+    the interface at the other end (None: the same as the owner's)."""
 
     owner: Memory
     kind: EngineKind
@@ -58,19 +55,15 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
         return bare if self.far is None else f"{bare} to {NIC}:{self.far}"
 
     def seen_from(self, source: Memory) -> str:
-        """Returns the notation in a transfer from `source`, without the rank of its own
-        interface."""
         if self.owner.is_nic and self.owner.rank == source.rank:
             return f"{self.owner.unranked}.{self.bare}"
         return str(self)
 
 
 class Transfer:
-    """A move of `scale` × the cell's size in bytes; `text`, its notation, identifies it.
-
-    With `both_ways`, one kernel copies both ways over one pair of buffers, and every other chunk
-    goes back (nvbandwidth's split warps). `load` is in percent of the transfer's full rate. It is
-    no Struct: msgspec passes types that it does not know to the hooks of `notation`."""
+    """A move of `scale` × the cell's size in bytes. With `both_ways`, one kernel copies over one
+    pair of buffers, and every other chunk goes back, as nvbandwidth's split warps do. `load` is in
+    percent. It is no Struct, so that msgspec passes it to the hooks of `notation`."""
 
     __slots__ = ("both_ways", "destination", "engine", "load", "scale", "source", "text")
     shared = TRANSFER
@@ -114,8 +107,6 @@ class Transfer:
         return Transfer(*ends, engine, self.scale, self.both_ways, self.load)
 
     def placed(self, at: Callable[[Memory], Memory]) -> Transfer:
-        """Returns the transfer with each memory, and the engine's owner, replaced by what `at`
-        returns."""
         engine = msgspec.structs.replace(self.engine, owner=at(self.engine.owner))
         ends = at(self.source), at(self.destination)
         return Transfer(*ends, engine, self.scale, self.both_ways, self.load)
@@ -128,20 +119,19 @@ class Transfer:
         return moved // (2 * CHUNK) * CHUNK + max(0, moved % (2 * CHUNK) - CHUNK)
 
     def bytes_moved(self, size: int) -> int:
-        """Returns the payload bytes of one loop in all directions."""
+        """Returns the payload bytes of one loop, in both directions together."""
         return size * self.scale
 
     def counted(self, size: int, report: Report) -> int:
-        """Returns the payload bytes of a loop that figures count: one way for FIRST and BEST."""
+        """Returns the payload bytes of one loop that count, one way for FIRST and BEST."""
         if not self.memories:
             return 0
         first = report in (Report.FIRST, Report.BEST)
         return self.bytes_each_way(size) if first else self.bytes_moved(size)
 
     def legs(self) -> Iterator[tuple[Memory, Memory, Access, float]]:
-        """Yields source, destination, access and the fraction of the bytes. An engine reads the
-        source and writes the destination, except its own memory; `both_ways` halves the bytes each
-        way."""
+        """Yields source, destination, access and fraction of the bytes of each way. An engine reads
+        the source and writes the destination, unless it owns that memory."""
         owner = self.engine.owner.place
         source, destination = self.source.place, self.destination.place
         ends = [(source, destination, 1.0)]
@@ -162,7 +152,6 @@ class Transfer:
 
     @property
     def memories(self) -> tuple[Memory, ...]:
-        """The source and the destination, without `null`."""
         both = self.source, self.destination
         return both if NULL not in both else tuple(m for m in both if not m.is_null)
 
@@ -172,8 +161,7 @@ class Transfer:
 
 
 def default_owner(source: Memory, destination: Memory) -> Memory:
-    """Returns the source or else the destination if a device, else the node of the memory's only or
-    first end."""
+    """Returns the first end that is a device, else the source's node (the other if it is null)."""
     for memory in (source, destination):
         if memory.is_device:
             return memory.place
@@ -181,8 +169,6 @@ def default_owner(source: Memory, destination: Memory) -> Memory:
 
 
 class Report(StrEnum):
-    """How a cell's headline figure is computed."""
-
     FIRST = "first"
     """The first transfer in one direction; the others are interference."""
     BEST = "best"
@@ -208,17 +194,14 @@ class Report(StrEnum):
 
     @cached_property  # asked for each sample
     def is_latency(self) -> bool:
-        """Whether the figure is a time, not a rate."""
         return self in _LATENCIES
 
     @property
     def is_first(self) -> bool:
-        """Whether the figure is that of the first transfer only."""
         return self in _OF_FIRST
 
     @property
     def is_total(self) -> bool:
-        """Whether all transfers together give the figure, not a sum of their figures."""
         return self in _TOTALS
 
 
@@ -261,7 +244,6 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def places(self) -> tuple[Memory, ...]:
-        """The devices and nodes that take part, each once."""
         memories = (m for t in self.transfers for m in (*t.memories, t.engine.owner))
         return tuple(dict.fromkeys(memory.place for memory in memories))
 
@@ -296,7 +278,6 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
     @property
     def runs(self) -> int | None:
-        """The samples of a repetition, if the cell fixes their number."""
         if self.report is Report.BEST:
             return BEST_OF
         if self.report is Report.HIDDEN:
@@ -309,8 +290,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return PRODUCT_SAMPLES if on_device else HOST_PRODUCT_SAMPLES
 
     def counted(self, size: int) -> list[int]:
-        """Returns the bytes of one loop that count, for each transfer: payload once, all arrays of
-        an operation on arrays, and a broadcast's bytes once for all destinations."""
+        """Returns the bytes of a loop that count, for each transfer; a broadcast's count once."""
         times = self.does.counted_arrays
         counted = [transfer.counted(size, self.report) * times for transfer in self.transfers]
         if self.does.from_one:
@@ -320,7 +300,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return counted
 
     def bytes_reported(self, size: int) -> int:
-        """Returns the bytes of one loop in the headline figure: those of algbw for a collective."""
+        """Returns the bytes of one loop in the headline figure; those of algbw for a collective."""
         if isinstance(self.operation, Collective):
             ranks = len(self.operation.groups(len(self.transfers))[0])
             return self.operation.bytes_counted(self.transfers[0].bytes_moved(size), ranks)
@@ -328,7 +308,6 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return counted[0] if self.report.is_first else sum(counted)
 
     def buffers(self, size: int) -> Iterator[tuple[Memory, int]]:
-        """Yields the memory and the bytes of each buffer that the cell holds."""
         if isinstance(self.operation, Collective):
             yield from self._collective_buffers(self.operation, size)
             return
@@ -351,9 +330,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
 
 class Benchmark(msgspec.Struct, frozen=True):
-    """A named matrix of cells, or the `reason` why it has none. `parts` names the matrices of
-    single transfers; `sweep`: columns are settings; `pairs`: each cell is of two devices; cells
-    with the same number in `rounds` are measured at the same time or not at all."""
+    """A matrix of cells. `parts` names the matrices of single transfers. With `sweep`, columns are
+    settings. Cells with the same number in `rounds` are measured at the same time or not at all."""
 
     name: str
     title: str

@@ -14,8 +14,7 @@ Better = Literal["higher", "lower"]
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """`symbol` is the unit in results; for display, figures are divided by `scale` and get
-    `shown`."""
+    """For display, figures are divided by `scale`, and `shown` replaces `symbol`."""
 
     symbol: str
     shown: str
@@ -84,8 +83,8 @@ _LARGEST = 1 << 60
 
 
 def parse_size(text: str) -> int:
-    """Returns the bytes of `4K`, `512M`, `1GiB`, `0x100000` or a number; prefixes are powers of
-    two. Raises InputError for other texts, 0, and more than an exbibyte."""
+    """Returns the bytes of `512M` (powers of two) or `0x100000`. Raises InputError for other
+    texts."""
     stripped = text.strip()
     match = _SIZE.fullmatch(stripped)
     # ASCII only: digits of other scripts were never meant as a size.
@@ -109,9 +108,8 @@ MOST_SIZES = 64
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """Returns the sizes of a list, each once. A part may be a sweep (`1K:1G:x2`, `64K:1M:+64K`)
-    which, as in nccl-tests, never passes its end. Raises InputError, also for more than
-    MOST_SIZES."""
+    """Returns the sizes of a list, each once. `1K:1G:x2` and `64K:1M:+64K` are sweeps that never
+    pass their end, as in nccl-tests. Raises InputError."""
     found = dict.fromkeys(size for part in text.split(",") for size in _sizes_of(part))
     if len(found) > MOST_SIZES:
         raise InputError(f"{len(found)} sizes are too many: give at most {MOST_SIZES}")
@@ -165,7 +163,7 @@ def format_size(size: int) -> str:
 
 
 def approximate_size(size: int) -> str:
-    """Returns 3.7 GiB: for sizes other than those of cells, which are shown exactly."""
+    """Returns a size with one decimal (3.7 GiB). Sizes of cells are shown exactly instead."""
     for power, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if size >= 1 << power:
             return f"{size / (1 << power):.1f} {name}"
@@ -173,8 +171,7 @@ def approximate_size(size: int) -> str:
 
 
 def parse_fraction(text: str, what: str = "precision") -> float:
-    """Returns 0.01 for `0.01` or `1%`. Raises InputError, which names `what`, unless 0 < fraction <
-    1."""
+    """Returns 0.01 for `1%` and `0.01`. Raises InputError unless 0 < fraction < 1."""
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(%?)\s*", text, re.ASCII)
     if not match or len(text) > 40:
         raise InputError(f"{what} {text!r} is not understood: write 0.01 or 1%")
@@ -185,12 +182,10 @@ def parse_fraction(text: str, what: str = "precision") -> float:
 
 
 def count_of(count: int | None, one: str = "cell", several: str = "") -> str:
-    """Returns a number with its noun: `1 cell`, `2 cells`."""
     return f"{count} {one if count == 1 else several or f'{one}s'}"
 
 
 def percent(share: float) -> str:
-    """Returns `0.02%`, `0.1%`, `1.2%` or `12%`."""
     hundredths = share * 100
     decimals = 2 if hundredths < 0.095 else 1 if hundredths < 9.95 else 0
     return f"{hundredths:.{decimals}f}%"
@@ -207,8 +202,7 @@ LONGEST = 10 * 366 * 86400.0
 
 
 def parse_duration(text: str, what: str) -> float:
-    """Returns the seconds of `90m`, `1h30m`, `500ms` or `0.5`. Raises InputError, which names
-    `what`, for other texts, 0, and more than ten years."""
+    """Returns the seconds of `1h30m` or `0.5`. Raises InputError for 0 and for over ten years."""
     stripped = text.strip().lower()
     if _NUMBER.fullmatch(stripped):
         stripped += "s"

@@ -15,10 +15,8 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
     because: The arithmetic behind the figures; empty if `text` refers to the arithmetic.
     text: The index of the arithmetic in the result's `texts`, from 0; null if in `because`.
     measured: Whether the achievable figure comes from this run's own measurements.
-    nominal: The figure to expect with all links of the path at their best; null if equal to the
-        expected.
-    peers: How many equal cells of this run give the achievable figure, by their median; null if
-        none do."""
+    nominal: The figure to expect with all links at their best; null if equal to the expected one.
+    peers: How many equal cells of this run give the achievable figure (their median); else null."""
 
     theoretical: float | None = None
     achievable: float | None = None

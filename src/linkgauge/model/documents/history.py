@@ -28,16 +28,12 @@ class SeriesId(CellId, frozen=True, gc=False, omit_defaults=False):
 
     @property
     def cell(self) -> SeriesId:
-        """The identity without the fields that a subclass adds."""
         return SeriesId(*(getattr(self, name) for name in SeriesId.__struct_fields__))
 
 
 class Figure(SeriesId, frozen=True, gc=False, kw_only=True):
-    """A cell's figure in a run: the headline, with the interval `low` to `high`; None: it does not
-    exist.
-
-    A field added here is taken from the cell's result or statistics, by name, and is a column of
-    the history."""
+    """The figure of a cell in a run. A field that is added here is taken from the cell's result or
+    its statistics by name, becomes a column of the history, and is compared."""
 
     unit: str
     better: Better
@@ -66,7 +62,6 @@ def figure_of(result: Result, cell: CellResult, repeat: int = 0) -> Figure:
 
 
 def shown_of(cell: CellResult) -> dict[str, Any]:
-    """Returns the fields of a cell's figure that its result has by other names."""
     low, high = (cell.summary.ci95 if cell.summary is not None else None) or (None, None)
     transfers = " & ".join(map(str, cell.transfers))
     return {
@@ -88,8 +83,7 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     id: The run's name: the name of its folder, or its start time if it is not kept.
     label: The label that it was given.
     host: The name of the host, or of a simulated machine's description; `unknown` without a name.
-    accelerators: The models of the accelerators found, separated by commas; `cpu` if there are
-        none.
+    accelerators: The models of the accelerators, separated by commas; `cpu` if there are none.
     started: When it began (ISO 8601, UTC).
     finished: When it ended (ISO 8601, UTC); null if it was interrupted.
     simulated: Whether it was measured on a simulated machine.
@@ -133,8 +127,6 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EarlierRun(msgspec.Struct, frozen=True):
-    """An earlier run of the same machine, with its figures and the facts of the machine's state."""
-
     run: PastRun
     figures: tuple[Figure, ...]
     settings: Settings
@@ -142,17 +134,14 @@ class EarlierRun(msgspec.Struct, frozen=True):
 
 
 class PastCell(SeriesId, frozen=True, gc=False, kw_only=True):
-    """A measured cell in the history. `number` is its key in the database."""
-
     number: int
     unit: str
     better: Better
 
 
 class EarlierMedians(NamedTuple):
-    """Medians of earlier runs: for each cell, those of the runs in which it passed, numbered from
-    1, the latest first. The first `low` runs were worse than the others; `state` is the latest
-    other's."""
+    """The medians of each cell in the runs in which it passed. Run 1 is the latest; the first `low`
+    runs were worse than the others."""
 
     runs: int
     state: dict[str, str]
@@ -190,8 +179,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     """The history of a benchmark's cells on one machine, measured with the same settings.
 
     host: The name of the host, or of the description of a simulated machine.
-    accelerators: The models of the machine's accelerators, separated by commas; `cpu` if there are
-        none.
+    accelerators: The models of the accelerators, separated by commas; `cpu` if there are none.
     simulated: Whether the machine is simulated.
     settings: The settings that differ from the defaults.
     runs: The runs, in the order of time.

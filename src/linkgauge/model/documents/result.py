@@ -58,8 +58,7 @@ _HIDDEN, _BEST = Report.HIDDEN, Report.BEST  # Python 3.11 takes long to find me
 
 
 class TransferFigure(msgspec.Struct, frozen=True, gc=False):
-    """The figure of one of several concurrent transfers (in a sustained total, while all run); of
-    hidden time, the seconds of one loop, of the kernel or of the copies alone.
+    """The figure of one of several concurrent transfers or, for hidden time, of one of its loops.
 
     transfer: The index of the transfer among the cell's transfers, from 0.
     bytes: Bytes that one loop moves, counted as for the headline figure.
@@ -75,8 +74,7 @@ class TransferFigure(msgspec.Struct, frozen=True, gc=False):
 
 
 class RankTimes(msgspec.Struct, frozen=True, gc=False, rename={"samples": "seconds"}):
-    """The times of one rank's part of each collective. The last rank's are shortest: it does not
-    wait.
+    """The times of one rank's part of each collective; the last rank does not wait, so is shortest.
 
     rank: The rank's number, from 0.
     seconds: Seconds that the rank's part of each collective takes.
@@ -88,8 +86,7 @@ class RankTimes(msgspec.Struct, frozen=True, gc=False, rename={"samples": "secon
 
 
 class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Where one buffer actually lies. Files leave out null values, as runs hold very many
-    placements.
+    """Where one buffer actually lies. Files leave out null values, because runs hold many buffers.
 
     memory: The memory, in the notation.
     bytes: Size of the buffer in bytes.
@@ -107,7 +104,7 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class CellResult(Cell, frozen=True, gc=False):
-    """The result of one cell. Files have its notes as warnings, and when read, as notes.
+    """The result of one cell. Warnings exist only in files; a cell that is read has notes instead.
 
     status: How the measurement of the cell ended.
     reason: Why the cell did not pass, as a sentence; null if it passed.
@@ -129,9 +126,7 @@ class CellResult(Cell, frozen=True, gc=False):
     verdict: Whether the figure is as expected; `degraded` if it is, but on links below their best.
     not_judged: Why the cell is not judged; null if judged or skipped, and in older files.
     readings: What the libraries of the accelerators reported during the measurement.
-    definition: How a total is computed: the sum of the rates while all transfers run (`sustained`),
-        or bytes ÷ span, as they never all run (`serial`) or as nvbandwidth times it (`span`); else
-        null.
+    definition: How a total is computed: sum of rates (`sustained`) or bytes ÷ span; null: no total.
     kind: Why the cell did not pass, as a code for programs; null if it passed.
     notes: Other remarks, as values.
     phase: The phase in which the cell failed or was skipped; null if it passed, or if unknown.
@@ -183,13 +178,11 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def is_as_expected(self) -> bool:
-        """Whether the figure is what the hardware in its present state should reach."""
         return self.verdict in ("ok", "degraded")
 
     @property
     def reached(self) -> float | None:
-        """The share of what the hardware should reach at its best; None if not judged or not
-        passed."""
+        """The share of what the hardware should reach at its best; None if it is not judged."""
         if self.verdict == "not judged" or self.status != "pass":
             return None
         return self.share(self.at_best, self.headline)
@@ -219,7 +212,6 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def cpus(self) -> float | None:
-        """The mean number of CPUs that the measuring process kept busy."""
         if self.cpu_seconds is None or not self.seconds:
             return None
         return self.cpu_seconds / self.seconds
@@ -370,7 +362,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_profiled(self) -> bool:
-        """Also without `settings.profiler`. Its figures are neither judged nor compared."""
+        """Whether a profiler ran: its figures are neither judged nor compared."""
         return any(isinstance(n, Profiled) for r in self.results for c in r.cells for n in c.notes)
 
 
@@ -384,7 +376,7 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 def exit_code(run: Run) -> int:
     """Returns 130 if interrupted, else the first that applies: 3 (an error, a timeout or a lost
-    rank), 1 (a failure, or a device too hot), 0 (a cell passed), 4 (nothing was measured)."""
+    rank), 1 (a failure, or too hot), 0 (a cell passed), 4 (nothing was measured)."""
     if run.finished is None:
         return 130
     statuses = {cell.status for result in run.results for cell in result.cells}

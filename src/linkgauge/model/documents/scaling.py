@@ -35,17 +35,12 @@ class BusbwBound(msgspec.Struct, frozen=True):
     """The limits of the busbw that follow from the links and parts of a machine.
 
     theoretical: The limit set by the rates of links, in bytes/s; null if unknown.
-    achievable: The limit after the overhead of protocols, in bytes/s; null if unknown, see
-        `because`.
+    achievable: The limit after the overhead of protocols, in bytes/s; null if a part is unknown.
     because: The arithmetic, or why no limit is known.
     narrow: The pairs of devices with the lowest limit.
-    over: The link or part that limits the pairs in `narrow`; null if no rate on their paths is
-        known.
-    least: The rate of rings in bytes/s, without reductions in the switch: of as many as have
-        separate links if the library is known to use several, else of one in the devices' order;
-        null if unknown.
-    reduced: The rate of the switch's reductions in bytes/s; null if none can, or if rings reach as
-        much."""
+    over: The link or part that limits the pairs in `narrow`; null if their rates are unknown.
+    least: The rate of rings in bytes/s, without reductions in the switch; null if unknown.
+    reduced: The rate of a switch's reductions in bytes/s; null if none, or if rings are as fast."""
 
     theoretical: float | None = None
     achievable: float | None = None
@@ -69,8 +64,7 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
     floor: The least time of any size, in seconds; null without points.
     plateau: The highest busbw of any size, in bytes/s; null for one device, and without points.
     at: The size in bytes at which the plateau is reached; null without a plateau.
-    efficiency: The plateau as a share of the achievable, else theoretical limit; null if both are
-        unknown.
+    efficiency: The plateau as a share of the achievable (else theoretical) limit; null if unknown.
     verdict: Whether the plateau is as expected.
     line: Hockney's line through the times; null for too few sizes."""
 

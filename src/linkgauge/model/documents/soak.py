@@ -1,6 +1,4 @@
-"""A soak's request and results over time. Times are seconds since the run's start without
-interruptions, simulated on a simulated machine; figures are in the result's unit; absent is
-null."""
+"""A soak's request and results. Times are seconds of the run, without interruptions."""
 
 from __future__ import annotations
 
@@ -23,8 +21,7 @@ class Soaking(msgspec.Struct, frozen=True):
     """The request to repeat all benchmarks for a time.
 
     seconds: How long to repeat the benchmarks, in seconds.
-    max_temperature: The temperature of an accelerator in °C at which the run stops; null: no
-        limit."""
+    max_temperature: The temperature of an accelerator (°C) that ends the run; null for no limit."""
 
     seconds: float
     max_temperature: float | None = None
@@ -87,8 +84,7 @@ class CellCourse(msgspec.Struct, frozen=True):
     slow_p99: 99 % of the samples are at least as good as this; null for too few samples.
     slow_p999: 99.9 % of the samples are at least as good as this; null for too few samples.
     worst: The worst sample; null without samples.
-    means: The mean of the repetitions' medians in each part of the time; null without a
-        repetition."""
+    means: The mean of the repetitions' medians in each part of the time; null if there are none."""
 
     cell: CellId
     unit: Title
@@ -150,8 +146,7 @@ class Soak(msgspec.Struct, frozen=True, kw_only=True):
     repetitions: Repetitions that measured a cell.
     checked: Repetitions after which every byte was compared.
     compared: The total number of bytes that were compared.
-    stopped: Why it stopped: time over, a device too hot, or all cells skipped by now; null:
-        interrupted.
+    stopped: Why it stopped: time over, device too hot, or all cells skipped; null if interrupted.
     reason: Details of why the soak stopped; null if there are none.
     slice: Length of one part of the time in seconds.
     cells: The results of each cell over the time.

@@ -1,5 +1,4 @@
-"""A run in its files: `run.json`, where a result has what most of its cells share, and
-`samples.bin`."""
+"""A run in its files: `run.json`, which has shared values once for a table, and `samples.bin`."""
 
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ from .result import (
 class StoredPart(TransferFigure, frozen=True, gc=False, omit_defaults=True):
     """The figure of one of several concurrent transfers; of hidden time, seconds of a loop.
 
-    samples: Its samples (bytes/s beside a latency, seconds of hidden time); absent if in
-        samples.bin.
+    samples: Its samples, in the order of measuring; absent if the samples are in samples.bin.
     summary: Statistics of the samples; null without samples, absent if in samples.bin."""
 
     samples: tuple[float, ...] = ()
@@ -37,8 +35,7 @@ class StoredPart(TransferFigure, frozen=True, gc=False, omit_defaults=True):
 
 
 class StoredTimes(RankTimes, frozen=True, gc=False, omit_defaults=True):
-    """The times of one rank's part of each collective. The last rank's are shortest: it does not
-    wait.
+    """The times of one rank's part of each collective; the last rank does not wait, so is shortest.
 
     seconds: Seconds that the rank's part of each collective takes; absent if in samples.bin.
     summary: Statistics of the seconds; null without any, absent if they are in samples.bin."""
@@ -47,18 +44,13 @@ class StoredTimes(RankTimes, frozen=True, gc=False, omit_defaults=True):
 
 
 class StoredCell(CellResult, frozen=True, gc=False):
-    """The result of one cell. With a samples.bin, a field that is absent has its value in the
-    result's `common`; absent there as well, it is null or empty.
+    """The result of one cell. With a samples.bin, values that most cells share are in `common`.
 
     placement: The placement of each buffer, or its index in the `placements` of the result, from 0.
-    samples: Every sample, in the order of measuring, in the result's unit; absent if in
-        samples.bin.
-    readings: What the accelerators' libraries reported meanwhile, or indices in the result's
-        `readings`.
-    verdict: Whether the figure is as expected; `degraded`: on links below their best; `unknown` in
-        old files.
-    not_judged: Why the cell is not judged; null if judged or skipped; `unsure` in old files:
-        perhaps low."""
+    samples: Every sample, in the order of measuring; absent if the samples are in samples.bin.
+    readings: What the accelerators' libraries reported, or indices in the result's `readings`.
+    verdict: Whether the figure is as expected; in older files `unknown` if the cell is not judged.
+    not_judged: Why the cell is not judged, else null; in older files `unsure` if perhaps low."""
 
     placement: tuple[Placement | int, ...] = ()  # type: ignore[assignment]
     readings: tuple[Reading | int, ...] = ()  # type: ignore[assignment]
@@ -105,12 +97,10 @@ class StoredRun(Run, frozen=True, kw_only=True):
 
 
 class PackedSamples(msgspec.Struct, frozen=True, kw_only=True):
-    """A samples.bin, in MessagePack: numbers are little-endian, series in the order of the run's
-    cells; of each cell its samples, then those of its parts, then the seconds of its ranks.
-
-    `lengths` are the series' numbers of samples (u32), `values` all samples (f64). `summaries` have
-    13 f64 for each part and rank: n (NaN: no summary), min, median, mean, max, p50, p95, p99,
-    stddev, both ends of ci95, slow_p95, slow_p99; NaN is null."""
+    """A samples.bin, in MessagePack, little-endian: for each cell its samples, those of its parts,
+    and the seconds of its ranks. `lengths` are u32, `values` f64. `summaries` are thirteen f64 for
+    each part and rank, in the order of Summary, ci95 as two; NaN is null, and as n means no
+    summary."""
 
     schema: Literal["linkgauge.run/2", "linkgauge.run/3"] = SCHEMA
     id: str

@@ -45,7 +45,6 @@ class HostFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_failed(self) -> bool:
-        """Whether its tool reports wrong data or another failure."""
         return self.verdict in ("fail", "error")
 
 
@@ -65,8 +64,7 @@ class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
     assumed: What no text says of the machine: what its data sheet says, or what was assumed.
     clashes: The facts on which the texts contradict one another.
     settings: The environment variables that were set, according to the output.
-    ways: The ways that texts name: `P2P`, `SHM`, `NET/IB`, `GDRDMA`, `peer access`, `virtual
-        machine`.
+    ways: The ways that texts name, such as `P2P`, `SHM`, `NET/IB`, `GDRDMA` or `peer access`.
     adapters: The number of network adapters that the library uses, or that the machine has.
     nearest: How near each accelerator's nearest network adapter is: `PIX`, `SYS`.
     warnings: The library's warnings about something that is missing.

@@ -1,5 +1,4 @@
-"""The output of `linkgauge vary`, kept as `vary.json`; figures are in SI base units, absent is
-null."""
+"""The output of `linkgauge vary`, kept as `vary.json`. Figures are in SI base units."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ class Setting(msgspec.Struct, frozen=True):
     """One combination of the varied options.
 
     name: The letter of the setting in tables.
-    values: The options, and environment variables by name, with their values as the user typed
-        them.
+    values: The options and environment variables, with their values as the user typed them.
     label: The label under which the runs of the setting are kept."""
 
     name: str
@@ -61,8 +59,7 @@ class Compared(msgspec.Struct, frozen=True):
     figures: The cell's figure in each round, in the cell's unit; null in a round without a figure.
     median: The median of the figures; null without figures.
     change: The change against the first setting; null for that one, and without a round of both.
-    direction: `better` or `worse` if proven, `same` if not, `unknown` with too few rounds or
-        figures.
+    direction: `better` or `worse` if proven, else `same`; `unknown` with too few rounds or figures.
     reason: Why figures are missing; null if no figure is missing, or if unknown."""
 
     figures: tuple[float | None, ...]
@@ -73,8 +70,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 class VariedCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
-    """A cell under each setting; if settings differ in a sweep's threads, its column is `all
-    threads`.
+    """A cell under each setting; its column is `all threads` if settings differ in these.
 
     title: What the cell measures, as text for people.
     unit: The unit of its figures.

@@ -20,8 +20,7 @@ _NVLINK = {19531: 1, 20000: 1, 25781: 2, 14062: 3, 25000: 3, 26562: 4, 53125: 5}
 
 
 class LinkBundle(msgspec.Struct, frozen=True):
-    """`count` of `all` links are active. `rate` is theirs after line coding, `nominal` the
-    signalling rate of all links, in bytes/s."""
+    """`rate` is the sum of active links after coding, `nominal` of all before it, in bytes/s."""
 
     count: int
     all: int
@@ -41,7 +40,6 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
     @staticmethod
     def joined(many: Sequence[LinkBundle], idle: int = 0) -> LinkBundle:
-        """Returns all as one, plus `idle` links that are down, whose far ends are unknown."""
         return LinkBundle(
             sum(bundle.count for bundle in many),
             sum(bundle.all for bundle in many) + idle,
@@ -54,8 +52,7 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
 
 def bundles(links: Iterable[FabricLink]) -> dict[str | None, LinkBundle]:
-    """Returns the links by their remote ends; those that are down count only in `all` and
-    `nominal`."""
+    """Returns the links by remote end. Links that are down count in `all` and `nominal` only."""
     found: dict[str | None, LinkBundle] = {}
     for link in links:
         remote = None if link.remote == "gpu" else link.remote  # which of several is unknown

@@ -1,5 +1,4 @@
-"""Families of server processors, with the last-level cache of a core as published for a product: a
-virtual machine shows the whole cache of its host's processor, and not how many cores share it."""
+"""Families of server processors, and a core's share of the last-level cache, as published."""
 
 from __future__ import annotations
 

@@ -13,8 +13,7 @@ NEEDS_ROOT = "run as root"
 
 
 class Gap(str):
-    """Fields that could not be read (all, if none is named), and why: `FIELD, FIELD: WHY` in
-    files."""
+    """Fields that could not be read (all, if none is named), and why: `FIELD, FIELD: WHY`."""
 
     shared = GAP
     fields: tuple[str, ...]

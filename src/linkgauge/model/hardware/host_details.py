@@ -30,8 +30,7 @@ UNREACHABLE = 255
 
 
 class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What the kernel reports of the host. Null could not be read; for the hypervisor, the
-    container and limits, null means that there is none, unless `unknown` lists the field.
+    """What the kernel reports of the host. Null is unreadable or, with no entry in `unknown`, none.
 
     cpu_vendor: The vendor as the processor names it (x86 only).
     cpu_code: The processor's vendor, family and model (x86), or implementer and part (Arm).
@@ -43,11 +42,10 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     distances: The kernel's NUMA distances, a row for each node; 255: the memory cannot be reached.
     node_cpus: All CPUs of each node.
     huge_pages: Total and free huge pages, by the size of a page in bytes.
-    transparent_huge_pages: When the kernel uses them: `always`, `madvise` or `never`.
+    transparent_huge_pages: The kernel's setting: `always`, `madvise` or `never`.
     governor: The governor that chooses the CPUs' frequency; several, with commas, if CPUs differ.
     frequency_driver: The driver that sets the frequency; several, with commas, if CPUs differ.
-    firmware: The version of the BIOS and its date; null also if hidden, as in most virtual
-        machines.
+    firmware: The version of the BIOS and its date; null also if the machine does not show them.
     microcode: The versions of the CPUs' microcode, each once (x86 only).
     command_line: The kernel's command line, without secrets.
     iommu: How the IOMMU translates devices' addresses.
@@ -61,8 +59,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     memlock_limit: Bytes that this process may lock in memory.
     steal: The share of all CPUs' time since boot that the hypervisor took, from 0 to 1.
     cpu_ticks: The clock ticks of all CPUs since boot, which give `steal` between two moments.
-    memory_rate: The rate of the DIMMs of all channels in bytes/s; null also if firmware does not
-        say.
+    memory_rate: The rate of the DIMMs of all channels in bytes/s; null also if firmware hides it.
     memory_channels: The number of memory channels that have a module (DIMM).
     memory_channels_empty: The number of memory channels whose slots are all empty.
     gpudirect: What lets adapters reach accelerators' memory: a kernel module, `DMA-BUF` or `none`.
@@ -103,7 +100,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def separate(self) -> frozenset[tuple[int, int]]:
-        """Pairs of nodes in which the first one's CPUs cannot reach the second one's memory."""
+        """Pairs of nodes in which the first node's CPUs cannot reach the second node's memory."""
         return frozenset(
             (node, other)
             for node, row in self.distances.items()
@@ -113,9 +110,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def within(self) -> dict[tuple[int, int], str]:
-        """How pairs of nodes seem joined where sockets have several and distances are all the same,
-        as in a guest that knows none. Nodes are numbered socket by socket; those with the same
-        place in two sockets may have a link of their own."""
+        """How sockets join pairs of nodes in a guest; nodes are numbered socket by socket."""
         nodes = sorted(self.distances)
         each, rest = divmod(len(nodes), self.sockets or len(nodes) or 1)
         if each < 2 or rest or len({far for row in self.distances.values() for far in row}) > 2:
@@ -129,7 +124,6 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def stolen(before: HostDetails, after: HostDetails) -> float | None:
-    """Returns the share of all CPUs' time that was stolen between two readings."""
     if before.steal is None or before.cpu_ticks is None:
         return None
     if after.steal is None or after.cpu_ticks is None or after.cpu_ticks <= before.cpu_ticks:

@@ -1,6 +1,4 @@
-"""The part of the host that can change a figure: copies and kernels on devices are timed there and
-need none; copies to locked host memory share that memory; all else needs CPUs. Ten runs on two
-H100s confirm this (tests/judge/test_host_use.py, docs/gate-errors.md)."""
+"""The part of the host that a figure depends on, as runs on H100s confirm (docs/gate-errors.md)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Facts of a machine that are read, not measured. Rates are bytes/s of one direction (PCIe: GT/s),
-sizes bytes, clocks Hz. Null could not be read; `unknown` says why."""
+"""Facts of a machine that are read, not measured: in bytes/s of one direction, GT/s, bytes, Hz."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ class PciLink(msgspec.Struct, frozen=True):
 
 
 class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
-    """A PCI function: an accelerator, a network adapter, or a bridge above one. Null: not readable.
+    """A PCI function: an accelerator, a network adapter, or a bridge above one. Null: unreadable.
 
     address: Its address as sysfs writes it (0000:1b:00.0; domains may have more digits).
     vendor: The vendor's number.
@@ -56,8 +55,7 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     relaxed_ordering: Whether the function's writes may pass others; null also if it is not set up.
     aspm: The states in which the link may save power (`L0s`, `L1`); null also without any.
     acs: The redirections of Access Control Services at this port; null if none can be read.
-    errors: The totals of its AER counters by severity (`correctable`, `nonfatal`, `fatal`), or
-        null.
+    errors: The totals of its AER counters by severity (`correctable`, `nonfatal`, `fatal`).
     display: Whether the function is a display of the host itself.
     silent: Whether the whole configuration space reads as ones, as if the device were gone.
     unknown: What could not be read, and why."""
@@ -123,7 +121,7 @@ class SwitchLink(msgspec.Struct, frozen=True):
 
 
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
-    """An accelerator as its vendor's library (such as NVML) describes it. Null could not be read.
+    """An accelerator as its vendor's library (such as NVML) describes it. Null: not readable.
 
     memory: Its memory, in the notation.
     model: The hardware's name.
@@ -138,8 +136,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     links: The links of its own fabric.
     memory_clock: The highest clock of its memory in Hz.
     memory_bus: The width of its memory's bus in bits.
-    memory_rate: Its memory's peak rate in bytes/s, at two transfers a clock (AMD: 2 to 16), or
-        null.
+    memory_rate: Its memory's peak rate in bytes/s: clock × bus × two (AMD: two to 16) transfers.
     clock: The clock of its cores in Hz at the moment of reading.
     max_clock: The highest clock of its cores in Hz.
     cores: The number of its cores for single precision.
@@ -165,7 +162,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     runtime: The platform that the backend's library was built for, such as ROCm 7.1.
     built_for: The instruction sets that the backend's library has kernels for.
     processes: The ids of other processes that have it open.
-    process_use: The share of recent time in which each of these used it; null if not counted.
+    process_use: The share of recent time in which each of `processes` used it; null if not counted.
     utilization: The share of recent time in which it was busy, from 0 to 1.
     unknown: What could not be read, and why."""
 
@@ -238,13 +235,11 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def device(self) -> str:
-        """The name without the port's number."""
         return self.name if self.name == self.pci else self.name.partition(":")[0]
 
 
 class Interface(msgspec.Struct, frozen=True, kw_only=True):
-    """A network interface: `nic:N`, by its index in the inventory. Null does not exist or is
-    unknown.
+    """A network interface: `nic:N`, by its index in the inventory. Null: unknown or absent.
 
     name: Its name.
     up: Whether it is up.
@@ -303,14 +298,12 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[Gap, ...] = ()
 
     def assumed_of(self, fact: AssumedFact, part: str) -> str | None:
-        """Returns the value that is assumed of a part; None if nothing is assumed."""
         found = (one.value for one in self.assumed if one.fact == fact and part in one.parts)
         return next(found, None)
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """Readings of an accelerator while a cell was measured. Files leave out null, 0 s and empty
-    lists.
+    """The readings of an accelerator while a cell was measured. Files leave out empty values.
 
     memory: Its memory, in the notation.
     count: The number of readings; 0 if the library reported nothing.
@@ -322,8 +315,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     temperature_max: The highest temperature in °C; null if unknown.
     power_max: The highest power in watts; null if unknown.
     throttled: All reasons that held its clocks down.
-    pcie_replays: PCIe replays from the first to the last reading; null for a single one, or if
-        unknown."""
+    pcie_replays: PCIe replays from the first to the last reading; null for one, or if unknown."""
 
     memory: shareable.MemoryName
     count: int
@@ -339,7 +331,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
 
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of an accelerator at one moment: GT/s per lane, lanes, Hz, °C, watts."""
+    """The state at one moment: GT/s per lane, lanes, Hz, °C and watts."""
 
     memory: str
     link_speed: float | None = None
@@ -357,8 +349,6 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LinkTraffic(msgspec.Struct, frozen=True):
-    """Payload bytes over a fabric link since the driver was loaded."""
-
     index: int
     kind: str
     sent: int | None = None
@@ -366,9 +356,7 @@ class LinkTraffic(msgspec.Struct, frozen=True):
 
 
 class LiveDevice(msgspec.Struct, frozen=True, kw_only=True):
-    """The present state of an accelerator. `number` is as in `nvidia-smi`; `up` is false if the
-    library cannot reach it; PCIe rates are bytes/s; `ecc_corrected` counts since the driver was
-    loaded."""
+    """The present state. `number` is nvidia-smi's; PCIe rates are bytes/s."""
 
     number: int
     accelerator: Accelerator

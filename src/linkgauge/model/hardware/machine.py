@@ -72,8 +72,7 @@ class Device(msgspec.Struct, frozen=True):
     notes: Remarks of its backend about the device.
     is_cpu: Whether the device is the host's processor, which a backend shows as a device (PoCL).
     node: The cluster node whose network interface the device represents; else null.
-    rail: Its rail (the nodes' interfaces on the same switches); null for a node's only
-        interface."""
+    rail: Its rail: the nodes' interfaces on the same switches; null for a node's only one."""
 
     memory: MemoryName
     model: Product
@@ -107,8 +106,7 @@ class Host(msgspec.Struct, frozen=True):
     memory_total: Size of its memory in bytes; null if unreadable.
     memory_available: Bytes of memory that this process may still take; null if unreadable.
     memlock_limit: Bytes that this process may lock in memory; null if unlimited or unreadable.
-    transparent_huge_pages: When the kernel uses them: `always`, `madvise`, `never`; null if
-        unreadable.
+    transparent_huge_pages: The kernel's setting: `always`, `madvise`, `never`; null if unreadable.
     last_level_cache: Bytes of all last-level caches of the CPUs; null if unreadable."""
 
     hostname: HostName
@@ -137,8 +135,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
     simulated: The name of the simulated machine's description; null if the machine is real.
     inventory: The other facts about the machine; null in files of earlier versions.
     ranks: The processes that measure, if there are several.
-    oversubscription: The machine with the most ranks per CPU, if these are more than its CPUs; else
-        null.
+    oversubscription: The machine with the most ranks per CPU, if above one per CPU; else null.
     unanswered: The unavailable backends that gave no answer in time: they may have devices."""
 
     host: Host
@@ -159,12 +156,10 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def by_memory(self) -> dict[str, Device]:
-        """The devices of all backends, by the notation of their memory."""
         return {device.memory: device for device in self.all_devices}
 
     @cached_property
     def shared(self) -> frozenset[str]:
-        """The memories of ranks that share a device with another rank."""
         if not self.ranks:
             return frozenset()
         hosts = {rank.number: rank.host for rank in self.ranks}
@@ -202,12 +197,10 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def endpoints(self) -> dict[str, str]:
-        """The PCI addresses of devices and network adapters with RDMA, by their names."""
         return self.addresses | {one.device: one.pci for one in self.known.adapters if one.pci}
 
     @cached_property
     def named(self) -> dict[str, str]:
-        """The inverse of `addresses`."""
         return {address: name for name, address in self.addresses.items()}
 
     @cached_property
@@ -219,8 +212,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
         return self.pci_tree.functions
 
     def pci_line(self, address: str) -> tuple[PciFunction, ...]:
-        """Returns a function and the bridges above it, the closest first, without a
-        hypervisor's."""
+        """Returns a function and the bridges above it but no hypervisor's, the closest first."""
         function = self.functions.get(address)
         if function is None:
             return ()
@@ -232,16 +224,14 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def alone(self) -> Machine:
-        """The machine as one process would see it, if all ranks are on one host and each has its
-        own device; else the machine itself."""
+        """The machine as one process sees it, if all ranks on one host have own devices."""
         if len({rank.host for rank in self.ranks}) != 1:
             return self
         found = self.on(self.ranks[0].host)
         return found if len(found.by_memory) == len(self.all_devices) else self
 
     def on(self, host: str) -> Machine:
-        """The machine as a process on one of the hosts sees it; the inventory is rank 0's
-        host's."""
+        """The machine as one process on `host` sees it, but with the inventory of rank 0's host."""
         here = {rank.number for rank in self.ranks if rank.host == host}
         devices = {
             name: tuple(_unranked(one) for one in found if parse_memory(one.memory).rank in here)

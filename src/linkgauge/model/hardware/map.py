@@ -1,9 +1,6 @@
-"""The graph of a machine, the routes over its links, and how flows share what they cross.
-
-Routes are shortest paths, as drivers choose them: the fewest links to a network, then outside any
-fabric, then links. Sharing is max-min fair, by progressive filling (D. Bertsekas and R. Gallager,
-Data Networks, 2nd ed., 6.5.2): all rates rise together until a resource is full or a flow reaches
-its cap; these flows' rates then stay, and the others rise further."""
+"""The graph of a machine, shortest routes over its links, and the max-min fair shares of flows, by
+progressive filling (D. Bertsekas and R. Gallager, Data Networks, 2nd ed., 6.5.2): all rates rise
+together until a resource is full or a flow is at its cap."""
 
 from __future__ import annotations
 
@@ -43,8 +40,6 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Crossing(NamedTuple):
-    """A link on a route; `forward` is from its `a` to its `b`, `share` the part of the traffic."""
-
     link: Link
     number: int
     forward: bool
@@ -69,8 +64,6 @@ _Hops = tuple[Crossing, ...]
 
 
 class Map:
-    """The graph of a machine. `places` must have every end of a link."""
-
     def __init__(
         self, places: Mapping[str, Passing], links: Iterable[Link], routing: Routing = "spread"
     ) -> None:
@@ -91,7 +84,6 @@ class Map:
         return self._whole.cost(source, target)
 
     def _route(self, source: str, target: str) -> tuple[Crossing, ...] | None:
-        """The crossings, the closest to `source` first; None without a path, empty to itself."""
         if not {source, target} <= self._whole.adjacent.keys():
             return None
         within = self._fabric.route(source, target, self._routing)
@@ -99,8 +91,6 @@ class Map:
 
 
 class _Graph:
-    """`hops` has both directions of each link. No route passes through `dead_ends`."""
-
     def __init__(
         self, places: Iterable[str], hops: Iterable[Iterable[Crossing]], dead_ends: set[str]
     ) -> None:
@@ -147,7 +137,6 @@ class _Graph:
         return found[0] + sum(hop.cost for hop in (*before, *after))
 
     def _between(self, source: str, target: str) -> tuple[_Hops, str, str, _Hops]:
-        """Splits off the links that every path crosses; devices of a switch then share the rest."""
         before, after = _Hops(), _Hops()
         if source != target and len(self.adjacent[source]) == 1:
             (hop,) = self.adjacent[source]
@@ -227,16 +216,14 @@ Capacity = Sequence[float] | Mapping[Resource, float]
 
 
 class Flow(msgspec.Struct, frozen=True, gc=False):
-    """`usage` pairs each resource with a weight: the capacity that the flow takes per unit of
-    rate."""
+    """`usage` pairs each resource with the capacity that the flow takes of it per unit of rate."""
 
     usage: tuple[tuple[Resource, float], ...]
     cap: float = math.inf
 
 
 def share(flows: Sequence[Flow], capacity: Capacity) -> tuple[float, ...]:
-    """Returns the rates in the order of `flows`, in units of `capacity` ÷ weight; infinite without
-    limit."""
+    """Returns the flows' rates, in units of `capacity` ÷ weight; infinite without a limit."""
     if not flows:
         return ()
     counts: dict[Flow, int] = {}

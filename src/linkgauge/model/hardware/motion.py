@@ -1,5 +1,4 @@
-"""Computes when each of several flows moves data. All start together; their rates are max-min fair,
-computed again whenever a flow starts to move or ends. Flows of one queue run one after another."""
+"""Computes when each of several flows moves data, at max-min fair rates and queue by queue."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ _DONE = 1e-9
 
 
 class FlowWork(msgspec.Struct, frozen=True):
-    """`size` bytes to move, `startup` seconds after its turn. An `endless` work repeats until all
-    others are done."""
+    """`size` in bytes, `startup` in seconds; an `endless` work repeats until all others end."""
 
     flow: Flow
     size: int
@@ -29,8 +27,8 @@ class FlowWork(msgspec.Struct, frozen=True):
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """Progress in one loop, in seconds from the common start: at `turn` it may begin, and moves
-    `startup` later. `steps` pair a time with the share of the bytes moved by then."""
+    """Times are seconds from the common start; `steps` pairs them with shares of the bytes
+    moved."""
 
     turn: float
     startup: float
@@ -41,7 +39,6 @@ class Movement(msgspec.Struct, frozen=True):
         return self.steps[-1][0]
 
     def at(self, share: float) -> float:
-        """Returns the time at which this share of many loops' bytes has moved, ÷ the loops."""
         after = bisect.bisect_left(self.steps, share, lo=1, key=lambda step: step[1])
         (begin, before), (end, then) = self.steps[after - 1 : after + 1]
         moved = begin + (end - begin) * (share - before) / (then - before)
@@ -53,8 +50,7 @@ def steady(seconds: float, startup: float = 0.0) -> Movement:
 
 
 def movements(works: Sequence[FlowWork], capacity: Capacity) -> tuple[Movement, ...]:
-    """Returns the movement of each work in one loop; an endless work moves at its mean rate. Times
-    scale with the loops, and each loop has a startup, which occupies no link."""
+    """Returns the movement of each work in one loop. An endless work moves at its mean rate."""
     if len(works) == 1 and not works[0].endless:
         (work,) = works
         (rate,) = share([work.flow], capacity)

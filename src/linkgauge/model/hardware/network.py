@@ -1,5 +1,4 @@
-"""How a network's interfaces are set up, what they count, and what rose while a cell was
-measured."""
+"""How a network's interfaces are set up, and what they count while a cell is measured."""
 
 from __future__ import annotations
 
@@ -42,9 +41,6 @@ class InterfaceSetup(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class NetworkCounters(msgspec.Struct, frozen=True):
-    """The values of one source, by its names. `of` is the interface or RDMA port; empty for the
-    host."""
-
     source: CounterSource
     of: str
     values: dict[str, int]
@@ -57,8 +53,7 @@ class CounterRise(msgspec.Struct, frozen=True, omit_defaults=True):
     source: Who counted.
     of: The interface or the RDMA port; empty for a host or its connections.
     seconds: Seconds between the two readings.
-    rose: How much each counter rose, by the source's name for it. Of connections, times are in
-        microseconds, and RTTs and windows are sums over `connections`."""
+    rose: How much each counter rose; of connections, times are in µs, RTTs and windows are sums."""
 
     rank: int
     source: CounterSource
@@ -84,7 +79,6 @@ def rises(
 
 
 def risen(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
-    """Returns the counters that rose, each with its difference. A new counter began at 0."""
     return {name: n - was for name, n in after.items() if n > (was := before.get(name, 0))}
 
 

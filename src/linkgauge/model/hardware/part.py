@@ -1,5 +1,4 @@
-"""The parts of a machine that transfers use and findings name. Each lists the places that it
-joins."""
+"""The parts of a machine that transfers use and findings name."""
 
 from __future__ import annotations
 
@@ -18,9 +17,8 @@ that of a bridge."""
 
 
 class Part:
-    """`ends` are the places that it is or joins. A link crossed `both_ways` at once is another
-    part, as it may carry less than twice the rate. Equal parts are one object, so sets of many are
-    fast. It is no Struct: files hold the name, by the hooks of `notation`."""
+    """A part, such as a link, and the places that it joins. A link crossed `both_ways` at once is a
+    part of its own, as it may carry less. Equal parts are one object, so that sets are fast."""
 
     __slots__ = ("both_ways", "ends", "kind", "name")
 
@@ -60,8 +58,7 @@ class Part:
 
     @staticmethod
     def device(name: str, address: str | None = None) -> Part:
-        """Returns a device, by its memory and, if given, PCI address; the function if both are the
-        address."""
+        """Returns a device by its memory, or a PCI function if `name` is its address."""
         if name == address:
             return Part.function(address)
         if address is None:
@@ -74,8 +71,6 @@ class Part:
 
     @staticmethod
     def link(one: str, other: str) -> Part:
-        """Returns the link between two places in either order: devices first, then lower
-        indices."""
         places = sorted((one, other), key=_order)
         ends = tuple(end for place in places if (end := _end_of(place)) is not None)
         return Part("link", "-".join(places), ends)
@@ -92,7 +87,6 @@ class Part:
 
     @staticmethod
     def hidden_link(memory: str) -> Part:
-        """Returns the link of a device that PCI does not show."""
         return Part("PCIe link", f"link of {memory}", (memory,))
 
     @staticmethod
@@ -105,7 +99,6 @@ class Part:
 
     @staticmethod
     def host_bridge(root_port: str) -> Part:
-        """Returns the bridge above a root port, which has the same PCI domain and bus."""
         bus = root_port.rpartition(":")[0]
         return Part("host bridge", f"host bridge {bus}".rstrip(), (bus,))
 
@@ -126,7 +119,6 @@ def is_memory(place: str) -> bool:
 
 
 def _end_of(place: str) -> str | None:
-    """The address in `nvswitch 0000:05:00.0`, None for `nvswitch`."""
     last = place.rpartition(" ")[2]
     return last if ":" in last else None
 

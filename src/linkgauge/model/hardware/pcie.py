@@ -1,5 +1,5 @@
-"""PCI Express rates, and the tree of PCI functions. Source: PCI Express Base Specification 6.0:
-4.2.1 to 4.2.3 (encodings), 2.2 (packet headers), 3.6 (sequence number and CRC)."""
+"""PCI Express rates, and the tree of PCI functions (PCI Express Base Specification 6.0: 4.2.1 to
+4.2.3 encodings, 2.2 headers, 3.6 sequence number and CRC)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 
 
 class Encoding(msgspec.Struct, frozen=True):
-    """`share` is the part of all transfers that carries bytes."""
-
     name: str
     share: float
 
@@ -33,7 +31,6 @@ _FLIT = Encoding("FLIT 236/256", 236 / 256)
 
 
 def generation(speed: float) -> int | None:
-    """Returns the generation with the rate `speed` in GT/s; None if there is none."""
     return SPEEDS.index(speed) + 1 if speed in SPEEDS else None
 
 
@@ -58,7 +55,7 @@ performance for end host networking, SIGCOMM 2018, section 3."""
 
 
 def packet_overhead(packet: str, speed: float) -> int:
-    """Returns the bytes beside a packet's payload at `speed` GT/s. `packet` is a key of HEADER."""
+    """Returns the bytes of a packet beside its payload. `packet` is a key of HEADER."""
     return HEADER[packet] + (_WRAPPING if speed < 64 else 0)
 
 
@@ -67,7 +64,6 @@ _ACCELERATORS = (0x03, 0x0B, 0x12)
 
 
 def is_accelerator(function: PciFunction) -> bool:
-    """Whether the function may compute and is not a display of the host itself."""
     computes = function.class_code is not None and function.class_code >> 16 in _ACCELERATORS
     return computes and not function.display
 
@@ -83,8 +79,7 @@ _SWITCH = ("upstream port", "downstream port")
 
 
 class PciTree:
-    """PCI functions and the bridges above them; a loop of parents (garbled data) ends where it
-    repeats."""
+    """PCI functions by address. A loop of parents, as in garbled data, ends where it repeats."""
 
     def __init__(self, functions: Iterable[PciFunction]) -> None:
         self.functions = {function.address: function for function in functions}
@@ -92,7 +87,6 @@ class PciTree:
         self._line = cache(self._find_line)
 
     def above(self, address: str) -> tuple[PciFunction, ...]:
-        """Returns the bridges above a function, the closest first."""
         found: dict[str, PciFunction] = {}
         function = self.functions.get(address)
         while function and function.parent and function.parent not in (address, *found):
@@ -102,8 +96,8 @@ class PciTree:
         return tuple(found.values())
 
     def slot(self, address: str) -> str:
-        """Returns the function with the link of the slot: a card's own switch that leads nowhere
-        else (AMD) is part of the card (as in Linux's amdgpu_device_partner_bandwidth)."""
+        """Returns the function at the slot, which may be a card's own switch (as in Linux's
+        amdgpu)."""
         card, slot, below = self.functions.get(address), address, address
         for port in self.above(address):
             is_own = card is not None and port.vendor == card.vendor is not None
@@ -113,14 +107,13 @@ class PciTree:
         return slot
 
     def distance(self, one: str, other: str) -> int | None:
-        """Returns the hops up to the closest common bridge, as Linux counts them
-        (`calc_map_type_and_dist` in drivers/pci/p2pdma.c): 0 to itself, 4 below one switch, 8
-        between switches; None if unknown."""
+        """Returns the hops as Linux counts them (`calc_map_type_and_dist` in drivers/pci/p2pdma.c):
+        4 below one switch, 8 between switches."""
         branches = self._branches(one, other)
         return None if branches is None else sum(map(len, branches))
 
     def topo_class(self, one: str, other: str) -> TopologyClass | None:
-        """None from a function to itself, or if a position or a needed NUMA node is unknown."""
+        """Returns None from a function to itself, or if a position or NUMA node is unknown."""
         branches = self._branches(one, other)
         if branches is None or not any(branches):
             return None

@@ -1,5 +1,4 @@
-"""The wiring of a machine as people draw it: a PCIe switch's or host bridge's ports, and fabric
-switches that join the same places, are one place; parallel links are one joint."""
+"""The wiring of a machine as people draw it. The ports of a switch or bridge are one place."""
 
 from __future__ import annotations
 
@@ -25,21 +24,17 @@ class TopologyPlace(msgspec.Struct, frozen=True):
 
 
 class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """A line for one or more links. A network adapter without RDMA has no wires."""
-
     a: str
     b: str
     wires: tuple[Wire, ...] = ()
 
     @cached_property
     def rate(self) -> float | None:
-        """The bytes/s of one direction with all links at their best."""
         rates = [wire.best or 0.0 for wire in self.wires]
         return sum(rates) if rates and all(rates) else None
 
     def carries_no_more(self, other: Joint) -> bool:
-        """Whether it certainly carries no more than `other`, by their rates or equal links of a
-        fabric."""
+        """Whether it surely carries no more, by the rates or by equal links of a fabric."""
         if self.rate and other.rate:
             return self.rate <= other.rate
         own, others = ([w.grade for w in one.wires if w.kind == "fabric"] for one in (self, other))
@@ -47,8 +42,7 @@ class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 class Topology(msgspec.Struct, frozen=True):
-    """`joined` has the joint of each wire, `inside` the place of each port or merged switch, by
-    name."""
+    """`joined` has the joint of each wire, `inside` the place of each port and merged switch."""
 
     places: Mapping[str, TopologyPlace]
     joints: tuple[Joint, ...]
@@ -59,7 +53,7 @@ class Topology(msgspec.Struct, frozen=True):
         return [place for place in self.places.values() if place.above == name]
 
     def switches(self) -> list[list[TopologyPlace]]:
-        """Returns the fabrics' switches in levels, those of devices first."""
+        """Returns the fabrics' switches in levels, those next to devices first."""
         left = {name for name, place in self.places.items() if place.kind == "switch"}
         reached = set(self.places) - left
         found = []
@@ -71,8 +65,7 @@ class Topology(msgspec.Struct, frozen=True):
 
 
 def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
-    """Returns the drawing. Switches and links named in `single` are not merged with similar
-    ones."""
+    """Returns the drawing; switches and links in `single` are not merged with similar ones."""
     wiring = machine.wiring
     is_cluster = any(device.node for device in machine.all_devices)
     separate = {device.memory for device in machine.all_devices if device.node or device.is_cpu}

@@ -10,8 +10,7 @@ Cpus = tuple[int, ...]
 
 
 class BusFunction(PciFunction, frozen=True, kw_only=True):
-    """`route` leads from the root bus down to it; `subsystem` is the vendor's number; `windows` are
-    the regions (BARs) whose size can be chosen: number, size in bytes, and largest size."""
+    """`windows` are the regions (BARs) of variable size: number, size and largest size in bytes."""
 
     route: tuple[str, ...] = ()
     subsystem: int | None = None
@@ -19,14 +18,11 @@ class BusFunction(PciFunction, frozen=True, kw_only=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether the function's files in sysfs could be read."""
         return self.class_code is not None
 
 
 class Virtual(msgspec.Struct, frozen=True, kw_only=True):
-    """`siblings` are the CPUs of each CPU's core. `node_pages` has huge pages (total, free) by node
-    and size. `functions` is null if PCI cannot be read. `crash_kernel` is in bytes. `signs` tell a
-    guest from a host. `kvm` is the loaded module."""
+    """`node_pages` has total and free huge pages by node and size; `crash_kernel` is in bytes."""
 
     siblings: dict[int, Cpus] = {}
     node_pages: dict[int, dict[int, tuple[int, int]]] = {}
@@ -37,9 +33,6 @@ class Virtual(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunningDomain(msgspec.Struct, frozen=True, kw_only=True):
-    """A running virtual machine, by its control groups: the CPUs of its threads, and its memory's
-    nodes. `name` is libvirt's, shortened and without special characters."""
-
     name: str
     vcpus: dict[int, Cpus] = {}
     emulator: Cpus | None = None

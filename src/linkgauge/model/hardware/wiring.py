@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 
 class Wire(Link, frozen=True, kw_only=True):
-    """Wires of the same `grade` should be equally fast. `lower` and `upper` are the ends of a PCIe
-    link; `reported` is what `device`'s library says of it. `nominal` is in bytes/s, before
-    coding."""
+    """Wires of the same `grade` should be equally fast. `nominal` is in bytes/s."""
 
     part: Part
     grade: str = ""
@@ -43,8 +41,7 @@ class Wire(Link, frozen=True, kw_only=True):
 
     @property
     def best(self) -> float | None:
-        """The bytes/s of one direction at its best: of PCIe what both ends support, as idle links
-        slow down."""
+        """The bytes/s of one direction that both ends support: idle PCIe links are slower."""
         if self.kind != "pcie":
             return self.nominal
         ends = [end.link for end in (self.lower, self.upper) if end] + [self.reported or PciLink()]
@@ -57,8 +54,7 @@ def _rate(link: PciLink) -> float | None:
 
 
 class Touched(msgspec.Struct, frozen=True, eq=False):
-    """The parts that transfers use; those of the same `kinds` should be equally fast. `directed`
-    has the links, each with whether it is crossed forward."""
+    """The parts that transfers use. Transfers of the same `kinds` should be equally fast."""
 
     parts: frozenset[Part]
     kinds: tuple[str, ...]
@@ -73,9 +69,6 @@ def _nics(transfer: Transfer) -> tuple[Part, ...]:
 
 
 class Wiring:
-    """The map of memories, switches and bridges. `_unsure` are places taken for switches without
-    proof, `_idle` the down links of each device that do not report where they lead."""
-
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self.switches: set[str] = set()
@@ -199,7 +192,6 @@ class Wiring:
             yield _wire(part, link.a, link.b, "fabric", grade=grade, nominal=link.rate)
 
     def _remote(self, here: str, remote: str | None) -> str | None:
-        """An unusable GPU gets a name of its own, so that it is not taken for a switch."""
         kind, _, address = (remote or "").partition(" ")
         if kind == "device":
             return f"gpu {address}" if address in self._hidden else None
@@ -247,12 +239,9 @@ class Wiring:
         return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
 
     def leaves(self, begin: str, end: str) -> bool:
-        """Whether the route crosses a network between hosts."""
         return any(wire.kind == "network" for wire, _ in self.route(begin, end) or ())
 
     def _bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:
-        """Links to several switches are one bundle. None through another memory, which may not
-        forward."""
         crossed = self.route(begin, end) or ()
         passed = {crossing.end for _, crossing in crossed} - {begin, end} - self.switches
         if self.leaves(begin, end):
@@ -275,8 +264,7 @@ class Wiring:
         }
 
     def carried_out(self, cell: Cell) -> tuple[Transfer, ...]:
-        """Returns the transfers as carried out: copies that the driver stages are owned by the node
-        near the source, and use its memory and both PCIe paths."""
+        """Returns the transfers. The node near the source owns the copies that a driver stages."""
         if STAGED not in getattr(cell, "notes", ()):
             return cell.transfers
         return tuple(map(self._staged, cell.transfers))
@@ -335,7 +323,6 @@ class Wiring:
         return frozenset((wire.part, c.forward) for wire, c in crossed if wire.kind != "bridge")
 
     def joints(self) -> dict[Part, set[Part]]:
-        """Returns the switches and host bridges, each with the links that meet there."""
         meeting: dict[str, set[Part]] = {}
         for wire in self.wires:
             for place in (wire.a, wire.b):

@@ -19,8 +19,7 @@ class Bandwidths(msgspec.Struct, frozen=True):
 
 
 def bandwidths(cell: CellResult, seconds: float | None = None) -> Bandwidths | None:
-    """Returns those of the headline figure or of `seconds`; None without figures or for other
-    operations."""
+    """Returns those of the headline figure or of `seconds`; None for other operations."""
     seconds = seconds or cell.headline
     if not isinstance(cell.operation, Collective) or not seconds or cell.bytes is None:
         return None

@@ -1,5 +1,4 @@
-"""Collectives. Sizes, counts and bandwidths are those of nccl-tests 2.19 (`src/*.cu`,
-`doc/PERFORMANCE.md`)."""
+"""Collectives, with sizes, counts and bandwidths as in nccl-tests 2.19 (doc/PERFORMANCE.md)."""
 
 from __future__ import annotations
 
@@ -45,8 +44,8 @@ _MOST = 1 << 24
 
 
 class NumberType(msgspec.Struct, frozen=True):
-    """`code` is NCCL's number. Whole numbers up to `whole` are exact, powers of two up to
-    2^`exponent`; `rounding` is the relative error of one rounding."""
+    """Whole numbers up to `whole` and powers of two up to 2^`exponent` are exact. `code` is NCCL's;
+    `rounding` is the relative error of one rounding."""
 
     name: NumberName
     code: int
@@ -101,8 +100,8 @@ bytes are still to be sent, so the content there is undefined."""
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Elements of a call and of a rank's buffers. In place, rank r sends from element `send_step` ×
-    r of the receive buffer and receives at `receive_step` × r."""
+    """Numbers of elements. In place, rank r sends from element `send_step` × r of the receive
+    buffer and receives at `receive_step` × r."""
 
     count: int
     send: int
@@ -146,7 +145,6 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_checked(self) -> bool:
-        """Whether the result of the collective is defined and can be checked."""
         return not (self.in_place and self.collective in _NOT_IN_PLACE)
 
     @property
@@ -154,8 +152,7 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         return NUMBERS[self.type]
 
     def counts(self, size: int, ranks: int) -> Counts:
-        """Returns the elements for `size` bytes as nccl-tests counts; shares are multiples of 16
-        bytes."""
+        """Returns numbers of elements. A share is a multiple of 16 bytes, as in nccl-tests."""
         shape, count = _SHAPES[self.collective], size // self.number.bytes
         if not shape.is_shared:
             return Counts(count, count, count)
@@ -173,7 +170,7 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         return groups_of(self.split, ranks)
 
     def buffer_bytes(self, size: int, ranks: int) -> tuple[tuple[int, int], ...]:
-        """Returns each rank's send and receive bytes; in place, the receive buffer is both."""
+        """Returns the bytes of each rank's send and receive buffer; in place, the first is 0."""
         found = [(0, 0)] * ranks
         for group in self.groups(ranks):
             counts = self.counts(size, len(group))
@@ -193,14 +190,10 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         return count * ranks if _SHAPES[self.collective].is_shared else count
 
     def bytes_on_bus(self, size: int, ranks: int) -> float:
-        """Returns the bytes of one call that count for `busbw`."""
         return self.bytes_counted(size, ranks) * bus_factor(self.collective, ranks)
 
 
 class CollectiveChoice(msgspec.Struct, frozen=True):
-    """The collectives to lay out. `largest` is in bytes, if the user chose no sizes; null: the
-    profile's."""
-
     types: tuple[NumberName, ...] = ("float",)
     reductions: tuple[Reduction, ...] = ("sum",)
     roots: tuple[int, ...] = (0,)
@@ -230,16 +223,13 @@ def has_root(name: CollectiveName) -> bool:
 
 
 def no_hypercube(name: CollectiveName, ranks: int) -> str | None:
-    """Returns why this number of ranks cannot carry out the collective; None if it can."""
     if name == "hypercube" and ranks & (ranks - 1):
         return f"a hypercube needs a power of two of ranks, not {ranks}"
     return None
 
 
 class Content(msgspec.Struct, frozen=True):
-    """The numbers that ranks send, so that every result but an average is exact: at each index,
-    `share` ranks (chosen by kernels/content.cuh) have 0 to `largest`, the others 0; of a product 1
-    or 2, and 1."""
+    """`share` ranks send numbers up to `largest`, so that every result but an average is exact."""
 
     share: int
     largest: int
@@ -257,15 +247,13 @@ def content_of(collective: Collective, ranks: int) -> Content:
 
 
 def tolerance(collective: Collective, ranks: int) -> float:
-    """Returns the largest relative error of a correct result: 0 but for averages, which the library
-    divides before it adds, so that each number and each sum is rounded."""
+    """Returns the largest relative error of a correct result, which is 0 except for averages."""
     return 2 * ranks * collective.number.rounding if collective.reduction == "avg" else 0.0
 
 
 def content_fields(
     collective: Collective, ranks: int, seed: int
 ) -> tuple[int, int, int, int, int, float]:
-    """Returns the fields of struct Content in content.cuh."""
     content, reduction = content_of(collective, ranks), collective.reduction
     code = -1 if reduction is None else REDUCTIONS.index(reduction)
     return seed, ranks, content.share, content.largest, code, tolerance(collective, ranks)
@@ -283,7 +271,6 @@ class ElementOrigin(msgspec.Struct, frozen=True):
 def origin_of(
     collective: Collective, counts: Counts, rank: int, ranks: int
 ) -> ElementOrigin | None:
-    """Returns where the elements that a rank receives come from; None if it receives nothing."""
     root = collective.root or 0
     match collective.collective:
         case "all_reduce":
@@ -307,8 +294,8 @@ def origin_of(
 
 
 def colors_of(split: str | None, ranks: int) -> tuple[int, ...]:
-    """Returns the number of each rank's group. `split` is nccl-tests' NCCL_TESTS_SPLIT: `AND 0x1`,
-    `OR 1`, `MOD 2`, `DIV 4`, also `&`, `|`, `%`, `/`. Raises ValueError for other texts."""
+    """Returns each rank's group, as by nccl-tests' NCCL_TESTS_SPLIT (`MOD 2`); raises
+    ValueError."""
     if split is None:
         return (0,) * ranks
     match = _SPLIT.fullmatch(split.strip().upper())
@@ -329,7 +316,7 @@ def colors_of(split: str | None, ranks: int) -> tuple[int, ...]:
 
 
 def groups_of(split: str | None, ranks: int) -> tuple[tuple[int, ...], ...]:
-    """Returns the ranks of each group, rank 0's first; raises ValueError for an invalid `split`."""
+    """Returns the ranks of each group, rank 0's first. Raises ValueError for a bad `split`."""
     colors = colors_of(split, ranks)
     return tuple(
         tuple(rank for rank in range(ranks) if colors[rank] == color)

@@ -1,9 +1,6 @@
-"""The ways to carry out a collective, and the flows between ranks that each causes, in phases.
-
-By default: one ring (P. Patarasu, X. Yuan, J. Parallel and Distributed Computing 69, 2009), all
-pairs, a star around the root, or partners that differ in a bit. Else: several rings; two trees with
-half of the bytes each (P. Sanders et al., Parallel Computing 35, 2009); or reductions in the switch
-(B. Klenk et al., ISCA 2020)."""
+"""The ways to carry out a collective, and the flows between ranks that each causes, in phases:
+rings (P. Patarasu, X. Yuan, J. Parallel and Distributed Computing 69, 2009), two trees (P. Sanders
+et al., Parallel Computing 35, 2009), and reductions in the switch (B. Klenk et al., ISCA 2020)."""
 
 from __future__ import annotations
 
@@ -41,16 +38,13 @@ class Exchange(msgspec.Struct, frozen=True):
 
 
 class Phase(msgspec.Struct, frozen=True):
-    """Exchanges that run at the same time, in `steps` steps, each after the one before."""
+    """Exchanges that run at the same time; each of the `steps` waits for the one before."""
 
     steps: int
     exchanges: tuple[Exchange, ...]
 
 
 class Way(NamedTuple):
-    """A way to carry out a collective: rings in these `orders`, or one in the order of the
-    ranks."""
-
     algorithm: Algorithm = "ring"
     orders: tuple[Order, ...] = ()
 
@@ -62,8 +56,7 @@ def ways(
     reduces: Callable[[], bool],
     hosts: Sequence[Hashable] = (),
 ) -> Iterator[Way]:
-    """Yields the ways from which libraries choose the fastest. `links` returns how many links lead
-    directly from a rank to another; `reduces` whether a switch joins all ranks and reduces."""
+    """Yields the ways from which libraries choose the fastest. `links` counts direct links."""
     yield Way()
     if work.collective in _RINGS and (orders := rings_by_rail(hosts)):
         yield Way("ring", orders)
@@ -77,8 +70,7 @@ def ways(
 
 
 def phases(work: Collective, size: int, ranks: int, way: Way = Way()) -> tuple[Phase, ...]:  # noqa: B008
-    """Returns the phases of one call of `size` bytes; a collective that cannot use the way's
-    algorithm takes its rings. Raises ValueError for a hypercube if `ranks` is no power of two."""
+    """Returns the phases of a call. Raises ValueError for a hypercube of no power of two ranks."""
     if ranks < 2:
         return ()
     orders = way.orders or ring_orders(ranks, 1)
@@ -109,7 +101,6 @@ def phases(work: Collective, size: int, ranks: int, way: Way = Way()) -> tuple[P
 
 @lru_cache(maxsize=64)
 def pairs_of(work: Collective, ranks: int) -> tuple[tuple[int, int], ...]:
-    """Returns each pair of ranks, sender first, that exchange data in a call."""
     return tuple(
         dict.fromkeys(
             (group[each.source], group[each.target])
@@ -123,8 +114,7 @@ def pairs_of(work: Collective, ranks: int) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=64)
 def ring_orders(ranks: int, rings: int) -> tuple[Order, ...]:
-    """Returns up to `rings` orders, 0, 1, 2 … first; no rank has the same next rank in two
-    orders."""
+    """Returns orders in which no rank has the same next rank twice."""
     first = tuple(range(ranks))
     if rings == 1:
         return (first,)
@@ -137,16 +127,14 @@ def ring_orders(ranks: int, rings: int) -> tuple[Order, ...]:
 
 @lru_cache(maxsize=64)
 def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order, ...]:
-    """Returns as many rings as are found, at most `most`, on separate links; `links[a][b]` is their
-    number."""
+    """Returns as many rings as use separate links; `links[a][b]` is the number from a to b."""
     limit = min(map(sum, (*links, *zip(*links, strict=True))))
     tried = (_separate(links, many) for many in range(min(limit, most or limit), 0, -1))
     return tuple(next((found for found in tried if found), ()))
 
 
 def rings_by_rail(hosts: Sequence[Hashable]) -> tuple[Order, ...]:
-    """Returns as many rings as each host has ranks (two or more): each passes all ranks of a host,
-    then goes on along its own rail, to the rank of the same number on the next host."""
+    """Returns a ring for each rail, if all hosts have the same number of ranks, two or more."""
     by_host = grouped(zip(hosts, range(len(hosts)), strict=True))
     own = [*by_host.values()]
     if None in by_host or len(own) < 2 or len({*map(len, own)}) > 1 or len(own[0]) < 2:
@@ -163,8 +151,8 @@ def rings_by_rail(hosts: Sequence[Hashable]) -> tuple[Order, ...]:
 
 
 def _separate(links: Sequence[Order], rings: int) -> list[Order]:
-    """None are found in `_STEPS` steps, or of `ranks` - 1 rings for 4 and 6 ranks (T. Tillson, J.
-    Combinatorial Theory B 29, 1980)."""
+    """There are ranks - 1 but for 4 and 6 ranks (T. Tillson, J. Combinatorial Theory B 29,
+    1980)."""
     ranks, found = len(links), list[Order]()
     free = {(a, b): count for a, row in enumerate(links) for b, count in enumerate(row)}
     left = _STEPS
@@ -232,7 +220,6 @@ def _root(low: int, high: int) -> int:
 
 
 def _in_switch(ranks: int, size: float) -> Phase:
-    """A rank sends its data and its share of the sum, and receives as much."""
     moved = size + size / ranks
     sent = [Exchange(rank, SWITCH, moved) for rank in range(ranks)]
     return Phase(2, (*sent, *(Exchange(SWITCH, rank, moved) for rank in range(ranks))))

@@ -1,7 +1,5 @@
-"""The operations that cells carry out, as far as they are the same for every backend. Those on
-arrays count every array read or written, as STREAM does (McCalpin, *Memory Bandwidth and Machine
-Balance in Current High Performance Computers*, 1995); a source buffer of two arrays holds b, then
-c."""
+"""The operations of cells. Those on arrays count each array read or written, as STREAM does
+(McCalpin, *Memory Bandwidth and Machine Balance in Current High Performance Computers*, 1995)."""
 
 from __future__ import annotations
 
@@ -38,8 +36,7 @@ _SINGLE = 2.0**-24
 
 
 class ProductType(msgspec.Struct, frozen=True):
-    """`bytes` of a number; `error` is an element's relative error as inputs are cut or results
-    rounded."""
+    """`error` is the relative error of an element by cut inputs and the rounded result."""
 
     name: str
     bytes: int
@@ -55,12 +52,10 @@ PRODUCTS: Mapping[object, ProductType] = {
 
 
 def size_of(order: int) -> int:
-    """Returns the size in bytes of a cell that multiplies matrices of this order."""
     return order * order * NUMBER
 
 
 def order_of(size: int) -> int:
-    """Returns the order of the largest matrices that fit into a cell of this size."""
     return math.isqrt(size // NUMBER)
 
 
@@ -69,18 +64,14 @@ def operations_of(order: int) -> int:
 
 
 def tolerance(operation: object, order: int) -> float:
-    """Returns the largest error of a correct product in the signed sum of `BLOCK` neighbours in a
-    row.
-
-    An element, about √n large, has an error of deviation below n · 2⁻²⁴: each of n additions rounds
-    a partial sum of at most √n, independently (Higham, *Accuracy and Stability of Numerical
-    Algorithms*, 2nd edition, 2.8)."""
+    """Returns the largest error of a correct product in the signed sum of `BLOCK` neighbours. Each
+    of n additions rounds a partial sum of at most √n, so the deviation is below n · 2⁻²⁴ (Higham,
+    *Accuracy and Stability of Numerical Algorithms*, 2nd edition, 2.8)."""
     deviation = math.hypot(order * _SINGLE, math.sqrt(order) * PRODUCTS[operation].error)
     return _DEVIATIONS * math.sqrt(BLOCK) * deviation
 
 
 def wrong_sum(order: int, row: int, block: int, found: float, expected: float) -> str:
-    """Returns where a product is wrong, as a sentence. `block` is that of columns, from 0."""
     columns = f"{block * BLOCK} to {min((block + 1) * BLOCK, order) - 1}"
     where = f"row {row}, columns {columns}"
     return f"the product is wrong in {where}: their sum is {found:.6g}, expected {expected:.6g}"
@@ -147,8 +138,6 @@ ranks."""
 
 
 class ArrayWork(msgspec.Struct, frozen=True):
-    """`read` and `written` are numbers of arrays; `formula` is for people."""
-
     mode: HostMode
     kind: ArrayKind
     read: int
@@ -157,7 +146,6 @@ class ArrayWork(msgspec.Struct, frozen=True):
 
     @property
     def computes(self) -> bool:
-        """Whether the arrays hold 64-bit floating-point numbers, not just bytes."""
         return self.kind in ("scale", "add", "triad")
 
     @property
@@ -166,19 +154,10 @@ class ArrayWork(msgspec.Struct, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """An operation that the transfers of a cell carry out, with its properties.
-
-    lacking: The rest of the sentence, after a backend's name, that it lacks the operation.
-    is_copy: It only moves bytes; copies may run at once, over several backends, by another engine.
-    is_compared: The bytes in its buffers show that it was right.
-    is_single: Each sample is one iteration, so that percentiles of samples mean something.
-    is_by_bytes: The bytes that it moves determine its time.
-    by_device: A device that carries it out also times it.
-    in_memory: Its first transfer has memories; it is `null -> null` otherwise.
-    concurrent_loads: The transfers after the first are plain copies at the same time.
-    follows_pointers: A transfer's scale is the size of the memory that the chase visits.
-    of_sizes: Cells are points of a curve over sizes.
-    fills_time: It runs for `rate_time`, whatever the precision."""
+    """What the transfers of a cell do. `is_compared`: the buffers show that it was right.
+    `is_single`: a sample is one iteration. `in_memory`: the first transfer has memories.
+    `concurrent_loads`: the others are copies at the same time. `of_sizes`: cells are points of a
+    curve over sizes."""
 
     name: OperationName
     lacking: str
@@ -205,12 +184,11 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the cell's other transfers load memory or link during the whole measurement."""
+        """Whether the other transfers load memory or link during the whole measurement."""
         return self.follows_pointers or self.is_single
 
     @property
     def is_latency(self) -> bool:
-        """Whether its figure is the time of one step."""
         return self.is_loaded or self.by_host_alone or self.between_cpus
 
     @property

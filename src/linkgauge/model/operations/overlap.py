@@ -7,8 +7,8 @@ ALL = 1.0
 
 
 def hidden(computing: float, copying: float, together: float) -> float:
-    """Returns the share of the shorter work that the longer hides: 0 if one follows the other,
-    below 0 if they slow each other down, above 1 by noise."""
+    """Returns the share of the shorter work that is hidden: 0 if one follows the other, below 0 if
+    they slow each other down, and above 1 by noise."""
     return (computing + copying - together) / min(computing, copying)
 
 

@@ -1,4 +1,4 @@
-"""Finds the part of a machine that limits an AI workload, by a roof for each part: the rate that it
+"""Finds the part of a machine that limits an AI workload. Each part has a roof, the rate that it
 reaches alone (S. Williams, A. Waterman, D. Patterson, Communications of the ACM 52, 2009)."""
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ _HELD_UP = 0.8
 
 
 class Bottleneck(msgspec.Struct, frozen=True):
-    """`kind` takes the most time; null if no part explains half of it. `shares` of a loop are at
-    full rate."""
+    """`kind` is the part that takes the most time; null if no part explains half of it."""
 
     kind: BoundKind | None
     share: float
@@ -26,7 +25,6 @@ class Bottleneck(msgspec.Struct, frozen=True):
 
 
 def bound_of(done: WorkDone) -> Bottleneck | None:
-    """Returns the limit, launching if that takes most of the loop; None if no rate is known."""
     needs, rates = done.demands, done.rates
     parts: tuple[tuple[BoundKind, float, float | None], ...] = (
         ("host link", needs.to_device, rates.to_device),

@@ -20,7 +20,7 @@ LEAST_WAIT = 0.01
 
 
 class Straggler(msgspec.Struct, frozen=True):
-    """`wait` is the median time in seconds that others waited when `rank` came last."""
+    """`wait` is the median time in seconds that the others waited."""
 
     rank: int
     last: int
@@ -29,8 +29,7 @@ class Straggler(msgspec.Struct, frozen=True):
 
 
 def straggler_of(cell: CellResult) -> Straggler | None:
-    """Returns the rank that clearly comes last most often, of several groups that with the longest
-    wait."""
+    """Returns the rank that clearly comes last; of several groups, that with the longest wait."""
     if not isinstance(cell.operation, Collective) or not cell.iterations:
         return None
     seconds = {own.rank: own.samples for own in cell.iterations}
@@ -45,9 +44,8 @@ def straggler_of(cell: CellResult) -> Straggler | None:
 
 
 def find_straggler(ranks: Sequence[int], seconds: Sequence[Sequence[float]]) -> Straggler | None:
-    """Returns the rank that clearly comes last; `seconds` has each rank's times. Chance makes any
-    rank last so often with at most 1 % (binomial, times the ranks), and the wait is at least 1 % of
-    the time."""
+    """Returns the rank that comes last too often for chance (at most 1 %: binomial, times the
+    number of ranks) and costs at least 1 % of the time."""
     iterations = list(zip(*seconds, strict=True))
     if len(ranks) < 2 or not iterations:
         return None
@@ -69,8 +67,6 @@ def find_straggler(ranks: Sequence[int], seconds: Sequence[Sequence[float]]) -> 
 
 
 def at_least(successes: int, trials: int, share: float) -> float:
-    """Returns the probability of at least `successes` in `trials`, each with the probability
-    `share`."""
     each = math.log(share), math.log1p(-share)
     return math.fsum(
         math.exp(

@@ -34,7 +34,7 @@ the input, and one for the gradient of the weights."""
 
 
 class ModelShape(msgspec.Struct, frozen=True):
-    """A decoder model: `hidden` numbers a token, `intermediate` of them within SwiGLU."""
+    """`hidden` is the number of numbers per token, `intermediate` the inner width of SwiGLU."""
 
     name: ModelName
     hidden: int
@@ -55,7 +55,7 @@ class ModelShape(msgspec.Struct, frozen=True):
 
     @property
     def parameters(self) -> int:
-        """The number of parameters without the embedding."""
+        """Without the embedding."""
         return self.layers * self.layer_parameters + self.hidden
 
     @property
@@ -66,24 +66,21 @@ class ModelShape(msgspec.Struct, frozen=True):
         return (self.parameters + self.embedding) * NUMBER_BYTES[numbers]
 
     def cache_bytes(self, batch: int, tokens: int, numbers: NumberKind) -> int:
-        """Returns the bytes of the keys and values for `tokens` tokens of each sequence."""
         each = KEY_AND_VALUE * self.kv_heads * self.head * NUMBER_BYTES[numbers]
         return self.layers * batch * tokens * each
 
     def prefill_operations(self, batch: int, tokens: int) -> int:
-        """Returns FLOPs of a forward pass; token t attends to t tokens, itself included."""
+        """Returns floating-point operations: token t attends to t tokens, including itself."""
         attended = tokens * (tokens + 1) // 2
         return self._operations(batch * tokens, batch * attended)
 
     def decode_operations(self, batch: int, context: int) -> int:
-        """Returns FLOPs of one more token of each sequence, after `context` tokens."""
         return self._operations(batch, batch * context)
 
     def training_operations(self, batch: int, tokens: int) -> int:
         return (1 + BACKWARD) * self.prefill_operations(batch, tokens)
 
     def decode_bytes(self, batch: int, context: int, numbers: NumberKind) -> int:
-        """Returns the device memory that a step must read: weights once, keys and values."""
         return self.weight_bytes(numbers) + self.cache_bytes(batch, context, numbers)
 
     def _operations(self, tokens: int, attended: int) -> int:
@@ -122,8 +119,7 @@ class Server(msgspec.Struct, frozen=True, omit_defaults=True):
     url: The URL of the server.
     kind: The protocol of the server.
     model: The model to request; null for the server's first model.
-    rate: Requests per second at random moments (open loop); null: a fixed number at once
-        (closed)."""
+    rate: Requests per second at random moments; null for a fixed number of concurrent ones."""
 
     url: FreeText
     kind: ServerKind = "openai"
@@ -134,11 +130,11 @@ class Server(msgspec.Struct, frozen=True, omit_defaults=True):
 class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
     """An AI workload on one device, or on several ranks.
 
-    kind: The kind of work. `prefill`: a forward pass over `batch` prompts of `prompt` tokens.
-        `decode`: then `tokens` more of each. `streamed`: a forward pass with weights from host
-        memory, layer by layer. `offload`: keys and values to host memory; `restore`: back.
-        `training`: a step in mixed precision. `pipeline`: pieces to the device, processed, and
-        back. `serving`: requests to a server.
+    kind: The kind of work. `prefill`: a forward pass over `batch` prompts. `decode`: then `tokens`
+        more of each. `streamed`: a forward pass with weights from host memory. `offload` and
+        `restore`: keys and values copied to host memory and back. `training`: a step in mixed
+        precision. `pipeline`: pieces copied in, processed and copied out. `serving`: requests to a
+        server.
     model: The model's shape, by its name.
     numbers: The type of its numbers.
     batch: The number of prompts, or of concurrent requests.
@@ -172,8 +168,6 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class WorkloadChoice(msgspec.Struct, frozen=True):
-    """The AI workloads to lay out. Null is replaced by a value that suits the device."""
-
     model: ModelName | None = None
     batches: tuple[int, ...] = ()
     prompts: tuple[int, ...] = ()
@@ -188,8 +182,7 @@ class WorkloadChoice(msgspec.Struct, frozen=True):
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """A part of the work: `input`, `forward`, `backward`, `synchronisation` and `optimiser` of a
-    training step; `first token`, `between tokens` and, of a server, `request` of inference.
+    """A separately timed part: `forward` and so on of a training step, `first token` of inference.
 
     name: The name of the part.
     seconds: Seconds that the part took, each time.
@@ -253,8 +246,7 @@ class WorkDone(msgspec.Struct, frozen=True):
     rates: The rates that the device reaches for each kind of work.
     how: The software that carried it out.
     stages: The parts that are timed separately.
-    split_error: The relative difference of a training step's time and its stages' sum; null for
-        other work.
+    split_error: The relative difference of a training step and the sum of its stages; else null.
     communication: Seconds that a loop's collectives take alone; null without collectives.
     exposed: Seconds of a loop's collectives that do not overlap with computing; null without any.
     link_use: The share of a loop that its bytes take on the link to the host at full rate, or null.

@@ -1,9 +1,6 @@
-"""Finds the runs at which the level of a series changes, for good or for a few runs.
-
-Each value is a run's median; logarithms make changes relative. A change is assumed after every
-third run, moved to where it explains most, and tested by a two-sample t; the weakest is removed
-until all are significant (bottom-up segmentation: E. Keogh et al., ICDM 2001). p is Student's,
-times the places that a change may have (Bonferroni; K. Worsley, JASA 74, 1979)."""
+"""Finds the runs at which the level of a series changes: changes are assumed, moved and removed
+until Student's t finds all significant (bottom-up segmentation: E. Keogh et al., ICDM 2001). p is
+multiplied by the possible places (Bonferroni; K. Worsley, JASA 74, 1979)."""
 
 from __future__ import annotations
 
@@ -37,8 +34,7 @@ log likelihood is at most this much below the best (D. Hinkley, Biometrika 57, 1
 
 
 class ChangePoint(msgspec.Struct, frozen=True):
-    """A change at value `at`, with 95 % confidence between `first` and `last`. `before` and `after`
-    are medians up to the neighbouring changes; `p` is adjusted for the tries."""
+    """With 95 % confidence, the change lies between `first` and `last`; `p` is adjusted."""
 
     at: int
     first: int
@@ -55,8 +51,7 @@ class ChangePoint(msgspec.Struct, frozen=True):
 def change_points(
     values: Sequence[float], significance: float = SIGNIFICANCE
 ) -> tuple[ChangePoint, ...]:
-    """Returns the changes in order; none for fewer than 2 × LEAST values, or one that is not
-    positive."""
+    """Returns no changes for fewer than 2 × LEAST values, or if one is not positive."""
     if len(values) < 2 * LEAST or min(values) <= 0:
         return ()
     logs = [math.log(value) for value in values]
@@ -75,8 +70,7 @@ def change_points(
 
 
 def holding(ps: Sequence[float], of: int, significance: float = SIGNIFICANCE) -> float:
-    """Returns the largest p-value that is significant among `of` series, or 0 (Y. Benjamini, Y.
-    Hochberg, JRSS B 57, 1995)."""
+    """Returns the largest significant p of `of` series, or 0 (Y. Benjamini, Y. Hochberg, 1995)."""
     held = (
         p for rank, p in enumerate(sorted(ps), start=1) if p <= significance * min(1, rank / of)
     )
@@ -97,8 +91,6 @@ def _tamed(logs: Sequence[float]) -> list[float]:
 
 
 def _between_modes(logs: Sequence[float], ats: Sequence[int]) -> set[int]:
-    """A series that alternates between two levels may stay at one for a while: these are no
-    changes."""
     bounds = list(pairwise([0, *ats, len(logs)]))
     levels = [statistics.median(logs[begin:end]) for begin, end in bounds]
     noise = robust_deviation(
@@ -176,9 +168,6 @@ class _Sums:
         )
 
     def wider(self, ats: Iterable[int]) -> float:
-        """The error of a mean, by that of independent values: correlated values say as little as
-        fewer independent ones (G. Box, G. Jenkins, Time Series Analysis, 1970). A correlation of
-        one standard error is chance."""
         rest = list[float]()
         for begin, end in pairwise([0, *sorted(ats), self.length]):
             mean = (self._sums[end] - self._sums[begin]) / (end - begin)

@@ -1,6 +1,5 @@
-"""Tests whether two sets of runs differ. Samples of a run share its buffers and moment, so each run
-is one value, the logarithm of its median, which Student's t compares. Holm's p (S. Holm,
-Scandinavian Journal of Statistics 6, 1979) bounds the chance that any unchanged cell is called
+"""Tests whether two sets of runs differ, by the logarithms of their medians. Holm's p (Scandinavian
+Journal of Statistics 6, 1979) bounds the probability that any unchanged cell is called
 different."""
 
 from __future__ import annotations
@@ -60,8 +59,7 @@ class RunChange(msgspec.Struct, frozen=True):
 
 
 class SideTest(msgspec.Struct, frozen=True):
-    """The difference `log` of two sides. `doubt` has the error, the degrees of freedom, and the
-    share of cells that may vary so, if the cell varies more than it seems."""
+    """`doubt` is for cells that vary more than it seems: error, degrees of freedom, and share."""
 
     log: float
     error: float
@@ -73,8 +71,7 @@ class SideTest(msgspec.Struct, frozen=True):
 
 
 class Side(msgspec.Struct, frozen=True):
-    """A cell's runs on one side; `within` is the variance that their ranges imply, if all have
-    one."""
+    """A cell's runs; `within` is the variance that their ranges imply, null if one has no range."""
 
     logs: tuple[float, ...]
     within: Spread | None = None
@@ -85,16 +82,14 @@ class Side(msgspec.Struct, frozen=True):
 
 
 def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
-    """Returns the variance of runs by which a range holds `coverage` of other runs' figures (which
-    differ by twice the variance)."""
+    """Returns the variance by which a range holds `coverage` of other runs' figures."""
     half = (math.log(high) - math.log(low)) / 2
     deviation = max(half / critical(1 - coverage, degrees) / math.sqrt(2), LEAST)
     return Spread(deviation * deviation, degrees)
 
 
 def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest | None:
-    """Tests a difference; None if the variation is unknown. Few runs say little of it: ranges add
-    to them, and other cells' variation counts if it is more. ENOUGH own runs count alone."""
+    """Tests the difference of two sides; None if the variation of runs is unknown."""
     log, counts = second.mean - first.mean, (len(first.logs), len(second.logs))
     alone = None if spread is None else spread.alone
     # A single run that is far off is no better known because the others agree.
@@ -118,7 +113,6 @@ def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest 
 
 
 def _with_runs(own: Spread, runs: Spread | None) -> Spread:
-    """Never less than the ranges' variance: a few runs agree by chance."""
     if runs is None:
         return own
     degrees, variance = own.degrees, own.variance
@@ -129,7 +123,6 @@ def _with_runs(own: Spread, runs: Spread | None) -> Spread:
 
 
 def _welch(spreads: Sequence[Spread], counts: tuple[int, int]) -> tuple[float, float]:
-    """B. Welch, Biometrika 34, 1947, rounded down."""
     parts = [(own.variance / n, own.degrees) for own, n in zip(spreads, counts, strict=True)]
     variance = sum(part for part, _ in parts)
     degrees = variance**2 / sum(part**2 / of for part, of in parts)
@@ -137,7 +130,6 @@ def _welch(spreads: Sequence[Spread], counts: tuple[int, int]) -> tuple[float, f
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Returns the p-values, adjusted for their number by Holm's method."""
     order = sorted(range(len(p)), key=p.__getitem__)
     adjusted, least = [1.0] * len(p), 0.0
     for at, number in enumerate(order):
@@ -169,8 +161,7 @@ def changed_to(ratio: float, better: Better) -> ChangedTo:
 
 
 def loss(ratio: float, better: Better) -> float:
-    """Returns the loss as a fraction of the reference, from figure ÷ reference; a gain is
-    negative."""
+    """Returns the loss as a fraction, from figure ÷ reference. A gain is negative."""
     return 1 - ratio if better == "higher" else ratio - 1
 
 
@@ -179,7 +170,6 @@ def largest_loss(change: RunChange, better: Better) -> float:
 
 
 def log_of_loss(fraction: float, better: Better) -> float:
-    """Returns how far a loss moves the logarithm of a figure, without a sign."""
     if better == "higher":
         return -math.log1p(-min(fraction, _ALL))
     return math.log1p(max(fraction, -_ALL))
@@ -204,7 +194,6 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 def proven(change: RunChange, aim: Aim, better: Better) -> ChangedTo | None:
-    """Returns the direction of a proven change."""
     return changed_to(change.ratio, better) if change.holm < aim.significance else None
 
 
@@ -219,7 +208,7 @@ class Needed(msgspec.Struct, frozen=True):
 
 
 def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
-    """Returns what `runs` can find in one of `cells` cells, and how many more find `aim.detect`."""
+    """Returns the smallest loss that `runs` find, and how many more runs find `aim.detect`."""
 
     found = detectable(one, aim, cells, better)
     if found <= aim.detect:
@@ -235,8 +224,7 @@ def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: B
 def detectable(
     one: SideTest, aim: Aim, cells: int, better: Better, scale: float = 1.0, more: int = 0
 ) -> float:
-    """Returns the smallest true loss found with the probability `POWER`; `more` adds degrees of
-    freedom."""
+    """Returns the smallest true loss found with the probability `POWER` in one of `cells` cells."""
     found = [(one.error, one.degrees, 1.0)] + ([one.doubt] if one.doubt is not None else [])
     clear = max(
         shift_found(min(0.5, aim.significance / (cells * part)), degrees + more, POWER) * error

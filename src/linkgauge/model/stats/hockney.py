@@ -1,5 +1,5 @@
-"""Hockney's line through the times of several sizes: t = t0 + bytes ÷ r∞, and n½ = t0 × r∞ (R. W.
-Hockney, Parallel Computing 20, 1994, 389-398). Squares of relative deviations are minimized."""
+"""Hockney's line: t = t0 + bytes ÷ r∞, by least squares of relative deviations (R. W. Hockney,
+Parallel Computing 20, 1994, 389-398). Half of r∞ is reached at n½ = t0 × r∞."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ KNOWN = 0.25
 
 
 class Timed(msgspec.Struct, frozen=True):
-    """A transfer of a benchmark's `size` that moved `bytes` in `seconds`."""
-
     size: int
     bytes: int
     seconds: float
@@ -44,8 +42,7 @@ def fit(
     row: str = "",
     column: str | None = None,
 ) -> SizeLine | None:
-    """Returns one path's line; None if sizes are too few or close; errors and pieces if off by over
-    `OFF`."""
+    """Returns None for too few sizes, and no line if it misses a time by more than `OFF`."""
     sizes = {point.size for point in points}
     if len(sizes) < LEAST or max(sizes) < RANGE * min(sizes):
         return None
@@ -75,7 +72,6 @@ class _Cut(NamedTuple):
 
 
 def _pieces(points: Sequence[Timed]) -> tuple[SizePiece, ...]:
-    """None if there are more than one for each two points: such times follow no lines."""
     cuts = [_Cut(0, 0.0)]
     for end in range(1, len(points) + 1):
         tried = ((cuts[begin], _piece(points[begin:end])) for begin in range(end))
@@ -98,7 +94,6 @@ def _piece(points: Sequence[Timed]) -> SizePiece:
 
 
 def _least_squares(points: Sequence[Timed]) -> tuple[float, float, float, float]:
-    """Also returns how far each may be off if all times are wrong by 100 %."""
     # In units of the largest point: squares of seconds and bytes lie too far apart.
     most = points[-1]
     u = [most.seconds / point.seconds for point in points]

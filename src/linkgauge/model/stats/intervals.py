@@ -1,8 +1,5 @@
-"""Computes the range into which the figure of another run falls. Log figure = level + process +
-median of k repetitions, each the log median of its samples. Their variance is pooled over similar
-cells by mean absolute deviations (R. Geary, Biometrika 27, 1935), as tails are heavy; what only a
-process changes is given (`recorded`). Two runs differ by twice the variance. docs/intervals.md
-derives this."""
+"""Computes the range of another run's figure from pooled mean absolute deviations of repetitions
+(R. Geary, Biometrika 27, 1935) and what a new process changes. docs/intervals.md derives this."""
 
 from __future__ import annotations
 
@@ -39,15 +36,14 @@ mean."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """`reach` is the half-width of the range, in logarithms; the variance comes from `pooled`
-    cells."""
+    """`reach` is the half-width of the range, in logarithms."""
 
     reach: float
     degrees: int
     pooled: int
 
     def interval(self, *figures: float) -> tuple[float, float] | None:
-        """Returns the range about figures; None if it reaches tenfold, which says nothing."""
+        """Returns None for a range whose ends would be tenfold apart, which says nothing."""
         if self.reach >= _MOST:
             return None
         return min(figures) * math.exp(-self.reach), max(figures) * math.exp(self.reach)
@@ -56,9 +52,7 @@ class Estimate(msgspec.Struct, frozen=True):
 def estimates(
     cells: Sequence[Repetitions], recorded: RecordedKind | None = None, runs: float | None = None
 ) -> list[Estimate | None]:
-    """Returns the estimate for each of several similar cells; None for figures not positive, and
-    without repetitions. `runs`, the relative deviation of the machine's earlier runs, replaces
-    `recorded`."""
+    """Returns estimates of similar cells; None without repetitions, or for figures not positive."""
     medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
     known = [medians_of(tuple(map(tuple, cell))) for cell in cells]
     repeated = {own: _spread([own]) for own in known if len(own) > 1}
@@ -118,7 +112,7 @@ def _medians(cell: Repetitions) -> tuple[float, ...]:
 
 
 def may_lead(share: float, repetitions: int) -> bool:
-    """Whether a group with this share of samples may be the larger in another run (binomial)."""
+    """Whether a group with this share of the samples may be the larger one in another run."""
     n = repetitions
     ways = (math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n // 2 + 1, n + 1))
     return sum(ways) > (1 - COVERAGE) / 2

@@ -1,5 +1,4 @@
-"""Finds samples that fall into two separate groups, as of a transfer that is either fast or
-slow."""
+"""Finds samples that fall into two separate groups, as of a transfer that is fast or slow."""
 
 from __future__ import annotations
 
@@ -41,10 +40,8 @@ class Mode(msgspec.Struct, frozen=True):
 def split(
     samples: Sequence[float], gates: Sequence[int], repetitions: Sequence[int] = ()
 ) -> float | None:
-    """Returns the value that separates two groups of samples; None for one group. Gates, whose
-    samples share a mode, are counted, or repetitions if each lies in one group; `gates` and
-    `repetitions` are their numbers of samples. The gap must be wide in values and logarithms: long
-    tails are no group."""
+    """Returns the value between two groups of samples, or None. Gates are counted, as samples after
+    one gate share a mode; if each repetition is in one group, repetitions are."""
     border = _border(samples, gates)
     if border is None or len(repetitions) < 2:
         return border
@@ -66,7 +63,7 @@ def _border(samples: Sequence[float], units: Sequence[int]) -> float | None:
 
 
 def groups(samples: Sequence[float], gates: Sequence[int], border: float) -> tuple[Mode, Mode]:
-    """Returns the two groups, that with more gates, then samples, first."""
+    """Returns the groups below and above the border, the one with more gates first."""
     low, high = (_group(samples, gates, border, is_high) for is_high in (False, True))
     return (high, low) if (high.gates, high.samples) > (low.gates, low.samples) else (low, high)
 
@@ -82,7 +79,6 @@ def _medians(samples: Sequence[float], units: Sequence[int]) -> Iterator[float]:
 
 
 def cut(samples: Sequence[_T], units: Iterable[int]) -> Iterator[Sequence[_T]]:
-    """Yields the samples of each unit (a gate or a repetition), by its number of samples."""
     first = 0
     for count in units:
         yield samples[first : first + count]

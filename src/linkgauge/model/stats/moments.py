@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 
 class Moments(NamedTuple):
-    """Number, sum and sum of squares. Values far from 0 lose digits: take logarithms or
-    differences."""
+    """Values far from 0 lose digits, so callers take logarithms or differences."""
 
     n: int
     sum: float
@@ -29,7 +28,6 @@ class Moments(NamedTuple):
 
     @property
     def rest(self) -> float:
-        """The sum of squared deviations from the mean."""
         return max(0.0, self.squares - self.sum**2 / self.n)
 
 

@@ -1,7 +1,6 @@
-"""The signed-rank test of two settings measured in the same rounds (F. Wilcoxon, Biometrics
-Bulletin 1, 1945): without a difference, a round's log ratio is as likely +x as -x, whatever the
-distribution or drift. Estimate and interval are from the means of all pairs of logarithms (J.
-Hodges, E. Lehmann, Annals of Mathematical Statistics 34, 1963)."""
+"""The signed-rank test (F. Wilcoxon, Biometrics Bulletin 1, 1945) of two settings in the same
+rounds, and the estimate of J. Hodges and E. Lehmann (Annals of Mathematical Statistics 34,
+1963)."""
 
 from __future__ import annotations
 
@@ -47,8 +46,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def change(pairs: Sequence[tuple[float, float]], significance: float) -> Change | None:
-    """Returns the change, with an interval that misses the true ratio with at most `significance`.
-    None without pairs, for figures not positive, and for more than `MOST_ROUNDS`."""
+    """Returns None without pairs, if a figure is not positive, and for more than `MOST_ROUNDS`."""
     if not 1 <= len(pairs) <= MOST_ROUNDS or any(figure <= 0 for pair in pairs for figure in pair):
         return None
     logs = [math.log(second) - math.log(first) for first, second in pairs]
@@ -74,8 +72,7 @@ def changes(
 
 
 def least_rounds(significance: float) -> int:
-    """Returns the fewest rounds n that can prove a difference: all agree by chance with 2 ×
-    2^-n."""
+    """Returns the fewest rounds n that prove a difference: 2 × 2^-n ≤ `significance`."""
     return next(n for n in range(1, 1100) if 2.0 ** (1 - n) <= significance)
 
 

@@ -16,8 +16,7 @@ _LOG = math.log(_GAMMA)
 
 
 class Sketch:
-    """Counts in bins of equal ratio; quantiles are within `ERROR` (DDSketch: C. Masson et al., VLDB
-    2019). Values of 0 and below count as the smallest; the smallest and the largest are exact."""
+    """Quantiles have a relative error of at most `ERROR` (DDSketch, C. Masson et al., 2019)."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -1,8 +1,6 @@
-"""Estimates how much a cell's figures vary between runs, from its own few runs and similar cells.
-
-Cells' variances are draws from a scaled inverse χ² (G. Smyth, Statistical Applications in Genetics
-and Molecular Biology 3, 2004). Similar cells lend degrees of freedom, many if they agree; an F test
-finds cells unlike them. Logarithms make variances relative. docs/intervals.md derives this."""
+"""Estimates the variance of a cell's figures between runs from its own runs and from similar cells,
+whose variances are draws from a scaled inverse χ² (G. Smyth, Statistical Applications in Genetics
+and Molecular Biology 3, 2004). docs/intervals.md derives this."""
 
 from __future__ import annotations
 
@@ -37,8 +35,7 @@ times as large, and this share of noisy cells looks quiet (2 of 14 on a simulate
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """The variance of logarithms. `alone` is of the cell's own runs, and only it may be valid for
-    the share `doubted` of all cells."""
+    """`alone` is by the cell's own runs only, and valid instead for a share `doubted` of cells."""
 
     variance: float
     degrees: float
@@ -51,8 +48,7 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class CellSpread(NamedTuple):
-    """`sets` has, of each set with a common mean, each run's number and the distance of its log
-    figure."""
+    """`sets` has, for each set of runs, their numbers and how far they are from the set's mean."""
 
     kind: Hashable
     sets: tuple[tuple[tuple[int, float], ...], ...] = ()
@@ -63,8 +59,6 @@ class CellSpread(NamedTuple):
 
 
 def varied(kind: Hashable, sets: Iterable[Mapping[int, float]]) -> CellSpread:
-    """Returns how far a cell's log figures, by the number of the run, deviate from their set's
-    mean."""
     found = []
     for own in sets:
         if len(own) > 1:
@@ -76,8 +70,7 @@ def varied(kind: Hashable, sets: Iterable[Mapping[int, float]]) -> CellSpread:
 def spreads(
     cells: Sequence[CellSpread], whole: Sequence[CellSpread] | None = None
 ) -> list[Spread | None]:
-    """Returns each cell's variation; None if no cell shows any. `whole` has more runs of each
-    cell."""
+    """Returns None for a cell of which nothing is known. `whole` has more runs of each cell."""
     own_of = cache(_own)  # cells of a simulated machine may be equal
     known = [own_of(cell) for cell in cells]
     peers = _Peers([one for one in known if one is not None])
@@ -95,8 +88,7 @@ def spreads(
 
 
 def doubted(cells: Sequence[tuple[Hashable, Spread | None]]) -> list[Spread | None]:
-    """Returns the variances of single runs' ranges: a cell may be as noisy as much noisier similar
-    cells."""
+    """Returns the ranges' variances, and those of similar cells that are much noisier."""
     ranges = grouped((kind, (of.variance, of.degrees)) for kind, of in cells if of is not None)
     kinds = {kind: sorted(own) for kind, own in ranges.items()}
 
@@ -117,9 +109,6 @@ def doubted(cells: Sequence[tuple[Hashable, Spread | None]]) -> list[Spread | No
 
 
 class _Own(NamedTuple):
-    """`log` is the expected logarithm of the true variance, of normal runs, and `error` its
-    variance."""
-
     cell: CellSpread
     spread: Spread
     log: float
@@ -197,7 +186,6 @@ def _minus_variance(degrees: int) -> float:
 
 
 def _beyond(groups: Iterable[Sequence[float]], chance: float) -> float:
-    """Smyth's estimate of the variance within groups, less chance and its standard errors."""
     squares, degrees = list[float](), 0
     for own in groups:
         mean, part = fmean(own or [0.0]), 1 - 1 / max(1, len(own))
@@ -211,7 +199,6 @@ def _beyond(groups: Iterable[Sequence[float]], chance: float) -> float:
 
 
 def _correlation(known: Sequence[_Own]) -> float:
-    """R. Fisher, Statistical Methods for Research Workers, 1925, chapter 7."""
     scaled = [
         ((one.cell.kind, run), off / one.spread.deviation)
         for one in known

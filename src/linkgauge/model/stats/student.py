@@ -1,5 +1,4 @@
-"""Student's t and Fisher's F, which neither the standard library nor numpy has (scipy is no
-dependency)."""
+"""Student's t and Fisher's F, which the standard library and numpy lack; scipy is no dependency."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ def two_sided(t: float, degrees: float) -> float:
 
 @lru_cache(maxsize=4096)
 def critical(p: float, degrees: float) -> float:
-    """Returns the t that |T| exceeds with the probability p. As log p is concave in log t, Newton's
-    steps from the normal t, which is too small, pass the solution at most once."""
+    """Returns the t that |T| exceeds with the probability p; log p is concave in log t."""
     t, power = -NormalDist().inv_cdf(p / 2), (degrees + 1) / 2
     if degrees >= _MANY:
         return t
@@ -46,8 +44,7 @@ def critical(p: float, degrees: float) -> float:
 
 
 def shift_found(p: float, degrees: float, power: float) -> float:
-    """Returns the difference, in standard errors, that a two-sided test at level p finds with this
-    power (N. Johnson, B. Welch, Biometrika 31, 1940: a noncentral t is nearly normal)."""
+    """The difference in standard errors found with this power (N. Johnson, B. Welch, 1940)."""
     bound = critical(p, degrees)
     wide = math.sqrt(1 + bound * bound / (2 * degrees))
     return bound * (1 - 1 / (4 * degrees)) + NormalDist().inv_cdf(power) * wide
@@ -59,7 +56,6 @@ def beyond(ratio: float, degrees: float, of: float) -> float:
 
 
 def _beta(a: float, b: float, x: float) -> float:
-    """I_x(a, b), the regularized incomplete beta function."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
     front = math.exp(
@@ -71,7 +67,6 @@ def _beta(a: float, b: float, x: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """Lentz's method (Press et al., Numerical Recipes, 6.4)."""
     c, d = 1.0, 1 / _kept(1 - (a + b) * x / (a + 1))
     found = d
     for m in range(1, _STEPS):

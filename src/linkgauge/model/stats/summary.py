@@ -29,7 +29,8 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
     p99: The 99th percentile of the figures.
     stddev: The standard deviation (n - 1); null for a single sample.
     ci95: The 95 % interval of the median, from low to high; null without one. The cell says how.
-    slow_p95: As good as this are 95 % of samples (bandwidth: 5th percentile); null in old files.
+    slow_p95: 95 % of the samples are at least as good (bandwidth: 5th percentile); null in old
+        files.
     slow_p99: 99 % of the samples are at least as good as this; null in files of older versions."""
 
     n: int
@@ -47,8 +48,7 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 
 
 class Interval(msgspec.Struct, frozen=True, gc=False):
-    """The range `ci95` of a cell, from the variation of similar cells' repetitions and of
-    processes.
+    """The range `ci95`, from the variation of repetitions of similar cells, and of processes.
 
     basis: The data of the range; in older files also `samples`, which say nothing of other runs.
     coverage: The share of other runs' figures that fall into the range.
@@ -62,8 +62,7 @@ class Interval(msgspec.Struct, frozen=True, gc=False):
 
 
 def percentile(ordered: Sequence[float], fraction: float) -> float:
-    """Type 7 of Hyndman and Fan (Sample Quantiles in Statistical Packages, 1996), of ascending
-    values."""
+    """Type 7 of Hyndman and Fan (1996), as numpy's, of ascending values."""
     position = (len(ordered) - 1) * fraction
     low = math.floor(position)
     high = min(low + 1, len(ordered) - 1)
@@ -82,9 +81,8 @@ _DEVIATIONS = 10
 
 @lru_cache(maxsize=256)
 def interval_rank(n: int) -> int | None:
-    """Returns the largest 1-based k for which [x(k), x(n+1-k)] covers the median with 95 %; None
-    without: samples below it are binomial(n, 1/2) (Conover, Practical Nonparametric Statistics,
-    3.2)."""
+    """Returns the largest k for which [x(k), x(n+1-k)] covers the median with 95 %: the count of
+    smaller samples is binomial(n, 1/2) (Conover, Practical Nonparametric Statistics, 3.2)."""
     if n < LEAST_SAMPLES:
         return None
     k = max(0, n // 2 - math.ceil(_DEVIATIONS * math.sqrt(n) / 2))
@@ -99,7 +97,6 @@ def interval_rank(n: int) -> int | None:
 
 
 def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
-    """Returns the 95 % confidence interval of the median, from ascending samples."""
     rank = interval_rank(len(ordered))
     return None if rank is None else (ordered[rank - 1], ordered[-rank])
 
@@ -148,8 +145,7 @@ def median_deviation(stddev: float, n: int) -> float:
 
 
 def relative_error(summary: Summary | None) -> float | None:
-    """Returns the distance from the figure to the interval's farther end, relative to the
-    figure."""
+    """Returns the distance from the figure to the interval's farther end, as a share of it."""
     if summary is None or summary.ci95 is None or summary.median <= 0:
         return None
     low, high = summary.ci95
