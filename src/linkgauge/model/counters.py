@@ -46,8 +46,7 @@ class Fairness(msgspec.Struct, frozen=True, gc=False):
 
 
 class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Events of all threads in all timed samples; null: not counted. CPU events are of user mode
-    only.
+    """Events of all threads in all timed samples; null: not counted. The CPU's are of user mode.
 
     seconds: Seconds of all threads together.
     page_faults: Page faults.

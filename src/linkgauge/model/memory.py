@@ -27,7 +27,8 @@ NETWORK = "net"
 
 
 class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
-    """A place that holds bytes. `kind` "" is pinned host memory; `rank` None is of this process."""
+    """A place that holds bytes. `kind` is how host memory is allocated ("" is pinned). `rank` is
+    the process that holds it (None: this one)."""
 
     space: str
     index: int | None = None

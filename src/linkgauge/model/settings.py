@@ -62,8 +62,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
     host_kernel: The kernel that host threads use, in operations that have this kernel.
     host_tuned: Whether host threads use the fastest kernel found, if `host_kernel` is null.
     tunes: Whether to search for the best settings. If not, only remembered settings are used.
-    calls_wait: Whether calls may wait for the device (profilers do): start signals then must
-        not."""
+    calls_wait: Whether calls may wait for the device (profilers): start signals then must not."""
 
     kernel: Literal["plain", "bulk"] | None = None
     blocks: Blocks | None = None

@@ -290,7 +290,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return PRODUCT_SAMPLES if on_device else HOST_PRODUCT_SAMPLES
 
     def counted(self, size: int) -> list[int]:
-        """Returns the bytes of a loop that count, for each transfer; a broadcast's count once."""
+        """Returns the bytes of a loop that count, for each transfer. A broadcast's bytes count
+        once, and an operation on arrays counts every array."""
         times = self.does.counted_arrays
         counted = [transfer.counted(size, self.report) * times for transfer in self.transfers]
         if self.does.from_one:

@@ -83,8 +83,8 @@ _LARGEST = 1 << 60
 
 
 def parse_size(text: str) -> int:
-    """Returns the bytes of `512M` (powers of two) or `0x100000`. Raises InputError for other
-    texts."""
+    """Returns the bytes of `512M`, `1GiB` or `0x100000`; prefixes are powers of two. Raises
+    InputError for other texts, 0, and more than an exbibyte."""
     stripped = text.strip()
     match = _SIZE.fullmatch(stripped)
     # ASCII only: digits of other scripts were never meant as a size.

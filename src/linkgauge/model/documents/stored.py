@@ -99,8 +99,7 @@ class StoredRun(Run, frozen=True, kw_only=True):
 class PackedSamples(msgspec.Struct, frozen=True, kw_only=True):
     """A samples.bin, in MessagePack, little-endian: for each cell its samples, those of its parts,
     and the seconds of its ranks. `lengths` are u32, `values` f64. `summaries` are thirteen f64 for
-    each part and rank, in the order of Summary, ci95 as two; NaN is null, and as n means no
-    summary."""
+    each part and rank, in the order of Summary, ci95 as two; NaN is null (as n: no summary)."""
 
     schema: Literal["linkgauge.run/2", "linkgauge.run/3"] = SCHEMA
     id: str

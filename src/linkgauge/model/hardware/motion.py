@@ -27,8 +27,7 @@ class FlowWork(msgspec.Struct, frozen=True):
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """Times are seconds from the common start; `steps` pairs them with shares of the bytes
-    moved."""
+    """Times are seconds from the common start. `steps` pairs them with shares of moved bytes."""
 
     turn: float
     startup: float

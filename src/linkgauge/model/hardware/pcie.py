@@ -96,8 +96,7 @@ class PciTree:
         return tuple(found.values())
 
     def slot(self, address: str) -> str:
-        """Returns the function at the slot, which may be a card's own switch (as in Linux's
-        amdgpu)."""
+        """Returns the function at the slot: a card may have its own switch (see Linux's amdgpu)."""
         card, slot, below = self.functions.get(address), address, address
         for port in self.above(address):
             is_own = card is not None and port.vendor == card.vendor is not None

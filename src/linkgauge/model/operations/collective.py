@@ -294,8 +294,7 @@ def origin_of(
 
 
 def colors_of(split: str | None, ranks: int) -> tuple[int, ...]:
-    """Returns each rank's group, as by nccl-tests' NCCL_TESTS_SPLIT (`MOD 2`); raises
-    ValueError."""
+    """Returns each rank's group, by nccl-tests' NCCL_TESTS_SPLIT (`MOD 2`). Raises ValueError."""
     if split is None:
         return (0,) * ranks
     match = _SPLIT.fullmatch(split.strip().upper())

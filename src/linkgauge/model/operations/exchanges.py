@@ -151,8 +151,7 @@ def rings_by_rail(hosts: Sequence[Hashable]) -> tuple[Order, ...]:
 
 
 def _separate(links: Sequence[Order], rings: int) -> list[Order]:
-    """There are ranks - 1 but for 4 and 6 ranks (T. Tillson, J. Combinatorial Theory B 29,
-    1980)."""
+    """Up to ranks - 1, but for 4 and 6 ranks (T. Tillson, J. Combinatorial Theory B 29, 1980)."""
     ranks, found = len(links), list[Order]()
     free = {(a, b): count for a, row in enumerate(links) for b, count in enumerate(row)}
     left = _STEPS

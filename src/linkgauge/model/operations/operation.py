@@ -154,10 +154,9 @@ class ArrayWork(msgspec.Struct, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """What the transfers of a cell do. `is_compared`: the buffers show that it was right.
+    """The properties of what transfers do. `is_compared`: the buffers show that it was right.
     `is_single`: a sample is one iteration. `in_memory`: the first transfer has memories.
-    `concurrent_loads`: the others are copies at the same time. `of_sizes`: cells are points of a
-    curve over sizes."""
+    `concurrent_loads`: the others are copies meanwhile. `of_sizes`: cells are points of a curve."""
 
     name: OperationName
     lacking: str

@@ -1,6 +1,5 @@
 """Tests whether two sets of runs differ, by the logarithms of their medians. Holm's p (Scandinavian
-Journal of Statistics 6, 1979) bounds the probability that any unchanged cell is called
-different."""
+Journal of Statistics 6, 1979) bounds the chance that any unchanged cell is called different."""
 
 from __future__ import annotations
 

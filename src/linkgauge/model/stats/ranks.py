@@ -1,5 +1,5 @@
 """The signed-rank test (F. Wilcoxon, Biometrics Bulletin 1, 1945) of two settings in the same
-rounds, and the estimate of J. Hodges and E. Lehmann (Annals of Mathematical Statistics 34,
+rounds. The estimate is from J. Hodges and E. Lehmann (Annals of Mathematical Statistics 34,
 1963)."""
 
 from __future__ import annotations

@@ -29,8 +29,7 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
     p99: The 99th percentile of the figures.
     stddev: The standard deviation (n - 1); null for a single sample.
     ci95: The 95 % interval of the median, from low to high; null without one. The cell says how.
-    slow_p95: 95 % of the samples are at least as good (bandwidth: 5th percentile); null in old
-        files.
+    slow_p95: 95 % of samples are at least as good (bandwidth: 5th percentile); null in old files.
     slow_p99: 99 % of the samples are at least as good as this; null in files of older versions."""
 
     n: int
