@@ -1,4 +1,4 @@
-"""The kinds of texts in documents: what of each may leave the machine if a document is shared."""
+"""The kinds of texts in documents: what of each may leave the machine in a document."""
 
 from __future__ import annotations
 
